@@ -1,0 +1,72 @@
+# The documented commands; CI calls the same ones. `make` alone lists them.
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.stamp
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
+PYTEST_ARGS ?=
+SERVE_ARGS ?= --data-dir .dither --port 8000
+DEMO_ARGS ?=
+BENCH_ARGS ?=
+
+.PHONY: help setup lock format check test test-slow test-statistical coverage demo serve migrate bench docs clean
+.DEFAULT_GOAL := help
+
+help: ## list the commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 26
+
+setup: $(STAMP) ## make .venv with everything in it; .venv/bin/dither is the command
+
+$(STAMP): requirements-dev.lock pyproject.toml client/pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3" >&2; exit 1; }
+	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps -e . -e ./client
+	@touch $(STAMP)
+
+lock: ## renew both lock files from pyproject.toml (needs uv: pip install uv)
+	$(COMPILE) --upgrade --extra demo --extra dev -o requirements-dev.lock pyproject.toml
+	$(COMPILE) --constraint requirements-dev.lock -o requirements.lock pyproject.toml
+
+format: setup ## sort imports and format the code
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+check: setup ## lint, format, types and import contracts, without changing anything
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check ## everything that must hold: check, then all tests but the slow ones
+	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+
+test-slow: setup ## the tests that take longer than a minute each
+	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+test-statistical: setup ## the statistical tests and privacy audits, on fresh entropy
+	$(BIN)/python -m pytest -m statistical $(PYTEST_ARGS)
+
+coverage: setup ## the tests again, with a coverage report
+	$(BIN)/python -m coverage run -m pytest -m "not slow" $(PYTEST_ARGS)
+	$(BIN)/python -m coverage report
+
+demo: setup ## the whole service on real data, in the foreground until interrupted
+	$(BIN)/dither demo $(DEMO_ARGS)
+
+serve: setup ## the service with its embedded PostgreSQL under .dither
+	$(BIN)/dither serve $(SERVE_ARGS)
+
+migrate: setup ## bring the schema of DITHER_DATABASE_URL (or .dither) up to date
+	$(BIN)/dither migrate $(if $(DITHER_DATABASE_URL),,--data-dir .dither)
+
+bench: setup ## the benchmarks, as ratios measured in one run
+	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+docs: setup ## regenerate the reference pages that are made from the code
+	$(BIN)/python -m docs.generate
+
+clean: ## remove what the tools left behind; keeps .venv and .dither
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .import_linter_cache build dist
+	find app client tests migrations benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

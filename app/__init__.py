@@ -1,0 +1,1 @@
+"""Dither: private statistics over people who each choose their own epsilon."""

@@ -1,0 +1,1 @@
+"""What releases cost: exact, and independent of the estimators that caused it."""

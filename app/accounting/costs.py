@@ -1,0 +1,192 @@
+"""What a release costs each person of each group, from its queries and its noise alone.
+
+This does not trust the estimator that made the queries: it prices what will really be computed, with
+exact fractions, rounds up, and refuses whatever it cannot price.
+"""
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from math import isfinite
+from typing import Protocol
+
+from app.accounting.prices import (
+    Column,
+    Cost,
+    Price,
+    gaussian_price,
+    hourglass_price,
+    laplace_price,
+    staircase_price,
+)
+from app.accounting.sampling import sampled_cost
+from app.core.cohort import Group
+from app.core.errors import InternalFault
+from app.core.grid import GRID_SIZE
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, DiscreteStaircase, Hourglass, Noise, NoNoise
+from app.core.study import Relation, Trust
+
+__all__ = ["FREE", "Cost", "Term", "Weights", "check_charges", "group_costs"]
+
+FREE: Cost = (0, 0)
+
+Term = tuple[int, int, int]
+"""(index of a group, sum weight, count weight)."""
+
+
+class Weights(Protocol):
+    """The weights of one integer query; `app.estimators.interface.Query` is one."""
+
+    @property
+    def size(self) -> int:
+        """The number of groups that it was made for."""
+
+    @property
+    def terms(self) -> Iterable[Term]:
+        """(group, weight of its sum of grid points, weight of 2**GRID_BITS times its number of people).
+
+        Groups in ascending order; those without weight may be left out.
+        """
+
+
+def group_costs(
+    queries: Sequence[Weights],
+    noise: Noise,
+    relation: Relation,
+    groups: Sequence[Group],
+    *,
+    inclusion: Sequence[Fraction] | None = None,
+) -> list[Cost]:
+    r"""Price a release for each person of each group.
+
+    Query j is :math:`\sum_g A_{jg} S_g + B_{jg} 2^{30} n_g`; what one person moves it by is priced by
+    `app.accounting.prices`, one function a noise. With independent discrete Laplace noise of scale
+    :math:`b_j` on query j, the log-likelihood ratio of two neighbors is at most the sum over j of (what the
+    person moves query j by) / :math:`b_j`:
+
+    - replace_one: a value moves by at most 2^30 and no count moves:
+      :math:`\epsilon_g = \sum_j |A_{jg}| 2^{30} / b_j`.
+    - add_remove_one: a person at q adds :math:`A q + B 2^{30}`; the sum of absolute values is convex
+      in q, hence largest at an end of [0, 2^30]:
+      :math:`\epsilon_g = \max_{q \in \{0, 2^{30}\}} \sum_j |A_{jg} q + B_{jg} 2^{30}| / b_j`.
+    - Gaussian, staircase and hourglass noise: see there.
+    - Laplace noise, replace_one, each person in the query with probability p_g only: `sampled_cost`. The
+      one query must weigh values about the middle of the range, A_g = -2 B_g, because somebody left out
+      adds what the middle adds.
+
+    Public people pay nothing: their values are known. Local people paid when their report arrived and
+    have no place in a query.
+
+    Args:
+        queries: The integer queries, weights aligned with `groups`.
+        noise: What is added to them.
+        relation: The neighboring relation.
+        groups: All groups that the queries see.
+        inclusion: Probability with which each person of each group is in the queries; None for
+            everybody.
+
+    Returns:
+        A cost a group, rounded up to a whole micro-epsilon.
+
+    Raises:
+        InternalFault: weights do not align with the groups, weight on local people or on a group that
+            does not participate, central weight without noise, parameters of the noise that are out of
+            range, noise or sampling that is not priced here (two queries under staircase noise, for one).
+
+    Privacy: this is the price; it is exact for pure noise, looks at no data, and never too low. Under
+        replace_one the group sizes are public; under add_remove_one they are not read.
+
+    References:
+        Dwork, McSherry, Nissim, Smith, TCC 2006, doi:10.1007/11681878_14, proposition 1; composition by
+        summing the losses of independent noise.
+    """
+    rows: list[list[Term]] = [[] for _ in groups]
+    for number, query in enumerate(queries):
+        if query.size != len(groups):
+            raise InternalFault("A query does not fit the groups.")
+        for index, of_sum, of_count in query.terms:
+            if of_sum or of_count:
+                rows[index].append((number, of_sum, of_count))
+    columns = [tuple(row) for row in rows]
+    weighted = [bool(column) for column in columns]
+    for group, is_weighted in zip(groups, weighted, strict=True):
+        if is_weighted and (group.trust is Trust.LOCAL or not group.participates):
+            raise InternalFault("A query weighs people who must not take part.")
+    priced = [
+        is_weighted and group.trust is not Trust.PUBLIC
+        for group, is_weighted in zip(groups, weighted, strict=True)
+    ]
+    match noise:
+        case NoNoise():
+            if any(priced):
+                raise InternalFault("A query on raw data has no noise.")
+            return [FREE] * len(groups)
+        case DiscreteLaplace(scales=scales) if inclusion is not None:
+            prices = _sampled_prices(scales, relation, columns, inclusion)
+        case _ if inclusion is not None:
+            raise InternalFault("There is no price for this sample.")
+        case _:
+            price = _price(noise, relation, len(queries))
+            prices = [
+                price(column) if is_priced else FREE
+                for is_priced, column in zip(priced, columns, strict=True)
+            ]
+    return [cost if is_priced else FREE for is_priced, cost in zip(priced, prices, strict=True)]
+
+
+def _price(noise: Noise, relation: Relation, queries: int) -> Price:
+    """What a column of weights costs under some noise."""
+    match noise:
+        case DiscreteLaplace():
+            return laplace_price(noise, relation, queries)
+        case DiscreteGaussian():
+            return gaussian_price(noise, relation, queries)
+        case DiscreteStaircase():
+            return staircase_price(noise, relation, queries)
+        case Hourglass():
+            return hourglass_price(noise, relation, queries)
+        case _:
+            raise InternalFault("There is no price for this noise.")
+
+
+def check_charges(costs: Sequence[Cost], groups: Sequence[Group]) -> None:
+    """Check that nobody pays more than they offered.
+
+    Args:
+        costs: What `group_costs` says.
+        groups: The groups it was said of.
+
+    Raises:
+        InternalFault: a cost is negative, exceeds its group's epsilon or delta, or there is not one
+            cost a group.
+
+    Privacy: depends on offers and weights, not on data.
+    """
+    if len(costs) != len(groups):
+        raise InternalFault("There is not one cost a group.")
+    for (epsilon, delta), group in zip(costs, groups, strict=True):
+        if not (0 <= epsilon <= group.epsilon and 0 <= delta <= group.delta):
+            raise InternalFault("A charge exceeds what a group offered.")
+
+
+def _sampled_prices(
+    scales: Sequence[float],
+    relation: Relation,
+    columns: Sequence[Column],
+    inclusion: Sequence[Fraction],
+) -> list[Cost]:
+    """The prices of centered values in one Poisson sample [micro-epsilon]."""
+    if relation is not Relation.REPLACE_ONE or len(scales) != 1 or len(inclusion) != len(columns):
+        raise InternalFault("There is no price for this sample.")
+    (scale,) = scales
+    if not (isfinite(scale) and scale > 0):
+        raise InternalFault("A Laplace scale is out of range.")
+    ratio = Fraction(GRID_SIZE) / Fraction(scale)
+    prices = []
+    for column, probability in zip(columns, inclusion, strict=True):
+        weight = 0
+        for number, of_sum, of_count in column:
+            if number != 0 or of_sum != -2 * of_count:
+                raise InternalFault("A sampled query is not about the middle of the range.")
+            weight = abs(of_count)
+        prices.append((sampled_cost(probability, weight * ratio), 0))
+    return prices

@@ -1,0 +1,183 @@
+r"""Prices of one person's place in queries, by noise. `app.accounting.costs` collects them.
+
+A person at grid point q adds A_j q + B_j 2^30 to query j. Under replace_one query j moves by at most
+:math:`|A_j| 2^{30}`; under add_remove_one by what the person adds, which is largest at an end of the range
+wherever the price is convex in q.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from math import isfinite, lcm
+from typing import assert_never
+
+from app.accounting.gaussian import effective_variance, gaussian_cost
+from app.core.epsilon import epsilon_cost
+from app.core.errors import InternalFault
+from app.core.grid import GRID_SIZE
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, DiscreteStaircase, Hourglass
+from app.core.study import Relation
+
+Cost = tuple[int, int]
+"""(epsilon [micro-epsilon], delta [1e-12]) that each person of a group pays."""
+
+Column = tuple[tuple[int, int, int], ...]
+"""(index of a query, sum weight A, count weight B) of one group, wherever one of them is not 0."""
+
+Price = Callable[[Column], Cost]
+
+
+def laplace_price(noise: DiscreteLaplace, relation: Relation, queries: int) -> Price:
+    r"""Prices under independent discrete Laplace noise: the sum over j of |move of query j| / b_j.
+
+    Args:
+        noise: One scale b_j a query.
+        relation: The neighboring relation.
+        queries: Number of queries.
+
+    Returns:
+        A function of a column; exact, rounded up to a whole micro-epsilon.
+
+    Raises:
+        InternalFault: another number of scales, or one that is not positive and finite.
+
+    References:
+        Dwork, McSherry, Nissim, Smith, TCC 2006, doi:10.1007/11681878_14, proposition 1.
+    """
+    if len(noise.scales) != queries:
+        raise InternalFault("The noise does not fit the number of queries.")
+    if not all(isfinite(scale) and scale > 0 for scale in noise.scales):
+        raise InternalFault("A Laplace scale is out of range.")
+    ratios = [Fraction(GRID_SIZE) / Fraction(scale) for scale in noise.scales]
+    denominator = lcm(*(ratio.denominator for ratio in ratios))
+    numerators = [ratio.numerator * (denominator // ratio.denominator) for ratio in ratios]
+
+    @cache
+    def price(column: Column) -> Cost:
+        loss = max(
+            sum(abs(move) * numerators[number] for number, move in end) for end in _ends(column, relation)
+        )
+        return epsilon_cost(Fraction(loss, denominator)), 0
+
+    return price
+
+
+def gaussian_price(noise: DiscreteGaussian, relation: Relation, queries: int) -> Price:
+    r"""Prices under independent discrete Gaussian noise, at the noise's delta.
+
+    With :math:`\mu^2 = \sum_j (\text{move of query } j)^2 / (\sigma_j^2 - 9)`, see `app.accounting.gaussian`.
+
+    Args:
+        noise: One sigma a query, and delta.
+        relation: The neighboring relation.
+        queries: Number of queries.
+
+    Returns:
+        A function of a column: epsilon, rounded up, and the noise's delta.
+
+    Raises:
+        InternalFault: another number of sigmas, or one out of range; delta out of range.
+
+    References:
+        Balle, Wang, arXiv:1805.06530v2, theorem 8.
+    """
+    if len(noise.sigmas) != queries:
+        raise InternalFault("The noise does not fit the number of queries.")
+    precisions = [GRID_SIZE**2 / effective_variance(sigma) for sigma in noise.sigmas]
+
+    @cache
+    def price(column: Column) -> Cost:
+        squares = max(
+            sum((move * move * precisions[number] for number, move in end), Fraction(0))
+            for end in _ends(column, relation)
+        )
+        return gaussian_cost(squares, noise.delta), noise.delta
+
+    return price
+
+
+def staircase_price(noise: DiscreteStaircase, relation: Relation, queries: int) -> Price:
+    """Prices under discrete staircase noise: epsilon for every started `sensitivity` of the move.
+
+    A move of 1 costs as much as a move by the whole sensitivity, because it may cross a step.
+
+    Args:
+        noise: The distribution.
+        relation: The neighboring relation.
+        queries: Number of queries; only one has a price. The loss of two would be twice epsilon.
+
+    Returns:
+        A function of a column; exact.
+
+    Raises:
+        InternalFault: more or less than one query, or impossible parameters.
+
+    References:
+        Geng, Viswanath, arXiv:1212.1186.
+    """
+    if queries != 1:
+        raise InternalFault("Staircase noise is private for one query only.")
+    if not noise.is_sound:
+        raise InternalFault("A staircase has impossible parameters.")
+
+    @cache
+    def price(column: Column) -> Cost:
+        move = max((abs(move) for end in _ends(column, relation) for _, move in end), default=0) * GRID_SIZE
+        return -(-move // noise.sensitivity) * noise.epsilon, 0
+
+    return price
+
+
+def hourglass_price(noise: Hourglass, relation: Relation, queries: int) -> Price:
+    r"""Prices under hourglass noise on a pair of queries.
+
+    A move of u = (first + second) / sensitivity by k and of v = (first - second) / 2 by d changes the
+    level by at most :math:`m = \min \{ j \ge |k| : j = k \bmod 2, |d| \le j h \}`, and by exactly that
+    from (0, step): the price is m epsilon. It is convex in q except for steps, and rises with |d|.
+
+    Args:
+        noise: The distribution.
+        relation: The neighboring relation.
+        queries: Number of queries; only a pair has a price.
+
+    Returns:
+        A function of a column; exact. It refuses weights that move u by a part of a unit, which would show.
+
+    Raises:
+        InternalFault: not a pair of queries, or impossible parameters.
+
+    References:
+        The proof is in app/mechanisms/hourglass.py.
+    """
+    if queries != 2:
+        raise InternalFault("Hourglass noise is for a pair of queries.")
+    if not noise.is_sound:
+        raise InternalFault("An hourglass has impossible parameters.")
+
+    @cache
+    def price(column: Column) -> Cost:
+        levels = 0
+        if sum(a for _, a, _ in column) != 0:
+            raise InternalFault("An hourglass's queries do not complement each other.")
+        for end in _ends(column, relation):
+            moves = dict(end)
+            first, second = moves.get(0, 0) * GRID_SIZE, moves.get(1, 0) * GRID_SIZE
+            units, rest = divmod(first + second, noise.sensitivity)
+            if rest:
+                raise InternalFault("An hourglass's queries do not complement each other.")
+            level = max(abs(units), -(-abs(first - second) // (2 * noise.half)))
+            levels = max(levels, level + (level - units) % 2)
+        return levels * noise.epsilon, 0
+
+    return price
+
+
+def _ends(column: Column, relation: Relation) -> list[list[tuple[int, int]]]:
+    """(query, move [2^30 units]) for each extreme way in which one person moves the queries."""
+    match relation:
+        case Relation.REPLACE_ONE:
+            return [[(number, a) for number, a, _ in column]]
+        case Relation.ADD_REMOVE_ONE:
+            return [[(number, b) for number, _, b in column], [(number, a + b) for number, a, b in column]]
+        case _:
+            assert_never(relation)

@@ -1,0 +1,42 @@
+"""A contribution on its way in, and what became of it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from app.core.study import Trust
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """One validated contribution.
+
+    Attributes:
+        subject: HMAC-SHA256 of the external id, 32 bytes.
+        trust: Trust tag.
+        epsilon: The most that it may ever cost its owner, what was already spent in this study
+            included; rounded to three significant digits; 0 for public [micro-epsilon].
+        delta: The same for delta [1e-12].
+        value: Grid point; for local the report.
+    """
+
+    subject: bytes
+    trust: Trust
+    epsilon: int
+    delta: int
+    value: int
+
+
+class Outcome(StrEnum):
+    """What became of an offer. The refusals have the codes of the matching errors."""
+
+    CREATED = "created"
+    UNCHANGED = "unchanged"
+    REPLACED = "replaced"
+    CONTRIBUTION_EXISTS = "contribution_exists"
+    BUDGET_EXHAUSTED = "budget_exhausted"
+    EPSILON_BELOW_SPENT = "epsilon_below_spent"
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the offer is stored now."""
+        return self in (Outcome.CREATED, Outcome.UNCHANGED, Outcome.REPLACED)

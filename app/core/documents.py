@@ -1,0 +1,127 @@
+"""Strict JSON (RFC 8259 and nothing else).
+
+Refused here, whatever the fields are: duplicate keys, lone surrogates, documents nested too deeply.
+Numbers stay text (`JsonNumber`), so that no field can be rounded before it is validated; the literals
+NaN and Infinity, which Python's parser would accept, become numbers that every field refuses by name.
+"""
+
+import json
+import re
+from typing import ClassVar, NoReturn
+
+from app.core.errors import FieldError, InvalidRequest, MalformedDocument
+from app.core.numbers import JsonNumber
+
+MAX_DEPTH = 32
+"""Deeper nesting than any document of this service has."""
+
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class DuplicateKey(InvalidRequest):
+    """A JSON object gives the same field twice, so that readers could disagree about it."""
+
+    code: ClassVar[str] = "duplicate_key"
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        _refuse_duplicate([name for name, _ in pairs])
+    return fields
+
+
+def _refuse_duplicate(names: list[str]) -> NoReturn:
+    name = next(name for index, name in enumerate(names) if name in names[:index])[:64]
+    raise DuplicateKey("a field is given twice", fields=[FieldError(name, "is given twice")])
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_float=JsonNumber, parse_int=JsonNumber, parse_constant=JsonNumber
+)
+
+
+def decode_json(text: str) -> object:
+    """The value of one JSON text.
+
+    Args:
+        text: The whole document, or one line of NDJSON.
+
+    Raises:
+        MalformedDocument: it is not JSON, is nested too deeply or holds half a surrogate pair.
+        DuplicateKey: an object gives a field twice.
+    """
+    try:
+        value: object = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        complaint = error.msg.removesuffix(" at")
+        raise MalformedDocument(f"the document is not JSON: {complaint} at character {error.pos}") from None
+    except RecursionError:
+        raise MalformedDocument("the document is nested too deeply") from None
+    _check(text, value)
+    return value
+
+
+def decode_element(text: str, place: int) -> tuple[object, int]:
+    """The JSON value that starts at a place, and where it ends.
+
+    A number at the end of the text may go on in text that is still to come.
+
+    Raises:
+        json.JSONDecodeError: no complete value starts there.
+        MalformedDocument: it is nested too deeply or holds half a surrogate pair.
+        DuplicateKey: an object gives a field twice.
+    """
+    value: object
+    try:
+        value, end = _DECODER.raw_decode(text, place)
+    except RecursionError:
+        raise MalformedDocument("the document is nested too deeply") from None
+    _check(text[place:end], value)
+    return value, end
+
+
+def _check(text: str, value: object) -> None:
+    if text.count("[") + text.count("{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+        raise MalformedDocument("the document is nested too deeply")
+    if _ESCAPED_SURROGATE.search(text) is not None and _holds_lone_surrogate(value):
+        raise MalformedDocument("the document holds half a surrogate pair")
+
+
+def decode_utf8(data: bytes) -> str:
+    """The text of a document.
+
+    Raises:
+        MalformedDocument: it is not UTF-8.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise MalformedDocument("the document is not UTF-8") from None
+
+
+def _children(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+def _depth(value: object) -> int:
+    depth, level = 0, [value]
+    while level and depth <= MAX_DEPTH:
+        depth += 1
+        level = [child for parent in level for child in _children(parent)]
+    return depth
+
+
+def _holds_lone_surrogate(value: object) -> bool:
+    rest = [value]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, str) and _LONE_SURROGATE.search(item):
+            return True
+        if isinstance(item, dict) and any(_LONE_SURROGATE.search(name) for name in item):
+            return True
+        rest.extend(_children(item))
+    return False

@@ -1,0 +1,147 @@
+"""Every error the service raises on purpose.
+
+The classes carry a stable ``code`` and typed fields, never a data value and never an HTTP status:
+`app.api.problems` is the only map from class to status.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One offending field: its name and why it was refused, never its value."""
+
+    field: str
+    reason: str
+
+
+class ServiceError(Exception):
+    """Root of all expected errors.
+
+    Attributes:
+        code: Stable machine-readable name, documented in docs/problems.md.
+        detail: One sentence for a person. Holds no data value.
+        fields: The offending fields, possibly empty.
+    """
+
+    code: ClassVar[str] = "internal_fault"
+
+    def __init__(self, detail: str, *, fields: Sequence[FieldError] = ()) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.fields = tuple(fields)
+
+
+class InvalidRequest(ServiceError):
+    """The request is well formed but asks for something that is not admissible."""
+
+    code = "invalid_request"
+
+    @classmethod
+    def field(cls, name: str, reason: str) -> "InvalidRequest":
+        """The error for one offending field."""
+        return cls(f"{name}: {reason}", fields=[FieldError(name, reason)])
+
+
+class MalformedDocument(ServiceError):
+    """The body is not a document of the announced type (JSON, CSV, gzip, UTF-8)."""
+
+    code = "malformed_document"
+
+
+class DocumentTooLarge(ServiceError):
+    """The body is over the stated limit."""
+
+    code = "document_too_large"
+
+
+class UnsupportedMediaType(ServiceError):
+    """The content type or encoding of the body is not one this route reads."""
+
+    code = "unsupported_media_type"
+
+
+class NotFound(ServiceError):
+    """What the path names does not exist, or is not visible to this token."""
+
+    code = "not_found"
+
+
+class Conflict(ServiceError):
+    """The request contradicts what is already stored."""
+
+    code = "conflict"
+
+
+class ContributionExists(Conflict):
+    """This subject already has another live contribution in this study."""
+
+    code = "contribution_exists"
+
+
+class EpsilonBelowSpent(Conflict):
+    """The offered epsilon is less than what was already spent in this study."""
+
+    code = "epsilon_below_spent"
+
+
+class StudyExists(Conflict):
+    """The slug is taken by a study with another definition."""
+
+    code = "study_exists"
+
+
+class StudyClosed(Conflict):
+    """The study takes no more contributions."""
+
+    code = "study_closed"
+
+
+class BudgetBelowReserved(Conflict):
+    """A lifetime budget cannot be set below what is reserved."""
+
+    code = "budget_below_reserved"
+
+
+class IdempotencyKeyReused(Conflict):
+    """The Idempotency-Key was used for another request."""
+
+    code = "idempotency_key_reused"
+
+
+class PrivacyRefusal(ServiceError):
+    """Answering would break the privacy promise."""
+
+    code = "privacy_refusal"
+
+
+class BudgetExhausted(PrivacyRefusal):
+    """Not enough budget is left, neither for a reservation nor for a release."""
+
+    code = "budget_exhausted"
+
+
+class Unauthenticated(ServiceError):
+    """No token, or one that is unknown, expired or revoked."""
+
+    code = "unauthenticated"
+
+
+class Forbidden(ServiceError):
+    """The token is valid but its role, studies or subject do not allow this."""
+
+    code = "forbidden"
+
+
+class Unavailable(ServiceError):
+    """The service cannot answer now; the same request may succeed later."""
+
+    code = "unavailable"
+
+
+class InternalFault(ServiceError):
+    """An invariant does not hold, a solver failed or no entropy was had: no answer, no charge."""
+
+    code = "internal_fault"

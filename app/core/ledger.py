@@ -1,0 +1,74 @@
+"""The rules of the ledger, as pure functions. The store applies them inside its transactions."""
+
+from dataclasses import dataclass
+
+from app.core.contribution import Offer, Outcome
+from app.core.study import Trust
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """What the ledger holds for one subject in one study.
+
+    Attributes:
+        live: False once withdrawn.
+        trust, epsilon, delta, value: As contributed. Withdrawn: `epsilon` and `delta` are what was
+            spent and `value` is None.
+        carried, delta_carried: What was spent before the present value came.
+        epoch: The epoch the present value belongs to.
+    """
+
+    live: bool
+    trust: Trust
+    epsilon: int
+    carried: int
+    delta: int
+    delta_carried: int
+    value: int | None
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """The row that an accepted offer writes."""
+
+    trust: Trust
+    epsilon: int
+    carried: int
+    delta: int
+    delta_carried: int
+    value: int
+
+
+def same_value(holding: Holding, offer: Offer) -> bool:
+    """Whether the offer repeats what is live already, so that a retry is no news."""
+    if not (holding.live and holding.trust is offer.trust and holding.value == offer.value):
+        return False
+    return offer.trust is Trust.PUBLIC or holding.epsilon == offer.epsilon
+
+
+def entry(offer: Offer, *, spent: int, delta_spent: int) -> Entry | Outcome:
+    """The row for an offer whose owner has already spent something in the study.
+
+    An offer's epsilon includes what was spent. A local report costs all of it on arrival, so there
+    must be something left for the report; a public value reserves nothing new.
+    """
+    if offer.trust is Trust.PUBLIC:
+        return Entry(
+            trust=offer.trust,
+            epsilon=spent,
+            carried=spent,
+            delta=delta_spent,
+            delta_carried=delta_spent,
+            value=offer.value,
+        )
+    if offer.epsilon < spent or (offer.trust is Trust.LOCAL and offer.epsilon == spent):
+        return Outcome.EPSILON_BELOW_SPENT
+    return Entry(
+        trust=offer.trust,
+        epsilon=offer.epsilon,
+        carried=spent,
+        delta=max(offer.delta, delta_spent),
+        delta_carried=delta_spent,
+        value=offer.value,
+    )

@@ -1,0 +1,95 @@
+"""What noise a release adds, as frozen data. `app.mechanisms` draws it, `app.accounting` prices it.
+
+The meaning of an existing class never changes, since releases store it; new noise is a new class.
+All sizes are in the integer units of the query the noise is added to.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoNoise:
+    """No noise: admissible only where nothing but public data and local reports takes part."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscreteLaplace:
+    """Independent discrete Laplace noise, P(z) proportional to exp(-|z| / scale).
+
+    Attributes:
+        scales: One scale a query.
+    """
+
+    scales: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscreteGaussian:
+    """Independent discrete Gaussian noise, P(z) proportional to exp(-z^2 / (2 sigma^2)).
+
+    Attributes:
+        sigmas: One standard deviation a query.
+        delta: The delta for which the cost in epsilon is read off [1e-12].
+    """
+
+    sigmas: tuple[float, ...]
+    delta: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscreteStaircase:
+    """Discrete staircase noise on one query; see app/mechanisms/staircase.py.
+
+    P(z) is proportional to exp(-epsilon k), k = 0 where |z| < step, and one more for every further
+    `sensitivity` integers.
+
+    Attributes:
+        sensitivity: What costs one epsilon: a move of the query by 1..sensitivity.
+        epsilon: Privacy loss for that move [micro-epsilon].
+        step: Width of the inner step, 1..sensitivity.
+    """
+
+    sensitivity: int
+    epsilon: int
+    step: int
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the parameters describe a distribution."""
+        return 1 <= self.step <= self.sensitivity and self.epsilon >= 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hourglass:
+    """Hourglass noise on a pair of queries (sum, complement); see app/mechanisms/hourglass.py.
+
+    The noise is (h u + v, h u - v) with h = sensitivity / 2, and P(u, v) proportional to
+    exp(-epsilon t), t the least integer of u's parity with t >= |u| and t h + step >= |v|.
+
+    Attributes:
+        sensitivity: What one person adds to the sum of both queries, exactly; even.
+        epsilon: Privacy loss of adding or removing one person [micro-epsilon].
+        step: Reach of the inner step, 0..sensitivity / 2.
+    """
+
+    sensitivity: int
+    epsilon: int
+    step: int
+
+    @property
+    def half(self) -> int:
+        """h: the most that one person moves v by."""
+        return self.sensitivity // 2
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the parameters describe a distribution."""
+        return (
+            self.sensitivity >= 2
+            and self.sensitivity % 2 == 0
+            and 0 <= self.step <= self.half
+            and self.epsilon >= 1
+        )
+
+
+Noise = NoNoise | DiscreteLaplace | DiscreteGaussian | DiscreteStaircase | Hourglass

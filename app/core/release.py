@@ -1,0 +1,151 @@
+"""Releases, charges and the hash chain over them."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+GENESIS = bytes(32)
+"""What the first release of an installation is chained to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """What one release cost each member of one cohort.
+
+    Attributes:
+        cohort_id: The cohort.
+        epsilon: Cost for each member [micro-epsilon].
+        delta: Cost for each member [1e-12].
+    """
+
+    cohort_id: int
+    epsilon: int
+    delta: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """A cohort whose sums are in an answer, as it was when they were read.
+
+    Attributes:
+        cohort_id: The cohort.
+        count: Its live members.
+        offer: What each of them must have left to take part; 0 unless central [micro-epsilon].
+    """
+
+    cohort_id: int
+    count: int
+    offer: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A release before it has its place in the chain.
+
+    Attributes:
+        id: Random id.
+        study_id: The study.
+        question: SHA-256 of the question.
+        epoch: The last epoch that took part.
+        estimator, estimator_version: What answered.
+        noise: JSON of the noise, to recompute the cost.
+        body: The answer, byte for byte.
+        charges: In the order of the cohorts' ids.
+        used: Every cohort whose sums are in the answer.
+        created_at: When.
+    """
+
+    id: UUID
+    study_id: int
+    question: bytes
+    epoch: int
+    estimator: str
+    estimator_version: int
+    noise: str
+    body: bytes
+    charges: tuple[Charge, ...]
+    used: tuple[Used, ...]
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRelease:
+    """A committed release.
+
+    Attributes:
+        id: Random id.
+        study_id: The study.
+        epoch: The last epoch that took part.
+        body: The answer, byte for byte.
+        created_at: When.
+        replayed: True where a retry or a repeated question got the answer of an earlier request.
+    """
+
+    id: UUID
+    study_id: int
+    epoch: int
+    body: bytes
+    created_at: datetime
+    replayed: bool = False
+
+
+def chain_hash(
+    previous: bytes,
+    *,
+    number: int,
+    release_id: UUID,
+    study_id: int,
+    question: bytes,
+    sequence: int,
+    epoch: int,
+    estimator: str,
+    estimator_version: int,
+    noise: object,
+    body: bytes,
+    charges: Sequence[Charge],
+) -> bytes:
+    """The link of one release: SHA-256 over the previous link and everything that was published and charged.
+
+    Args:
+        previous: The previous link, 32 bytes.
+        number: Place in the chain, from 1.
+        release_id, study_id, question, sequence, epoch, estimator, estimator_version, noise, body: The
+            release's columns; `noise` as parsed JSON.
+        charges: In the order of the cohorts' ids.
+    """
+    document = json.dumps(
+        [
+            number,
+            str(release_id),
+            study_id,
+            question.hex(),
+            sequence,
+            epoch,
+            estimator,
+            estimator_version,
+            _as_stored(noise),
+            hashlib.sha256(body).hexdigest(),
+            [[charge.cohort_id, charge.epsilon, charge.delta] for charge in charges],
+        ],
+        sort_keys=True,
+        separators=(",", ":"),
+    )
+    return hashlib.sha256(previous + document.encode()).digest()
+
+
+def _as_stored(value: object) -> object:
+    """JSON with every number a double, since jsonb gives 2e16 back as an integer."""
+    match value:
+        case bool():
+            return value
+        case int() | float():
+            return float(value)
+        case list():
+            return [_as_stored(item) for item in value]
+        case dict():
+            return {name: _as_stored(item) for name, item in value.items()}
+        case _:
+            return value

@@ -1,0 +1,92 @@
+"""A study: one bounded numeric question."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+
+from app.core.grid import Grid
+
+
+class Relation(StrEnum):
+    """What two neighboring datasets differ in."""
+
+    REPLACE_ONE = "replace_one"
+    """One person's value; the number of people is public (the papers' "swap")."""
+
+    ADD_REMOVE_ONE = "add_remove_one"
+    """One person's presence; the number of people is secret."""
+
+
+class Trust(StrEnum):
+    """Whom a contributor trusts."""
+
+    CENTRAL = "central"
+    LOCAL = "local"
+    PUBLIC = "public"
+
+
+class LocalMechanism(StrEnum):
+    """The randomizer that devices of a study use for local reports."""
+
+    LAPLACE = "laplace"
+    GAUSSIAN = "gaussian"
+    DUCHI = "duchi"
+    PIECEWISE = "piecewise"
+    HYBRID = "hybrid"
+
+
+class StudyState(StrEnum):
+    """Life of a study."""
+
+    OPEN = "open"
+    """Takes contributions and answers."""
+
+    CLOSED = "closed"
+    """Takes no more contributions; still answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyDefinition:
+    """What an admin fixes when the study is made; never changed afterwards.
+
+    Attributes:
+        slug: Address of the study.
+        title: The question, for people.
+        lower, upper: Range of a value, in the data's unit.
+        relation: The neighboring relation that is promised.
+        trust: Accepted trust tags.
+        epsilon_min, epsilon_max: Admissible personal epsilons [micro-epsilon].
+        default_share: Part of each personal epsilon that a release uses by default [ppm].
+        delta: Delta that each contribution reserves, 0 for pure studies [1e-12].
+        dimension: Coordinates of a value; 1 for a number.
+        local_mechanism: Randomizer for local reports.
+    """
+
+    slug: str
+    title: str
+    lower: Decimal
+    upper: Decimal
+    relation: Relation
+    trust: frozenset[Trust]
+    epsilon_min: int
+    epsilon_max: int
+    default_share: int
+    delta: int = 0
+    dimension: int = 1
+    local_mechanism: LocalMechanism = LocalMechanism.LAPLACE
+
+    @property
+    def grid(self) -> Grid:
+        """The study's grid."""
+        return Grid(self.lower, self.upper)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """A stored study."""
+
+    id: int
+    definition: StudyDefinition
+    state: StudyState
+    created_at: datetime

@@ -1,0 +1,48 @@
+"""The one door to noise.
+
+Entropy is the operating system's, read by OpenDP's samplers (`getrandom`) or by `system_bits`. Nothing
+selects another source: no argument, setting, header or environment variable. When the source fails the
+draw fails, and without noise there is no answer.
+"""
+
+from app.core.errors import InternalFault
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, DiscreteStaircase, Hourglass, Noise, NoNoise
+from app.mechanisms.entropy import system_bits
+from app.mechanisms.gaussian import draw_gaussian
+from app.mechanisms.hourglass import draw_hourglass
+from app.mechanisms.laplace import draw_laplace
+from app.mechanisms.staircase import draw_staircase
+
+
+def draw(noise: Noise, *, queries: int) -> tuple[int, ...]:
+    """Draw the noise of one release.
+
+    Args:
+        noise: The distribution.
+        queries: Number of integer queries that the noise is for.
+
+    Returns:
+        One integer a query, to be added to its exact value [units of the query]. Zeros for `NoNoise`.
+
+    Raises:
+        InternalFault: `noise` is for another number of queries, its parameters are out of range, the
+            mechanism is unknown, or there is no entropy.
+
+    Privacy: draws noise and spends nothing; `app.accounting.costs` prices the release.
+    """
+    match noise:
+        case NoNoise():
+            values: tuple[int, ...] = (0,) * queries
+        case DiscreteLaplace(scales=scales):
+            values = tuple(draw_laplace(scale) for scale in scales)
+        case DiscreteGaussian(sigmas=sigmas):
+            values = tuple(draw_gaussian(sigma) for sigma in sigmas)
+        case DiscreteStaircase():
+            values = (draw_staircase(noise, system_bits),)
+        case Hourglass():
+            values = draw_hourglass(noise, system_bits)
+        case _:
+            raise InternalFault("There is no sampler for this noise.")
+    if len(values) != queries:
+        raise InternalFault("The noise does not fit the number of queries.")
+    return values

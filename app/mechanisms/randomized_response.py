@@ -1,0 +1,121 @@
+r"""Randomized response: the truth or one of k - 1 lies, binary where k = 2.
+
+:math:`P(\text{truth}) = p = \frac{e^\epsilon}{e^\epsilon + k - 1}` and each lie has
+:math:`q = \frac{1}{e^\epsilon + k - 1}`, exactly: a category is chosen evenly, and a lie is kept with
+probability :math:`e^{-\epsilon}` only.
+
+References:
+    Warner, JASA 60 (1965), doi:10.1080/01621459.1965.10480775 (k = 2).
+    Kairouz, Bonawitz, Ramage, arXiv:1602.07387v3, equation 2 (any k).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.core.epsilon import MICRO
+from app.core.errors import InternalFault
+from app.mechanisms.entropy import RandomBits
+from app.mechanisms.exact import below, bernoulli_exp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KaryChannel:
+    """The channel of one answer.
+
+    Attributes:
+        categories: k, at least 2.
+        epsilon: Cost of one answer, at least 1 [micro-epsilon].
+    """
+
+    categories: int
+    epsilon: int
+
+    def __post_init__(self) -> None:
+        if self.categories < 2 or self.epsilon < 1:
+            raise InternalFault("A randomized answer needs two categories and some epsilon.")
+
+    @property
+    def truth(self) -> float:
+        """p, probability of the truth."""
+        return 1 / (1 + (self.categories - 1) * math.exp(-self.epsilon / MICRO))
+
+    @property
+    def lie(self) -> float:
+        """q, probability of each lie."""
+        return math.exp(-self.epsilon / MICRO) * self.truth
+
+    @property
+    def contrast(self) -> float:
+        """The difference p - q, without cancellation at small epsilon."""
+        return -math.expm1(-self.epsilon / MICRO) * self.truth
+
+
+def draw_response(category: int, channel: KaryChannel, bits: RandomBits) -> int:
+    """One randomized answer.
+
+    Output distribution: the true category with probability p, each other one with probability q, exactly.
+
+    Args:
+        category: The truth, in 0..k - 1.
+        channel: Its probabilities.
+        bits: The source.
+
+    Returns:
+        A category in 0..k - 1.
+
+    Raises:
+        InternalFault: there is no such category.
+
+    Privacy: epsilon-differentially private for the category, whatever it is: p / q = e^epsilon. Devices draw
+        their own answers with the SDK; this one serves simulations and audits.
+    """
+    if not 0 <= category < channel.categories:
+        raise InternalFault("There is no such category.")
+    while True:
+        step = below(channel.categories, bits)
+        if step == 0 or bernoulli_exp(channel.epsilon, MICRO, bits):
+            return (category + step) % channel.categories
+
+
+def estimate_counts(counts: Sequence[int], channel: KaryChannel) -> list[float]:
+    r"""True category counts from randomized answers, unbiased: :math:`(c_v - q \sum c) / (p - q)`.
+
+    Args:
+        counts: Answers per category, length k.
+        channel: The channel that all of them went through.
+
+    Returns:
+        Estimates; may be negative, sum to the number of answers.
+
+    Raises:
+        InternalFault: not one count a category.
+
+    Privacy: post-processing; spends no budget, draws no randomness.
+
+    References:
+        Wang, Blocki, Li, Jha, arXiv:1705.04421, section 3.
+
+    >>> estimate_counts([60, 40], KaryChannel(categories=2, epsilon=10**9))
+    [60.0, 40.0]
+    """
+    if len(counts) != channel.categories:
+        raise InternalFault("There is not one count a category.")
+    total = sum(counts)
+    return [(count - channel.lie * total) / channel.contrast for count in counts]
+
+
+def response_variance(channel: KaryChannel, share: float) -> float:
+    """Variance of one category's estimated count, for each answer.
+
+    Args:
+        channel: The channel.
+        share: Share of the answers whose truth is this category, in [0, 1].
+
+    Returns:
+        Mean variance of (answer is the category) over people, divided by (p - q)^2 [1].
+
+    Privacy: a public constant.
+    """
+    p, q = channel.truth, channel.lie
+    return (share * p * (1 - p) + (1 - share) * q * (1 - q)) / channel.contrast**2
