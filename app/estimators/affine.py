@@ -1,0 +1,245 @@
+r"""The affine mean of the smallest worst-case error, for personal epsilons, reports and public data together.
+
+With the range's width 1, minimize
+
+.. math:: s \Big(\sum_i w_i^2 + \sum_h m_h v_h^2\Big) + 2 \eta^2 + \sum_h m_h v_h^2 r_h
+
+over weights that sum to one, :math:`w_i \le \epsilon_i \eta`. The multiplier of the sum gives
+:math:`w_i = \eta \min(\epsilon_i, \tau)`, :math:`v_h = \eta \tau s / (s + r_h)`, and the condition on eta
+gives :math:`\tau = (E_2 + 2 / s) / E_1` with E_1, E_2 the sums of epsilon and epsilon^2 over those below
+tau. Whether the k-th epsilon is one of them depends on :math:`H_k = \sum_{i \le k} \epsilon_i (\epsilon_k -
+\epsilon_i)` alone, so that one sort answers for every s.
+
+References:
+    Chaudhuri, Courtade, "Mean Estimation Under Heterogeneous Privacy: Some Privacy Can Be Free",
+    arXiv:2305.09668, Algorithm 1 (without reports; solved there numerically).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.estimators.errors import noise_shrinkage
+
+_BISECTIONS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """Weights of the optimal affine mean, before shrinking; they sum to one.
+
+    Attributes:
+        eta: Weight of one person per epsilon, below tau; 0 without central people [1].
+        tau: Saturation point; infinite where nobody saturates [1].
+        public: Weight of one public person [1].
+        reports: Weight of one report of each local group, shape (H,) [1].
+        squares: Sum of all squared weights [1].
+        noise: Variance of all noise [range width squared].
+    """
+
+    eta: float
+    tau: float
+    public: float
+    reports: NDArray[np.float64]
+    squares: float
+    noise: float
+
+
+class AffineProblem:
+    """One profile of people, prepared for any variance of the data.
+
+    Args:
+        epsilons: float64 array of shape (K,), in (0, 1e150], in any order [1].
+        counts: float64 array of shape (K,), people with each epsilon.
+        public: People with epsilon = infinity.
+        noises: float64 array of shape (H,), noise variance of the reports of each local group, above 0
+            [range width squared].
+        reports: float64 array of shape (H,), reports of each local group.
+
+    Privacy: epsilons and group sizes are public under replace_one; no data, no randomness.
+    Cost: O(K log K) here, O(log K + H) for each `solve`.
+    """
+
+    __slots__ = (
+        "_bound",
+        "_counts",
+        "_epsilons",
+        "_first",
+        "_gaps",
+        "_people",
+        "_second",
+        "noises",
+        "public",
+        "reports",
+    )
+
+    def __init__(
+        self,
+        epsilons: NDArray[np.float64],
+        counts: NDArray[np.float64],
+        *,
+        public: float = 0.0,
+        noises: NDArray[np.float64] | None = None,
+        reports: NDArray[np.float64] | None = None,
+    ) -> None:
+        order = np.argsort(epsilons, kind="stable")
+        self._epsilons = epsilons[order]
+        self._counts = counts[order]
+        weighted = self._counts * self._epsilons
+        self._first = np.cumsum(weighted)
+        self._second = np.cumsum(weighted * self._epsilons)
+        self._bound = np.cumsum(self._counts)
+        self._people = float(self._bound[-1]) if self._bound.size else 0.0
+        # H at each epsilon: a cumulative sum of terms that are not negative, so it never falls.
+        self._gaps = np.zeros_like(self._epsilons)
+        if self._epsilons.size:
+            self._gaps[1:] = np.cumsum(np.diff(self._epsilons) * self._first[:-1])
+        self.public = public
+        self.noises = np.zeros(0) if noises is None else noises
+        self.reports = np.zeros(0) if reports is None else reports
+
+    def solve(self, variance: float) -> Solution:
+        """The optimal weights for one variance of the data.
+
+        Args:
+            variance: s, in [0, 1/4] [range width squared]; 0 keeps its meaning as a limit.
+
+        Returns:
+            The solution; nobody at all gives weights of nothing, with infinite noise.
+
+        Privacy: no data, no randomness.
+        """
+        s = variance
+        if s == 0 and self.public:
+            return Solution(
+                eta=0.0,
+                tau=math.inf,
+                public=1 / self.public,
+                reports=np.zeros_like(self.noises),
+                squares=1 / self.public,
+                noise=0.0,
+            )
+        if not self._epsilons.size:
+            return self._without_central(s)
+        free = self.public > 0 or self.reports.size > 0
+        index = int(np.searchsorted(self._gaps, 2 / s, side="left")) if s > 0 else self._gaps.size
+        if index == self._gaps.size and not free:
+            return self._unsaturated()
+        first, second = float(self._first[index - 1]), float(self._second[index - 1])
+        lifted = (2 + s * second) / first  # tau s, finite in the limit s = 0
+        tau = lifted / s if s > 0 else math.inf
+        shares = lifted / (s + self.noises)
+        saturated = self._people - float(self._bound[index - 1])
+        mass = first + float(np.dot(self.reports, shares))
+        squares = second + float(np.dot(self.reports, shares**2))
+        if saturated + self.public:
+            mass += tau * (saturated + self.public)
+            squares += tau**2 * (saturated + self.public)
+        eta = 1 / mass
+        return Solution(
+            eta=eta,
+            tau=tau,
+            public=tau * eta if self.public else 0.0,
+            reports=shares * eta,
+            squares=squares * eta**2,
+            noise=(2 + float(np.dot(self.reports, shares**2 * self.noises))) * eta**2,
+        )
+
+    def _unsaturated(self) -> Solution:
+        """Weights in proportion to epsilon: nobody saturates, and nobody is there to take more."""
+        eta = 1 / float(self._first[-1])
+        return Solution(
+            eta=eta,
+            tau=math.inf,
+            public=0.0,
+            reports=np.zeros_like(self.noises),
+            squares=float(self._second[-1]) * eta**2,
+            noise=2 * eta**2,
+        )
+
+    def _without_central(self, s: float) -> Solution:
+        shares = 1 / (s + self.noises)
+        mass = float(np.dot(self.reports, shares)) + (self.public / s if self.public else 0.0)
+        if mass == 0:
+            return Solution(
+                eta=0.0, tau=math.inf, public=0.0, reports=shares * 0, squares=0.0, noise=math.inf
+            )
+        public = 1 / s / mass if self.public else 0.0
+        shares /= mass
+        return Solution(
+            eta=0.0,
+            tau=math.inf,
+            public=public,
+            reports=shares,
+            squares=float(np.dot(self.reports, shares**2)) + self.public * public**2,
+            noise=float(np.dot(self.reports, shares**2 * self.noises)),
+        )
+
+    def minimax(self, variance: float) -> tuple[Solution, float]:
+        r"""Weights and shrinkage towards the middle that minimize the largest error over all means.
+
+        The error is :math:`\max(F_1, F_2)`, see `app.estimators.errors.worst_square_error`. A convex
+        combination of the two is the unshrunk problem of a smaller variance s plus :math:`(1/4 - s)(1 -
+        a)^2`, whose minimum J K / (J + K), K = 1/4 - s, is concave in s with the derivative
+        :math:`a^2 q - (1 - a)^2`: bisected.
+
+        Args:
+            variance: s2, bound on the variance of the data, in [0, 1/4] [range width squared].
+
+        Returns:
+            The solution for the worst s in [0, s2], and a in [0, 1].
+
+        Privacy: no data, no randomness.
+        """
+        low, high = 0.0, variance
+        if self._slope(high) >= 0:
+            low = high
+        elif self._slope(low) <= 0:
+            high = low
+        for _ in range(_BISECTIONS):
+            middle = (low + high) / 2
+            if middle in (low, high):
+                break
+            if self._slope(middle) >= 0:
+                low = middle
+            else:
+                high = middle
+        solution = self.solve(low)
+        return solution, best_shrinkage(solution.squares, solution.noise, variance)
+
+    def _slope(self, s: float) -> float:
+        solution = self.solve(s)
+        if math.isinf(solution.noise):
+            return -1.0
+        error, rest = s * solution.squares + solution.noise, 0.25 - s
+        a = rest / (error + rest) if rest > 0 else 0.0
+        return a * a * solution.squares - (1 - a) ** 2
+
+
+def best_shrinkage(squares: float, noise: float, variance: float) -> float:
+    r"""The a in [0, 1] that minimizes `worst_square_error` for given weights.
+
+    F_2 is the larger one where :math:`a \sqrt q < 1 - a`; both are parabolas, so the minimum of the
+    maximum is the vertex of one of them, or where they meet, :math:`a = 1 / (1 + \sqrt q)`.
+
+    Args:
+        squares: q, the sum of squared weights, in (0, 1] [1].
+        noise: N, variance of all noise [range width squared].
+        variance: s2, bound on the variance of the data, in [0, 1/4] [range width squared].
+
+    Returns:
+        a.
+
+    Privacy: no data, no randomness.
+
+    >>> round(best_shrinkage(0.01, 0.0, 0.25), 6), best_shrinkage(0.01, 0.25, 0.25)
+    (0.909091, 0.5)
+    """
+    meeting = 1 / (1 + math.sqrt(squares))
+    vertex = noise_shrinkage(noise)
+    if vertex <= meeting:
+        return vertex
+    rest = 0.25 - variance
+    return max(meeting, rest / (variance * squares + noise + rest)) if rest > 0 else meeting

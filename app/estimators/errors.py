@@ -1,0 +1,163 @@
+"""What is known of the error of an estimate, and the conclusion that follows from it."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.grid import Grid
+from app.estimators.interface import Conclusion, Coverage, Interval
+from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
+
+WORST_VARIANCE = 0.25
+"""Largest variance of data in a range of width 1."""
+
+_EXACT: Coverage = "exact"
+_WORST_CASE: Coverage = "worst_case"
+_MIDDLE = Fraction(1, 2)
+
+
+def clip(position: Fraction) -> Fraction:
+    """A position moved into [0, 1]. Free: post-processing, and the mean is known to lie there."""
+    return min(max(position, Fraction(0)), Fraction(1))
+
+
+def interval(
+    grid: Grid, position: Fraction, margin: float, coverage: Coverage, *, holding: Fraction | None = None
+) -> Interval:
+    """The interval position +- margin, clipped to the range.
+
+    Args:
+        grid: The study's grid.
+        position: Center [range widths from the lower end].
+        margin: Half width [range widths].
+        coverage: What is promised of it.
+        holding: A point in [0, 1] that it is extended to, where it does not hold it already.
+
+    Returns:
+        The interval [data's unit].
+    """
+    reach = Fraction(margin)
+    lower, upper = clip(position - reach), clip(position + reach)
+    if holding is not None:
+        lower, upper = min(lower, holding), max(upper, holding)
+    return Interval(level=LEVEL, lower=grid.to_unit(lower), upper=grid.to_unit(upper), coverage=coverage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errors:
+    """The error of a weighted mean, in units of the range's width.
+
+    Attributes:
+        grid: The study's grid.
+        laplaces: (scale, how many) of the Laplaces in the estimate.
+        normal: Variance of all other noise in it.
+        dataset_variance, population_variance: Bounds on the variance of what is not noise, about the mean
+            of the dataset and of the population.
+        dataset_step, population_step: Half of what one person can move them by.
+        exact: Whether nothing but noise of an exactly known law is in the error about the dataset's mean.
+        shrinkage: What the distance from the middle of the range is multiplied by, in [0, 1].
+    """
+
+    grid: Grid
+    laplaces: tuple[tuple[float, int], ...]
+    normal: float = 0.0
+    dataset_variance: float
+    dataset_step: float
+    population_variance: float
+    population_step: float
+    exact: bool
+    shrinkage: float = 1.0
+
+    @property
+    def noise_variance(self) -> float:
+        """Variance of the noise before shrinking."""
+        return self.normal + sum(2 * count * scale**2 for scale, count in self.laplaces)
+
+    def law(self, variance: float) -> ErrorLaw:
+        """The noise plus a Normal part of some variance."""
+        return error_law(normal_variance=variance + self.normal, laplaces=self.laplaces)
+
+    def conclude(self, position: Fraction, details: Mapping[str, object] | None = None) -> Conclusion:
+        """The conclusion from the weighted mean before clipping, 0 and 1 being the ends of the range.
+
+        Shrinking is undone for the intervals, which it could only bias; they are extended to the estimate
+        where they do not hold it.
+        """
+        if self.exact:
+            dataset, coverage = self.law(0.0).quantile(), _EXACT
+        else:
+            dataset, coverage = self.law(self.dataset_variance).quantile() + self.dataset_step, _WORST_CASE
+        population = self.law(self.population_variance).quantile() + self.population_step
+        estimate = clip(position)
+        facts = dict(details or {})
+        if self.shrinkage < 1:
+            estimate = clip(_MIDDLE + Fraction(self.shrinkage) * (position - _MIDDLE))
+            facts["shrinkage"] = self.shrinkage
+            coverage = _WORST_CASE
+        return Conclusion(
+            estimate=self.grid.to_unit(estimate),
+            standard_error=float(self.grid.width) * self.shrinkage * math.sqrt(self.noise_variance),
+            interval=interval(self.grid, position, dataset, coverage, holding=estimate),
+            population_interval=interval(self.grid, position, population, _WORST_CASE, holding=estimate),
+            details=facts,
+        )
+
+
+def worst_square_error(
+    *,
+    squares: NDArray[np.float64],
+    noise: float,
+    variances: NDArray[np.float64],
+    shrinkage: float = 1.0,
+) -> float:
+    r"""The largest mean square error about the population's mean.
+
+    The estimate is :math:`1/2 + a \sum c_i (x_i - 1/2)` + a noise. A mean at distance d from the middle costs
+    :math:`(1 - a)^2 d^2` in bias and leaves the data a variance of at most :math:`\min(s_g, 1/4 - d^2)`:
+    the sum is concave in d^2 and straight between the points 1/4 - s_g, so its maximum is at one of those
+    or at 1/4. With one bound s2 and q the sum of c_i^2 that is
+
+    .. math:: \max\{a^2 (s2 q + N) + (1 - a)^2 (1/4 - s2),\; a^2 N + (1 - a)^2 / 4\}.
+
+    Args:
+        squares: Sum of c_i^2 over each group, shape (G,).
+        noise: N, variance of the noise before shrinking [range width squared].
+        variances: s_g, bound on the variance of each group, at most 1/4, shape (G,) [range width squared].
+        shrinkage: a, in [0, 1].
+
+    Returns:
+        The error [range width squared].
+
+    Privacy: no data, no randomness.
+    """
+    if shrinkage == 1:
+        return float(np.dot(variances, squares)) + noise
+    kinds, place = np.unique(variances, return_inverse=True)
+    sums = np.bincount(place, weights=squares, minlength=kinds.size)
+
+    def error(left: float) -> float:
+        spread = float(np.dot(np.minimum(kinds, left), sums)) + noise
+        return shrinkage * shrinkage * spread + (1 - shrinkage) * (1 - shrinkage) * (WORST_VARIANCE - left)
+
+    return max(error(left) for left in (*kinds.tolist(), 0.0))
+
+
+def noise_shrinkage(noise: float) -> float:
+    r"""The a in [0, 1] that minimizes :math:`a^2 N + (1 - a)^2 / 4`: shrinks by what the noise warrants.
+
+    Args:
+        noise: N, variance of all noise [range width squared].
+
+    Returns:
+        (1/4) / (1/4 + N).
+
+    Privacy: no data, no randomness.
+
+    >>> noise_shrinkage(0.25)
+    0.5
+    """
+    return WORST_VARIANCE / (WORST_VARIANCE + noise)

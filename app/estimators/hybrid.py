@@ -1,0 +1,130 @@
+"""The hybrid paper's estimators: a central and a local part in one mean.
+
+Central people all pay the smallest epsilon that any of them offers, public people belong to them and pay
+nothing, and each local report keeps its own epsilon. The estimators differ in what the parts weigh.
+
+References:
+    Avent, Dubey, Korolova, "The Power of the Hybrid Model for Mean Estimation", PoPETs 2020.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from app.core.cohort import Group
+from app.core.study import Relation, Trust
+from app.estimators.calibration import NOISE
+from app.estimators.interface import NotApplicable, Parameter, Plan, Question
+from app.estimators.linear import linear_plan, participants
+from app.estimators.noises import Price, best_plan
+from app.estimators.output_view import COALITION
+from app.estimators.parts import Parts
+from app.estimators.reports import VARIANCE, noise_variance, variances
+
+
+def _inverse_variance_plan(
+    groups: Sequence[Group], question: Question, *, steering: float, bound: float, expected: float
+) -> Plan:
+    """Both parts by inverse variances, the variance of the data taken to be `steering`."""
+    parts = Parts.of(groups)
+    if not parts.known and not parts.local:
+        raise NotApplicable("Nobody can take part.")
+    precisions = np.zeros(len(groups))
+    for index in parts.local:
+        precisions[index] = 1 / (steering + noise_variance(groups[index], expected))
+    sizes = np.array([group.count for group in groups], dtype=np.float64)
+    local_precision = float(np.dot(precisions, sizes))
+
+    def plan(price: Price) -> Plan:
+        share = 0.0
+        if parts.people:
+            variance = steering / parts.people + price.unit_variance / parts.people**2
+            share = 1.0 if variance == 0 else 1 / (1 + local_precision * variance)
+        return linear_plan(
+            groups,
+            question,
+            weights=parts.weights(groups, price),
+            noise=price.noise,
+            report_weights=precisions * ((1 - share) / local_precision) if local_precision else None,
+            variance=bound,
+            expected_variance=expected,
+        )
+
+    return best_plan(parts.prices(groups, question), plan)
+
+
+class Kvh:
+    r"""The inverse-variance mean of a central and a local part.
+
+    For one local epsilon the weights are the paper's: :math:`w^* = c (v + s_L^2) / (v + c (n s_T^2 (1 - c) +
+    s_L^2))` for the central part.
+    """
+
+    name: ClassVar[str] = "kvh"
+    version: ClassVar[int] = 2
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    parameters: ClassVar[tuple[Parameter, ...]] = (VARIANCE, NOISE, COALITION)
+    summary: ClassVar[str] = "Central people and local reports, weighted by inverse variance."
+
+    def plan(self, groups: Sequence[Group], question: Question) -> Plan:
+        r"""Plan a release.
+
+        With v the data variance, T the n_T central and public people, L the local ones:
+        :math:`V_T = v / n_T + 2 W^2 / (n_T \epsilon_{min})^2`, a report of group h has variance v + r_h,
+        :math:`1 / V_L = \sum_h m_h / (v + r_h)`; the central part gets
+        :math:`w^* = V_T^{-1} / (V_T^{-1} + V_L^{-1})`, report h :math:`(1 - w^*) V_L / (v + r_h)`.
+
+        Args:
+            groups: All groups of the study. Local ones with their `reports`.
+            question: What is asked; parameters variance, see `VARIANCE`, noise and coalition.
+
+        Returns:
+            The same weight on all central and public people, and weights of the reports. Weights and
+            predicted error use v, known or estimated (see `steering_variance`); intervals use a known v,
+            otherwise the worst case W^2 / 4.
+
+        Raises:
+            NotApplicable: there is no report, nobody public, and nobody central can take part.
+            InternalFault: reports of a mechanism without a known variance.
+
+        Privacy: min over the central groups of their epsilon, for each central person. Reports and
+            their estimated variance are post-processing of what is private already.
+
+        References:
+            Definition 4.1 and Lemma 4.2 (KVH); personal local epsilons by the same inverse variances.
+        """
+        bound, expected = variances([groups[i] for i in participants(groups, Trust.LOCAL)], question)
+        return _inverse_variance_plan(groups, question, steering=expected, bound=bound, expected=expected)
+
+
+class Pwh:
+    """The mean of both parts weighted by their noise alone, for a variance that nobody knows."""
+
+    name: ClassVar[str] = "pwh"
+    version: ClassVar[int] = 1
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    parameters: ClassVar[tuple[Parameter, ...]] = (NOISE, COALITION)
+    summary: ClassVar[str] = "Central people and local reports, weighted by their noise alone."
+
+    def plan(self, groups: Sequence[Group], question: Question) -> Plan:
+        r"""Plan a release: `kvh` with v = 0.
+
+        For one local epsilon the central part gets :math:`w = s_L^2 / (s_L^2 + (1 - c) n s_T^2)`.
+
+        Args:
+            groups: All groups of the study.
+            question: What is asked; parameters noise and coalition.
+
+        Returns:
+            Weights as said; predicted error and intervals use the worst case W^2 / 4.
+
+        Raises:
+            NotApplicable: there is no report, nobody public, and nobody central can take part.
+
+        Privacy: min over the central groups of their epsilon, for each central person.
+
+        References:
+            Definition 5.3 (PWH), Lemma 5.4 (its error).
+        """
+        return _inverse_variance_plan(groups, question, steering=0.0, bound=0.25, expected=0.25)

@@ -1,0 +1,213 @@
+"""The one interface that every estimator has.
+
+An estimator turns the groups of a study into a `Plan`: integer queries on the grid, the noise to add
+to them, the predicted error, and how to read the noisy integers. The release service evaluates the
+queries on raw sums, `app.mechanisms` draws the noise, and `app.accounting.costs` prices every group
+from queries and noise alone, so an estimator cannot understate what it costs.
+
+The canonical linear estimator needs no float at all: give group g the weight W_g = its charge in
+micro-epsilon, and add DiscreteLaplace(scale = UNIT_SCALE). Then a person of group g pays exactly W_g.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import ClassVar, Literal, Protocol
+
+from app.core.cohort import Group
+from app.core.epsilon import MICRO
+from app.core.errors import ServiceError
+from app.core.grid import GRID_SIZE, Grid
+from app.core.noise import Noise
+from app.core.study import Relation
+
+UNIT_SCALE = float(GRID_SIZE * MICRO)
+"""Laplace scale at which a weight of W costs exactly W micro-epsilon: 2**30 * 10**6, an exact double."""
+
+Coverage = Literal["exact", "worst_case"]
+"""Whether an interval has its stated coverage, or at least its stated coverage."""
+
+
+class NotApplicable(ServiceError):
+    """The estimator has no answer for these groups (for example no central people for tcm_only)."""
+
+    code = "estimator_not_applicable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One optional parameter of an estimator, as it appears in a query string.
+
+    Attributes:
+        name: Name in the query string.
+        parse: Text to a JSON-able value; raises ValueError with the reason where it is refused.
+        default: Value when it is not given.
+        description: One line for the documentation.
+    """
+
+    name: str
+    parse: Callable[[str], object]
+    default: object
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked, and all public facts about the study.
+
+    Attributes:
+        relation: The promised neighboring relation.
+        grid: The study's grid.
+        cap: The most that anybody may be charged for this release [micro-epsilon]: the share of the
+            study's epsilon.max, or the absolute cap if that is less.
+        floor: The least that anybody offers: the share of the study's epsilon.min, at most `cap`
+            [micro-epsilon].
+        delta: Delta that this release may cost each central person [1e-12].
+        people: replace_one: people with a live contribution, of any trust. add_remove_one: None.
+        expected_size: add_remove_one: the caller's guess or the last noisy count. None if neither.
+        parameters: Value of every parameter that the estimator declares.
+    """
+
+    relation: Relation
+    grid: Grid
+    cap: int
+    floor: int
+    delta: int = 0
+    people: int | None
+    expected_size: float | None = None
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """One integer query on raw sums.
+
+    Its value is the sum over groups of sum_weights[g] * (sum of grid points of g)
+    + count_weights[g] * 2**GRID_BITS * (people in g).
+
+    Weights on public groups cost nothing. Local groups get weight 0 here: their reports are already
+    private and are combined in `Plan.conclude`.
+    """
+
+    sum_weights: tuple[int, ...]
+    count_weights: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of groups; -1 where the two tuples disagree about it."""
+        return len(self.sum_weights) if len(self.sum_weights) == len(self.count_weights) else -1
+
+    @property
+    def terms(self) -> Iterable[tuple[int, int, int]]:
+        """(group, sum weight, count weight), groups in ascending order."""
+        return zip(range(len(self.sum_weights)), self.sum_weights, self.count_weights, strict=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparseQuery:
+    """A query on few of many groups: a thousand of these cost no more than one `Query`.
+
+    Attributes:
+        size: The number of groups.
+        terms: (group, sum weight, count weight), groups in ascending order, each at most once.
+    """
+
+    size: int
+    terms: tuple[tuple[int, int, int], ...]
+
+    @property
+    def sum_weights(self) -> tuple[int, ...]:
+        """Weight of each group's sum of grid points, zeros included."""
+        weights = [0] * self.size
+        for index, weight, _ in self.terms:
+            weights[index] = weight
+        return tuple(weights)
+
+    @property
+    def count_weights(self) -> tuple[int, ...]:
+        """Weight of 2**GRID_BITS times each group's number of people, zeros included."""
+        weights = [0] * self.size
+        for index, _, weight in self.terms:
+            weights[index] = weight
+        return tuple(weights)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A confidence interval in the data's unit, within the study's range."""
+
+    level: float
+    lower: float
+    upper: float
+    coverage: Coverage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conclusion:
+    """The answer read from noisy integers. Everything in it is post-processing.
+
+    Attributes:
+        estimate: The mean, clipped to the range [data's unit].
+        standard_error: Standard deviation of the noise in the estimate [data's unit].
+        interval: For the mean of the dataset: all people with a live contribution.
+        population_interval: For the mean of the population they were drawn from; wider.
+        details: Further noisy facts, JSON-able, such as the noisy count.
+    """
+
+    estimate: float
+    standard_error: float
+    interval: Interval
+    population_interval: Interval
+    details: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Price, accuracy and procedure of one release. Depends on no raw value.
+
+    Attributes:
+        queries: What to compute on raw sums; weights align with the groups given to `plan`.
+        noise: What to add to the queries' values.
+        predicted_error: Root mean square error [data's unit]. replace_one: against the population
+            mean under the worst-case variance width^2 / 4, unless a better bound is a parameter.
+            add_remove_one: against the dataset mean, worst-case mean, at the expected size.
+        conclude: Reads the noisy values of the queries.
+        inclusion: Poisson sampling: the probability with which each person of group g is used.
+            None for everybody.
+    """
+
+    queries: tuple[Query | SparseQuery, ...]
+    noise: Noise
+    predicted_error: float
+    conclude: Callable[[Sequence[int]], Conclusion]
+    inclusion: tuple[Fraction, ...] | None = None
+
+
+class Estimator(Protocol):
+    """One named way to a mean.
+
+    Attributes:
+        name: As in the query string.
+        version: Grows whenever the distribution of answers changes.
+        relation: The neighboring relation under which it is private.
+        parameters: What it takes beside share and epsilon.
+        summary: One line for people.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    relation: ClassVar[Relation]
+    parameters: ClassVar[tuple[Parameter, ...]]
+    summary: ClassVar[str]
+
+    def plan(self, groups: Sequence[Group], question: Question) -> Plan:
+        """Plan a release.
+
+        Args:
+            groups: All groups of the study, also those that do not take part (they count as people
+                of the dataset). In add_remove_one studies for a plan only: assumed groups.
+            question: What is asked.
+
+        Raises:
+            NotApplicable: there is no answer for these groups.
+        """

@@ -1,0 +1,306 @@
+r"""The one formula of all linear estimators of replace_one studies.
+
+With weight c_i on person i (sum 1) the estimate is :math:`\sum c_i x_i` + noise. Its error is
+
+- about the dataset mean :math:`\sum (c_i - 1/n) x_i` + noise,
+- about the population mean :math:`\sum c_i (x_i - \mu)` + noise,
+
+and for people drawn independently with variance at most s2 the first terms have variance at most
+:math:`s2 \sum (c_i - 1/n)^2` and :math:`s2 \sum c_i^2`. Where all c_i = 1/n the first term vanishes and
+the interval for the dataset mean is a pure quantile of the noise: its coverage is exact. Every other
+interval covers at least what it states ("worst_case"): s2 bounds the variance, and half the largest
+single contribution is added, because a sum of two-valued data is a lattice, not a Normal.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.cohort import Group
+from app.core.errors import InternalFault
+from app.core.grid import GRID_SIZE
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
+from app.core.study import LocalMechanism, Trust
+from app.estimators.errors import WORST_VARIANCE, Errors, interval, noise_shrinkage, worst_square_error
+from app.estimators.interface import Conclusion, Plan, Query, Question, SparseQuery
+from app.estimators.output_view import output_guarantee
+from app.estimators.reports import noise_variance
+from app.mechanisms.local_variance import report_scale
+
+
+def participants(groups: Sequence[Group], trust: Trust) -> list[int]:
+    """Indices of the groups of one trust tag that hold somebody who can take part.
+
+    Args:
+        groups: All groups.
+        trust: Which ones; central groups must also offer more than 0, local ones have sent reports.
+
+    Returns:
+        Indices into `groups`, ascending.
+    """
+    if trust is Trust.LOCAL:
+        return [
+            index
+            for index, group in enumerate(groups)
+            if group.trust is Trust.LOCAL and group.count > 0 and group.reports is not None
+        ]
+    return [
+        index
+        for index, group in enumerate(groups)
+        if group.trust is trust
+        and group.count > 0
+        and group.participates
+        and (trust is Trust.PUBLIC or group.epsilon > 0)
+    ]
+
+
+def linear_plan(
+    groups: Sequence[Group],
+    question: Question,
+    *,
+    weights: Sequence[int],
+    noise: Noise,
+    report_weights: Sequence[float] | NDArray[np.float64] | None = None,
+    variance: float | NDArray[np.float64] = WORST_VARIANCE,
+    expected_variance: float | NDArray[np.float64] | None = None,
+    shrinkage: float | None = 1.0,
+) -> Plan:
+    r"""The plan of a linear estimator with one query.
+
+    The central and public part is the weighted mean T / sum_g W_g n_g of one noisy integer query; it
+    enters with the share that the local reports leave, :math:`a = 1 - \sum_h m_h v_h`:
+
+    .. math:: \hat\mu = a \frac{\sum_g W_g S_g + Z}{2^{30} \sum_g W_g n_g} + \sum_h v_h R_h / 2^{30}.
+
+    Args:
+        groups: All groups of the study, length G.
+        question: What is asked.
+        weights: G integers W_g >= 0 [micro-epsilon, if `noise` has UNIT_SCALE]; 0 for local groups.
+        noise: Noise of the one query.
+        report_weights: G weights v_h of a single report [1], 0 for groups that are not local. None for
+            no local reports.
+        variance: s2, bound on the variance of the data, of everybody or of each group [range width squared].
+        expected_variance: What to predict the error with, where that is not the bound [the same].
+        shrinkage: What the distance of the answer from the middle is multiplied by; None for as far as the
+            noise warrants, see `noise_shrinkage`.
+
+    Returns:
+        The plan. predicted_error is :math:`\sqrt{s2 \sum c_i^2 + \mathrm{Var}(noise)}`, and where it
+        shrinks the worst case over the mean, see `worst_square_error`.
+
+    Raises:
+        InternalFault: negative weights, weights that sum to nothing, noise that has no formula here.
+
+    Privacy: costs W_g 2^30 / scale for each person of a central group; reads no data. Local reports are
+        private already.
+    """
+    sizes = np.array([group.count for group in groups], dtype=np.float64)
+    local = np.zeros(len(groups)) if report_weights is None else np.array(report_weights, dtype=np.float64)
+    share = 1.0 - float(np.dot(local, sizes))
+    mass = sum(weight * group.count for weight, group in zip(weights, groups, strict=True))
+    if min(weights, default=0) < 0 or float(local.min(initial=0.0)) < 0 or share < -1e-9:
+        raise InternalFault("An estimator has negative weights.")
+    if mass == 0:
+        if abs(share) > 1e-9:
+            raise InternalFault("The weights of an estimator do not sum to one.")
+        share = 0.0
+    share = max(share, 0.0)
+    per_weight = share / mass if mass else 0.0
+    laplace, normal = 0.0, 0.0
+    match noise:
+        case NoNoise():
+            pass
+        case DiscreteLaplace(scales=(scale,)):
+            laplace = per_weight * scale / GRID_SIZE
+        case DiscreteGaussian(sigmas=(sigma,)):
+            normal = (per_weight * sigma / GRID_SIZE) ** 2
+        case _:
+            raise InternalFault("A linear estimator has no formula for this noise.")
+    exact_share = Fraction(share)
+
+    def central(values: Sequence[int]) -> Fraction:
+        (value,) = values
+        return exact_share * Fraction(value, mass) / GRID_SIZE if mass else Fraction()
+
+    return combine(
+        groups,
+        question,
+        queries=(Query(sum_weights=tuple(weights), count_weights=(0,) * len(groups)),),
+        noise=noise,
+        person=np.array([float(weight) for weight in weights]) * per_weight,
+        laplaces=((laplace, 1),),
+        normal=normal,
+        read=central,
+        reports=local,
+        variance=variance,
+        expected_variance=expected_variance,
+        shrinkage=shrinkage,
+    )
+
+
+def combine(
+    groups: Sequence[Group],
+    question: Question,
+    *,
+    queries: tuple[Query | SparseQuery, ...],
+    noise: Noise,
+    person: NDArray[np.float64],
+    laplaces: Sequence[tuple[float, int]],
+    read: Callable[[Sequence[int]], Fraction],
+    normal: float = 0.0,
+    reports: NDArray[np.float64] | None = None,
+    variance: float | NDArray[np.float64] = WORST_VARIANCE,
+    expected_variance: float | NDArray[np.float64] | None = None,
+    shrinkage: float | None = 1.0,
+    extra: float = 0.0,
+    inclusion: tuple[Fraction, ...] | None = None,
+    details: Mapping[str, object] | None = None,
+) -> Plan:
+    """The plan of any linear estimator, from the weight of a single person of each group.
+
+    Args:
+        groups: All groups of the study, length G.
+        question: What is asked.
+        queries, noise, inclusion: See `Plan`.
+        person: Weight of one person in what `read` returns, shape (G,); with `reports` it sums to 1 [1].
+        laplaces: (scale, how many) of the Laplaces in what `read` returns [range widths].
+        read: The position of the central and public part from the noisy values, reports not included.
+        normal: Variance of all other noise in it [range width squared].
+        reports: Weight of one report of each group, shape (G,), or None.
+        variance, expected_variance, shrinkage: See `linear_plan`.
+        extra: Variance that sampling adds, whatever the data's is [range width squared].
+        details: Further facts for the conclusion.
+
+    Returns:
+        The plan.
+
+    Privacy: reads no data; what it costs is decided by the queries and the noise.
+    """
+    sizes = np.array([group.count for group in groups], dtype=np.float64)
+    bounds = np.broadcast_to(variance, sizes.shape)
+    expected = bounds if expected_variance is None else np.broadcast_to(expected_variance, sizes.shape)
+    parts, bounded = list(laplaces), 0.0
+    alone, curator = person, normal
+    priced = np.array([group.trust is Trust.CENTRAL for group in groups], dtype=bool)
+    if reports is not None:
+        person = person + reports
+        for index in np.flatnonzero(reports).tolist():
+            group, weight = groups[index], float(reports[index])
+            if group.reports is not None and group.reports.mechanism is LocalMechanism.LAPLACE:
+                parts.append((weight * report_scale(group.epsilon) / GRID_SIZE, group.count))
+                continue
+            of_report = noise_variance(group, float(expected[index]))
+            normal += group.count * weight**2 * of_report
+            if group.reports is None or group.reports.mechanism is not LocalMechanism.GAUSSIAN:
+                bounded = max(bounded, weight * math.sqrt(of_report))
+    people = float(max(question.people or 0, sum(group.count for group in groups)))
+    unweighted = people - float(sizes.sum())
+    deviations = person - 1 / people
+    populated = sizes > 0
+    squares = sizes * person**2
+    others = float(bounds.max(initial=0.0)) if sizes.size else WORST_VARIANCE
+    uniform = not unweighted and bool(np.all(np.abs(deviations[populated]) <= 1e-9 / people))
+    errors = Errors(
+        grid=question.grid,
+        laplaces=tuple(parts),
+        normal=normal,
+        dataset_variance=float(np.dot(sizes * bounds, deviations**2))
+        + others * unweighted / people**2
+        + extra,
+        dataset_step=float(np.abs(deviations[populated]).max(initial=1 / people if unweighted else 0.0)) / 2
+        + bounded,
+        population_variance=float(np.dot(bounds, squares)) + extra,
+        population_step=float(person[populated].max(initial=0.0)) / 2 + bounded,
+        exact=uniform and extra == 0 and bounded == 0,
+    )
+    if shrinkage is None:
+        shrinkage = noise_shrinkage(errors.noise_variance)
+    errors = replace(errors, shrinkage=shrinkage)
+
+    def conclude(values: Sequence[int]) -> Conclusion:
+        position = read(values)
+        if reports is not None:
+            position += report_position(groups, reports)
+        facts = dict(details or {})
+        if isinstance(noise, DiscreteGaussian):
+            facts |= output_guarantee(
+                groups,
+                question,
+                central=float(alone[priced].max(initial=0.0)),
+                central_sigma=math.sqrt(curator),
+                reports=np.zeros(len(groups)) if reports is None else reports,
+            )
+        return errors.conclude(position, facts)
+
+    square_error = worst_square_error(
+        squares=squares,
+        noise=errors.noise_variance + extra,
+        variances=expected,
+        shrinkage=shrinkage,
+    )
+    return Plan(
+        queries=queries,
+        noise=noise,
+        predicted_error=float(question.grid.width) * math.sqrt(square_error),
+        conclude=conclude,
+        inclusion=inclusion,
+    )
+
+
+def report_position(groups: Sequence[Group], weights: NDArray[np.float64]) -> Fraction:
+    """The weighted sum of reports, exact for the doubles that the weights are.
+
+    Args:
+        groups: All groups, length G.
+        weights: Weight of one report of each group, shape (G,).
+
+    Returns:
+        The sum [range widths].
+
+    Privacy: post-processing of local reports.
+    """
+    position = Fraction()
+    for index in np.flatnonzero(weights).tolist():
+        reports = groups[index].reports
+        if reports is not None:
+            position += Fraction(float(weights[index])) * reports.total
+    return position / GRID_SIZE
+
+
+def midpoint_plan(groups: Sequence[Group], question: Question) -> Plan:
+    r"""The answer that asks nobody: the middle of the range, off by at most half its width.
+
+    Args:
+        groups: All groups of the study.
+        question: What is asked.
+
+    Returns:
+        A plan without weights and without noise, which costs nothing. predicted_error is W / 2.
+
+    Privacy: depends on no data.
+
+    References:
+        Chaudhuri, Courtade, arXiv:2305.09668, Algorithm 1, last step.
+    """
+    grid = question.grid
+    half = Fraction(1, 2)
+
+    def conclude(values: Sequence[int]) -> Conclusion:
+        return Conclusion(
+            estimate=grid.to_unit(half),
+            standard_error=0.0,
+            interval=interval(grid, half, 1.0, "worst_case"),
+            population_interval=interval(grid, half, 1.0, "worst_case"),
+            details={"midpoint": True},
+        )
+
+    return Plan(
+        queries=(SparseQuery(size=len(groups), terms=()),),
+        noise=NoNoise(),
+        predicted_error=float(grid.width) / 2,
+        conclude=conclude,
+    )

@@ -1,0 +1,225 @@
+"""`optimal`: personal epsilons, local reports and public data in one exact solution."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.accounting.gaussian import effective_variance, gaussian_cost
+from app.core.cohort import Group
+from app.core.epsilon import MICRO
+from app.core.grid import GRID_SIZE
+from app.core.noise import DiscreteGaussian, Noise, NoNoise
+from app.core.study import Relation, Trust
+from app.estimators.affine import AffineProblem, Solution, best_shrinkage
+from app.estimators.calibration import NOISE, currencies
+from app.estimators.constrained import constrained_plan
+from app.estimators.errors import noise_shrinkage
+from app.estimators.interface import NotApplicable, Parameter, Plan, Question
+from app.estimators.linear import linear_plan, participants
+from app.estimators.output_view import COALITION
+from app.estimators.reports import VARIANCE, noise_variance, variances
+from app.estimators.selectors import GROUP_CAP, GROUP_VARIANCE, entries_of
+
+SHRINK_NONE = "none"
+SHRINK_NOISE = "noise"
+SHRINK_MINIMAX = "minimax"
+
+
+def parse_shrinkage(text: str) -> object:
+    """The parameter `shrinkage`: none, noise or minimax.
+
+    Raises:
+        ValueError: anything else.
+    """
+    if text not in (SHRINK_NONE, SHRINK_NOISE, SHRINK_MINIMAX):
+        raise ValueError("must be none, noise or minimax")
+    return text
+
+
+SHRINKAGE = Parameter(
+    name="shrinkage",
+    parse=parse_shrinkage,
+    default=SHRINK_NOISE,
+    description="How far answers are drawn towards the middle of the range: none; noise, as far as the noise "
+    "alone warrants; minimax, for the smallest worst-case error about the population's mean.",
+)
+
+
+class Optimal:
+    r"""The affine mean of the smallest worst-case error over everybody: central, local and public.
+
+    Weights are :math:`\eta \min(\epsilon_g, \tau)` for central people, :math:`\eta \tau` for public ones
+    and :math:`\eta \tau s / (s + r_h)` for reports of noise variance r_h; whoever offers more than tau pays
+    tau. It is `adpm` where there are no reports, and `kvh` where all central people offer the same.
+    """
+
+    name: ClassVar[str] = "optimal"
+    version: ClassVar[int] = 1
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        VARIANCE,
+        SHRINKAGE,
+        NOISE,
+        GROUP_VARIANCE,
+        GROUP_CAP,
+        COALITION,
+    )
+    summary: ClassVar[str] = "Personal epsilons, local reports and public data in one exact optimum."
+
+    def plan(self, groups: Sequence[Group], question: Question) -> Plan:
+        r"""Plan a release.
+
+        Args:
+            groups: All groups of the study. Local ones with their `reports`.
+            question: What is asked; parameters variance, shrinkage, noise, group_variance,
+                group_cap and coalition.
+
+        Returns:
+            The plan. Weights and predicted error use the known or estimated variance of the data, see
+            `app.estimators.reports.variances`; intervals use the known one, otherwise the worst case. The
+            answer is drawn towards the middle of the range by the factor a: `noise` (the default)
+            minimizes :math:`a^2 N + (1 - a)^2 / 4`, which is invisible while the noise N is small;
+            `minimax` minimizes the predicted error over a and tau together, which beats it by about
+            :math:`1 / \sqrt n` but moves the answer by that part of its distance from the middle even
+            where there is no noise at all. With group_variance or group_cap there is no closed form: a
+            solver finds the proportions, see `constrained_plan`, and minimax means noise.
+
+        Raises:
+            NotApplicable: there is no report, nobody public, and nobody central can take part.
+            InternalFault: reports of a mechanism without a known variance.
+
+        Privacy: min(epsilon_g, tau) for each central person. Reports and their estimated variance are
+            post-processing of what is private already; shrinking is post-processing too.
+
+        References:
+            Chaudhuri, Courtade, arXiv:2305.09668, Algorithm 1; Avent, Dubey, Korolova, PoPETs 2020,
+            Definition 4.1; see `app.estimators.affine` for what holds of both together.
+        """
+        local = participants(groups, Trust.LOCAL)
+        bound, expected = variances([groups[index] for index in local], question)
+        rule = question.parameters.get(SHRINKAGE.name, SHRINKAGE.default)
+        own = entries_of(question.parameters.get(GROUP_VARIANCE.name))
+        caps = entries_of(question.parameters.get(GROUP_CAP.name))
+        central = [groups[index] for index in participants(groups, Trust.CENTRAL)]
+        if own or caps:
+            plans = [
+                constrained_plan(
+                    groups,
+                    question,
+                    currency,
+                    bound=bound,
+                    expected=expected,
+                    group_variances=own,
+                    group_caps=caps,
+                    shrink=rule != SHRINK_NONE,
+                )
+                for currency in currencies(central, question)
+            ]
+            return min(plans, key=lambda plan: plan.predicted_error)
+        candidates = []
+        for solved in _solve(groups, question, expected, minimax=rule == SHRINK_MINIMAX):
+            shrinkage = 1.0
+            if rule == SHRINK_NOISE:
+                shrinkage = noise_shrinkage(solved.solution.noise)
+            elif rule == SHRINK_MINIMAX:
+                shrinkage = best_shrinkage(solved.solution.squares, solved.solution.noise, expected)
+            candidates.append(
+                linear_plan(
+                    groups,
+                    question,
+                    weights=solved.weights,
+                    noise=solved.noise,
+                    report_weights=solved.reports,
+                    variance=bound,
+                    expected_variance=expected,
+                    shrinkage=shrinkage,
+                )
+            )
+        return min(candidates, key=lambda plan: plan.predicted_error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Solved:
+    """A solution as integer weights of the one query, and weights of reports."""
+
+    solution: Solution
+    weights: list[int]
+    reports: NDArray[np.float64]
+    noise: Noise
+
+
+def _solve(
+    groups: Sequence[Group], question: Question, variance: float, *, minimax: bool
+) -> Iterator[_Solved]:
+    """The optimum under each noise that may be added."""
+    central = participants(groups, Trust.CENTRAL)
+    public = participants(groups, Trust.PUBLIC)
+    local = participants(groups, Trust.LOCAL)
+    if not central and not public and not local:
+        raise NotApplicable("Nobody can take part.")
+    for currency in currencies([groups[index] for index in central], question):
+        limits = np.array(currency.limits, dtype=np.float64)
+        counts = np.array([groups[index].count for index in central], dtype=np.float64)
+        able = limits > 0
+        problem = AffineProblem(
+            limits[able] / currency.unit,
+            counts[able],
+            public=float(sum(groups[index].count for index in public)),
+            noises=np.array([noise_variance(groups[index], variance) for index in local]),
+            reports=np.array([groups[index].count for index in local], dtype=np.float64),
+        )
+        solution = problem.minimax(variance)[0] if minimax else problem.solve(variance)
+        if math.isinf(solution.noise):
+            continue
+        weights = [0] * len(groups)
+        most = max(currency.limits, default=1)
+        if math.isfinite(solution.tau):
+            most = max(1, math.floor(solution.tau * currency.unit))
+        if solution.eta:
+            for index, limit in zip(central, currency.limits, strict=True):
+                weights[index] = min(limit, most)
+        if solution.public:
+            for index in public:
+                weights[index] = most
+        reports = np.zeros(len(groups))
+        reports[local] = solution.reports
+        noisy = any(weights[index] for index in central)
+        yield _Solved(
+            solution=solution, weights=weights, reports=reports, noise=currency.noise if noisy else NoNoise()
+        )
+
+
+def saturation(groups: Sequence[Group], question: Question) -> int | None:
+    """The most that `optimal` charges anybody of these groups, with its default parameters.
+
+    Without reports and public people this is the saturation point of `adpm`.
+
+    Args:
+        groups: All groups of a replace_one study.
+        question: What is asked of them; everybody central is taken to be able to pay.
+
+    Returns:
+        The saturation point [micro-epsilon], rounded up. None where nobody saturates: then everybody
+        pays what they offer.
+
+    Privacy: epsilons, group sizes and local reports may be looked at under replace_one.
+    """
+    local = [groups[index] for index in participants(groups, Trust.LOCAL)]
+    _, expected = variances(local, question)
+    try:
+        solved = list(_solve(groups, question, expected, minimax=False))
+    except NotApplicable:
+        return None
+    best = min(solved, key=lambda one: expected * one.solution.squares + one.solution.noise)
+    if math.isinf(best.solution.tau):
+        return None
+    match best.noise:
+        case DiscreteGaussian(sigmas=(sigma,), delta=delta):
+            weight = max(best.weights)
+            return gaussian_cost((weight * GRID_SIZE) ** 2 / effective_variance(sigma), delta)
+        case _:
+            return math.ceil(best.solution.tau * MICRO)

@@ -1,0 +1,205 @@
+r"""Reading two noisy sums whose ratio is a mean.
+
+Both sums are linear in the mean p: there is a combination of them, the pivot, that is noise alone if the mean
+is p. An interval is the hull of all p whose pivot is not too large (Fieller). Nothing here depends on who is
+there beyond the two noisy sums.
+
+References:
+    Fieller, J. R. Stat. Soc. B 16 (1954), doi:10.1111/j.2517-6161.1954.tb00159.x.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Protocol
+
+from app.core.cohort import Group
+from app.core.grid import Grid
+from app.core.study import Trust
+from app.estimators.interface import Conclusion, Coverage, Interval
+from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
+
+_MASS_RISK = 0.001
+"""Probability that the noisy total weight, raised by its slack, is still below the true one."""
+
+_SCAN = 32
+_BISECTIONS = 32
+
+
+class Pivot(Protocol):
+    """What two noisy sums say about the mean. Sums are in units of one epsilon times one person."""
+
+    @property
+    def unit(self) -> float:
+        """One epsilon times one person [units of the queries]."""
+
+    def position(self, first: int, second: int) -> Fraction:
+        """The estimate in [0, 1], from the sums in the queries' units."""
+
+    def value(self, p: float, first: float, second: float) -> float:
+        """The pivot at p: with the mean p it is noise alone, of people who all weigh the same."""
+
+    def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
+        """(scale, how many) of Laplaces whose sum has the law of the pivot's noise, or nearly."""
+
+    def tail(self, p: float, x: float) -> float:
+        """P(|noise of the pivot at p| > x), exact."""
+
+    def mass(self, first: float, second: float) -> float:
+        """The noisy total weight, any sign."""
+
+    def mass_law(self) -> ErrorLaw:
+        """The law of its noise."""
+
+
+def laplace_tail(parts: Sequence[tuple[float, int]], x: float) -> float:
+    """P(|sum of independent Laplaces| > x), exact for one or two of them.
+
+    Args:
+        parts: (scale, how many); zero scales are no noise.
+        x: Threshold, at least 0.
+
+    Returns:
+        A probability.
+
+    Privacy: no data, no randomness.
+    """
+    return ErrorLaw(sigma=0.0, laplaces=tuple(part for part in parts if part[0] > 0)).tail(x)
+
+
+def offered_weight(group: Group, cap: int) -> int:
+    """What one person of a group weighs where everybody counts by their offer.
+
+    Args:
+        group: The group; its size is not looked at.
+        cap: The most that anybody may be charged [micro-epsilon].
+
+    Returns:
+        Central people: their offer, at most the cap; public ones: the cap; all others 0 [micro-epsilon].
+
+    Privacy: depends on a person's own offer and the question.
+    """
+    match group.trust:
+        case Trust.CENTRAL:
+            return min(group.epsilon, cap) if group.participates else 0
+        case Trust.PUBLIC:
+            return cap
+        case _:
+            return 0
+
+
+class PivotReader:
+    """Reads the two noisy sums. Knows the question, not the groups.
+
+    Args:
+        grid: The study's grid.
+        cap: The most that anybody's weight can be, above 0 [epsilon].
+        floor: The least, at least 0 [epsilon].
+        pivot: What the sums say.
+    """
+
+    __slots__ = ("_slack", "cap", "floor", "grid", "pivot")
+
+    def __init__(self, *, grid: Grid, cap: float, floor: float, pivot: Pivot) -> None:
+        self.grid = grid
+        self.cap = cap
+        self.floor = floor
+        self.pivot = pivot
+        self._slack = pivot.mass_law().quantile(1 - 2 * _MASS_RISK)
+
+    def conclude(self, values: Sequence[int]) -> Conclusion:
+        """The conclusion from both noisy sums."""
+        raw_first, raw_second = values
+        position = self.pivot.position(raw_first, raw_second)
+        first, second = raw_first / self.pivot.unit, raw_second / self.pivot.unit
+        mass = max(self.pivot.mass(first, second), 0.0)
+        p = float(position)
+        spread = math.sqrt(ErrorLaw(sigma=0.0, laplaces=self.pivot.laplaces(p)).variance)
+        width = float(self.grid.width)
+        return Conclusion(
+            estimate=self.grid.to_unit(position),
+            standard_error=width * (min(0.5, spread / mass) if mass > 0 else 0.5),
+            interval=self.dataset_interval(first, second, p),
+            population_interval=self.population_interval(first, second, p),
+            details={"noisy_count": mass / self.cap},
+        )
+
+    def dataset_interval(self, first: float, second: float, center: float) -> Interval:
+        """The interval for the mean of those who take part.
+
+        Exact where everybody weighs the same; otherwise widened by the worst case of unequal weights, with
+        variance (W^2 / 4) (sqrt cap - sqrt floor)^2 A, A the total weight.
+
+        Args:
+            first, second: The noisy sums [epsilons times people].
+            center: The estimate, kept inside whatever the test says [position in [0, 1]].
+
+        Returns:
+            The interval [data's unit].
+        """
+        if self.floor == self.cap:
+            return self._interval(
+                lambda p: self.pivot.tail(p, abs(self.pivot.value(p, first, second))),
+                1 - LEVEL,
+                center,
+                "exact",
+            )
+        mass = max(self.pivot.mass(first, second), 0.0) + self._slack
+        variance = 0.25 * (math.sqrt(self.cap) - math.sqrt(self.floor)) ** 2 * mass
+        return self._worst_case(first, second, center, lambda p: variance, (self.cap - self.floor) / 2)
+
+    def population_interval(self, first: float, second: float, center: float) -> Interval:
+        """The interval for the mean of the population.
+
+        If that mean is p, sum a_i (x_i - p) has variance at most p (1 - p) cap A.
+
+        Args:
+            first, second: The noisy sums [epsilons times people].
+            center: The estimate [position in [0, 1]].
+
+        Returns:
+            The interval [data's unit].
+        """
+        mass = max(self.pivot.mass(first, second), 0.0) + self._slack
+        return self._worst_case(first, second, center, lambda p: p * (1 - p) * self.cap * mass, self.cap / 2)
+
+    def _worst_case(
+        self, first: float, second: float, center: float, variance: Callable[[float], float], step: float
+    ) -> Interval:
+        """Test inversion with a Normal part of bounded variance; `step` is half of one person's move."""
+
+        def tail(p: float) -> float:
+            law = error_law(normal_variance=variance(p), laplaces=self.pivot.laplaces(p))
+            return law.tail(abs(self.pivot.value(p, first, second)) - step)
+
+        return self._interval(tail, 1 - LEVEL - _MASS_RISK, center, "worst_case")
+
+    def _interval(
+        self, tail: Callable[[float], float], risk: float, center: float, coverage: Coverage
+    ) -> Interval:
+        """The hull of all p with tail(p) >= risk; the whole range where there is none."""
+        points = sorted({center, *(index / _SCAN for index in range(_SCAN + 1))})
+        inside = [index for index, p in enumerate(points) if tail(p) >= risk]
+        lower, upper = 0.0, 1.0
+        if inside:
+            if inside[0] > 0:
+                lower = _edge(tail, risk, points[inside[0]], points[inside[0] - 1])
+            if inside[-1] < len(points) - 1:
+                upper = _edge(tail, risk, points[inside[-1]], points[inside[-1] + 1])
+        return Interval(
+            level=LEVEL,
+            lower=self.grid.to_unit(Fraction(min(lower, center))),
+            upper=self.grid.to_unit(Fraction(max(upper, center))),
+            coverage=coverage,
+        )
+
+
+def _edge(tail: Callable[[float], float], risk: float, inside: float, outside: float) -> float:
+    """Where tail falls below risk between two points, on the outer side."""
+    for _ in range(_BISECTIONS):
+        middle = (inside + outside) / 2
+        if tail(middle) >= risk:
+            inside = middle
+        else:
+            outside = middle
+    return outside

@@ -1,0 +1,175 @@
+r"""Laws of the error of an estimate: a Normal part plus independent Laplace parts, all centered.
+
+The noise of a release is discrete Laplace of a scale near 2^50 grid steps, so the continuous law
+differs from it by less than 1e-15. One and two Laplaces have closed forms; everything else is inverted
+from its characteristic function :math:`\phi(t) = e^{-\sigma^2 t^2 / 2} \prod_i (1 + b_i^2 t^2)^{-m_i}`,
+
+.. math:: P(|X| > x) = 1 - \frac{2}{\pi} \int_0^\infty \frac{\sin(x t)}{t} \phi(t) dt,
+
+by the trapezoidal rule. Its aliasing error is a tail probability beyond `_PERIOD` - x standard
+deviations (below 1e-7); its truncation error is below 2e-5 everywhere and below 5e-7 from half a
+standard deviation on.
+
+References:
+    Gil-Pelaez, Biometrika 38 (1951), doi:10.1093/biomet/38.3-4.481, theorem; Davies, Biometrika 60
+    (1973), doi:10.1093/biomet/60.2.415, the trapezoidal rule and its error.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEVEL = 0.95
+"""Level of every interval."""
+
+_PERIOD = 24.0
+_NODES = 768
+_NEGLIGIBLE_SHARE = 1 / 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorLaw:
+    """The law of N(0, sigma^2) + sum of independent Laplaces.
+
+    Attributes:
+        sigma: Standard deviation of the Normal part [any unit].
+        laplaces: (scale [same unit], how many) of the Laplace parts; scales and counts above 0.
+    """
+
+    sigma: float
+    laplaces: tuple[tuple[float, int], ...]
+
+    @property
+    def variance(self) -> float:
+        """Variance of the sum [unit squared]."""
+        return self.sigma**2 + sum(2 * count * scale**2 for scale, count in self.laplaces)
+
+    def tail(self, x: float) -> float:
+        """P(|X| > x).
+
+        Args:
+            x: Threshold, at least 0 [the law's unit].
+
+        Returns:
+            A probability, to 2e-5 absolute, 5e-7 from half a standard deviation on; exact for one or
+            two Laplaces without a Normal part.
+
+        Privacy: no data, no randomness.
+        """
+        deviation = math.sqrt(self.variance)
+        if x <= 0:
+            return 1.0
+        if deviation == 0:
+            return 0.0
+        if self.sigma == 0:
+            scales = [scale for scale, count in self.laplaces for _ in range(min(count, 3))]
+            if len(scales) == 1:
+                return math.exp(-x / scales[0])
+            if len(scales) == 2:
+                return two_laplace_tail(x, scales[0], scales[1])
+        elif not self.laplaces:
+            return math.erfc(x / (self.sigma * math.sqrt(2)))
+        if x > _PERIOD / 2 * deviation:
+            return 0.0
+        nodes, weights = self._inversion(deviation)
+        position = x / deviation
+        inside = _STEP * (0.5 * position + float(np.dot(np.sin(position * nodes), weights)))
+        return min(1.0, max(0.0, 1 - 2 / math.pi * inside))
+
+    def quantile(self, level: float = LEVEL) -> float:
+        """The x with P(|X| <= x) = level.
+
+        Args:
+            level: In (0, 1).
+
+        Returns:
+            x [the law's unit], 0 where nothing varies.
+
+        Privacy: no data, no randomness.
+        """
+        deviation = math.sqrt(self.variance)
+        if deviation == 0:
+            return 0.0
+        if not self.laplaces:
+            return self.sigma * NormalDist().inv_cdf((1 + level) / 2)
+        if self.sigma == 0 and len(self.laplaces) == 1 and self.laplaces[0][1] == 1:
+            return -self.laplaces[0][0] * math.log1p(-level)
+        nodes, weights = self._inversion(deviation)
+        # The density is even and unimodal, so the distribution function is concave on x > 0 and
+        # Newton's steps from 0 rise to the root without overshooting it.
+        x = 0.0
+        for _ in range(100):
+            missing = level - 2 / math.pi * _STEP * (0.5 * x + float(np.dot(np.sin(x * nodes), weights)))
+            slope = 2 / math.pi * _STEP * (0.5 + float(np.dot(np.cos(x * nodes), nodes * weights)))
+            x += missing / slope
+            if abs(missing) < 1e-13 or abs(missing / slope) < 1e-12:
+                break
+        return x * deviation
+
+    def _inversion(self, deviation: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Nodes t and phi(t) / t of the law scaled to standard deviation 1."""
+        square = _NODE_SQUARES
+        log_phi = -0.5 * (self.sigma / deviation) ** 2 * square
+        for scale, count in self.laplaces:
+            log_phi -= count * np.log1p((scale / deviation) ** 2 * square)
+        return _NODE_POINTS, np.exp(log_phi) / _NODE_POINTS
+
+
+_STEP = 2 * math.pi / _PERIOD
+_NODE_POINTS: NDArray[np.float64] = _STEP * np.arange(1, _NODES + 1, dtype=np.float64)
+_NODE_SQUARES: NDArray[np.float64] = _NODE_POINTS**2
+
+
+def error_law(*, normal_variance: float, laplaces: Iterable[tuple[float, int]]) -> ErrorLaw:
+    """The law of a sum, its many small Laplaces merged into the Normal part.
+
+    A single Laplace that carries less than 1/256 of the whole variance is replaced by a Normal of the
+    same variance. Together they add less than 3/256 to the kurtosis, which moves the 95 % quantile
+    by less than 0.05 %.
+
+    Args:
+        normal_variance: Variance of the Normal part, at least 0 [unit squared].
+        laplaces: (scale [unit], how many); zero scales and counts are dropped.
+
+    Returns:
+        The law [unit].
+
+    Privacy: no data, no randomness.
+    """
+    parts = [(scale, count) for scale, count in laplaces if scale > 0 and count > 0]
+    total = normal_variance + sum(2 * count * scale**2 for scale, count in parts)
+    kept: dict[float, int] = {}
+    for scale, count in parts:
+        if 2 * scale**2 < _NEGLIGIBLE_SHARE * total:
+            normal_variance += 2 * count * scale**2
+        else:
+            kept[scale] = kept.get(scale, 0) + count
+    return ErrorLaw(sigma=math.sqrt(normal_variance), laplaces=tuple(kept.items()))
+
+
+def two_laplace_tail(x: float, first: float, second: float) -> float:
+    r"""P(|Lap(a) + Lap(b)| > x) = (a^2 e^{-x/a} - b^2 e^{-x/b}) / (a^2 - b^2); a = b: (1 + x / 2a) e^{-x/a}.
+
+    Args:
+        x: Threshold, at least 0 [any unit].
+        first: a, at least 0 [same unit].
+        second: b, at least 0 [same unit]; not both 0 unless x > 0.
+
+    Returns:
+        A probability; exact up to rounding, 1e-9 where a and b nearly agree.
+
+    Privacy: no data, no randomness.
+    """
+    a, b = max(first, second), min(first, second)
+    if a == 0:
+        return 0.0 if x > 0 else 1.0
+    if b == 0:
+        return math.exp(-x / a)
+    if a - b < 1e-6 * a:
+        middle = (a + b) / 2
+        return (1 + x / (2 * middle)) * math.exp(-x / middle)
+    return (a * a * math.exp(-x / a) - b * b * math.exp(-x / b)) / (a * a - b * b)

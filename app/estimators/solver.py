@@ -1,0 +1,89 @@
+"""The one module that knows cvxpy: optimal weights where there is no closed form.
+
+A solver's answer is used for the proportions of the weights only. How much noise they need follows from the
+weights themselves, and every constraint is checked again, exactly, by whoever turns them into integers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.errors import InternalFault
+from app.estimators.interface import NotApplicable
+
+_TOLERANCE = 1e-10
+_ROOM = 1e-9
+"""Caps are lowered by this part, so that rounding to integers cannot exceed them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constrained:
+    r"""Minimize :math:`\sum_g (s_g + r_g) y_g^2 / n_g + 2 \eta^2` over shares y of the whole weight.
+
+    Attributes:
+        counts: n_g, people in each group, shape (G,), above 0.
+        costs: s_g + r_g, variance of one person's term, shape (G,), at least 0 [range width squared].
+        epsilons: What one person can pay, shape (G,); infinite for who needs no protection [1].
+        caps: (indices of groups, the most that their shares may add up to), limits in (0, 1].
+    """
+
+    counts: NDArray[np.float64]
+    costs: NDArray[np.float64]
+    epsilons: NDArray[np.float64]
+    caps: Sequence[tuple[Sequence[int], float]]
+
+
+def solve(problem: Constrained) -> NDArray[np.float64]:
+    """The share of each group of the whole weight.
+
+    Args:
+        problem: At least one group.
+
+    Returns:
+        float64 array of shape (G,), at least 0, adds up to one; satisfies caps and proportions to 1e-8.
+
+    Raises:
+        NotApplicable: the caps leave some weight to nobody.
+        InternalFault: the solver did not say that its answer is optimal.
+
+    Privacy: no data, no randomness. The answer is not trusted: see the module docstring.
+    """
+    import cvxpy  # takes a second to load, and few questions need it
+
+    cp: Any = cvxpy  # its functions carry no types
+    finite = np.isfinite(problem.epsilons)
+    purchasing = problem.counts[finite] * problem.epsilons[finite]
+    unit = float(purchasing.sum()) if finite.any() else 1.0
+    share, eta = cp.Variable(problem.counts.size, nonneg=True), cp.Variable(nonneg=True)
+    # eta is counted in 1 / unit, and everything in the error of shares by purchasing power or head count.
+    terms = problem.costs / problem.counts
+    noise = 2 / unit**2
+    start = purchasing / unit if finite.any() else problem.counts / problem.counts.sum()
+    terms_of_start = terms[finite] if finite.any() else terms
+    scale = float(np.dot(terms_of_start, start**2)) + (noise if finite.any() else 0.0)
+    if scale <= 0:
+        scale = float(terms.max(initial=0.0)) or 1.0
+    objective = cp.sum(cp.multiply(terms / scale, cp.square(share))) + noise / scale * cp.square(eta)
+    constraints = [cp.sum(share) == 1]
+    if finite.any():
+        constraints.append(share[finite] <= cp.multiply(purchasing / unit, eta))
+    for members, limit in problem.caps:
+        if len(members):
+            constraints.append(cp.sum(share[list(members)]) <= limit * (1 - _ROOM))
+    model = cp.Problem(cp.Minimize(objective), constraints)
+    try:
+        model.solve(solver=cp.CLARABEL, tol_gap_abs=_TOLERANCE, tol_gap_rel=_TOLERANCE, tol_feas=_TOLERANCE)
+    except cp.SolverError as error:
+        raise InternalFault("The solver failed.") from error
+    if model.status == cp.INFEASIBLE:
+        raise NotApplicable("The caps on the groups leave some of the weight to nobody.")
+    # OPTIMAL_INACCURATE has values too; they are not taken.
+    if model.status != cp.OPTIMAL or share.value is None:
+        raise InternalFault("The solver found no optimum.")
+    found: NDArray[np.float64] = np.maximum(np.asarray(share.value, dtype=np.float64), 0.0)
+    if not np.all(np.isfinite(found)) or abs(float(found.sum()) - 1) > 1e-6:
+        raise InternalFault("The solver found no weights.")
+    return found / float(found.sum())

@@ -1,0 +1,162 @@
+"""`transformed`: the mean when the number of people is secret too."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from app.core.cohort import Group
+from app.core.epsilon import MICRO
+from app.core.noise import DiscreteLaplace
+from app.core.study import Relation
+from app.estimators.interface import UNIT_SCALE, Parameter, Plan, Query, Question
+from app.estimators.pivot import PivotReader, laplace_tail, offered_weight
+from app.estimators.quantiles import ErrorLaw
+
+
+@dataclass(frozen=True, slots=True)
+class ComplementPivot:
+    """s1 = sum a x and s2 = sum a (1 - x), each with Laplace noise of scale 1: (1 - p) s1 - p s2."""
+
+    unit: float = UNIT_SCALE
+
+    def position(self, first: int, second: int) -> Fraction:
+        """See `ratio`."""
+        return ratio(first, second)
+
+    def value(self, p: float, first: float, second: float) -> float:
+        """(1 - p) s1 - p s2."""
+        return (1 - p) * first - p * second
+
+    def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
+        """Of scales 1 - p and p."""
+        return ((1 - p, 1), (p, 1))
+
+    def tail(self, p: float, x: float) -> float:
+        """The law of two Laplaces."""
+        return laplace_tail(self.laplaces(p), x)
+
+    def mass(self, first: float, second: float) -> float:
+        """s1 + s2 is the total weight."""
+        return first + second
+
+    def mass_law(self) -> ErrorLaw:
+        """Two Laplaces of scale 1."""
+        return ErrorLaw(sigma=0.0, laplaces=((1.0, 2),))
+
+
+class Transformed:
+    r"""The ratio s1 / (s1 + s2) of two noisy sums, s1 = sum (x - l) / W and s2 = sum (u - x) / W.
+
+    One person adds x to the first sum and 1 - x to the second, so both together move by exactly 1 and
+    one epsilon protects both. Each person counts with the epsilon they offer, a_i.
+
+    Nothing but the two noisy sums depends on who is there: weights depend on a person's own offer,
+    the noise on nothing, predicted error and intervals on the question and the noisy sums. Local
+    reports are not used: a report hides a value, not that somebody sent one.
+    """
+
+    name: ClassVar[str] = "transformed"
+    version: ClassVar[int] = 1
+    relation: ClassVar[Relation] = Relation.ADD_REMOVE_ONE
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+    summary: ClassVar[str] = "Ratio of two noisy sums, one epsilon for both; hides how many people there are."
+
+    def plan(self, groups: Sequence[Group], question: Question) -> Plan:
+        r"""Plan a release.
+
+        With T1 = sum_g a_g S_g and T2 = sum_g a_g (2^30 n_g - S_g), both plus discrete Laplace noise
+        of scale UNIT_SCALE. The intervals are those p that the pivot (1 - p) T1 - p T2 does not
+        reject (Fieller): its noise is (1 - p) Lap - p Lap, whose law is known exactly.
+
+        Args:
+            groups: The groups; their sizes are not looked at.
+            question: What is asked. People offer between `floor` and `cap`.
+
+        Returns:
+            The plan. predicted_error is :math:`\sqrt 2 W / (n \epsilon)` with n = expected_size people
+            at epsilon = cap, the leading term at the worst mean (an end of the range); at most W / 2,
+            the error of the midpoint, which is also the prediction where no size is expected.
+
+            The interval is for the mean of those who take part; who could not pay is nobody's business
+            in this relation. Its coverage is exact where floor = cap; otherwise it is widened by the
+            worst case of unequal weights. The answer's `details` hold noisy_count: the noisy total
+            weight / cap, the number of people where all offer the cap and a lower value otherwise.
+
+        Privacy: a person at q moves T1 by a q and T2 by a (2^30 - q), together a 2^30: costs a
+            micro-epsilon under adding or removing one person. Values were checked to lie in the range
+            when they arrived. No output depends on the exact number of people.
+
+        References:
+            Kulesza, Suresh, Wang, "Mean estimation in the add-remove model of differential privacy",
+            arXiv:2312.06658v1, Algorithm 3. Negative sums are replaced by 0 before the ratio, both 0 give
+            the midpoint (the printed ratio turns s1 = 1, s2 = -3 into the wrong end).
+        """
+        weights = tuple(offered_weight(group, question.cap) for group in groups)
+        cap = max(question.cap, 1) / MICRO
+        return Plan(
+            queries=complementary_queries(weights),
+            noise=DiscreteLaplace(scales=(UNIT_SCALE, UNIT_SCALE)),
+            predicted_error=predicted_error(question, math.sqrt(2) / cap),
+            conclude=PivotReader(
+                grid=question.grid, cap=cap, floor=floor_of(question), pivot=ComplementPivot()
+            ).conclude,
+        )
+
+
+def complementary_queries(weights: tuple[int, ...]) -> tuple[Query, Query]:
+    """The weighted sums of x and of 1 - x.
+
+    Args:
+        weights: What one person of each group weighs in both.
+
+    Returns:
+        Two queries; a person moves them by w q and w (2^30 - q).
+    """
+    return (
+        Query(sum_weights=weights, count_weights=(0,) * len(weights)),
+        Query(sum_weights=tuple(-weight for weight in weights), count_weights=weights),
+    )
+
+
+def floor_of(question: Question) -> float:
+    """The least that anybody who takes part offers [epsilon]."""
+    return max(min(question.floor, question.cap), 0) / MICRO
+
+
+def predicted_error(question: Question, per_person: float) -> float:
+    """The leading term of the error at the expected size, at most that of the midpoint.
+
+    Args:
+        question: What is asked.
+        per_person: Root mean square error of the total over one person [range widths].
+
+    Returns:
+        The error [data's unit]; that of the midpoint where no size is expected.
+
+    Privacy: depends on the question alone.
+    """
+    width = float(question.grid.width)
+    if question.expected_size is None or question.expected_size <= 0:
+        return width / 2
+    return min(width / 2, per_person * width / question.expected_size)
+
+
+def ratio(first: int, second: int) -> Fraction:
+    """The mean's position from the two noisy sums.
+
+    Args:
+        first: T1, noisy; any sign.
+        second: T2, noisy; any sign, same unit.
+
+    Returns:
+        max(T1, 0) / (max(T1, 0) + max(T2, 0)), in [0, 1]; 1/2 where both are 0.
+
+    Privacy: post-processing.
+
+    >>> ratio(1, -3), ratio(-2, -1), ratio(1, 3)
+    (Fraction(1, 1), Fraction(1, 2), Fraction(1, 4))
+    """
+    first, second = max(first, 0), max(second, 0)
+    return Fraction(first, first + second) if first + second else Fraction(1, 2)

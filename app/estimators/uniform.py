@@ -1,0 +1,53 @@
+"""`uniform`: everybody counts the same, so everybody is protected by the smallest epsilon."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from app.core.cohort import Group
+from app.core.noise import DiscreteLaplace, NoNoise
+from app.core.study import Relation, Trust
+from app.estimators.interface import UNIT_SCALE, NotApplicable, Parameter, Plan, Question
+from app.estimators.linear import linear_plan, participants
+
+
+class Uniform:
+    r"""The plain mean + Lap(W / (n min epsilon)), the baseline called UNI.
+
+    Public people count like everybody else; with nobody but them there is no noise. Local reports are
+    not used.
+    """
+
+    name: ClassVar[str] = "uniform"
+    version: ClassVar[int] = 1
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+    summary: ClassVar[str] = "The plain mean; everybody pays the smallest epsilon offered."
+
+    def plan(self, groups: Sequence[Group], question: Question) -> Plan:
+        """Plan a release.
+
+        Args:
+            groups: All groups of the study.
+            question: What is asked.
+
+        Returns:
+            Weight min epsilon [micro-epsilon] on everybody who is central or public, Laplace noise.
+
+        Raises:
+            NotApplicable: nobody is public, and nobody central can take part.
+
+        Privacy: min over the central groups of their epsilon, for each central person.
+
+        References:
+            Chaudhuri, Courtade, arXiv:2305.09668, section IV, UNI.
+        """
+        central = participants(groups, Trust.CENTRAL)
+        public = participants(groups, Trust.PUBLIC)
+        if not central and not public:
+            raise NotApplicable("Nobody central or public can take part.")
+        epsilon = min((groups[index].epsilon for index in central), default=1)
+        weights = [0] * len(groups)
+        for index in (*central, *public):
+            weights[index] = epsilon
+        noise = DiscreteLaplace(scales=(UNIT_SCALE,)) if central else NoNoise()
+        return linear_plan(groups, question, weights=weights, noise=noise)

@@ -1,0 +1,342 @@
+r"""Minimum, maximum and quantile: a noisy binary search over the grid.
+
+Each round asks "is your value at most t?" for the middle t of the interval that is left, and every
+answer is randomized on the device. `budget_split` asks everybody in every round with epsilon / L
+(arXiv:1905.11067, Algorithm 2); `user_split` asks each person once, with the whole epsilon. The server
+sees randomized answers only, so nothing here costs privacy beyond them.
+
+A maximum is the minimum of the reflected values. A search is frozen data: `advance` returns the next one.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import assert_never
+
+from app.core.errors import InternalFault, InvalidRequest
+from app.core.grid import GRID_BITS, GRID_SIZE
+from app.sessions.response import (
+    Tally,
+    estimate_fraction,
+    exact_count,
+    hoeffding_threshold,
+    paper_threshold,
+)
+
+MAX_ROUNDS = GRID_BITS
+"""After this many rounds the interval is one grid step."""
+
+UNKNOWN_ALPHA_SIZE = 1000
+"""The N0 of the paper's parameters for an unknown alpha."""
+
+DEFAULT_ALPHA = 1.0
+"""Lower bound on the fatness of the tail where none is given."""
+
+MAX_PARTICIPANTS = 2**40
+
+
+class Target(StrEnum):
+    """What is looked for."""
+
+    MINIMUM = "minimum"
+    MAXIMUM = "maximum"
+    QUANTILE = "quantile"
+
+
+class Mode(StrEnum):
+    """How a person's epsilon is used."""
+
+    BUDGET_SPLIT = "budget_split"
+    """Everybody answers every round with an equal part of it."""
+
+    USER_SPLIT = "user_split"
+    """Everybody answers one round with all of it."""
+
+
+class Threshold(StrEnum):
+    """When answers are believed."""
+
+    PAPER = "paper"
+    HOEFFDING = "hoeffding"
+    EXACT_BINOMIAL = "exact_binomial"
+
+
+class Depth(StrEnum):
+    """What the number of rounds is derived from."""
+
+    LOWER_ALPHA = "lower_alpha"
+    UNKNOWN_ALPHA = "unknown_alpha"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What is fixed, and announced, before anybody answers.
+
+    Attributes:
+        target: What is looked for.
+        mode: How each epsilon is used.
+        threshold: When answers are believed; a quantile needs none.
+        rounds: L.
+        epsilon: What taking part costs a person in all, at most [micro-epsilon].
+        participants: People who are expected to take part.
+        failure_exponent: h: each search goes wrong with probability about exp(-h).
+        quantile: The fraction that is looked for; None for minimum and maximum.
+    """
+
+    target: Target
+    mode: Mode
+    threshold: Threshold
+    rounds: int
+    epsilon: int
+    participants: int
+    failure_exponent: float
+    quantile: float | None = None
+
+    @property
+    def epsilon_per_answer(self) -> int:
+        """Of one answer, rounded down [micro-epsilon]."""
+        return self.epsilon // self.rounds if self.mode is Mode.BUDGET_SPLIT else self.epsilon
+
+    @property
+    def answers_per_person(self) -> int:
+        """Rounds in which a person answers."""
+        return self.rounds if self.mode is Mode.BUDGET_SPLIT else 1
+
+    @property
+    def people_per_round(self) -> int:
+        """People who are expected to answer in one round."""
+        share = 1 if self.mode is Mode.BUDGET_SPLIT else self.rounds
+        return self.participants // share
+
+
+def make_rules(
+    *,
+    target: Target,
+    epsilon: int,
+    participants: int,
+    mode: Mode = Mode.USER_SPLIT,
+    threshold: Threshold = Threshold.EXACT_BINOMIAL,
+    rounds: int | Depth = Depth.LOWER_ALPHA,
+    alpha: float = DEFAULT_ALPHA,
+    quantile: float | None = None,
+) -> Rules:
+    """Fix the rules of a search.
+
+    Args:
+        target: What is looked for.
+        epsilon: Of one person, in all [micro-epsilon].
+        participants: People who are expected to take part.
+        mode, threshold: See there; the defaults measure best.
+        rounds: Their number, or what to derive it from: a lower bound on alpha, or no knowledge.
+        alpha: The lower bound on alpha.
+        quantile: In (0, 1), for target quantile only.
+
+    Raises:
+        InvalidRequest: a parameter is not admissible, or there are too few people: then no answers,
+            however they turn out, could be believed. The message says how many it would take.
+    """
+    _check_range("participants", participants, 2, MAX_PARTICIPANTS)
+    if (quantile is None) != (target is not Target.QUANTILE):
+        raise InvalidRequest.field("quantile", "goes with protocol quantile, and only with it")
+    if quantile is not None and not 0 < quantile < 1:
+        raise InvalidRequest.field("quantile", "must be between 0 and 1")
+    if not 0 < alpha < math.inf:
+        raise InvalidRequest.field("alpha", "must be positive")
+    count, exponent = _depth(rounds, participants, alpha)
+    rules = Rules(
+        target=target,
+        mode=mode,
+        threshold=threshold,
+        rounds=count,
+        epsilon=epsilon,
+        participants=participants,
+        failure_exponent=exponent,
+        quantile=quantile,
+    )
+    if rules.epsilon_per_answer < 1:
+        raise InvalidRequest.field("epsilon", "leaves nothing for a single answer")
+    if not conclusive(rules):
+        raise InvalidRequest.field("participants", f"too few: it takes at least {people_needed(rules)}")
+    return rules
+
+
+def conclusive(rules: Rules) -> bool:
+    """Whether the expected number of answers can be evidence at all (the paper's gamma is at most 1)."""
+    people = rules.people_per_round
+    if people < 1:
+        return False
+    return rules.quantile is not None or least_positives(rules, people) <= people
+
+
+def people_needed(rules: Rules) -> int:
+    """The smallest number of participants with which these rules are conclusive."""
+    low, high = rules.participants, rules.participants
+    while not conclusive(replace(rules, participants=high)):
+        low, high = high, 2 * high
+        if high > MAX_PARTICIPANTS:
+            raise InvalidRequest.field("epsilon", "too small for a search among any number of people")
+    while high - low > 1:
+        middle = (low + high) // 2
+        if conclusive(replace(rules, participants=middle)):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def least_positives(rules: Rules, answers: int) -> int:
+    """The number of yes from which the answers of a round are believed.
+
+    Args:
+        rules: Of the search.
+        answers: Answers in the round.
+
+    Returns:
+        The count; answers + 1 where no count would do.
+    """
+    epsilon = rules.epsilon_per_answer
+    if rules.quantile is not None:
+        return _count_for(rules.quantile, answers, epsilon)
+    match rules.threshold:
+        case Threshold.PAPER:
+            gamma = paper_threshold(answers, epsilon, rules.failure_exponent) if answers else math.inf
+            return _count_for(gamma, answers, epsilon)
+        case Threshold.HOEFFDING:
+            gamma = hoeffding_threshold(answers, epsilon, rules.failure_exponent) if answers else math.inf
+            return _count_for(gamma, answers, epsilon)
+        case Threshold.EXACT_BINOMIAL:
+            # Split over the rounds: otherwise rare mistakes in the first round ruin the mean square.
+            return exact_count(answers, epsilon, math.exp(-rules.failure_exponent) / rules.rounds)
+        case _:
+            assert_never(rules.threshold)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One closed round.
+
+    Attributes:
+        lower, upper: The interval before it [grid steps].
+        threshold: What was asked: is your value at most this (maximum: at least this) [grid step].
+        tally: The answers.
+        fraction: Estimated fraction of people who truly say yes; None without answers.
+        believed: Whether the answers were evidence that somebody does.
+    """
+
+    lower: int
+    upper: int
+    threshold: int
+    tally: Tally
+    fraction: float | None
+    believed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """A search under way.
+
+    Attributes:
+        rules: Fixed at the start.
+        lower, upper: The interval that is left [grid steps].
+        steps: The closed rounds.
+    """
+
+    rules: Rules
+    lower: int = 0
+    upper: int = GRID_SIZE
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def round(self) -> int:
+        """The round that is open, from 1; after the last one rounds + 1."""
+        return len(self.steps) + 1
+
+    @property
+    def finished(self) -> bool:
+        """Whether every round is closed."""
+        return self.round > self.rules.rounds
+
+    @property
+    def threshold(self) -> int:
+        """What the open round asks about [grid step]: the middle of the interval."""
+        return (self.lower + self.upper) // 2
+
+    @property
+    def estimate(self) -> float:
+        """The middle of what is left [grid steps]."""
+        return (self.lower + self.upper) / 2
+
+
+def advance(search: Search, tally: Tally) -> Search:
+    """Close the open round.
+
+    Args:
+        search: An unfinished search.
+        tally: The answers of the open round.
+
+    Returns:
+        The search with half the interval: the half at the side of the target if the answers were
+        believed, the other half otherwise.
+
+    Raises:
+        InternalFault: the search is finished, or the tally is impossible.
+    """
+    if search.finished or not 0 <= tally.positives <= tally.answers:
+        raise InternalFault("a round cannot be closed like this")
+    rules, middle = search.rules, search.threshold
+    believed = tally.positives >= least_positives(rules, tally.answers)
+    fraction = (
+        estimate_fraction(tally.positives, tally.answers, rules.epsilon_per_answer) if tally.answers else None
+    )
+    step = Step(
+        lower=search.lower,
+        upper=search.upper,
+        threshold=middle,
+        tally=tally,
+        fraction=fraction,
+        believed=believed,
+    )
+    keeps_lower_half = believed != (rules.target is Target.MAXIMUM)
+    lower, upper = (search.lower, middle) if keeps_lower_half else (middle, search.upper)
+    return replace(search, lower=lower, upper=upper, steps=(*search.steps, step))
+
+
+def truthful(target: Target, point: int, threshold: int) -> bool:
+    """The true answer of somebody at a grid point: a tie counts as yes."""
+    return point >= threshold if target is Target.MAXIMUM else point <= threshold
+
+
+def _count_for(fraction: float, answers: int, epsilon: int) -> int:
+    """Smallest count whose estimated fraction reaches `fraction`; answers + 1 if none does."""
+    if fraction > 1:
+        return answers + 1
+    if answers == 0:
+        return 1
+    low, high = 0, answers + 1
+    while low < high:
+        middle = (low + high) // 2
+        if estimate_fraction(middle, answers, epsilon) >= fraction:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _depth(rounds: int | Depth, participants: int, alpha: float) -> tuple[int, float]:
+    """Rounds and failure exponent: Corollaries 1 and 2 of arXiv:1905.11067."""
+    logarithm = math.log(participants)
+    if rounds is Depth.UNKNOWN_ALPHA:
+        binary = math.log2(participants)
+        count = math.ceil(binary**2 / (2 * math.log2(UNKNOWN_ALPHA_SIZE)))
+        return max(1, min(count, MAX_ROUNDS)), logarithm**2 / (2 * math.log(UNKNOWN_ALPHA_SIZE))
+    exponent = logarithm / (2 * alpha)
+    if rounds is Depth.LOWER_ALPHA:
+        count = math.ceil(math.log2(participants) / (2 * alpha))
+        return max(1, min(count, MAX_ROUNDS)), exponent
+    _check_range("rounds", rounds, 1, MAX_ROUNDS)
+    return rounds, exponent
+
+
+def _check_range(name: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise InvalidRequest.field(name, f"must be between {low} and {high}")
