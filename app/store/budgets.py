@@ -1,0 +1,146 @@
+"""Lifetime budgets and what is left of them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.store.contributions import Allowance
+
+READ = text("SELECT id, budget, reserved, delta_budget, delta_reserved FROM subject WHERE id = :subject")
+
+# What was spent: a local report costs everything on arrival, a folded central value what its cohort was
+# charged, any other value what its owner had spent before.
+SPENT = """
+    CASE WHEN c.trust = 'local' AND c.value IS NOT NULL THEN c.{kind}
+         WHEN c.trust = 'central' AND c.value IS NOT NULL THEN coalesce(g.{column}, c.{carried})
+         ELSE c.{carried} END
+"""
+SPENT_EPSILON = SPENT.format(kind="epsilon", column="spent", carried="carried")
+SPENT_DELTA = SPENT.format(kind="delta", column="delta_spent", carried="delta_carried")
+JOIN_COHORT = """
+    LEFT JOIN cohort g ON c.value IS NOT NULL AND g.study_id = c.study_id AND g.epoch = c.epoch
+        AND g.trust = c.trust AND g.epsilon = c.epsilon AND g.carried = c.carried
+        AND g.delta = c.delta AND g.delta_carried = c.delta_carried
+"""
+
+READ_HOLDINGS = text(f"""
+    SELECT study.slug, c.trust, c.epsilon, c.delta, c.value IS NOT NULL AS live,
+           {SPENT_EPSILON} AS spent, {SPENT_DELTA} AS delta_spent
+    FROM contribution c JOIN study ON study.id = c.study_id {JOIN_COHORT}
+    WHERE c.subject_id = :subject ORDER BY study.slug
+""")
+
+PAGE = text(f"""
+    SELECT s.id, s.budget, s.reserved, s.delta_budget, s.delta_reserved,
+           coalesce(sum({SPENT_EPSILON}), 0) AS spent, coalesce(sum({SPENT_DELTA}), 0) AS delta_spent
+    FROM (SELECT * FROM subject WHERE id > :after ORDER BY id LIMIT :limit) s
+    LEFT JOIN contribution c ON c.subject_id = s.id {JOIN_COHORT}
+    GROUP BY s.id, s.budget, s.reserved, s.delta_budget, s.delta_reserved ORDER BY s.id
+""")
+
+SET_BUDGET = text("""
+    INSERT INTO subject (id, budget, reserved, delta_budget, delta_reserved)
+    VALUES (:subject, :budget, 0, coalesce(CAST(:delta_budget AS bigint), :default_delta), 0)
+    ON CONFLICT (id) DO UPDATE
+    SET budget = excluded.budget, delta_budget = coalesce(CAST(:delta_budget AS bigint), subject.delta_budget)
+    WHERE subject.reserved <= excluded.budget
+      AND subject.delta_reserved <= coalesce(CAST(:delta_budget AS bigint), subject.delta_budget)
+    RETURNING id
+""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A subject's lifetime budget. Epsilon in micro-epsilon, delta in 1e-12."""
+
+    subject: bytes
+    budget: int
+    reserved: int
+    spent: int
+    delta_budget: int
+    delta_reserved: int
+    delta_spent: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyLine:
+    """One study on a subject's statement."""
+
+    study: str
+    trust: str
+    live: bool
+    epsilon: int
+    spent: int
+    delta: int
+    delta_spent: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A subject's account with one line a study."""
+
+    account: Account
+    studies: tuple[StudyLine, ...]
+
+
+async def read_statement(connection: AsyncConnection, subject: bytes, allowance: Allowance) -> Statement:
+    """A subject's statement; somebody never seen has the budget of a new subject."""
+    row = (await connection.execute(READ, {"subject": subject})).one_or_none()
+    lines = tuple(
+        StudyLine(
+            study=line.slug,
+            trust=line.trust,
+            live=line.live,
+            epsilon=line.epsilon,
+            spent=line.spent,
+            delta=line.delta,
+            delta_spent=line.delta_spent,
+        )
+        for line in await connection.execute(READ_HOLDINGS, {"subject": subject})
+    )
+    account = Account(
+        subject=subject,
+        budget=row.budget if row else allowance.epsilon,
+        reserved=row.reserved if row else 0,
+        spent=sum(line.spent for line in lines),
+        delta_budget=row.delta_budget if row else allowance.delta,
+        delta_reserved=row.delta_reserved if row else 0,
+        delta_spent=sum(line.delta_spent for line in lines),
+    )
+    return Statement(account=account, studies=lines)
+
+
+async def set_budget(
+    connection: AsyncConnection, subject: bytes, *, epsilon: int, delta: int | None, allowance: Allowance
+) -> bool:
+    """Set a lifetime budget; False where more than that is reserved already."""
+    row = await connection.execute(
+        SET_BUDGET,
+        {
+            "subject": subject,
+            "budget": epsilon,
+            "delta_budget": delta,
+            "default_delta": allowance.delta,
+        },
+    )
+    return row.one_or_none() is not None
+
+
+async def page_accounts(connection: AsyncConnection, *, after: bytes, limit: int) -> list[Account]:
+    """Accounts in the order of their subjects' ids; costs O(limit)."""
+    rows = await connection.execute(PAGE, {"after": after, "limit": limit})
+    return [_account(row) for row in rows]
+
+
+def _account(row: Row[Any]) -> Account:
+    return Account(
+        subject=row.id,
+        budget=row.budget,
+        reserved=row.reserved,
+        spent=int(row.spent),
+        delta_budget=row.delta_budget,
+        delta_reserved=row.delta_reserved,
+        delta_spent=int(row.delta_spent),
+    )

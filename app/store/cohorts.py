@@ -1,0 +1,233 @@
+"""Epochs and cohorts: sealing, folding, reading.
+
+`seal` holds contributions up only while the epoch is bumped; `fold` reads each new row once.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.core.cohort import Cohort
+from app.core.study import Trust
+from app.store.contributions import EPOCH_LOCK, FOLD_LOCK
+
+LOCK_EXCLUSIVE = text("SELECT pg_advisory_xact_lock(:lock, :study_id)")
+
+# The newest epoch is read off the end of an index. Asked whether a row of the current epoch exists, the
+# planner would sometimes rather scan the whole study.
+SEAL = text("""
+    UPDATE study SET epoch = epoch + 1
+    WHERE id = :study_id
+      AND epoch = (SELECT max(c.epoch) FROM contribution c WHERE c.study_id = :study_id)
+""")
+
+READ_EPOCHS = text("""
+    SELECT epoch - 1 AS sealed, folded_epoch AS folded, delta = 0 AS pure FROM study WHERE id = :study_id
+""")
+
+# Values of public people cost nothing, whatever they spent before: one cohort for all of them.
+# The result is small, so it is fetched and inserted apart: PostgreSQL scans in parallel only outside
+# INSERT ... SELECT.
+AGGREGATE = """
+    SELECT CAST(:epoch AS int) AS epoch, trust, epsilon, carried, {deltas}, count(*) AS members,
+           sum(value) AS total,
+           sum(CAST(value AS numeric) * value) FILTER (WHERE trust = 'local') AS total_squares
+    FROM contribution
+    WHERE study_id = :study_id AND epoch = :epoch AND value IS NOT NULL
+    GROUP BY trust, epsilon, carried{keys}
+"""
+
+READ_EPOCH_ROWS = text(AGGREGATE.format(deltas="delta, delta_carried", keys=", delta, delta_carried"))
+
+# Nobody reserves a delta in a study without one, and each column less to group by is time saved.
+READ_PURE_EPOCH_ROWS = text(AGGREGATE.format(deltas="0 AS delta, 0 AS delta_carried", keys=""))
+
+INSERT_COHORTS = text("""
+    INSERT INTO cohort (study_id, epoch, trust, epsilon, carried, delta, delta_carried,
+                        count, total, total_squares, spent, delta_spent)
+    SELECT :study_id, epoch, CAST(trust AS trust), epsilon, carried, delta, delta_carried,
+           sum(count), sum(total), sum(total_squares),
+           CASE WHEN trust = 'local' THEN epsilon ELSE carried END AS spent,
+           CASE WHEN trust = 'local' THEN delta ELSE delta_carried END AS delta_spent
+    FROM unnest(CAST(:epochs AS int[]), CAST(:trusts AS text[]), CAST(:epsilons AS bigint[]),
+                CAST(:carried AS bigint[]), CAST(:deltas AS bigint[]), CAST(:deltas_carried AS bigint[]),
+                CAST(:counts AS bigint[]), CAST(:totals AS numeric[]), CAST(:squares AS numeric[]))
+        AS fresh (epoch, trust, epsilon, carried, delta, delta_carried, count, total, total_squares)
+    GROUP BY epoch, trust, epsilon, carried, delta, delta_carried
+    ORDER BY epoch, trust, epsilon, carried
+""")
+
+MARK_FOLDED = text("UPDATE study SET folded_epoch = :sealed WHERE id = :study_id")
+
+READ_COHORTS = text("""
+    SELECT id, trust, epsilon, carried, spent, delta, delta_carried, delta_spent, count AS members, total,
+           total_squares
+    FROM cohort WHERE study_id = :study_id AND count > 0 ORDER BY id
+""")
+
+NEWEST_EPOCH = text("SELECT coalesce(max(epoch), 0) FROM contribution WHERE study_id = :study_id")
+
+# The last group of a version 4 UUID is 48 bits of PostgreSQL's strong random source, none of them fixed:
+# somebody is in the sample if that number is below their cohort's threshold. The inner query draws it once
+# for each row; OFFSET 0 keeps the planner from moving it.
+READ_SAMPLE = text("""
+    SELECT cohort_id, count(*) AS members, sum(value) AS total
+    FROM (
+        SELECT cohort.id AS cohort_id, c.value, wanted.threshold,
+               CAST(CAST('x' || right(CAST(gen_random_uuid() AS text), 12) AS bit(48)) AS bigint) AS ticket
+        FROM unnest(CAST(:cohorts AS bigint[]), CAST(:thresholds AS bigint[])) AS wanted (id, threshold)
+        JOIN cohort ON cohort.id = wanted.id AND cohort.study_id = :study_id
+        JOIN contribution c
+          ON c.study_id = :study_id AND c.epoch = cohort.epoch AND c.trust = cohort.trust
+         AND c.epsilon = cohort.epsilon AND c.carried = cohort.carried
+         AND c.delta = cohort.delta AND c.delta_carried = cohort.delta_carried
+        WHERE c.value IS NOT NULL
+        OFFSET 0
+    ) AS drawn
+    WHERE ticket < threshold
+    GROUP BY cohort_id
+""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epochs:
+    """Where a study stands.
+
+    Attributes:
+        sealed, folded: The last sealed and the last folded epoch.
+        pure: Whether the study has no delta.
+    """
+
+    sealed: int
+    folded: int
+    pure: bool
+
+
+async def seal(connection: AsyncConnection, study_id: int) -> Epochs:
+    """Close the current epoch if anybody is in it, after every contribution in flight has committed."""
+    await connection.execute(LOCK_EXCLUSIVE, {"lock": EPOCH_LOCK, "study_id": study_id})
+    await connection.execute(SEAL, {"study_id": study_id})
+    return await read_epochs(connection, study_id)
+
+
+async def read_epochs(connection: AsyncConnection, study_id: int) -> Epochs:
+    """The last sealed and the last folded epoch of a study."""
+    row = (await connection.execute(READ_EPOCHS, {"study_id": study_id})).one()
+    return Epochs(sealed=row.sealed, folded=row.folded, pure=row.pure)
+
+
+async def fold(connection: AsyncConnection, study_id: int) -> None:
+    """Fold every sealed epoch that is not folded yet into cohort rows."""
+    await connection.execute(LOCK_EXCLUSIVE, {"lock": FOLD_LOCK, "study_id": study_id})
+    epochs = await read_epochs(connection, study_id)
+    if epochs.sealed == epochs.folded:
+        return
+    rows = await _aggregate(connection, study_id, epochs, last=epochs.sealed)
+    if rows:
+        private = [0 if row.trust == "public" else 1 for row in rows]
+        await connection.execute(
+            INSERT_COHORTS,
+            {
+                "study_id": study_id,
+                "epochs": [row.epoch for row in rows],
+                "trusts": [row.trust for row in rows],
+                "epsilons": [row.epsilon * keep for row, keep in zip(rows, private, strict=True)],
+                "carried": [row.carried * keep for row, keep in zip(rows, private, strict=True)],
+                "deltas": [row.delta * keep for row, keep in zip(rows, private, strict=True)],
+                "deltas_carried": [row.delta_carried * keep for row, keep in zip(rows, private, strict=True)],
+                "counts": [row.members for row in rows],
+                "totals": [row.total for row in rows],
+                "squares": [row.total_squares or 0 for row in rows],
+            },
+        )
+    await connection.execute(MARK_FOLDED, {"study_id": study_id, "sealed": epochs.sealed})
+
+
+async def _aggregate(
+    connection: AsyncConnection, study_id: int, epochs: Epochs, *, last: int
+) -> Sequence[Row[Any]]:
+    """The rows that are not folded by cohort, up to the last epoch given, an epoch at a time."""
+    query = READ_PURE_EPOCH_ROWS if epochs.pure else READ_EPOCH_ROWS
+    rows: list[Row[Any]] = []
+    for epoch in range(epochs.folded + 1, last + 1):
+        rows += await connection.execute(query, {"study_id": study_id, "epoch": epoch})
+    return rows
+
+
+async def read_cohorts(connection: AsyncConnection, study_id: int) -> list[Cohort]:
+    """All folded cohorts with at least one live member, in the order of their ids."""
+    rows = await connection.execute(READ_COHORTS, {"study_id": study_id})
+    return [
+        Cohort(
+            id=row.id,
+            trust=Trust(row.trust),
+            epsilon=row.epsilon,
+            carried=row.carried,
+            spent=row.spent,
+            delta=row.delta,
+            delta_carried=row.delta_carried,
+            delta_spent=row.delta_spent,
+            count=row.members,
+            total=int(row.total),
+            total_squares=int(row.total_squares),
+        )
+        for row in rows
+    ]
+
+
+async def read_profile(connection: AsyncConnection, study_id: int) -> Sequence[Cohort]:
+    """Folded cohorts and, as if they were folded, the rows that are not; changes nothing.
+
+    The cohorts of unfolded rows have id 0.
+    """
+    epochs = await read_epochs(connection, study_id)
+    fresh = [
+        Cohort(
+            id=0,
+            trust=Trust(row.trust),
+            epsilon=0 if row.trust == "public" else row.epsilon,
+            carried=0 if row.trust == "public" else row.carried,
+            spent={"local": row.epsilon, "central": row.carried, "public": 0}[row.trust],
+            delta=0 if row.trust == "public" else row.delta,
+            delta_carried=0 if row.trust == "public" else row.delta_carried,
+            delta_spent={"local": row.delta, "central": row.delta_carried, "public": 0}[row.trust],
+            count=row.members,
+            total=int(row.total),
+            total_squares=int(row.total_squares or 0),
+        )
+        for row in await _aggregate(connection, study_id, epochs, last=epochs.sealed + 1)
+    ]
+    return [*await read_cohorts(connection, study_id), *fresh]
+
+
+async def read_sample(
+    connection: AsyncConnection, study_id: int, thresholds: Mapping[int, int]
+) -> dict[int, tuple[int, int]]:
+    """A fresh random sample of the members of some folded cohorts, none of them public.
+
+    Args:
+        connection: Open transaction.
+        study_id: Their study.
+        thresholds: Id of a cohort -> the probability with which each of its members is in the sample,
+            independently of everything, in multiples of 2**-48 (0..2**48).
+
+    Returns:
+        Id -> (people in the sample, sum of their values), for every id that was asked for. Raw: must not
+        leave the services. Who has withdrawn in the meantime is not in it, and the release is not
+        published either, because the cohort has lost a member.
+    """
+    ids = sorted(thresholds)
+    rows = await connection.execute(
+        READ_SAMPLE,
+        {"study_id": study_id, "cohorts": ids, "thresholds": [thresholds[cohort] for cohort in ids]},
+    )
+    sample = dict.fromkeys(ids, (0, 0))
+    return sample | {row.cohort_id: (row.members, int(row.total)) for row in rows}
+
+
+async def has_new_rows(connection: AsyncConnection, study_id: int, epoch: int) -> bool:
+    """Whether anybody contributed after this epoch, even if they have withdrawn since."""
+    return bool((await connection.execute(NEWEST_EPOCH, {"study_id": study_id})).scalar_one() > epoch)

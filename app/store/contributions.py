@@ -1,0 +1,368 @@
+"""Contributions and reservations.
+
+Lock order, the same on every path: the study's fold lock (shared, only for replace and withdraw), its
+epoch lock (shared), subjects in the order of their ids, then cohorts. Whoever waits for a fold thus holds
+up no seal, and with it no contribution. Everything is set-based.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.core.contribution import Offer, Outcome
+from app.core.errors import StudyClosed
+from app.core.ledger import Entry, Holding, entry, same_value
+from app.core.study import StudyState, Trust
+from app.store.database import driver
+
+EPOCH_LOCK = 1
+"""Advisory lock class: shared while contributing, exclusive for the moment an epoch is sealed."""
+
+FOLD_LOCK = 2
+"""Advisory lock class: shared while a folded value changes, exclusive while an epoch is folded."""
+
+LOCK_SHARED = text("SELECT pg_advisory_xact_lock_shared(:lock, :study_id)")
+
+READ_EPOCH = text("SELECT epoch, folded_epoch, state FROM study WHERE id = :study_id")
+
+# Subjects who are new, with their first reservation and their contribution; everybody else is left for
+# the statements below. A subject without a row has no contribution either, so nothing can be in the way.
+# IS TRUE makes PostgreSQL look ids up in a hash table, whatever it takes the number of offers for.
+ACCEPT_NEW = """
+    WITH here AS MATERIALIZED (SELECT epoch, state FROM study WHERE id = $1),
+    offer AS MATERIALIZED (
+        SELECT subject_id, CAST(trust AS trust) AS trust, epsilon, delta, value
+        FROM unnest($2::bytea[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[])
+            AS offer (subject_id, trust, epsilon, delta, value)
+    ),
+    fresh AS (
+        INSERT INTO subject (id, budget, reserved, delta_budget, delta_reserved)
+        SELECT subject_id, $7, epsilon, $8, delta FROM offer, here
+        WHERE state = 'open' AND epsilon <= $7 AND delta <= $8
+        ORDER BY subject_id
+        ON CONFLICT (id) DO NOTHING
+        RETURNING id
+    ),
+    written AS (
+        INSERT INTO contribution
+            (study_id, subject_id, trust, epsilon, carried, delta, delta_carried, value, epoch)
+        SELECT $1, subject_id, trust, epsilon, 0, delta, 0, value, epoch FROM offer, here
+        WHERE (subject_id IN (SELECT id FROM fresh)) IS TRUE
+    )
+    SELECT epoch, state, (SELECT array_agg(id) FROM fresh) AS fresh FROM here
+"""
+
+LOCK_SUBJECTS = text(
+    "SELECT id FROM subject WHERE id = ANY(CAST(:subjects AS bytea[])) ORDER BY id FOR UPDATE"
+)
+
+READ_HOLDINGS = text("""
+    SELECT subject_id, trust, epsilon, carried, delta, delta_carried, value, epoch
+    FROM contribution
+    WHERE study_id = :study_id AND subject_id = ANY(CAST(:subjects AS bytea[]))
+""")
+
+RESERVE = text("""
+    UPDATE subject SET reserved = reserved + more.epsilon, delta_reserved = delta_reserved + more.delta
+    FROM unnest(CAST(:subjects AS bytea[]), CAST(:epsilons AS bigint[]), CAST(:deltas AS bigint[]))
+        AS more (id, epsilon, delta)
+    WHERE subject.id = more.id
+      AND reserved + more.epsilon <= budget
+      AND delta_reserved + more.delta <= delta_budget
+    RETURNING subject.id
+""")
+
+WRITE = text("""
+    INSERT INTO contribution
+        (study_id, subject_id, trust, epsilon, carried, delta, delta_carried, value, epoch)
+    SELECT :study_id, subject_id, CAST(trust AS trust), epsilon, carried, delta, delta_carried, value, :epoch
+    FROM unnest(CAST(:subjects AS bytea[]), CAST(:trusts AS text[]), CAST(:epsilons AS bigint[]),
+                CAST(:carried AS bigint[]), CAST(:deltas AS bigint[]), CAST(:deltas_carried AS bigint[]),
+                CAST(:values AS bigint[]))
+        AS entry (subject_id, trust, epsilon, carried, delta, delta_carried, value)
+    ORDER BY subject_id
+    ON CONFLICT (study_id, subject_id) DO UPDATE SET
+        trust = excluded.trust, epsilon = excluded.epsilon, carried = excluded.carried,
+        delta = excluded.delta, delta_carried = excluded.delta_carried,
+        value = excluded.value, epoch = excluded.epoch
+""")
+
+WITHDRAW = text("""
+    UPDATE contribution
+    SET value = NULL, epsilon = :spent, carried = :spent, delta = :delta_spent, delta_carried = :delta_spent
+    WHERE study_id = :study_id AND subject_id = :subject
+""")
+
+LEAVE_COHORT = text("""
+    UPDATE cohort
+    SET count = count - 1, total = total - CAST(:value AS bigint),
+        total_squares = total_squares
+            - CASE WHEN trust = 'local'
+                   THEN CAST(CAST(:value AS bigint) AS numeric) * CAST(:value AS bigint) ELSE 0 END
+    WHERE study_id = :study_id AND epoch = :epoch AND trust = CAST(:trust AS trust)
+      AND epsilon = :epsilon AND carried = :carried AND delta = :delta AND delta_carried = :delta_carried
+    RETURNING spent, delta_spent
+""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """Lifetime budget of a subject that is seen for the first time."""
+
+    epsilon: int
+    delta: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epoch:
+    """Where a study stands."""
+
+    current: int
+    folded: int
+    state: StudyState
+
+
+async def enter(connection: AsyncConnection, study_id: int, *, locks: Sequence[int] = (EPOCH_LOCK,)) -> Epoch:
+    """Keep the study's epoch from being sealed until this transaction ends, and read it."""
+    for lock in locks:
+        await connection.execute(LOCK_SHARED, {"lock": lock, "study_id": study_id})
+    row = (await connection.execute(READ_EPOCH, {"study_id": study_id})).one()
+    return Epoch(current=row.epoch, folded=row.folded_epoch, state=StudyState(row.state))
+
+
+async def accept(
+    connection: AsyncConnection, study_id: int, offers: Sequence[Offer], allowance: Allowance
+) -> list[Outcome]:
+    """Store offers and reserve their epsilon.
+
+    Args:
+        connection: An open transaction.
+        study_id: The study.
+        offers: At most one a subject, sorted by subject.
+        allowance: Budget of new subjects.
+
+    Returns:
+        One outcome an offer.
+
+    Raises:
+        StudyClosed: the study takes no more contributions.
+    """
+    epoch, fresh = await _accept_new(connection, study_id, offers, allowance)
+    if len(fresh) == len(offers):
+        return [Outcome.CREATED] * len(offers)
+    decided = await _decide(connection, study_id, [offer for offer in offers if offer.subject not in fresh])
+    entries = {subject: result for subject, result in decided.items() if isinstance(result, Entry)}
+    await _write(connection, study_id, epoch, entries)
+    created = fresh | entries.keys()
+    return [
+        Outcome.CREATED if offer.subject in created else _refusal(decided[offer.subject]) for offer in offers
+    ]
+
+
+async def _accept_new(
+    connection: AsyncConnection, study_id: int, offers: Sequence[Offer], allowance: Allowance
+) -> tuple[int, frozenset[bytes]]:
+    """Enter the epoch and store what comes from subjects not seen before; return it and their ids."""
+    session = driver(connection)
+    await session.execute(f"SELECT pg_advisory_xact_lock_shared({EPOCH_LOCK:d}, {study_id:d})")
+    epoch, state, fresh = await session.fetchrow(
+        ACCEPT_NEW,
+        study_id,
+        [offer.subject for offer in offers],
+        [offer.trust.value for offer in offers],
+        [offer.epsilon for offer in offers],
+        [offer.delta for offer in offers],
+        [offer.value for offer in offers],
+        allowance.epsilon,
+        allowance.delta,
+    )
+    _refuse_closed(StudyState(state))
+    return epoch, frozenset(fresh or ())
+
+
+async def _decide(
+    connection: AsyncConnection, study_id: int, offers: Sequence[Offer]
+) -> dict[bytes, Entry | Outcome]:
+    """Lock subjects that exist, compare with what they hold, reserve what is new."""
+    subjects = [offer.subject for offer in offers]
+    locked = set((await connection.execute(LOCK_SUBJECTS, {"subjects": subjects})).scalars())
+    holdings = await read_holdings(connection, study_id, subjects)
+    decided: dict[bytes, Entry | Outcome] = {}
+    more: dict[bytes, tuple[int, int]] = {}
+    for offer in offers:
+        holding = holdings.get(offer.subject)
+        if offer.subject not in locked:
+            decided[offer.subject] = Outcome.BUDGET_EXHAUSTED
+        elif holding is not None and holding.live:
+            repeated = same_value(holding, offer)
+            decided[offer.subject] = Outcome.UNCHANGED if repeated else Outcome.CONTRIBUTION_EXISTS
+        else:
+            spent, delta_spent = (holding.epsilon, holding.delta) if holding else (0, 0)
+            result = decided[offer.subject] = entry(offer, spent=spent, delta_spent=delta_spent)
+            if isinstance(result, Entry):
+                more[offer.subject] = (result.epsilon - spent, result.delta - delta_spent)
+    for subject in more.keys() - await reserve(connection, more):
+        decided[subject] = Outcome.BUDGET_EXHAUSTED
+    return decided
+
+
+async def read_holdings(
+    connection: AsyncConnection, study_id: int, subjects: Sequence[bytes]
+) -> dict[bytes, Holding]:
+    """What the ledger holds for these subjects in this study."""
+    rows = await connection.execute(READ_HOLDINGS, {"study_id": study_id, "subjects": subjects})
+    return {
+        row.subject_id: Holding(
+            live=row.value is not None,
+            trust=Trust(row.trust),
+            epsilon=row.epsilon,
+            carried=row.carried,
+            delta=row.delta,
+            delta_carried=row.delta_carried,
+            value=row.value,
+            epoch=row.epoch,
+        )
+        for row in rows
+    }
+
+
+async def reserve(connection: AsyncConnection, more: Mapping[bytes, tuple[int, int]]) -> set[bytes]:
+    """Reserve more (or, negative, less) of locked subjects' budgets, each only where it fits.
+
+    Returns:
+        The subjects for whom it fitted.
+    """
+    if not more:
+        return set()
+    rows = await connection.execute(
+        RESERVE,
+        {
+            "subjects": list(more),
+            "epsilons": [epsilon for epsilon, _ in more.values()],
+            "deltas": [delta for _, delta in more.values()],
+        },
+    )
+    return set(rows.scalars())
+
+
+async def _write(
+    connection: AsyncConnection, study_id: int, epoch: int, entries: Mapping[bytes, Entry]
+) -> None:
+    if not entries:
+        return
+    rows = entries.values()
+    await connection.execute(
+        WRITE,
+        {
+            "study_id": study_id,
+            "epoch": epoch,
+            "subjects": list(entries),
+            "trusts": [row.trust.value for row in rows],
+            "epsilons": [row.epsilon for row in rows],
+            "carried": [row.carried for row in rows],
+            "deltas": [row.delta for row in rows],
+            "deltas_carried": [row.delta_carried for row in rows],
+            "values": [row.value for row in rows],
+        },
+    )
+
+
+async def replace(connection: AsyncConnection, study_id: int, offer: Offer) -> Outcome | None:
+    """Put another value in the place of a live one; what was spent stays spent.
+
+    Returns:
+        REPLACED or UNCHANGED; None where the subject holds nothing live.
+
+    Raises:
+        Refused: the offer is less than what was spent, or does not fit the budget.
+        StudyClosed: the study takes no more contributions.
+    """
+    epoch, holding = await _locked_holding(connection, study_id, offer.subject)
+    _refuse_closed(epoch.state)
+    if holding is None or not holding.live:
+        return None
+    if same_value(holding, offer):
+        return Outcome.UNCHANGED
+    spent, delta_spent = await _leave(connection, study_id, offer.subject, holding, epoch)
+    result = entry(offer, spent=spent, delta_spent=delta_spent)
+    if isinstance(result, Outcome):
+        raise Refused(result)
+    difference = (result.epsilon - holding.epsilon, result.delta - holding.delta)
+    if offer.subject not in await reserve(connection, {offer.subject: difference}):
+        raise Refused(Outcome.BUDGET_EXHAUSTED)
+    await _write(connection, study_id, epoch.current, {offer.subject: result})
+    return Outcome.REPLACED
+
+
+async def withdraw(connection: AsyncConnection, study_id: int, subject: bytes) -> bool:
+    """Delete a value and free the unspent part of its reservation.
+
+    Returns:
+        False where the subject never contributed to the study.
+    """
+    epoch, holding = await _locked_holding(connection, study_id, subject)
+    if holding is None:
+        return False
+    if not holding.live:
+        return True
+    spent, delta_spent = await _leave(connection, study_id, subject, holding, epoch)
+    await connection.execute(
+        WITHDRAW, {"study_id": study_id, "subject": subject, "spent": spent, "delta_spent": delta_spent}
+    )
+    await reserve(connection, {subject: (spent - holding.epsilon, delta_spent - holding.delta)})
+    return True
+
+
+def _refuse_closed(state: StudyState) -> None:
+    if state is StudyState.CLOSED:
+        raise StudyClosed("the study is closed and takes no more contributions")
+
+
+def _refusal(result: Entry | Outcome) -> Outcome:
+    assert isinstance(result, Outcome)
+    return result
+
+
+class Refused(Exception):
+    """Rolls a half-done replacement back."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.value)
+        self.outcome = outcome
+
+
+async def _locked_holding(
+    connection: AsyncConnection, study_id: int, subject: bytes
+) -> tuple[Epoch, Holding | None]:
+    epoch = await enter(connection, study_id, locks=(FOLD_LOCK, EPOCH_LOCK))
+    await connection.execute(LOCK_SUBJECTS, {"subjects": [subject]})
+    return epoch, (await read_holdings(connection, study_id, [subject])).get(subject)
+
+
+async def _leave(
+    connection: AsyncConnection, study_id: int, subject: bytes, holding: Holding, epoch: Epoch
+) -> tuple[int, int]:
+    """Take a live value out of the cohort it was folded into, if any; return what its owner has spent."""
+    if holding.epoch > epoch.folded:
+        if holding.trust is Trust.LOCAL:
+            return holding.epsilon, holding.delta
+        return holding.carried, holding.delta_carried
+    public = holding.trust is Trust.PUBLIC
+    row = (
+        await connection.execute(
+            LEAVE_COHORT,
+            {
+                "study_id": study_id,
+                "epoch": holding.epoch,
+                "trust": holding.trust.value,
+                "epsilon": 0 if public else holding.epsilon,
+                "carried": 0 if public else holding.carried,
+                "delta": 0 if public else holding.delta,
+                "delta_carried": 0 if public else holding.delta_carried,
+                "value": holding.value,
+            },
+        )
+    ).one()
+    return (holding.carried, holding.delta_carried) if public else (row.spent, row.delta_spent)

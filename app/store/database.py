@@ -1,0 +1,228 @@
+"""The one way into the database: a named transaction, retried where the database asks for it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Self, TypeVar
+
+import asyncpg
+from sqlalchemy import URL, make_url, text
+from sqlalchemy.dialects.postgresql.asyncpg import AsyncAdapt_asyncpg_dbapi
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.util import greenlet_spawn
+
+from app.core.errors import InternalFault, Unavailable
+
+Result = TypeVar("Result")
+
+Connection = AsyncConnection
+"""What a transaction's body works on; services hand it to the store and do nothing else with it."""
+
+RETRIED_STATES = frozenset({"40001", "40P01"})
+"""Serialization failure and deadlock: the transaction did not happen and may be tried again."""
+
+NOT_CONNECTED = AsyncAdapt_asyncpg_dbapi.Error
+"""What SQLAlchemy raises, bare of its own `DBAPIError`, where the server refuses a new connection."""
+
+BROKEN = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+"""What the driver raises on a connection that breaks; the last where it breaks between two messages."""
+
+MAX_ATTEMPTS = 8
+
+
+def async_url(url: str) -> URL:
+    """Any postgresql:// URL, for the asyncpg driver.
+
+    libpq's `host=/directory` for a Unix socket is understood.
+    """
+    parsed = make_url(url)
+    return parsed.set(drivername="postgresql+asyncpg")
+
+
+def sql_state(error: DBAPIError | asyncpg.PostgresError) -> str | None:
+    """The SQLSTATE of a driver error, as SQLAlchemy or the driver itself raises it."""
+    return getattr(error.orig if isinstance(error, DBAPIError) else error, "sqlstate", None)
+
+
+def driver(connection: Connection) -> asyncpg.Connection:
+    """The driver's own connection, for the few statements that are run thousands of times a second.
+
+    SQLAlchemy takes longer over a statement than PostgreSQL does. The transaction is the same.
+    """
+    assert connection.sync_connection is not None
+    return connection.sync_connection.connection.driver_connection
+
+
+class Database:
+    """A pool of connections to one PostgreSQL database."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    @classmethod
+    def open(cls, url: str, *, pool_size: int = 10) -> Self:
+        """Make the pool; no connection is opened before it is used.
+
+        Args:
+            url: Any postgresql:// URL.
+            pool_size: Most connections this process holds.
+        """
+        engine = create_async_engine(
+            async_url(url),
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=30,
+            pool_pre_ping=False,
+            # Transactions are begun and ended by `run_tx`: in one message each, where SQLAlchemy has layers.
+            isolation_level="AUTOCOMMIT",
+            connect_args={"server_settings": {"application_name": "dither"}},
+        )
+        return cls(engine)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._engine.dispose()
+
+    async def run_tx(
+        self,
+        name: str,
+        body: Callable[[Connection], Awaitable[Result]],
+        *,
+        isolation_level: str | None = None,
+    ) -> Result:
+        """Run `body` in one transaction and commit it before returning.
+
+        The body may run more than once, so nothing in it may leave the process; what it returns is
+        final only because this returns after the commit.
+
+        Args:
+            name: Name of the transaction, for errors.
+            body: Gets the connection; never commits.
+            isolation_level: Other than READ COMMITTED.
+
+        Raises:
+            Unavailable: no connection, the connection broke, or the retries are used up. Whether a
+                commit whose acknowledgment was lost took place is unknown then, so the caller of the
+                service retries with the same key.
+        """
+        begin = f"BEGIN ISOLATION LEVEL {isolation_level or 'READ COMMITTED'}"
+
+        async def transaction() -> Result:
+            async with self._engine.connect() as connection:
+                return await _committed(connection, begin, body)
+
+        return await self._retried(name, transaction)
+
+    async def fetch(self, name: str, statement: str, *arguments: object) -> Sequence[asyncpg.Record]:
+        """Rows of one statement, straight from the driver; the statement is its own transaction.
+
+        Args:
+            name: Name of the transaction, for errors.
+            statement: With arguments $1, $2, ...
+            arguments: Their values.
+
+        Raises:
+            Unavailable: as for `run_tx`.
+        """
+
+        async def alone() -> Sequence[asyncpg.Record]:
+            checked_out = await self._engine.raw_connection()
+            session: asyncpg.Connection = checked_out.driver_connection
+            try:
+                rows: Sequence[asyncpg.Record] = await session.fetch(statement, *arguments)
+            except BaseException:
+                if session.is_closed():
+                    checked_out.invalidate()
+                raise
+            finally:
+                await greenlet_spawn(checked_out.close)
+            return rows
+
+        return await self._retried(name, alone)
+
+    async def _retried(self, name: str, attempt: Callable[[], Awaitable[Result]]) -> Result:
+        for number in range(MAX_ATTEMPTS):
+            try:
+                return await attempt()
+            except (DBAPIError, asyncpg.PostgresError) as error:
+                if sql_state(error) in RETRIED_STATES:
+                    await asyncio.sleep(0.002 * 2**number)
+                    continue
+                if is_disconnect(error):
+                    raise Unavailable(f"the database went away during {name}") from error
+                if isinstance(error, DBAPIError):
+                    raise
+                raise DBAPIError(name, None, error) from error
+            except (PoolTimeout, NOT_CONNECTED, *BROKEN) as error:
+                raise Unavailable(f"no database connection for {name}") from error
+        raise Unavailable(f"{name} met too many concurrent changes")
+
+    async def maintain(self, statement: str) -> None:
+        """Run one statement outside a transaction (VACUUM)."""
+        async with self._engine.connect() as connection:
+            await connection.execute(text(statement))
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[AsyncConnection]:
+        """A read-only view of one instant of the whole database, for the audit."""
+        async with self._engine.connect() as connection:
+            isolated = await connection.execution_options(isolation_level="REPEATABLE READ")
+            async with isolated.begin():
+                await isolated.execute(text("SET TRANSACTION READ ONLY"))
+                yield isolated
+
+    async def ping(self) -> Sequence[str]:
+        """The applied schema revisions; proves that the database answers.
+
+        Raises:
+            Unavailable: it does not.
+        """
+        try:
+            async with self._engine.connect() as connection:
+                rows = await connection.execute(text("SELECT version_num FROM alembic_version"))
+                return [row[0] for row in rows]
+        except (SQLAlchemyError, asyncpg.PostgresError, NOT_CONNECTED, *BROKEN) as error:
+            raise Unavailable("the database does not answer") from error
+
+
+def is_disconnect(error: DBAPIError | asyncpg.PostgresError) -> bool:
+    """Whether the connection is gone or the server is starting or stopping."""
+    state = sql_state(error) or ""
+    if state.startswith(("08", "57P")):
+        return True
+    if not isinstance(error, DBAPIError):
+        return False
+    return error.connection_invalidated or isinstance(error, InterfaceError | OperationalError)
+
+
+async def _committed(
+    connection: Connection, begin: str, body: Callable[[Connection], Awaitable[Result]]
+) -> Result:
+    """The result of a body whose transaction is committed; rolled back where anything goes wrong."""
+    session = driver(connection)
+    try:
+        await session.execute(begin)
+        result = await body(connection)
+        # A transaction that failed without anybody noticing answers COMMIT with ROLLBACK.
+        if await session.execute("COMMIT") != "COMMIT":
+            raise InternalFault("a transaction was not committed")
+    except Exception:
+        await _abandon(connection, session)
+        raise
+    except BaseException:
+        # Cancelled: nobody knows which statement the session was at, so nobody else may have it.
+        await connection.invalidate()
+        raise
+    return result
+
+
+async def _abandon(connection: Connection, session: asyncpg.Connection) -> None:
+    """Roll back, or give the connection up where that is not possible any more."""
+    if not session.is_closed():
+        with suppress(asyncpg.PostgresError, *BROKEN):
+            if session.is_in_transaction():
+                await session.execute("ROLLBACK")
+            return
+    await connection.invalidate()

@@ -1,0 +1,165 @@
+"""Reading the ledger: pages for admins and the recomputation that `dither audit` makes."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.core.release import Charge, chain_hash
+
+PAGE = text("""
+    SELECT release.number, release.id AS release, study.slug AS study, release.estimator, charge.cohort_id,
+           cohort.epoch, cohort.trust, cohort.epsilon AS offered, cohort.count AS people,
+           charge.epsilon, charge.delta, release.created_at
+    FROM charge JOIN release ON release.id = charge.release_id
+                JOIN cohort ON cohort.id = charge.cohort_id JOIN study ON study.id = release.study_id
+    WHERE (release.number, charge.cohort_id) < (:number, :cohort)
+      AND (CAST(:study AS text) IS NULL OR study.slug = CAST(:study AS text))
+    ORDER BY release.number DESC, charge.cohort_id DESC LIMIT :limit
+""")
+
+# Each check is a query that returns the rows that break a rule; none may return any.
+CHECKS: Mapping[str, str] = {
+    "a subject reserves more than the lifetime budget": """
+        SELECT encode(id, 'hex') AS subject, reserved, budget, delta_reserved, delta_budget FROM subject
+        WHERE reserved > budget OR delta_reserved > delta_budget OR reserved < 0 OR delta_reserved < 0
+    """,
+    "reserved is not the sum of a subject's reservations": """
+        SELECT encode(s.id, 'hex') AS subject, s.reserved, coalesce(c.epsilon, 0) AS reservations,
+               s.delta_reserved, coalesce(c.delta, 0) AS delta_reservations
+        FROM subject s LEFT JOIN (
+            SELECT subject_id, sum(epsilon) AS epsilon, sum(delta) AS delta
+            FROM contribution GROUP BY subject_id
+        ) c ON c.subject_id = s.id
+        WHERE s.reserved <> coalesce(c.epsilon, 0) OR s.delta_reserved <> coalesce(c.delta, 0)
+    """,
+    "a contribution belongs to no subject or no study": """
+        SELECT encode(c.subject_id, 'hex') AS subject, c.study_id FROM contribution c
+        LEFT JOIN subject s ON s.id = c.subject_id LEFT JOIN study ON study.id = c.study_id
+        WHERE s.id IS NULL OR study.id IS NULL
+    """,
+    "a contribution has spent more than its epsilon": """
+        SELECT encode(subject_id, 'hex') AS subject, study_id, carried, epsilon, delta_carried, delta
+        FROM contribution
+        WHERE carried > epsilon OR carried < 0 OR delta_carried > delta OR delta_carried < 0
+           OR (value IS NULL AND (carried <> epsilon OR delta_carried <> delta))
+    """,
+    "a cohort has spent more than its epsilon": """
+        SELECT id AS cohort, spent, epsilon, delta_spent, delta FROM cohort
+        WHERE spent > epsilon OR delta_spent > delta OR spent < carried OR delta_spent < delta_carried
+    """,
+    "spent is not the sum of a cohort's charges": """
+        SELECT cohort.id AS cohort, cohort.spent, cohort.carried, coalesce(c.epsilon, 0) AS charged,
+               cohort.delta_spent, coalesce(c.delta, 0) AS delta_charged
+        FROM cohort LEFT JOIN (
+            SELECT cohort_id, sum(epsilon) AS epsilon, sum(delta) AS delta FROM charge GROUP BY cohort_id
+        ) c ON c.cohort_id = cohort.id
+        WHERE CASE WHEN cohort.trust = 'local'
+                   THEN cohort.spent <> cohort.epsilon OR cohort.delta_spent <> cohort.delta
+                        OR c.epsilon <> 0 OR c.delta <> 0
+                   ELSE cohort.spent <> cohort.carried + coalesce(c.epsilon, 0)
+                        OR cohort.delta_spent <> cohort.delta_carried + coalesce(c.delta, 0) END
+    """,
+    "a cohort does not hold what was folded into it": """
+        SELECT g.id AS cohort, g.count, coalesce(c.count, 0) AS members FROM cohort g FULL JOIN (
+            SELECT c.study_id, c.epoch, c.trust,
+                   CASE WHEN c.trust = 'public' THEN 0 ELSE c.epsilon END AS epsilon,
+                   CASE WHEN c.trust = 'public' THEN 0 ELSE c.carried END AS carried,
+                   CASE WHEN c.trust = 'public' THEN 0 ELSE c.delta END AS delta,
+                   CASE WHEN c.trust = 'public' THEN 0 ELSE c.delta_carried END AS delta_carried,
+                   count(*) AS count, sum(value) AS total,
+                   coalesce(sum(CASE WHEN c.trust = 'local' THEN CAST(value AS numeric) * value END), 0)
+                       AS squares
+            FROM contribution c JOIN study ON study.id = c.study_id
+            WHERE c.value IS NOT NULL AND c.epoch <= study.folded_epoch GROUP BY 1, 2, 3, 4, 5, 6, 7
+        ) c ON (g.study_id, g.epoch, g.trust, g.epsilon, g.carried, g.delta, g.delta_carried)
+             = (c.study_id, c.epoch, c.trust, c.epsilon, c.carried, c.delta, c.delta_carried)
+        WHERE g.id IS NULL AND c.count > 0
+           OR g.id IS NOT NULL AND (g.count <> coalesce(c.count, 0) OR g.total <> coalesce(c.total, 0)
+                                    OR g.total_squares <> coalesce(c.squares, 0))
+    """,
+    "a contribution carries an epoch that has not begun": """
+        SELECT c.study_id, c.epoch FROM contribution c JOIN study ON study.id = c.study_id
+        WHERE c.epoch > study.epoch
+    """,
+    "a question has a gap in its releases": """
+        SELECT study_id, encode(question, 'hex') AS question FROM release
+        GROUP BY study_id, question HAVING max(sequence) <> count(*) OR min(sequence) <> 1
+    """,
+}
+
+COUNTS = text("""
+    SELECT (SELECT count(*) FROM subject) AS subjects, (SELECT count(*) FROM contribution) AS contributions,
+           (SELECT count(*) FROM cohort) AS cohorts, (SELECT count(*) FROM release) AS releases,
+           (SELECT count(*) FROM charge) AS charges
+""")
+
+READ_LINKS = text("""
+    SELECT number, id, study_id, question, sequence, epoch, estimator, estimator_version, noise, body,
+           previous_hash, hash
+    FROM release ORDER BY number
+""")
+
+READ_LINK_CHARGES = text("""
+    SELECT release_id, cohort_id, epsilon, delta FROM charge
+    WHERE release_id = ANY(CAST(:releases AS uuid[])) ORDER BY cohort_id
+""")
+
+READ_HEAD = text("SELECT number, hash FROM chain WHERE id = 1")
+
+LINKS_AT_ONCE = 500
+
+
+async def page_charges(
+    connection: AsyncConnection, *, number: int, cohort: int, study: str | None, limit: int
+) -> list[dict[str, Any]]:
+    """Charges before (number, cohort), newest first."""
+    rows = await connection.execute(
+        PAGE, {"number": number, "cohort": cohort, "study": study, "limit": limit}
+    )
+    return [dict(row) for row in rows.mappings()]
+
+
+async def counts(connection: AsyncConnection) -> dict[str, int]:
+    """Rows of each table of the ledger."""
+    return dict((await connection.execute(COUNTS)).mappings().one())
+
+
+async def violations(connection: AsyncConnection, check: str, limit: int) -> Sequence[Mapping[str, Any]]:
+    """Rows that break one of `CHECKS`, a few of them."""
+    query = f"SELECT * FROM ({CHECKS[check]}) broken LIMIT {limit:d}"
+    return [dict(row) for row in (await connection.execute(text(query))).mappings()]
+
+
+async def head(connection: AsyncConnection) -> tuple[int, bytes]:
+    """Number and hash of the last link, as the chain remembers them."""
+    row = (await connection.execute(READ_HEAD)).one()
+    return row.number, row.hash
+
+
+async def links(connection: AsyncConnection) -> AsyncIterator[tuple[int, UUID, bytes, bytes, bytes]]:
+    """Every link in order: number, release, stored previous hash, stored hash, recomputed hash."""
+    rows = await connection.stream(READ_LINKS)
+    async for part in rows.partitions(LINKS_AT_ONCE):
+        charges: dict[UUID, list[Charge]] = {row.id: [] for row in part}
+        for row in await connection.execute(READ_LINK_CHARGES, {"releases": list(charges)}):
+            charge = Charge(cohort_id=row.cohort_id, epsilon=row.epsilon, delta=row.delta)
+            charges[row.release_id].append(charge)
+        for row in part:
+            recomputed = chain_hash(
+                row.previous_hash,
+                number=row.number,
+                release_id=row.id,
+                study_id=row.study_id,
+                question=row.question,
+                sequence=row.sequence,
+                epoch=row.epoch,
+                estimator=row.estimator,
+                estimator_version=row.estimator_version,
+                noise=row.noise,
+                body=row.body,
+                charges=charges[row.id],
+            )
+            yield row.number, row.id, row.previous_hash, row.hash, recomputed

@@ -1,0 +1,182 @@
+"""The schema's version: bring a database up to date, or refuse one that this program does not know."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncpg
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+from sqlalchemy.pool import NullPool
+
+from app.store.database import async_url
+
+MINIMUM_SERVER_VERSION = 15
+
+MIGRATION_LOCK = 0x64697468
+"""Advisory lock of whoever migrates."""
+
+
+class SchemaMismatch(Exception):
+    """The database cannot be used as it is; the message says what to do."""
+
+
+class DatabaseUnreachable(SchemaMismatch):
+    """No connection to the database; it may be starting."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """What a migration did.
+
+    Attributes:
+        before: Revision that was found; None for an empty database.
+        after: Revision now.
+    """
+
+    before: str | None
+    after: str
+
+
+def head_revision() -> str:
+    """The revision of the schema that this program works on."""
+    head = _scripts().get_current_head()
+    assert head is not None, "there is at least one migration"
+    return head
+
+
+def check_revision(revision: str | None) -> None:
+    """Refuse every revision but the head.
+
+    Raises:
+        SchemaMismatch: no schema, an old one, or one from another version of the service.
+    """
+    head = head_revision()
+    if revision == head:
+        return
+    if revision is None:
+        raise SchemaMismatch("the database has no schema yet: run `dither migrate`")
+    if revision in _known_revisions():
+        raise SchemaMismatch(f"the schema is at revision {revision}, {head} is needed: run `dither migrate`")
+    raise SchemaMismatch(
+        f"the schema is at revision {revision}, which this version of the service does not know: "
+        "run the version that made it, or a newer one"
+    )
+
+
+async def current_revision(url: str) -> str | None:
+    """The revision that a database is at; None where there is no schema.
+
+    Raises:
+        DatabaseUnreachable: no connection.
+        SchemaMismatch: the server is too old.
+    """
+    engine = create_async_engine(async_url(url), poolclass=NullPool)
+    try:
+        async with engine.connect() as connection:
+            await _check_server(connection)
+            return await connection.run_sync(_revision)
+    except (OSError, SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        raise DatabaseUnreachable(f"the database cannot be used: {_reason(error)}") from error
+    finally:
+        await engine.dispose()
+
+
+async def require_head(url: str, *, patience_seconds: float = 10) -> None:
+    """Refuse a database whose schema is not the one this program works on.
+
+    Args:
+        url: Any postgresql:// URL.
+        patience_seconds: How long to wait for a database that cannot be reached yet.
+
+    Raises:
+        SchemaMismatch: the message says whether to migrate or to upgrade the service.
+    """
+    deadline = time.monotonic() + patience_seconds
+    while True:
+        try:
+            check_revision(await current_revision(url))
+        except DatabaseUnreachable:
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(0.2)
+        else:
+            return
+
+
+async def upgrade(url: str) -> Migration:
+    """Bring a database to the head, in one transaction; several may call this at once.
+
+    Raises:
+        SchemaMismatch: the database cannot be reached, is too old, or has an unknown revision.
+    """
+    engine = create_async_engine(async_url(url), poolclass=NullPool)
+    try:
+        async with engine.connect() as connection:
+            await _check_server(connection)
+            # Services that start together take turns; this also keeps Alembic's global state to one of them.
+            await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
+            before = await connection.run_sync(_revision)
+            if before == head_revision():
+                return Migration(before=before, after=before)
+            if before is not None and before not in _known_revisions():
+                check_revision(before)
+            await connection.run_sync(_upgrade)
+            await connection.commit()
+        return Migration(before=before, after=head_revision())
+    except (OSError, SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        raise SchemaMismatch(f"the database cannot be migrated: {_reason(error)}") from error
+    finally:
+        await engine.dispose()
+
+
+async def _check_server(connection: AsyncConnection) -> None:
+    version = connection.dialect.server_version_info
+    if version is not None and int(version[0]) < MINIMUM_SERVER_VERSION:
+        raise SchemaMismatch(
+            f"PostgreSQL {MINIMUM_SERVER_VERSION} or newer is needed, this is {'.'.join(map(str, version))}"
+        )
+
+
+def _upgrade(connection: Connection) -> None:
+    config = _config()
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _revision(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def _known_revisions() -> frozenset[str]:
+    return frozenset(script.revision for script in _scripts().walk_revisions())
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config())
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(_directory()).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+def _directory() -> Path:
+    """The migrations: inside the package in a wheel, at the root of a checkout."""
+    package = Path(__file__).parent.parent
+    packaged = package / "_migrations"
+    return packaged if packaged.is_dir() else package.parent / "migrations"
+
+
+def _reason(error: Exception) -> str:
+    """The driver's words; never the URL, which may hold a password."""
+    original = getattr(error, "orig", None) or error
+    return str(original).strip().splitlines()[0] if str(original).strip() else type(original).__name__

@@ -1,0 +1,185 @@
+"""Releases: charges, the noisy answer and the link in the chain are written in one transaction."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.core.release import Draft, StoredRelease, chain_hash
+
+LOCK_CHAIN = text("SELECT number, hash FROM chain WHERE id = 1 FOR UPDATE")
+
+MOVE_CHAIN = text("UPDATE chain SET number = :number, hash = :hash WHERE id = 1")
+
+LATEST = text("""
+    SELECT id, study_id, epoch, body, created_at, sequence FROM release
+    WHERE study_id = :study_id AND question = :question ORDER BY sequence DESC LIMIT 1
+""")
+
+# The count of a cohort only ever falls, so an unchanged count means unchanged sums. A cohort takes part
+# with its whole offer, so that much must be left, even if it is charged less: releases that race end as if
+# they had come one after the other.
+DEBIT = text("""
+    UPDATE cohort SET spent = spent + cost.epsilon, delta_spent = delta_spent + cost.delta
+    FROM unnest(CAST(:cohorts AS bigint[]), CAST(:counts AS bigint[]),
+                CAST(:offers AS bigint[]), CAST(:epsilons AS bigint[]), CAST(:deltas AS bigint[]))
+        AS cost (id, count, offer, epsilon, delta)
+    WHERE cohort.id = cost.id AND cohort.count = cost.count
+      AND cohort.spent + greatest(cost.offer, cost.epsilon) <= cohort.epsilon
+      AND cohort.delta_spent + cost.delta <= cohort.delta
+    RETURNING cohort.id
+""")
+
+INSERT_RELEASE = text("""
+    INSERT INTO release (id, number, study_id, question, sequence, epoch, estimator, estimator_version,
+                         noise, body, previous_hash, hash, created_at)
+    VALUES (:id, :number, :study_id, :question, :sequence, :epoch, :estimator, :estimator_version,
+            CAST(:noise AS jsonb), :body, :previous_hash, :hash, :created_at)
+""")
+
+INSERT_CHARGES = text("""
+    INSERT INTO charge (release_id, cohort_id, epsilon, delta)
+    SELECT :release_id, cohort_id, epsilon, delta
+    FROM unnest(CAST(:cohorts AS bigint[]), CAST(:epsilons AS bigint[]), CAST(:deltas AS bigint[]))
+        AS charge (cohort_id, epsilon, delta)
+""")
+
+READ_RELEASE = text("SELECT id, study_id, epoch, body, created_at FROM release WHERE id = :id")
+
+PAGE = text("""
+    SELECT id, study_id, epoch, body, created_at, number FROM release
+    WHERE study_id = :study_id AND number < :before ORDER BY number DESC LIMIT :limit
+""")
+
+READ_CHARGES = text("""
+    SELECT charge.cohort_id, charge.epsilon, charge.delta, cohort.trust, cohort.count,
+           cohort.epsilon AS offered, cohort.epoch
+    FROM charge JOIN cohort ON cohort.id = charge.cohort_id
+    WHERE charge.release_id = :release_id ORDER BY charge.cohort_id
+""")
+
+
+class CohortsChanged(Exception):
+    """Somebody withdrew, or another release was quicker: nothing was charged, plan again."""
+
+
+async def lock_chain(connection: AsyncConnection) -> tuple[int, bytes]:
+    """Wait for the turn to publish; returns number and hash of the last link."""
+    row = (await connection.execute(LOCK_CHAIN)).one()
+    return row.number, row.hash
+
+
+async def latest(
+    connection: AsyncConnection, study_id: int, question: bytes
+) -> tuple[StoredRelease | None, int]:
+    """The newest release for a question and its sequence number, or (None, 0)."""
+    row = (await connection.execute(LATEST, {"study_id": study_id, "question": question})).one_or_none()
+    return (None, 0) if row is None else (_stored(row, replayed=True), row.sequence)
+
+
+async def publish(
+    connection: AsyncConnection, draft: Draft, *, head: tuple[int, bytes], sequence: int
+) -> None:
+    """Charge every cohort and store the answer. Call with the chain locked.
+
+    Raises:
+        CohortsChanged: a cohort no longer has the members that were counted, or cannot pay.
+    """
+    await _debit(connection, draft)
+    number, previous = head[0] + 1, head[1]
+    noise = json.loads(draft.noise)
+    link = chain_hash(
+        previous,
+        number=number,
+        release_id=draft.id,
+        study_id=draft.study_id,
+        question=draft.question,
+        sequence=sequence,
+        epoch=draft.epoch,
+        estimator=draft.estimator,
+        estimator_version=draft.estimator_version,
+        noise=noise,
+        body=draft.body,
+        charges=draft.charges,
+    )
+    await connection.execute(
+        INSERT_RELEASE,
+        {
+            "id": draft.id,
+            "number": number,
+            "study_id": draft.study_id,
+            "question": draft.question,
+            "sequence": sequence,
+            "epoch": draft.epoch,
+            "estimator": draft.estimator,
+            "estimator_version": draft.estimator_version,
+            "noise": draft.noise,
+            "body": draft.body,
+            "previous_hash": previous,
+            "hash": link,
+            "created_at": draft.created_at,
+        },
+    )
+    if draft.charges:
+        await connection.execute(
+            INSERT_CHARGES,
+            {
+                "release_id": draft.id,
+                "cohorts": [charge.cohort_id for charge in draft.charges],
+                "epsilons": [charge.epsilon for charge in draft.charges],
+                "deltas": [charge.delta for charge in draft.charges],
+            },
+        )
+    await connection.execute(MOVE_CHAIN, {"number": number, "hash": link})
+
+
+async def _debit(connection: AsyncConnection, draft: Draft) -> None:
+    costs = {charge.cohort_id: (charge.epsilon, charge.delta) for charge in draft.charges}
+    if not draft.used:
+        return
+    rows = await connection.execute(
+        DEBIT,
+        {
+            "cohorts": [used.cohort_id for used in draft.used],
+            "counts": [used.count for used in draft.used],
+            "offers": [used.offer for used in draft.used],
+            "epsilons": [costs.get(used.cohort_id, (0, 0))[0] for used in draft.used],
+            "deltas": [costs.get(used.cohort_id, (0, 0))[1] for used in draft.used],
+        },
+    )
+    if len(rows.all()) != len(draft.used):
+        raise CohortsChanged
+
+
+async def read_release(connection: AsyncConnection, release_id: UUID) -> StoredRelease | None:
+    """One release, or None."""
+    row = (await connection.execute(READ_RELEASE, {"id": release_id})).one_or_none()
+    return None if row is None else _stored(row)
+
+
+async def page_releases(
+    connection: AsyncConnection, study_id: int, *, before: int, limit: int
+) -> list[tuple[int, StoredRelease]]:
+    """Releases of a study, newest first, with their place in the chain as cursor."""
+    rows = await connection.execute(PAGE, {"study_id": study_id, "before": before, "limit": limit})
+    return [(row.number, _stored(row)) for row in rows]
+
+
+async def read_charges(connection: AsyncConnection, release_id: UUID) -> Sequence[dict[str, object]]:
+    """What a release cost each cohort, for admins."""
+    rows = await connection.execute(READ_CHARGES, {"release_id": release_id})
+    return [dict(row) for row in rows.mappings()]
+
+
+def _stored(row: Row[Any], *, replayed: bool = False) -> StoredRelease:
+    return StoredRelease(
+        id=row.id,
+        study_id=row.study_id,
+        epoch=row.epoch,
+        body=row.body,
+        created_at=row.created_at,
+        replayed=replayed,
+    )

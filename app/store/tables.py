@@ -1,0 +1,200 @@
+"""The schema, for reading and for `alembic check`; docs/data-model.md draws it.
+
+Every unique key of `subject` and `contribution` holds the subject id, so both can be distributed by it;
+all other tables stay small.
+"""
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Enum,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Numeric,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+trust = Enum("central", "local", "public", name="trust")
+relation = Enum("replace_one", "add_remove_one", name="relation")
+study_state = Enum("open", "closed", name="study_state")
+role = Enum("contribute", "analyse", "admin", name="role")
+
+study = Table(
+    "study",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("slug", Text, nullable=False, unique=True),
+    Column("title", Text, nullable=False),
+    Column("lower", Text, nullable=False, comment="decimal text, exactly as it was given"),
+    Column("upper", Text, nullable=False),
+    Column("relation", relation, nullable=False),
+    Column("trust", ARRAY(Text), nullable=False),
+    Column("epsilon_min", BigInteger, nullable=False, comment="micro-epsilon"),
+    Column("epsilon_max", BigInteger, nullable=False, comment="micro-epsilon"),
+    Column("default_share", Integer, nullable=False, comment="parts per million"),
+    Column("delta", BigInteger, nullable=False, comment="1e-12, reserved by each contribution"),
+    Column("dimension", Integer, nullable=False),
+    Column("local_mechanism", Text, nullable=False),
+    Column("state", study_state, nullable=False, server_default="open"),
+    Column("epoch", Integer, nullable=False, server_default="1", comment="that new contributions carry"),
+    Column("folded_epoch", Integer, nullable=False, server_default="0", comment="last one in cohort"),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    CheckConstraint("folded_epoch < epoch", name="folded_before_current"),
+)
+
+subject = Table(
+    "subject",
+    metadata,
+    Column("id", LargeBinary, primary_key=True, comment="HMAC-SHA256(server key, external id)"),
+    Column("budget", BigInteger, nullable=False, comment="lifetime epsilon [micro-epsilon]"),
+    Column("reserved", BigInteger, nullable=False, comment="sum of contribution.epsilon"),
+    Column("delta_budget", BigInteger, nullable=False, comment="lifetime delta [1e-12]"),
+    Column("delta_reserved", BigInteger, nullable=False, comment="sum of contribution.delta"),
+    CheckConstraint("0 <= reserved AND reserved <= budget", name="reserved_within_budget"),
+    CheckConstraint("0 <= delta_reserved AND delta_reserved <= delta_budget", name="delta_within_budget"),
+)
+
+contribution = Table(
+    "contribution",
+    metadata,
+    Column("study_id", Integer, primary_key=True),
+    Column("subject_id", LargeBinary, ForeignKey("subject.id"), primary_key=True),
+    Column("epsilon", BigInteger, nullable=False, comment="reserved in this study; withdrawn: spent"),
+    Column("carried", BigInteger, nullable=False, comment="spent before this value, never forgotten"),
+    Column("delta", BigInteger, nullable=False),
+    Column("delta_carried", BigInteger, nullable=False),
+    Column("value", BigInteger, comment="grid point, local: the report, NULL: withdrawn"),
+    Column("trust", trust, nullable=False),
+    Column("epoch", Integer, nullable=False),
+    CheckConstraint("0 <= carried AND carried <= epsilon", name="carried_within_epsilon"),
+    CheckConstraint("0 <= delta_carried AND delta_carried <= delta", name="carried_within_delta"),
+    Index("ix_contribution_study_id_epoch", "study_id", "epoch"),
+)
+
+cohort = Table(
+    "cohort",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("study_id", Integer, ForeignKey("study.id"), nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("trust", trust, nullable=False),
+    Column("epsilon", BigInteger, nullable=False, comment="the most each member may spend; public: 0"),
+    Column("carried", BigInteger, nullable=False, comment="what each had spent before"),
+    Column("delta", BigInteger, nullable=False),
+    Column("delta_carried", BigInteger, nullable=False),
+    Column("count", BigInteger, nullable=False, comment="live members"),
+    Column("total", Numeric, nullable=False, comment="sum of their values"),
+    Column("total_squares", Numeric, nullable=False, comment="local: sum of squared reports; else 0"),
+    Column("spent", BigInteger, nullable=False, comment="carried + its charges; local: epsilon"),
+    Column("delta_spent", BigInteger, nullable=False),
+    UniqueConstraint(
+        "study_id", "epoch", "trust", "epsilon", "carried", "delta", "delta_carried", name="uq_cohort_key"
+    ),
+    CheckConstraint("carried <= spent AND spent <= epsilon", name="spent_within_epsilon"),
+    CheckConstraint("delta_carried <= delta_spent AND delta_spent <= delta", name="spent_within_delta"),
+    CheckConstraint("count >= 0", name="count_not_negative"),
+)
+
+release = Table(
+    "release",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("number", BigInteger, nullable=False, unique=True, comment="place in the hash chain, from 1"),
+    Column("study_id", Integer, ForeignKey("study.id"), nullable=False),
+    Column("question", LargeBinary, nullable=False, comment="SHA-256 of statistic, estimator, parameters"),
+    Column("sequence", Integer, nullable=False, comment="1 is the first answer to the question"),
+    Column("epoch", Integer, nullable=False, comment="last epoch that took part"),
+    Column("estimator", Text, nullable=False),
+    Column("estimator_version", Integer, nullable=False),
+    Column("noise", JSONB, nullable=False, comment="what was added, to recompute the cost"),
+    Column("body", LargeBinary, nullable=False, comment="the answer, byte for byte"),
+    Column("previous_hash", LargeBinary, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    UniqueConstraint("study_id", "question", "sequence"),
+)
+
+charge = Table(
+    "charge",
+    metadata,
+    Column("release_id", Uuid, ForeignKey("release.id"), primary_key=True),
+    Column("cohort_id", BigInteger, ForeignKey("cohort.id"), primary_key=True),
+    Column("epsilon", BigInteger, nullable=False, comment="micro-epsilon, per member"),
+    Column("delta", BigInteger, nullable=False, comment="1e-12, per member"),
+    CheckConstraint("epsilon >= 0 AND delta >= 0", name="not_negative"),
+    Index("ix_charge_cohort_id", "cohort_id"),
+)
+
+chain = Table(
+    "chain",
+    metadata,
+    Column("id", SmallInteger, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+    CheckConstraint("id = 1", name="one_row"),
+)
+
+token = Table(
+    "token",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("role", role, nullable=False),
+    Column("hash", LargeBinary, nullable=False, unique=True, comment="SHA-256 of the secret"),
+    Column("studies", ARRAY(Text), comment="slugs; NULL: all"),
+    Column("subject_id", LargeBinary, comment="the one subject it acts for; NULL: all"),
+    Column("expires_at", DateTime(timezone=True)),
+    Column("revoked_at", DateTime(timezone=True)),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+)
+
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("token_id", Uuid, ForeignKey("token.id"), primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("request", LargeBinary, nullable=False, comment="SHA-256 of the request"),
+    Column("status", SmallInteger, nullable=False),
+    Column("body", LargeBinary, nullable=False, comment="the first response, byte for byte"),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("at", DateTime(timezone=True), nullable=False),
+    Column("actor", Text, nullable=False, comment="token id or 'command line'"),
+    Column("action", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("detail", JSONB, nullable=False),
+)
+
+installation = Table(
+    "installation",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("value", LargeBinary, nullable=False),
+)
