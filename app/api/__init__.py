@@ -1,0 +1,1 @@
+"""HTTP: routers, wire models, problems and who may do what. No logic, no storage."""

@@ -1,0 +1,98 @@
+"""Who may call a route. Every route says so; one that does not cannot be made."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from app.api.requests import ApiRequest
+from app.core.errors import Forbidden, Unauthenticated
+from app.core.principal import Role
+
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+
+ANY_ROLE = tuple(Role)
+
+_ATTRIBUTE = "__dither_access__"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may call a route.
+
+    Attributes:
+        roles: Roles that may; empty where no token is needed.
+    """
+
+    roles: frozenset[Role]
+
+    @property
+    def _whole_installation(self) -> bool:
+        """Whether the route is about all studies where its path names none."""
+        return self.roles == {Role.ADMIN}
+
+    async def admit(self, request: ApiRequest) -> None:
+        """Find out who asks, and refuse whoever may not.
+
+        A token that is limited to studies is refused at the path of any other one, whether that exists
+        or not.
+
+        Raises:
+            Unauthenticated: no valid token.
+            Forbidden: another role or study.
+            RateLimited: the token has asked too often.
+        """
+        if not self.roles:
+            return
+        principal = request.principal = await request.api.services.tokens.authenticate(bearer(request))
+        request.api.rate.take(principal.token_id)
+        if principal.role not in self.roles:
+            raise Forbidden(f"This takes a token with the role {' or '.join(sorted(self.roles))}.")
+        study = request.path_params.get("study")
+        if study is not None:
+            request.refuse_other_studies(study)
+        elif self._whole_installation and principal.studies is not None:
+            raise Forbidden("This takes an admin's token that is not limited to studies.")
+
+
+def allow(*roles: Role) -> Callable[[Endpoint], Endpoint]:
+    """Declare the roles that may call an endpoint; place it below the router's decorator."""
+
+    def declare(endpoint: Endpoint) -> Endpoint:
+        setattr(endpoint, _ATTRIBUTE, Access(frozenset(roles)))
+        return endpoint
+
+    return declare
+
+
+def public(endpoint: Endpoint) -> Endpoint:
+    """Declare that an endpoint takes no token."""
+    setattr(endpoint, _ATTRIBUTE, Access(frozenset()))
+    return endpoint
+
+
+def access_of(endpoint: Callable[..., Any]) -> Access:
+    """What an endpoint declares.
+
+    Raises:
+        TypeError: it declares nothing.
+    """
+    access = getattr(endpoint, _ATTRIBUTE, None)
+    if not isinstance(access, Access):
+        raise TypeError(f"{endpoint.__qualname__} does not say who may call it")
+    return access
+
+
+def bearer(request: ApiRequest) -> str:
+    """The bearer token of a request.
+
+    Raises:
+        Unauthenticated: there is none.
+    """
+    header = request.header(b"authorization")
+    if header is None:
+        raise Unauthenticated("This takes a bearer token.")
+    scheme, _, secret = header.partition(" ")
+    secret = secret.strip()
+    if scheme.lower() != "bearer" or not secret or not secret.isascii():
+        raise Unauthenticated("The Authorization header must be: Bearer TOKEN")
+    return secret

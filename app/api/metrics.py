@@ -1,0 +1,88 @@
+"""Prometheus metrics: how many requests took how long, by route template and status. No values.
+
+How many contributions arrived is itself private in an add_remove_one study. What contributors do is
+therefore shown to an admin's token only.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.metrics_core import Metric
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+UNMATCHED = "unmatched"
+"""The route label of requests that no route took."""
+
+
+class Metrics:
+    """The metrics of one application, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "dither_http_requests",
+            "Requests, by method, route template and status.",
+            ("method", "route", "status"),
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            "dither_http_request_seconds",
+            "Time until the response was complete, by method and route template.",
+            ("method", "route"),
+            registry=self._registry,
+            buckets=BUCKETS,
+        )
+        self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        self._private = {UNMATCHED}
+
+    def observe(self, scope: Mapping[str, Any], status: int, seconds: float) -> None:
+        """Count one finished request.
+
+        Args:
+            scope: The ASGI scope after routing.
+            status: Status of the response; 499 where the client left before it.
+            seconds: How long it took.
+        """
+        route = scope.get("route")
+        method, template = ("any", UNMATCHED) if route is None else (scope["method"], route.path_format)
+        key = (method, template, status)
+        children = self._children.get(key)
+        if children is None:
+            if getattr(route, "contributes", False):
+                self._private.add(template)
+            children = self._children[key] = (
+                self._requests.labels(method, template, str(status)),
+                self._seconds.labels(method, template),
+            )
+        children[0].inc()
+        children[1].observe(seconds)
+
+    def exposition(self, *, private: bool) -> bytes:
+        """The metrics in the text format.
+
+        Args:
+            private: Whether to include what contributors do.
+        """
+        hidden = frozenset() if private else frozenset(self._private)
+        text: bytes = generate_latest(_Shown(self._registry, hidden))
+        return text
+
+
+class _Shown:
+    """A registry without the samples of hidden routes."""
+
+    def __init__(self, registry: CollectorRegistry, hidden: frozenset[str]) -> None:
+        self._registry = registry
+        self._hidden = hidden
+
+    def collect(self) -> Iterator[Metric]:
+        for family in self._registry.collect():
+            shown = Metric(family.name, family.documentation, family.type, family.unit)
+            shown.samples = [
+                sample for sample in family.samples if sample.labels.get("route") not in self._hidden
+            ]
+            yield shown

@@ -1,0 +1,119 @@
+"""The OpenAPI document: FastAPI's, plus what our own request handling adds to it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+SUMMARY = "Differentially private statistics over people who each choose their own epsilon"
+
+DESCRIPTION = """
+People send one number each, with a **personal epsilon** or a **trust tag**; analysts get noisy statistics;
+an exact ledger makes sure that nobody is ever charged more than they agreed to.
+
+Every error is a problem document (RFC 9457) with a stable `code`. Numbers are read exactly as written.
+"""
+
+PROBLEM_REFERENCE = "#/components/schemas/Problem"
+
+PROBLEM_SCHEMA: Mapping[str, Any] = {
+    "title": "Problem",
+    "description": "RFC 9457. Names offending fields and reasons, never their values.",
+    "type": "object",
+    "required": ["type", "title", "status", "code", "detail", "errors"],
+    "properties": {
+        "type": {"type": "string", "examples": ["urn:dither:problem:budget_exhausted"]},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "code": {"type": "string", "examples": ["budget_exhausted"]},
+        "detail": {"type": "string"},
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["field", "reason"],
+                "properties": {"field": {"type": "string"}, "reason": {"type": "string"}},
+            },
+        },
+    },
+}
+
+_DESCRIPTIONS: Mapping[int, str] = {
+    400: "The request is malformed",
+    401: "A valid token is needed",
+    403: "The token does not allow this",
+    404: "Not found",
+    409: "It contradicts what is stored, or the privacy budget is exhausted",
+    413: "The document is too large",
+    415: "The media type is not supported",
+    422: "Some field is not admissible",
+    429: "Too many requests",
+    500: "Internal fault",
+    503: "The service cannot answer now",
+}
+
+_HEADERS: Mapping[int, Mapping[str, Any]] = {
+    401: {"WWW-Authenticate": {"schema": {"type": "string"}, "required": True}},
+    429: {"Retry-After": {"schema": {"type": "string"}, "required": True}},
+    503: {"Retry-After": {"schema": {"type": "string"}, "required": True}},
+}
+
+
+def problem_responses(
+    *, token: bool, path_parameters: bool, parameters: bool, body: bool, conflicts: bool
+) -> dict[int | str, dict[str, Any]]:
+    """The problems that a route can answer with.
+
+    Args:
+        token: It takes a token.
+        path_parameters: Its path names something that may not exist.
+        parameters: It has query parameters.
+        body: It reads a document.
+        conflicts: What is stored can stand against it.
+    """
+    statuses = {422, 500, 503}
+    statuses |= {401, 403, 429} if token else set()
+    statuses |= {400, 404} if path_parameters else set()
+    statuses |= {400, 413, 415} if body else set()
+    statuses |= {409} if conflicts else set()
+    return {status: problem_response(status) for status in sorted(statuses)}
+
+
+def problem_response(status: int) -> dict[str, Any]:
+    """The OpenAPI response object of a problem."""
+    response: dict[str, Any] = {
+        "description": _DESCRIPTIONS[status],
+        "content": {"application/problem+json": {"schema": {"$ref": PROBLEM_REFERENCE}}},
+    }
+    if status in _HEADERS:
+        response["headers"] = _HEADERS[status]
+    return response
+
+
+def install(app: FastAPI) -> None:
+    """Make the application describe itself with the problem schema and the bearer scheme."""
+
+    def describe() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            document = get_openapi(
+                title=app.title,
+                version=app.version,
+                summary=SUMMARY,
+                description=DESCRIPTION,
+                routes=app.routes,
+                tags=app.openapi_tags,
+            )
+            components = document.setdefault("components", {})
+            components.setdefault("schemas", {})["Problem"] = PROBLEM_SCHEMA
+            components["securitySchemes"] = {
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "A token made by an admin, or the one in DIR/admin.token.",
+                }
+            }
+            app.openapi_schema = document
+        return app.openapi_schema
+
+    app.openapi = describe  # type: ignore[method-assign]

@@ -1,0 +1,67 @@
+"""How often a token may ask: a bucket for each, in each process."""
+
+import math
+import time
+from collections.abc import Callable
+from typing import ClassVar
+from uuid import UUID
+
+from app.core.errors import ServiceError
+
+MAX_BUCKETS = 10_000
+"""Buckets that are kept before the full ones are thrown away: a full bucket is like a new one."""
+
+
+class RateLimited(ServiceError):
+    """The token has asked too often in the last minute.
+
+    Attributes:
+        retry_after: Seconds until it may ask again.
+    """
+
+    code: ClassVar[str] = "rate_limited"
+
+    def __init__(self, detail: str, *, retry_after: int = 60) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+
+
+class RateLimit:
+    """Lets each token make so many requests a minute, in one go or spread out.
+
+    Args:
+        per_minute: Requests a minute; 0 for no limit.
+        clock: Seconds that only ever grow.
+    """
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._capacity = float(per_minute)
+        self._per_second = per_minute / 60
+        self._clock = clock
+        self._buckets: dict[UUID, tuple[float, float]] = {}
+
+    def take(self, token: UUID) -> None:
+        """Count one request.
+
+        Raises:
+            RateLimited: it is one too many.
+        """
+        if not self._capacity:
+            return
+        now = self._clock()
+        left = self._left(token, now)
+        if left < 1:
+            wait = math.ceil((1 - left) / self._per_second)
+            limit = int(self._capacity)
+            raise RateLimited(f"This token may make {limit} requests a minute.", retry_after=wait)
+        if len(self._buckets) >= MAX_BUCKETS:
+            self._buckets = {
+                other: bucket
+                for other, bucket in self._buckets.items()
+                if self._left(other, now) < self._capacity
+            }
+        self._buckets[token] = (left - 1, now)
+
+    def _left(self, token: UUID, now: float) -> float:
+        left, then = self._buckets.get(token, (self._capacity, now))
+        return min(self._capacity, left + (now - then) * self._per_second)

@@ -1,0 +1,69 @@
+"""Pydantic's error list as field names and reasons, without a single value."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from app.core.errors import FieldError
+
+
+class Refused(ValueError):
+    """What our own validators raise: its text is a reason that holds no value."""
+
+
+_SOURCES = frozenset({"body", "query", "path", "header"})
+
+_REASONS: Mapping[str, str] = {
+    "missing": "is required",
+    "extra_forbidden": "is unknown",
+    "string_type": "must be a string",
+    "string_too_short": "is too short",
+    "string_too_long": "is too long",
+    "string_pattern_mismatch": "has characters that are not allowed here",
+    "int_parsing": "must be an integer",
+    "int_type": "must be an integer",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "list_type": "must be an array",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "frozen_set_type": "must be an array",
+    "uuid_parsing": "must be a UUID",
+    "uuid_type": "must be a UUID",
+    "datetime_parsing": "must be a date and time such as 2030-01-31T12:00:00Z",
+    "datetime_from_date_parsing": "must be a date and time such as 2030-01-31T12:00:00Z",
+    "timezone_aware": "must say its time zone",
+}
+
+_BOUNDS: Mapping[str, str] = {
+    "greater_than": "must be above {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be below {lt}",
+    "less_than_equal": "must be at most {le}",
+    "enum": "must be {expected}",
+    "literal_error": "must be {expected}",
+    "too_short": "needs at least {min_length} entries",
+    "too_long": "takes at most {max_length} entries",
+}
+
+
+def field_errors(raw: Iterable[Mapping[str, Any]]) -> list[FieldError]:
+    """One entry an offending field."""
+    return [FieldError(field_name(error["loc"]), _reason(error)) for error in raw]
+
+
+def field_name(location: Sequence[str | int]) -> str:
+    """Dotted name of a field: ("body", "epsilon", "max") is "epsilon.max"."""
+    parts = [str(part) for part in location]
+    if len(parts) > 1 and parts[0] in _SOURCES:
+        parts = parts[1:]
+    return ".".join(parts)[:100]
+
+
+def _reason(error: Mapping[str, Any]) -> str:
+    kind = error["type"]
+    if kind == "value_error" and isinstance(error["ctx"]["error"], Refused):
+        return str(error["ctx"]["error"])
+    if kind in _BOUNDS:
+        return _BOUNDS[kind].format(**error["ctx"])
+    return _REASONS.get(kind, "is not admissible")

@@ -1,0 +1,1 @@
+"""Routers. An endpoint reads its request, calls one service and shows the result."""

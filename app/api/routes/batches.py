@@ -1,0 +1,120 @@
+"""Contributions in bulk: the document is read while it arrives, the results are written in chunks."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+
+from fastapi import APIRouter
+from starlette.responses import Response, StreamingResponse
+
+from app.api.access import allow
+from app.api.decompression import CODINGS
+from app.api.requests import JSON, ApiRequest
+from app.api.routing import CONFLICTS, StrictRoute
+from app.api.wire.contribution import EXAMPLES, BatchOut
+from app.api.wire.paths import StudyPath
+from app.core.errors import Forbidden, UnsupportedMediaType
+from app.core.principal import Role
+from app.core.study import Study
+from app.services.batches import Batch, BatchReader, BatchResult, Format
+
+PIECE = 1 << 18
+"""Bytes that are collected before a thread reads them."""
+
+RESULTS = 20_000
+"""Results in one chunk of the response."""
+
+FORMATS = {
+    JSON: Format.JSON,
+    "application/x-ndjson": Format.NDJSON,
+    "application/ndjson": Format.NDJSON,
+    "text/csv": Format.CSV,
+}
+
+_RECORD = {
+    "title": "Record",
+    "description": "A contribution as for a single request. One that is not admissible is refused by itself.",
+}
+_ROWS = "subject,value,epsilon,trust\nalice,37.5,1.5,central\n"
+
+router = APIRouter(
+    prefix="/v1/studies/{study}/contributions", tags=["contributions"], route_class=StrictRoute
+)
+
+
+@router.post(
+    "/batch",
+    responses={200: {"model": BatchOut, "description": "What became of each record, in their order"}},
+    openapi_extra={
+        CONFLICTS: True,
+        "parameters": [
+            {
+                "name": "Content-Encoding",
+                "in": "header",
+                "required": False,
+                "schema": {"type": "string", "enum": ["identity", "gzip"]},
+            }
+        ],
+        "requestBody": {
+            "required": True,
+            "content": {
+                JSON: {
+                    "schema": {"type": "array", "items": _RECORD},
+                    "example": [EXAMPLES["central"]["value"]],
+                },
+                "text/csv": {"schema": {"type": "string"}, "example": _ROWS},
+            },
+        },
+    },
+)
+@allow(Role.CONTRIBUTE)
+async def contribute_batch(request: ApiRequest, study: StudyPath) -> Response:
+    """Contribute many values. A refused record does not sink the others; a malformed document stores none.
+
+    A JSON array, NDJSON (`application/x-ndjson` or `application/ndjson`, one record a line) or CSV with a
+    header line, where an empty cell is a missing field; each also in gzip.
+    """
+    found = await request.study(study)
+    if request.principal.subject is not None:
+        raise Forbidden("A token for one person contributes with single requests.")
+    batch = await _read(request, found)
+    result = await request.api.services.contributions.apply_batch(found, batch)
+    return StreamingResponse(_written(result), media_type=JSON)
+
+
+async def _read(request: ApiRequest, study: Study) -> Batch:
+    """The whole document as packed records, read in a thread while it arrives."""
+    form = FORMATS.get(request.media_type or "")
+    if form is None:
+        raise UnsupportedMediaType(f"The content type must be {', '.join(FORMATS)}.")
+    coding = CODINGS[request.refuse_other_encodings(*CODINGS)]
+    limits = request.api.limits
+    request.refuse_announced_excess(limits.batch)
+    reader = BatchReader(study.definition, request.api.services.subject_key, form)
+    content = coding(reader.feed, limits.batch_content)
+    waiting, total = bytearray(), 0
+    async for chunk in request.stream():
+        waiting += chunk
+        total += len(chunk)
+        request.refuse_excess(total, limits.batch)
+        if len(waiting) >= PIECE:
+            piece, waiting = bytes(waiting), bytearray()
+            await asyncio.to_thread(content.feed, piece)
+
+    def finish() -> Batch:
+        content.feed(bytes(waiting))
+        content.finish()
+        return reader.finish()
+
+    return await asyncio.to_thread(finish)
+
+
+def _written(result: BatchResult) -> Iterator[bytes]:
+    kinds = [json.dumps(kind, separators=(",", ":")).encode() for kind in result.kinds]
+    codes = result.codes
+    yield b'{"results":['
+    for start in range(0, len(codes), RESULTS):
+        separator = b"," if start else b""
+        yield separator + b",".join([kinds[code] for code in codes[start : start + RESULTS]])
+    counts = {"created": result.created, "unchanged": result.unchanged, "refused": result.refused}
+    yield b"]," + json.dumps(counts, separators=(",", ":")).encode()[1:]

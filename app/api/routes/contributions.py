@@ -1,0 +1,110 @@
+"""Contributions, one by one. The busiest routes: they read and write their documents themselves."""
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from app.api import idempotency
+from app.api.access import allow
+from app.api.requests import JSON, ApiRequest
+from app.api.routing import CONFLICTS, StrictRoute
+from app.api.shortfall import explained
+from app.api.subjects import subject_digest
+from app.api.wire.contribution import EXAMPLES, ContributionOut, contribution_bytes, contribution_schema
+from app.api.wire.paths import StudyPath, SubjectPath
+from app.core.contribution import Offer
+from app.core.errors import BudgetExhausted
+from app.core.principal import Role
+from app.core.study import Study
+from app.services.contributions import Accepted
+
+router = APIRouter(
+    prefix="/v1/studies/{study}/contributions", tags=["contributions"], route_class=StrictRoute
+)
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses={
+        201: {"model": ContributionOut, "description": "Stored, and its epsilon reserved"},
+        200: {"model": ContributionOut, "description": "The very same one was stored before"},
+    },
+    openapi_extra={
+        CONFLICTS: True,
+        "parameters": [idempotency.PARAMETER],
+        "requestBody": {
+            "required": True,
+            "content": {JSON: {"schema": contribution_schema(subject=True), "examples": EXAMPLES}},
+        },
+    },
+)
+@allow(Role.CONTRIBUTE)
+async def contribute(request: ApiRequest, study: StudyPath) -> Response:
+    """Contribute one value and reserve its epsilon. The same again is answered 200, another value 409."""
+    found = await request.study(study)
+    record = await request.read_object()
+    offer = request.api.intake(found).offer(record)
+    request.refuse_other_subjects(offer.subject)
+    subject = str(record["subject"])
+    contributions = request.api.services.contributions
+    key = await idempotency.idempotency(request)
+    try:
+        if key is None:
+            status, body = _reply(found, subject, offer, await contributions.contribute(found, offer))
+        else:
+            status, body = await contributions.contribute_once(
+                found, offer, key, lambda accepted: _reply(found, subject, offer, accepted)
+            )
+    except BudgetExhausted as refusal:
+        raise await explained(refusal, request, found, offer) from None
+    return Response(body, status_code=status, media_type=JSON)
+
+
+@router.put(
+    "/{subject:path}",
+    responses={200: {"model": ContributionOut, "description": "Replaced, or the same as before"}},
+    openapi_extra={
+        CONFLICTS: True,
+        "requestBody": {
+            "required": True,
+            "content": {
+                JSON: {
+                    "schema": contribution_schema(subject=False),
+                    "example": {"value": 40, "epsilon": 2, "trust": "central"},
+                }
+            },
+        },
+    },
+)
+@allow(Role.CONTRIBUTE)
+async def replace_contribution(request: ApiRequest, study: StudyPath, subject: SubjectPath) -> Response:
+    """Put another value in the place of a live one. What was spent stays spent."""
+    found = await request.study(study)
+    subject_digest(request, subject)
+    offer = request.api.intake(found).offer(await request.read_object(), subject)
+    try:
+        accepted = await request.api.services.contributions.replace(found, offer)
+    except BudgetExhausted as refusal:
+        raise await explained(refusal, request, found, offer) from None
+    _, body = _reply(found, subject, offer, accepted)
+    return Response(body, media_type=JSON)
+
+
+@router.delete("/{subject:path}", status_code=204, response_class=Response)
+@allow(Role.CONTRIBUTE)
+async def withdraw_contribution(request: ApiRequest, study: StudyPath, subject: SubjectPath) -> Response:
+    """Delete a value and free what was not spent. Doing it again changes nothing."""
+    found = await request.study(study)
+    await request.api.services.contributions.withdraw(found, subject_digest(request, subject))
+    return Response(status_code=204)
+
+
+def _reply(study: Study, subject: str, offer: Offer, accepted: Accepted) -> tuple[int, bytes]:
+    body = contribution_bytes(
+        study=study.definition.slug,
+        subject=subject,
+        trust=offer.trust,
+        epsilon=accepted.epsilon,
+        epsilon_used_at_most=accepted.epsilon_used_at_most,
+    )
+    return 201 if accepted.created else 200, body

@@ -1,0 +1,50 @@
+"""Whether the service lives, whether it can answer, and how busy it is."""
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from app.api.access import bearer, public
+from app.api.metrics import CONTENT_TYPE
+from app.api.openapi import problem_response
+from app.api.requests import ApiRequest
+from app.api.routing import StrictRoute
+from app.api.wire.health import HealthOut
+from app.core.principal import Role
+
+TEXT = {"schema": {"type": "string"}}
+
+router = APIRouter(tags=["operations"], route_class=StrictRoute)
+
+
+@router.get("/health/live")
+@public
+async def live(request: ApiRequest) -> HealthOut:
+    """The process runs."""
+    return HealthOut(status="live")
+
+
+@router.get("/health/ready")
+@public
+async def ready(request: ApiRequest) -> HealthOut:
+    """The database answers and has the schema that this version needs; 503 otherwise."""
+    await request.api.check_ready()
+    return HealthOut(status="ready")
+
+
+@router.get(
+    "/metrics",
+    responses={
+        200: {"description": "Prometheus text format", "content": {"text/plain": TEXT}},
+        401: problem_response(401),
+    },
+    openapi_extra={"security": [{}, {"bearer": []}]},
+    response_class=Response,
+)
+@public
+async def metrics(request: ApiRequest) -> Response:
+    """Requests and latencies by route and status; what contributors do with an admin's token only."""
+    private = False
+    if request.header(b"authorization") is not None:
+        principal = await request.api.services.tokens.authenticate(bearer(request))
+        private = principal.role is Role.ADMIN
+    return Response(request.api.metrics.exposition(private=private), media_type=CONTENT_TYPE)

@@ -1,0 +1,133 @@
+"""Questions and their answers. Answers are the stored bytes."""
+
+import json
+from uuid import UUID
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from app.api import asking, idempotency
+from app.api.access import allow
+from app.api.requests import JSON, ApiRequest
+from app.api.routing import CONFLICTS, OPEN_QUERY, StrictRoute
+from app.api.wire.lists import Limit, NumbersCursor, PageOut
+from app.api.wire.paths import IdPath, StudyPath
+from app.api.wire.release import (
+    AnswerOut,
+    PlannedOut,
+    PlanOut,
+    ReleaseOut,
+    ReleaseWithChargesOut,
+    charges_json,
+    page_bytes,
+    with_field,
+)
+from app.core.epsilon import epsilon_to_json
+from app.core.errors import NotFound
+from app.core.principal import Role
+from app.core.release import StoredRelease
+
+router = APIRouter(prefix="/v1", tags=["releases"], route_class=StrictRoute)
+
+
+@router.get(
+    "/studies/{study}/plan",
+    responses={200: {"model": PlanOut}},
+    openapi_extra={OPEN_QUERY: True, "parameters": asking.query_parameters(statistic=True)},
+)
+@allow(Role.ANALYSE)
+async def plan(request: ApiRequest, study: StudyPath) -> Response:
+    """Price and accuracy of every estimator that applies. Nothing is spent."""
+    found = await request.study(study)
+    ask = asking.read_question(request.single_query())
+    planned = await request.api.services.releases.plan(found, ask)
+    document = PlanOut(
+        estimators=[
+            PlannedOut(
+                estimator=entry.estimator,
+                summary=entry.summary,
+                predicted_error=entry.predicted_error,
+                epsilon_max=epsilon_to_json(entry.epsilon_max),
+            )
+            for entry in planned
+        ]
+    )
+    return Response(document.model_dump_json(), media_type=JSON)
+
+
+@router.get(
+    "/studies/{study}/statistics/mean",
+    responses={200: {"model": AnswerOut}},
+    openapi_extra={
+        CONFLICTS: True,
+        OPEN_QUERY: True,
+        "parameters": asking.query_parameters(statistic=False),
+    },
+)
+@allow(Role.ANALYSE)
+async def current_mean(request: ApiRequest, study: StudyPath) -> Response:
+    """The release for this question. Made, and paid for, the first time it is asked; free afterwards."""
+    found = await request.study(study)
+    ask = asking.read_question(request.single_query(), statistic="mean")
+    answer = await request.api.services.releases.current(found, ask)
+    body = answer.release.body
+    if answer.new_contributions is not None:
+        body = with_field(body, "new_contributions", answer.new_contributions)
+    return Response(body, media_type=JSON)
+
+
+@router.post(
+    "/studies/{study}/releases",
+    status_code=201,
+    responses={201: {"model": ReleaseOut, "description": "A new release, or the one of the first request"}},
+    openapi_extra={
+        CONFLICTS: True,
+        OPEN_QUERY: True,
+        "parameters": [idempotency.PARAMETER],
+        "requestBody": asking.request_body(),
+    },
+)
+@allow(Role.ANALYSE)
+async def make_release(request: ApiRequest, study: StudyPath) -> Response:
+    """A new release for a question, given in the document or in the query."""
+    found = await request.study(study)
+    document = await request.read_object(required=False)
+    ask = asking.read_question(request.single_query(), document)
+    key = await idempotency.idempotency(request)
+    release = await request.api.services.releases.release(found, ask, key)
+    return Response(release.body, status_code=201, media_type=JSON)
+
+
+@router.get(
+    "/studies/{study}/releases",
+    responses={200: {"model": PageOut[ReleaseWithChargesOut]}},
+)
+@allow(Role.ANALYSE, Role.ADMIN)
+async def list_releases(
+    request: ApiRequest, study: StudyPath, limit: Limit = 50, cursor: NumbersCursor | None = None
+) -> Response:
+    """A study's releases, newest first."""
+    found = await request.study(study)
+    page = await request.api.services.releases.page(found, limit, cursor)
+    items = [await _shown(request, release) for release in page.items]
+    return Response(page_bytes(items, page.next_cursor), media_type=JSON)
+
+
+@router.get("/releases/{release}", responses={200: {"model": ReleaseWithChargesOut}})
+@allow(Role.ANALYSE, Role.ADMIN)
+async def read_release(request: ApiRequest, release: IdPath) -> Response:
+    """One release."""
+    try:
+        release_id = UUID(release)
+    except ValueError:
+        raise NotFound("There is no such release.") from None
+    found = await request.api.services.releases.get(release_id)
+    request.refuse_other_studies(json.loads(found.body)["study"])
+    return Response(await _shown(request, found), media_type=JSON)
+
+
+async def _shown(request: ApiRequest, release: StoredRelease) -> bytes:
+    if request.principal.role is not Role.ADMIN:
+        return release.body
+    rows = await request.api.services.releases.charges(release.id)
+    return with_field(release.body, "charges", charges_json(rows))

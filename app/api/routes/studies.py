@@ -1,0 +1,64 @@
+"""Studies: make, find, close."""
+
+from fastapi import APIRouter, Response
+
+from app.api.access import ANY_ROLE, allow
+from app.api.requests import ApiRequest
+from app.api.routing import CONFLICTS, StrictRoute
+from app.api.wire.lists import Limit, PageOut, SlugCursor
+from app.api.wire.paths import StudyPath
+from app.api.wire.study import SaturationOut, StudyIn, StudyOut
+from app.core.epsilon import epsilon_to_json
+from app.core.principal import Role
+
+router = APIRouter(prefix="/v1/studies", tags=["studies"], route_class=StrictRoute)
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses={200: {"model": StudyOut, "description": "The very same study existed already"}},
+    openapi_extra={CONFLICTS: True},
+)
+@allow(Role.ADMIN)
+async def create_study(request: ApiRequest, response: Response, document: StudyIn) -> StudyOut:
+    """Make a study. Sending the same definition again changes nothing."""
+    study, created = await request.api.services.studies.create(document.definition(), request.principal)
+    response.status_code = 201 if created else 200
+    return StudyOut.of(study)
+
+
+@router.get("")
+@allow(*ANY_ROLE)
+async def list_studies(
+    request: ApiRequest, limit: Limit = 50, cursor: SlugCursor | None = None
+) -> PageOut[StudyOut]:
+    """The studies that the token may see, by slug."""
+    page = await request.api.services.studies.page(limit, cursor, request.principal)
+    return PageOut(items=[StudyOut.of(study) for study in page.items], next_cursor=page.next_cursor)
+
+
+@router.get("/{study}")
+@allow(*ANY_ROLE)
+async def read_study(request: ApiRequest, study: StudyPath) -> StudyOut:
+    """One study."""
+    return StudyOut.of(await request.study(study, fresh=True))
+
+
+@router.post("/{study}/close")
+@allow(Role.ADMIN)
+async def close_study(request: ApiRequest, study: StudyPath) -> StudyOut:
+    """Take no more contributions. Questions are still answered; doing it again changes nothing."""
+    found = await request.study(study)
+    return StudyOut.of(await request.api.services.studies.close(found.definition.slug, request.principal))
+
+
+@router.get("/{study}/saturation")
+@allow(*ANY_ROLE)
+async def read_saturation(request: ApiRequest, study: StudyPath) -> SaturationOut:
+    """Privacy for free: what anybody offers beyond this epsilon is not charged.
+
+    Null where everything that is offered is used.
+    """
+    point = await request.api.services.releases.saturation(await request.study(study))
+    return SaturationOut(epsilon=None if point is None else epsilon_to_json(point))

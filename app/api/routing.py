@@ -1,0 +1,98 @@
+"""The one class of routes: access first, then the query, then a strict document, then the endpoint."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.api.access import access_of
+from app.api.openapi import problem_responses
+from app.api.requests import ApiRequest
+from app.core.principal import Role
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+CONFLICTS = "x-conflicts"
+"""Key of `openapi_extra`: the route can answer 409. It does not reach the document."""
+
+OPEN_QUERY = "x-open-query"
+"""Key of `openapi_extra`: the endpoint itself refuses unknown query parameters."""
+
+
+class StrictRoute(APIRoute):
+    """A route whose requests are checked before FastAPI looks at them.
+
+    FastAPI would read a document before it asks for the token and parse it leniently; here nobody
+    without a token makes the service read anything. An endpoint that reads the document itself declares
+    it as `requestBody` in `openapi_extra`.
+
+    Attributes:
+        access: Who may call it.
+        contributes: Whether contributors call it, so that how often they do is nobody else's business.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        extra: dict[str, Any] = dict(options.pop("openapi_extra", None) or {})
+        conflicts = bool(extra.pop(CONFLICTS, False))
+        self.access = access_of(endpoint)
+        self.contributes = Role.CONTRIBUTE in self.access.roles and Role.ANALYSE not in self.access.roles
+        self._open_query = bool(extra.pop(OPEN_QUERY, False))
+        if self.access.roles:
+            extra.setdefault("security", [{"bearer": []}])
+        super().__init__(path, endpoint, openapi_extra=extra, **options)
+        self.responses = {
+            **problem_responses(
+                token=bool(self.access.roles),
+                path_parameters=bool(self.param_convertors),
+                parameters=bool(self.dependant.query_params or extra.get("parameters")),
+                body=self.body_field is not None or "requestBody" in extra,
+                conflicts=conflicts,
+            ),
+            **self.responses,
+        }
+
+    def get_route_handler(self) -> Handler:
+        """The handler that FastAPI runs for each request."""
+        admit = self.access.admit
+        known = frozenset(parameter.alias for parameter in self.dependant.query_params)
+        open_query = self._open_query
+        reads_document = self.body_field is not None
+        inner = self._direct_endpoint() or super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            call = ApiRequest(request.scope, request.receive)
+            await admit(call)
+            call.refuse_malformed_path()
+            if not open_query:
+                call.refuse_unknown_query(known)
+            if reads_document:
+                call.keep_json(await call.read_json())
+            return await inner(call)
+
+        return handle
+
+    def _direct_endpoint(self) -> Handler | None:
+        """The endpoint itself where it takes nothing but the request and the path: nothing to solve."""
+        dependant = self.dependant
+        others = (
+            dependant.query_params,
+            dependant.header_params,
+            dependant.cookie_params,
+            dependant.body_params,
+            dependant.dependencies,
+        )
+        if any(others) or dependant.request_param_name is None or dependant.response_param_name is not None:
+            return None
+        if any(parameter.field_info.annotation is not str for parameter in dependant.path_params):
+            return None
+        if self.response_field is not None:
+            return None
+        name, endpoint = dependant.request_param_name, self.endpoint
+
+        async def call_endpoint(request: Request) -> Response:
+            response: Response = await endpoint(**{name: request}, **request.path_params)
+            return response
+
+        return call_endpoint

@@ -1,0 +1,1 @@
+"""Wire models: what requests and responses look like. Apart from the core's types on purpose."""

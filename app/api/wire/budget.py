@@ -1,0 +1,148 @@
+"""Budgets on the wire."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from pydantic import ConfigDict, Field
+
+from app.api.wire.types import Delta, Lifetime, Text, WireIn, WireOut
+from app.core.epsilon import delta_to_json, epsilon_to_json
+
+
+class Account(Protocol):
+    """What is shown of an account. Epsilon in micro-epsilon, delta in 1e-12."""
+
+    @property
+    def subject(self) -> bytes: ...  # noqa: D102
+    @property
+    def budget(self) -> int: ...  # noqa: D102
+    @property
+    def reserved(self) -> int: ...  # noqa: D102
+    @property
+    def spent(self) -> int: ...  # noqa: D102
+    @property
+    def delta_budget(self) -> int: ...  # noqa: D102
+    @property
+    def delta_reserved(self) -> int: ...  # noqa: D102
+    @property
+    def delta_spent(self) -> int: ...  # noqa: D102
+
+
+class StudyLine(Protocol):
+    """What is shown of one study on a statement."""
+
+    @property
+    def study(self) -> str: ...  # noqa: D102
+    @property
+    def trust(self) -> str: ...  # noqa: D102
+    @property
+    def live(self) -> bool: ...  # noqa: D102
+    @property
+    def epsilon(self) -> int: ...  # noqa: D102
+    @property
+    def spent(self) -> int: ...  # noqa: D102
+    @property
+    def delta(self) -> int: ...  # noqa: D102
+    @property
+    def delta_spent(self) -> int: ...  # noqa: D102
+
+
+class AmountsOut(WireOut):
+    """A lifetime budget. `reserved` is held by contributions; `spent` is the part of it that is gone."""
+
+    total: float
+    reserved: float
+    spent: float
+    remaining: float
+
+    @classmethod
+    def epsilon_of(cls, account: Account) -> "AmountsOut":
+        """The epsilon of an account."""
+        return cls(
+            total=epsilon_to_json(account.budget),
+            reserved=epsilon_to_json(account.reserved),
+            spent=epsilon_to_json(account.spent),
+            remaining=epsilon_to_json(account.budget - account.reserved),
+        )
+
+    @classmethod
+    def delta_of(cls, account: Account) -> "AmountsOut":
+        """The delta of an account."""
+        return cls(
+            total=delta_to_json(account.delta_budget),
+            reserved=delta_to_json(account.delta_reserved),
+            spent=delta_to_json(account.delta_spent),
+            remaining=delta_to_json(account.delta_budget - account.delta_reserved),
+        )
+
+
+class AccountOut(WireOut):
+    """One person's account in a list."""
+
+    subject: str = Field(description="Digest of the external id: all that the database knows.")
+    epsilon: AmountsOut
+    delta: AmountsOut
+
+    @classmethod
+    def of(cls, account: Account) -> "AccountOut":
+        """The wire form of an account."""
+        return cls(
+            subject=account.subject.hex(),
+            epsilon=AmountsOut.epsilon_of(account),
+            delta=AmountsOut.delta_of(account),
+        )
+
+
+class StudyLineOut(WireOut):
+    """What one study holds of a person's budget."""
+
+    study: str
+    trust: str
+    live: bool = Field(description="False once withdrawn: what was spent stays.")
+    epsilon: float = Field(description="What is reserved.")
+    spent: float
+    delta: float
+    delta_spent: float
+
+
+class BudgetOut(WireOut):
+    """One person's statement."""
+
+    subject: str
+    epsilon: AmountsOut
+    delta: AmountsOut
+    studies: list[StudyLineOut]
+
+    @classmethod
+    def of(cls, subject: str, account: Account, studies: Sequence[StudyLine]) -> "BudgetOut":
+        """The wire form of a statement."""
+        lines = [
+            StudyLineOut(
+                study=line.study,
+                trust=line.trust,
+                live=line.live,
+                epsilon=epsilon_to_json(line.epsilon),
+                spent=epsilon_to_json(line.spent),
+                delta=delta_to_json(line.delta),
+                delta_spent=delta_to_json(line.delta_spent),
+            )
+            for line in studies
+        ]
+        return cls(
+            subject=subject,
+            epsilon=AmountsOut.epsilon_of(account),
+            delta=AmountsOut.delta_of(account),
+            studies=lines,
+        )
+
+
+class LifetimeIn(WireIn):
+    """A new lifetime budget."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"epsilon": 20, "reason": "asked for more on 2030-01-31"}]}
+    )
+
+    epsilon: Lifetime
+    delta: Delta | None = Field(None, description="As it is if not given.")
+    reason: Text = Field(description="For the audit trail.")

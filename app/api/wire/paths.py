@@ -1,0 +1,18 @@
+"""What stands in a path."""
+
+from typing import Annotated
+
+from fastapi import Path
+
+StudyPath = Annotated[str, Path(description="Slug of the study.", examples=["commute-minutes"])]
+
+SubjectPath = Annotated[
+    str,
+    Path(
+        description="External id of the person, percent-encoded.",
+        json_schema_extra={"minLength": 1, "maxLength": 256},
+        examples=["alice"],
+    ),
+]
+
+IdPath = Annotated[str, Path(json_schema_extra={"format": "uuid"})]

@@ -1,0 +1,135 @@
+"""The application: settings in, ASGI out. Nothing is made at import."""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.metadata import PackageNotFoundError, version
+
+from fastapi import FastAPI
+
+from app.api import application
+from app.api.metrics import Metrics
+from app.api.rate import RateLimit
+from app.api.state import Api, Limits, State
+from app.core.clock import SystemClock
+from app.core.epsilon import delta_limit, epsilon_limit
+from app.core.errors import Unavailable
+from app.logging import configure_logging
+from app.services import Services
+from app.services.subjects import SubjectKey
+from app.settings import Settings, SettingsError
+from app.store.database import Database
+from app.store.embedded import EmbeddedPostgres
+from app.store.keyfile import load_or_create_key
+from app.store.migrate import head_revision, require_head, upgrade
+
+KEY_FILE = "subject.key"
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """The ASGI application; `uvicorn --factory app.main:create_app` runs it.
+
+    Args:
+        settings: What the operator decided; read from the environment if not given.
+
+    Raises:
+        SettingsError: the environment does not describe a service.
+    """
+    if settings is None:
+        settings = Settings.load()
+        configure_logging(settings.log_level)
+    metrics = Metrics()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[State]:
+        async with open_api(settings, metrics) as api:
+            # What start-up made stays for good; under load the collector would walk it again and again.
+            gc.freeze()
+            yield State(api=api)
+            gc.unfreeze()
+
+    app = FastAPI(
+        title="Dither",
+        version=_version(),
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        # Its spans and logs would carry paths, which name subjects, and the messages of exceptions.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+    )
+    application.install(app, metrics)
+    return app
+
+
+@asynccontextmanager
+async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
+    """Open the database and the services, and close them again.
+
+    Raises:
+        SettingsError: there is no database or no subject key to be had.
+        SchemaMismatch: the database has another schema than this program works on.
+        InternalFault: the database was filled under another subject key.
+    """
+    async with AsyncExitStack() as stack:
+        url = await _database_url(settings, stack)
+        await require_head(url)
+        database = Database.open(url, pool_size=settings.database_pool_size)
+        stack.push_async_callback(database.close)
+        services = Services.build(
+            database,
+            SystemClock(),
+            SubjectKey(_subject_key(settings)),
+            lifetime_epsilon=epsilon_limit(settings.lifetime_epsilon),
+            lifetime_delta=delta_limit(settings.lifetime_delta),
+        )
+        await services.check_subject_key()
+
+        head = head_revision()
+
+        async def check_ready() -> None:
+            if list(await database.ping()) != [head]:
+                raise Unavailable("The database has another schema than this version of the service.")
+
+        yield Api(
+            services=services,
+            limits=Limits(
+                document=settings.max_body_bytes,
+                batch=settings.max_batch_bytes,
+                batch_content=settings.max_batch_bytes,
+            ),
+            metrics=metrics,
+            rate=RateLimit(settings.rate_limit_per_minute),
+            check_ready=check_ready,
+        )
+
+
+async def _database_url(settings: Settings, stack: AsyncExitStack) -> str:
+    """The database of the settings, or the embedded one, found or started, and brought up to date."""
+    if settings.database_url is not None:
+        return settings.database_url.get_secret_value()
+    if settings.data_dir is None:
+        raise SettingsError("set DITHER_DATABASE_URL, or DITHER_DATA_DIR for an embedded database")
+    embedded = EmbeddedPostgres(settings.data_dir)
+    url = await asyncio.to_thread(embedded.start)
+    stack.push_async_callback(asyncio.to_thread, embedded.stop)
+    await upgrade(url)
+    return url
+
+
+def _subject_key(settings: Settings) -> bytes:
+    key = settings.subject_key_bytes
+    if key is not None:
+        return key
+    if settings.data_dir is None:
+        raise SettingsError("set DITHER_SUBJECT_KEY, or DITHER_DATA_DIR for a key in a file")
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    return load_or_create_key(settings.data_dir / KEY_FILE)
+
+
+def _version() -> str:
+    try:
+        return version("dither-server")
+    except PackageNotFoundError:
+        return "0.0.0"

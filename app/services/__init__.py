@@ -1,0 +1,91 @@
+"""Use cases: they own the transactions and their order, and know neither HTTP nor settings."""
+
+import asyncio
+from dataclasses import dataclass
+
+from app.core.clock import Clock
+from app.core.errors import InternalFault, Unavailable
+from app.services.budgets import Budgets
+from app.services.contributions import Contributions
+from app.services.ledger import Ledger
+from app.services.releases import Releases
+from app.services.saturation import Saturation
+from app.services.studies import Studies
+from app.services.subjects import SubjectKey
+from app.services.tokens import Tokens
+from app.store import journal
+from app.store.contributions import Allowance
+from app.store.database import Database
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """Every use case of one installation."""
+
+    database: Database
+    subject_key: SubjectKey
+    tokens: Tokens
+    studies: Studies
+    contributions: Contributions
+    budgets: Budgets
+    releases: Releases
+    ledger: Ledger
+
+    @classmethod
+    def build(
+        cls,
+        database: Database,
+        clock: Clock,
+        subject_key: SubjectKey,
+        *,
+        lifetime_epsilon: int,
+        lifetime_delta: int,
+    ) -> "Services":
+        """Wire the use cases together.
+
+        Args:
+            database: An open pool.
+            clock: Where the time comes from.
+            subject_key: For the digests of external ids.
+            lifetime_epsilon: Budget of a new subject [micro-epsilon].
+            lifetime_delta: Budget of a new subject [1e-12].
+        """
+        allowance = Allowance(epsilon=lifetime_epsilon, delta=lifetime_delta)
+        saturation = Saturation(database)
+        return cls(
+            database=database,
+            subject_key=subject_key,
+            tokens=Tokens(database, clock),
+            studies=Studies(database, clock),
+            contributions=Contributions(database, clock, allowance, saturation),
+            budgets=Budgets(database, clock, allowance),
+            releases=Releases(database, clock, saturation),
+            ledger=Ledger(database),
+        )
+
+    async def check_subject_key(self, *, attempts: int = 50) -> None:
+        """Refuse a database that was filled under another subject key.
+
+        Under another key every subject would look new and get a second budget.
+
+        Args:
+            attempts: How often to try, 0.2 seconds apart, while the database restarts.
+
+        Raises:
+            InternalFault: the key is not this database's.
+            Unavailable: the database does not come back.
+        """
+        fingerprint = self.subject_key.fingerprint()
+        for attempt in range(attempts):
+            try:
+                kept = await self.database.run_tx(
+                    "installation.key", lambda c: journal.claim_fact(c, "subject_key", fingerprint)
+                )
+            except Unavailable:
+                if attempt == attempts - 1:
+                    raise
+                await asyncio.sleep(0.2)
+            else:
+                break
+        if kept != fingerprint:
+            raise InternalFault("the database was filled under another subject key")

@@ -1,0 +1,386 @@
+"""Bulk contributions: a document of records, read in pieces as it arrives.
+
+Nothing is stored before the whole document has proved well formed. Until then the admissible records
+are held as packed numbers (about 60 bytes each), never as text, and external ids only as digests.
+"""
+
+import codecs
+import csv
+import io
+import json
+import re
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+
+from app.core.contribution import Offer, Outcome
+from app.core.documents import decode_element, decode_json
+from app.core.errors import FieldError, InvalidRequest, MalformedDocument, ServiceError
+from app.core.numbers import JsonNumber
+from app.core.study import StudyDefinition, Trust
+from app.services.intake import Intake
+from app.services.subjects import SubjectKey
+
+MAX_RECORD = 65_536
+"""Characters of one record."""
+
+CSV_FIELDS = frozenset({"subject", "value", "report", "epsilon", "trust"})
+NUMBER_FIELDS = frozenset({"value", "report", "epsilon"})
+TAGS = tuple(Trust)
+DIGEST_BYTES = 32
+
+_WHITE_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+class Format(StrEnum):
+    """How a batch is written down."""
+
+    JSON = "json"
+    """One array of objects."""
+
+    NDJSON = "ndjson"
+    """One object a line."""
+
+    CSV = "csv"
+    """A header line, then one record a line; an empty cell is a missing field."""
+
+
+class Batch:
+    """The records of one document, in order: packed offers and refusals."""
+
+    def __init__(self) -> None:
+        self.kinds: list[Mapping[str, object]] = [{"status": "created"}, {"status": "unchanged"}]
+        self._kind_of: dict[object, int] = {}
+        self._subjects = bytearray()
+        self._trusts = bytearray()
+        self._epsilons = array("q")
+        self._deltas = array("q")
+        self._values = array("q")
+        self._ordinals = array("q")
+        self.codes = array("I")
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def admit(self, offer: Offer) -> None:
+        """Append an admissible record."""
+        self._ordinals.append(len(self.codes))
+        self.codes.append(0)
+        self._subjects += offer.subject
+        self._trusts.append(TAGS.index(offer.trust))
+        self._epsilons.append(offer.epsilon)
+        self._deltas.append(offer.delta)
+        self._values.append(offer.value)
+
+    def refuse(self, code: str, fields: Sequence[FieldError] = ()) -> None:
+        """Append a refused record."""
+        self.codes.append(self.kind(code, fields))
+
+    def kind(self, code: str, fields: Sequence[FieldError] = ()) -> int:
+        """The number of a refusal among `kinds`; equal refusals share one."""
+        key = (code, tuple(fields))
+        if key not in self._kind_of:
+            refusal: dict[str, object] = {"status": "refused", "code": code}
+            if fields:
+                refusal["errors"] = [{"field": error.field, "reason": error.reason} for error in fields]
+            self._kind_of[key] = len(self.kinds)
+            self.kinds.append(refusal)
+        return self._kind_of[key]
+
+    def chunks(self, size: int) -> Iterator[tuple[Sequence[int], Sequence[Offer]]]:
+        """The admissible records in the order of their subjects: (places in the document, offers).
+
+        That order keeps index pages hot and lets batches that share people pass each other. No subject
+        is in two chunks, so chunks may be stored in any order.
+        """
+        if not self._ordinals:
+            return
+        prefixes = np.frombuffer(self._subjects, dtype=">u8").reshape(-1, DIGEST_BYTES // 8)[:, 0]
+        order = np.argsort(prefixes, kind="stable")
+        ordered = prefixes[order]
+        start = 0
+        while start < len(order):
+            last = ordered[min(start + size, len(order)) - 1]
+            end = int(np.searchsorted(ordered, last, side="right"))
+            places = order[start:end].tolist()
+            start = end
+            yield [self._ordinals[place] for place in places], [self._offer(place) for place in places]
+
+    def _offer(self, place: int) -> Offer:
+        start = place * DIGEST_BYTES
+        return Offer(
+            subject=bytes(self._subjects[start : start + DIGEST_BYTES]),
+            trust=TAGS[self._trusts[place]],
+            epsilon=self._epsilons[place],
+            delta=self._deltas[place],
+            value=self._values[place],
+        )
+
+
+class BatchResult:
+    """What became of each record of a batch.
+
+    Attributes:
+        kinds: The distinct results, JSON-able.
+        codes: For each record of the document the number of its kind.
+        created, unchanged, refused: How many.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+        self.created = 0
+        self.unchanged = 0
+
+    @property
+    def kinds(self) -> Sequence[Mapping[str, object]]:
+        """The distinct results."""
+        return self._batch.kinds
+
+    @property
+    def codes(self) -> Sequence[int]:
+        """For each record the number of its kind."""
+        return self._batch.codes
+
+    @property
+    def refused(self) -> int:
+        """Records that were refused."""
+        return len(self._batch) - self.created - self.unchanged
+
+    def record(self, ordinals: Sequence[int], outcomes: Sequence[Outcome]) -> None:
+        """Note the outcomes of the records at these places."""
+        codes = self._batch.codes
+        for ordinal, outcome in zip(ordinals, outcomes, strict=True):
+            if outcome is Outcome.CREATED:
+                self.created += 1
+            elif outcome is Outcome.UNCHANGED:
+                self.unchanged += 1
+                codes[ordinal] = 1
+            else:
+                codes[ordinal] = self._batch.kind(outcome.value)
+
+
+class BatchReader:
+    """Reads one document, pushed in pieces of any size.
+
+    Args:
+        study: The study it is for.
+        subject_key: For the subjects' digests.
+        form: How it is written down.
+    """
+
+    def __init__(self, study: StudyDefinition, subject_key: SubjectKey, form: Format) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        batch = Batch()
+        intake = Intake(study, subject_key)
+        self._batch = batch
+        self._parser: _Parser
+        match form:
+            case Format.JSON:
+                self._parser = _JsonArray(batch, intake)
+            case Format.NDJSON:
+                self._parser = _Lines(batch, intake)
+            case Format.CSV:
+                self._parser = _Csv(batch, intake)
+
+    def feed(self, piece: bytes) -> None:
+        """Read the next piece.
+
+        Raises:
+            MalformedDocument: it is not UTF-8, or not a document of this form.
+        """
+        try:
+            text = self._decoder.decode(piece)
+        except UnicodeDecodeError:
+            raise MalformedDocument("the document is not UTF-8") from None
+        self._parser.feed(text)
+
+    def finish(self) -> Batch:
+        """The whole batch.
+
+        Raises:
+            MalformedDocument: the document breaks off.
+        """
+        try:
+            self._decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            raise MalformedDocument("the document is not UTF-8") from None
+        self._parser.finish()
+        return self._batch
+
+
+class _Parser(Protocol):
+    def feed(self, text: str) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+def _add(batch: Batch, intake: Intake, record: object) -> None:
+    if not isinstance(record, dict):
+        batch.refuse("invalid_request")
+        return
+    try:
+        batch.admit(intake.offer(record))
+    except InvalidRequest as refusal:
+        batch.refuse(refusal.code, refusal.fields)
+
+
+class _Lines:
+    """NDJSON. A line that is not JSON is one refused record, since the others stand on their own."""
+
+    def __init__(self, batch: Batch, intake: Intake) -> None:
+        self._batch = batch
+        self._intake = intake
+        self._rest = ""
+
+    def feed(self, text: str) -> None:
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            self._line(line)
+        _check_length(self._rest)
+
+    def finish(self) -> None:
+        self._line(self._rest)
+
+    def _line(self, line: str) -> None:
+        if not line or line.isspace():
+            return
+        try:
+            record = decode_json(line)
+        except MalformedDocument:
+            self._batch.refuse("malformed_json")
+        except ServiceError as refusal:
+            self._batch.refuse(refusal.code, refusal.fields)
+        else:
+            _add(self._batch, self._intake, record)
+
+
+class _Csv:
+    """CSV (RFC 4180) with a header."""
+
+    def __init__(self, batch: Batch, intake: Intake) -> None:
+        self._batch = batch
+        self._intake = intake
+        self._rest = ""
+        self._header: list[str] | None = None
+
+    def feed(self, text: str) -> None:
+        text = self._rest + text
+        end = text.rfind("\n") + 1
+        while end and text.count('"', 0, end) % 2:
+            end = text.rfind("\n", 0, end - 1) + 1
+        self._rest = text[end:]
+        self._rows(text[:end])
+        _check_length(self._rest)
+
+    def finish(self) -> None:
+        if self._rest.count('"') % 2:
+            raise MalformedDocument("the document breaks off within quotes")
+        self._rows(self._rest)
+        if self._header is None:
+            raise MalformedDocument("the document has no header line")
+
+    def _rows(self, text: str) -> None:
+        try:
+            for row in csv.reader(io.StringIO(text, newline=""), strict=True):
+                if self._header is None:
+                    self._header = _csv_header(row)
+                elif row:
+                    self._row(row)
+        except csv.Error:
+            raise MalformedDocument("the document is not CSV") from None
+
+    def _row(self, row: Sequence[str]) -> None:
+        header = self._header
+        if header is None or len(row) != len(header):
+            self._batch.refuse("malformed_row")
+            return
+        record = {
+            name: JsonNumber(cell) if name in NUMBER_FIELDS else cell
+            for name, cell in zip(header, row, strict=True)
+            if cell
+        }
+        _add(self._batch, self._intake, record)
+
+
+def _csv_header(row: Sequence[str]) -> list[str]:
+    header = [name.strip().lstrip("\ufeff") for name in row]
+    if len(set(header)) != len(header) or not set(header) <= CSV_FIELDS or "subject" not in header:
+        names = ",".join(sorted(CSV_FIELDS))
+        raise MalformedDocument(f"the header line must name fields out of {names}, each once")
+    return header
+
+
+class _JsonArray:
+    """One JSON array. It is malformed as a whole or not at all."""
+
+    def __init__(self, batch: Batch, intake: Intake) -> None:
+        self._batch = batch
+        self._intake = intake
+        self._rest = ""
+        self._expect = "["
+
+    def feed(self, text: str) -> None:
+        text = self._rest + text
+        place = self._read(text)
+        self._rest = text[place:]
+        _check_length(self._rest)
+
+    def finish(self) -> None:
+        if self._expect or self._rest.strip():
+            raise MalformedDocument("the document breaks off, or something follows the array")
+
+    def _read(self, text: str) -> int:
+        """Read as many elements as are complete; returns the place of the first one that is not."""
+        place = _skip(text, 0)
+        while place < len(text):
+            mark = text[place]
+            if not self._expect:
+                raise MalformedDocument("something follows the array")
+            if mark == "]" and self._expect in ("first", ","):
+                self._expect = ""
+                place = _skip(text, place + 1)
+            elif mark == self._expect:
+                self._expect = "first" if mark == "[" else "next"
+                place = _skip(text, place + 1)
+            elif self._expect in ("first", "next"):
+                end = self._element(text, place)
+                if end == place:
+                    return place
+                place = end
+            else:
+                raise MalformedDocument("the document is not a JSON array of objects")
+        return place
+
+    def _element(self, text: str, place: int) -> int:
+        record: object = None
+        refusal: InvalidRequest | None = None
+        try:
+            record, end = decode_element(text, place)
+        except json.JSONDecodeError:
+            return place
+        except InvalidRequest as duplicate:
+            refusal = duplicate
+            _, end = json.JSONDecoder().raw_decode(text, place)
+        end = _skip(text, end)
+        if end == len(text):
+            return place
+        self._expect = ","
+        if refusal is None:
+            _add(self._batch, self._intake, record)
+        else:
+            self._batch.refuse(refusal.code, refusal.fields)
+        return end
+
+
+def _skip(text: str, place: int) -> int:
+    """The next place that is no white space."""
+    match = _WHITE_SPACE.match(text, place)
+    return place if match is None else match.end()
+
+
+def _check_length(rest: str) -> None:
+    if len(rest) > MAX_RECORD:
+        raise MalformedDocument(f"a record is malformed, or longer than {MAX_RECORD} characters")

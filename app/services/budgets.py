@@ -1,0 +1,76 @@
+"""What people have given, what it cost them, what is left."""
+
+from app.core.clock import Clock
+from app.core.errors import BudgetBelowReserved
+from app.core.principal import Principal
+from app.services.paging import Page, decode_cursor, page_of
+from app.store import budgets as store
+from app.store import journal
+from app.store.budgets import Account, Statement
+from app.store.contributions import Allowance
+from app.store.database import Connection, Database
+
+
+class Budgets:
+    """Lifetime budgets."""
+
+    def __init__(self, database: Database, clock: Clock, allowance: Allowance) -> None:
+        self._database = database
+        self._clock = clock
+        self._allowance = allowance
+
+    async def statement(self, subject: bytes, studies: frozenset[str] | None = None) -> Statement:
+        """A subject's account, with the lines of these studies only unless None.
+
+        Somebody never seen has the budget of a new subject, so that the answer tells nobody who has
+        contributed.
+        """
+        statement = await self._database.run_tx(
+            "budget.statement", lambda c: store.read_statement(c, subject, self._allowance)
+        )
+        if studies is None:
+            return statement
+        lines = tuple(line for line in statement.studies if line.study in studies)
+        return Statement(account=statement.account, studies=lines)
+
+    async def set_lifetime(
+        self, subject: bytes, *, epsilon: int, delta: int | None, reason: str, principal: Principal
+    ) -> Statement:
+        """Set a lifetime budget.
+
+        Args:
+            subject: HMAC digest.
+            epsilon: The new budget [micro-epsilon].
+            delta: The new delta [1e-12]; None keeps it.
+            reason: For the audit trail.
+            principal: Who does it.
+
+        Raises:
+            BudgetBelowReserved: more is reserved already.
+        """
+
+        async def body(connection: Connection) -> Statement:
+            fits = await store.set_budget(
+                connection, subject, epsilon=epsilon, delta=delta, allowance=self._allowance
+            )
+            if not fits:
+                raise BudgetBelowReserved("more than that is reserved already")
+            await journal.record(
+                connection,
+                at=self._clock.now(),
+                actor=str(principal.token_id),
+                action="budget.set",
+                target=subject.hex(),
+                detail={"epsilon": epsilon, "delta": delta, "reason": reason},
+            )
+            return await store.read_statement(connection, subject, self._allowance)
+
+        return await self._database.run_tx("budget.set", body)
+
+    async def page(self, limit: int, cursor: str | None) -> Page[Account]:
+        """All accounts, by subject digest."""
+        after = decode_cursor(cursor, bytes.fromhex, b"")
+        items = await self._database.run_tx(
+            "budget.page", lambda c: store.page_accounts(c, after=after, limit=limit + 1)
+        )
+        return page_of(items, limit, lambda account: account.subject.hex())

@@ -1,0 +1,295 @@
+"""Contributing, replacing, withdrawing, one by one or in bulk."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+
+from app.core.clock import Clock
+from app.core.contribution import Offer, Outcome
+from app.core.errors import (
+    BudgetExhausted,
+    ContributionExists,
+    EpsilonBelowSpent,
+    IdempotencyKeyReused,
+    InternalFault,
+    NotFound,
+    ServiceError,
+)
+from app.core.study import Study
+from app.services.batches import Batch, BatchResult
+from app.services.grouping import Grouper
+from app.services.saturation import Saturation
+from app.store import contributions as store
+from app.store import journal
+from app.store.contributions import Allowance
+from app.store.database import Connection, Database
+
+CHUNKS_UNDER_WAY = 3
+"""Bulk transactions of one batch at a time: the database works on some while the next is prepared."""
+
+CHUNK = 2_000
+"""Records a bulk transaction: long enough to be cheap, short enough not to hold up a seal."""
+
+VACUUM_FROM = 50_000
+"""Records from which a bulk load is followed by VACUUM ANALYZE, which makes the first fold quicker."""
+
+GROUPS_UNDER_WAY = 2
+"""Group commits a study and process: one waits for the disk while the next one is worked on."""
+
+REFUSALS: Mapping[Outcome, tuple[type[ServiceError], str]] = {
+    Outcome.CONTRIBUTION_EXISTS: (
+        ContributionExists,
+        "this subject has another live contribution in this study; replace it with PUT",
+    ),
+    Outcome.BUDGET_EXHAUSTED: (BudgetExhausted, "the epsilon does not fit the subject's lifetime budget"),
+    Outcome.EPSILON_BELOW_SPENT: (
+        EpsilonBelowSpent,
+        "the epsilon includes what was already spent in this study and must cover it",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """A stored contribution.
+
+    Attributes:
+        created: False where the very same one was stored before.
+        epsilon: The epsilon that holds [micro-epsilon].
+        epsilon_used_at_most: What one release at share 1 would charge with the present profile
+            [micro-epsilon].
+    """
+
+    created: bool
+    epsilon: int
+    epsilon_used_at_most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idempotency:
+    """A client's key for one request.
+
+    Attributes:
+        token_id: Keys of different tokens are different keys.
+        key: The Idempotency-Key header.
+        request: SHA-256 of the request.
+    """
+
+    token_id: UUID
+    key: str
+    request: bytes
+
+
+class Contributions:
+    """Everything that changes contributions."""
+
+    def __init__(
+        self, database: Database, clock: Clock, allowance: Allowance, saturation: Saturation
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._allowance = allowance
+        self._saturation = saturation
+        self._groups: dict[int, Grouper[Offer, Outcome]] = {}
+        self._maintenance: set[asyncio.Task[None]] = set()
+        self._log = structlog.get_logger("dither.contributions")
+
+    async def contribute(self, study: Study, offer: Offer) -> Accepted:
+        """Store one contribution and reserve its epsilon; returns after the commit.
+
+        Raises:
+            ContributionExists, BudgetExhausted, EpsilonBelowSpent, StudyClosed: nothing was stored.
+        """
+        group = self._groups.get(study.id)
+        if group is None:
+
+            async def run(offers: Sequence[Offer]) -> Sequence[Outcome]:
+                outcomes = await self._accept(study, offers)
+                made = zip(offers, outcomes, strict=True)
+                self._saturation.add(study, (offer for offer, what in made if what is Outcome.CREATED))
+                return outcomes
+
+            group = self._groups[study.id] = Grouper(run, under_way=GROUPS_UNDER_WAY)
+        outcome = await group.submit(offer)
+        _refuse(outcome)
+        return _accepted(offer, outcome, await self._saturation.used_at_most(study, offer))
+
+    async def contribute_once(
+        self,
+        study: Study,
+        offer: Offer,
+        idempotency: Idempotency,
+        render: Callable[[Accepted], tuple[int, bytes]],
+    ) -> tuple[int, bytes]:
+        """The same under an idempotency key: the first response is stored with the contribution.
+
+        Args:
+            study, offer: As for `contribute`.
+            idempotency: The client's key.
+            render: Status and body for an accepted contribution.
+
+        Returns:
+            Status and body of the first response to this key.
+
+        Raises:
+            IdempotencyKeyReused: the key belongs to another request.
+        """
+
+        async def body(connection: Connection) -> tuple[Outcome, tuple[int, bytes]]:
+            outcome = (await store.accept(connection, study.id, [offer], self._allowance))[0]
+            _refuse(outcome)
+            status, content = render(_accepted(offer, outcome, used_at_most))
+            reply = journal.Reply(request=idempotency.request, status=status, body=content)
+            if not await journal.store_reply(
+                connection, idempotency.token_id, idempotency.key, reply, created_at=self._clock.now()
+            ):
+                raise _Replayed
+            return outcome, (status, content)
+
+        known = await self._reply(idempotency)
+        if known is not None:
+            return known
+        # Not within the transaction: this may need a connection, and all of them may be waiting here.
+        used_at_most = await self._saturation.used_at_most(study, offer)
+        try:
+            outcome, reply = await self._database.run_tx("contribution.accept_once", body)
+        except _Replayed:
+            known = await self._reply(idempotency)
+            if known is None:
+                raise InternalFault("a stored response has vanished") from None
+            return known
+        if outcome is Outcome.CREATED:
+            self._saturation.add(study, [offer])
+        return reply
+
+    async def _reply(self, idempotency: Idempotency) -> tuple[int, bytes] | None:
+        reply = await self._database.run_tx(
+            "idempotency.read", lambda c: journal.read_reply(c, idempotency.token_id, idempotency.key)
+        )
+        if reply is None:
+            return None
+        if reply.request != idempotency.request:
+            raise IdempotencyKeyReused("this Idempotency-Key was used for another request")
+        return reply.status, reply.body
+
+    async def replace(self, study: Study, offer: Offer) -> Accepted:
+        """Put another value in the place of a live one.
+
+        Raises:
+            NotFound: the subject has no live contribution in this study.
+            BudgetExhausted, EpsilonBelowSpent, StudyClosed: nothing was changed.
+        """
+        try:
+            outcome = await self._database.run_tx(
+                "contribution.replace", lambda c: store.replace(c, study.id, offer)
+            )
+        except store.Refused as refusal:
+            outcome = refusal.outcome
+        if outcome is None:
+            raise NotFound("this subject has no live contribution in this study")
+        _refuse(outcome)
+        if outcome is Outcome.REPLACED:
+            self._saturation.add(study, [offer])
+        return _accepted(offer, outcome, await self._saturation.used_at_most(study, offer))
+
+    async def withdraw(self, study: Study, subject: bytes) -> None:
+        """Delete a value and free what was not spent; doing it twice is no error.
+
+        Raises:
+            NotFound: the subject never contributed to this study.
+        """
+        if not await self._database.run_tx(
+            "contribution.withdraw", lambda c: store.withdraw(c, study.id, subject)
+        ):
+            raise NotFound("this subject has no contribution in this study")
+        self._saturation.forget(study)
+
+    async def apply_batch(self, study: Study, batch: Batch) -> BatchResult:
+        """Store the admissible records of a whole, well-formed document.
+
+        Chunks are committed one by one: a crash loses no acknowledged record, and sending the batch
+        again finds the stored ones unchanged.
+
+        Raises:
+            StudyClosed, Unavailable: some of it may be stored; the rest is not.
+        """
+        result = BatchResult(batch)
+        chunks = batch.chunks(CHUNK)
+
+        async def work() -> None:
+            for ordinals, offers in chunks:
+                result.record(ordinals, await self._accept(study, offers))
+
+        try:
+            async with asyncio.TaskGroup() as workers:
+                for _ in range(CHUNKS_UNDER_WAY):
+                    workers.create_task(work())
+        except ExceptionGroup as failures:
+            # A closed study or a lost database is the same for all: the first one stands for the group.
+            raise failures.exceptions[0] from None
+        self._saturation.forget(study)
+        if result.created >= VACUUM_FROM:
+            task = asyncio.create_task(self._vacuum())
+            self._maintenance.add(task)
+            task.add_done_callback(self._maintenance.discard)
+        return result
+
+    async def _vacuum(self) -> None:
+        try:
+            await self._database.maintain("VACUUM (ANALYZE) contribution, subject")
+        except Exception:
+            self._log.warning("vacuum_failed", exc_info=True)
+
+    async def _accept(self, study: Study, offers: Sequence[Offer]) -> Sequence[Outcome]:
+        """Outcomes of offers among which a subject may occur more than once; the first one counts."""
+        outcomes: dict[int, Outcome] = {}
+        waiting = sorted(range(len(offers)), key=lambda index: offers[index].subject)
+        while waiting:
+            first: dict[bytes, int] = {}
+            for index in waiting:
+                first.setdefault(offers[index].subject, index)
+            decided = await self._accept_distinct(study, [offers[index] for index in first.values()])
+            outcomes.update(zip(first.values(), decided, strict=True))
+            waiting = [index for index in waiting if not _repeats(index, first, offers, outcomes)]
+        return [outcomes[index] for index in range(len(offers))]
+
+    async def _accept_distinct(self, study: Study, offers: Sequence[Offer]) -> Sequence[Outcome]:
+        return await self._database.run_tx(
+            "contribution.accept", lambda c: store.accept(c, study.id, offers, self._allowance)
+        )
+
+
+def _refuse(outcome: Outcome) -> None:
+    if not outcome.accepted:
+        error, detail = REFUSALS[outcome]
+        raise error(detail)
+
+
+def _accepted(offer: Offer, outcome: Outcome, used_at_most: int) -> Accepted:
+    return Accepted(
+        created=outcome is Outcome.CREATED, epsilon=offer.epsilon, epsilon_used_at_most=used_at_most
+    )
+
+
+class _Replayed(Exception):
+    """Another request with the same idempotency key was quicker; undo this one."""
+
+
+def _repeats(
+    index: int, first: Mapping[bytes, int], offers: Sequence[Offer], outcomes: dict[int, Outcome]
+) -> bool:
+    """Decide an offer from what became of an earlier one of the same subject, where that settles it."""
+    if index in outcomes:
+        return True
+    earlier = first[offers[index].subject]
+    outcome = outcomes[earlier]
+    if offers[index] == offers[earlier]:
+        outcomes[index] = Outcome.UNCHANGED if outcome is Outcome.CREATED else outcome
+        return True
+    if outcome is Outcome.CREATED:
+        outcomes[index] = Outcome.CONTRIBUTION_EXISTS
+        return True
+    return False

@@ -1,0 +1,176 @@
+"""One record on its way in: every rule about a contribution's fields, for single and bulk alike."""
+
+from collections.abc import Mapping
+
+from app.core.contribution import Offer
+from app.core.epsilon import MICRO, round_down_to_significant
+from app.core.errors import FieldError, InvalidRequest
+from app.core.grid import REPORT_LIMIT, NotANumber, parse_decimal
+from app.core.numbers import JsonNumber, to_integer
+from app.core.study import LocalMechanism, StudyDefinition, Trust
+from app.mechanisms.local_range import report_range
+from app.services.subjects import SubjectKey
+
+MAX_SUBJECT_LENGTH = 256
+"""Characters of an external subject id."""
+
+MAX_CACHED_EPSILONS = 10_000
+
+BOUNDED = frozenset({LocalMechanism.DUCHI, LocalMechanism.PIECEWISE, LocalMechanism.HYBRID})
+"""Mechanisms whose reports have a range that can be checked exactly.
+
+A range belongs to an epsilon, so where these are used a person sends one local report: who comes back would
+have to randomize with what is left.
+"""
+
+
+class Intake:
+    """Reads the records of one study."""
+
+    def __init__(self, definition: StudyDefinition, subject_key: SubjectKey) -> None:
+        self._definition = definition
+        self._grid = definition.grid
+        self._key = subject_key
+        self._tags = {tag.value: tag for tag in definition.trust}
+        self._epsilons: dict[str, int] = {}
+
+    def offer(self, record: Mapping[str, object], subject: str | None = None) -> Offer:
+        """Validate one record.
+
+        Args:
+            record: Field to value; JSON numbers as `JsonNumber`.
+            subject: The external id where it comes from the path; the record has none then.
+
+        Raises:
+            InvalidRequest: names every offending field, never a value.
+        """
+        errors: list[FieldError] = []
+        trust = self._trust(record, errors)
+        expected = _FIELDS[trust]
+        for name in record:
+            if name not in expected and not (name == "subject" and subject is None):
+                reason = "unknown field" if name not in _KNOWN else f"not for trust {trust.value}"
+                errors.append(FieldError(name, reason))
+        digest = self._subject(record.get("subject") if subject is None else subject, errors)
+        epsilon = 0 if trust is Trust.PUBLIC else self._epsilon(record, trust, errors)
+        delta = self._delta(trust)
+        local = trust is Trust.LOCAL
+        value = self._report(record, epsilon, delta, errors) if local else self._value(record, errors)
+        if errors:
+            names = ", ".join(error.field for error in errors)
+            raise InvalidRequest(f"the contribution is not admissible: {names}", fields=errors)
+        return Offer(subject=digest, trust=trust, epsilon=epsilon, delta=delta, value=value)
+
+    def _trust(self, record: Mapping[str, object], errors: list[FieldError]) -> Trust:
+        tag = record.get("trust")
+        trust = self._tags.get(tag) if type(tag) is str else None
+        if trust is not None:
+            return trust
+        if "trust" not in record:
+            errors.append(FieldError("trust", "missing"))
+        else:
+            errors.append(FieldError("trust", f"must be one of {', '.join(sorted(self._tags))}"))
+        return Trust.CENTRAL
+
+    def _subject(self, subject: object, errors: list[FieldError]) -> bytes:
+        if subject is None:
+            errors.append(FieldError("subject", "missing"))
+        elif type(subject) is not str:
+            errors.append(FieldError("subject", "must be a string"))
+        elif not 1 <= len(subject) <= MAX_SUBJECT_LENGTH:
+            errors.append(FieldError("subject", f"must have 1 to {MAX_SUBJECT_LENGTH} characters"))
+        else:
+            return self._key.digest(subject)
+        return b""
+
+    def _epsilon(self, record: Mapping[str, object], trust: Trust, errors: list[FieldError]) -> int:
+        if "epsilon" not in record:
+            errors.append(FieldError("epsilon", "missing"))
+            return 0
+        text = record["epsilon"]
+        if not isinstance(text, str):
+            errors.append(FieldError("epsilon", "must be a number, or a string that holds one"))
+            return 0
+        micro = self._epsilons.get(text)
+        if micro is None:
+            micro = _micro_epsilon(text)
+            if len(self._epsilons) < MAX_CACHED_EPSILONS:
+                self._epsilons[text] = micro
+        low, high = self._definition.epsilon_min, self._definition.epsilon_max
+        if micro < 0:
+            errors.append(FieldError("epsilon", "must be a positive decimal number"))
+        elif not low <= micro <= high:
+            errors.append(FieldError("epsilon", f"must be between {low / MICRO:g} and {high / MICRO:g}"))
+        elif trust is Trust.LOCAL and micro != round_down_to_significant(micro):
+            reason = "a local report is randomized with an epsilon of at most three significant digits"
+            errors.append(FieldError("epsilon", reason))
+        return round_down_to_significant(max(micro, 0))
+
+    def _value(self, record: Mapping[str, object], errors: list[FieldError]) -> int:
+        number = _number(record, "value", errors)
+        if number is None:
+            return 0
+        point = self._grid.to_grid(*number)
+        if point is None:
+            errors.append(FieldError("value", "outside the study's range"))
+            return 0
+        return point
+
+    def _delta(self, trust: Trust) -> int:
+        """What a contribution reserves beside its epsilon; of the reports only Gaussian ones have a delta."""
+        gaussian = self._definition.local_mechanism is LocalMechanism.GAUSSIAN
+        costs = trust is Trust.CENTRAL or (trust is Trust.LOCAL and gaussian)
+        return self._definition.delta if costs else 0
+
+    def _report(
+        self, record: Mapping[str, object], epsilon: int, delta: int, errors: list[FieldError]
+    ) -> int:
+        if _number(record, "report", errors) is None:
+            return 0
+        try:
+            report = to_integer(str(record["report"]))
+        except NotANumber:
+            errors.append(FieldError("report", "must be an integer on the study's grid"))
+            return 0
+        mechanism = self._definition.local_mechanism
+        possible = abs(report) <= REPORT_LIMIT
+        if possible and epsilon and mechanism in BOUNDED:
+            possible = report in report_range(mechanism, epsilon, delta)
+        if not possible:
+            errors.append(FieldError("report", "not a report of this study's mechanism with this epsilon"))
+        return report
+
+
+_FIELDS = {
+    Trust.CENTRAL: frozenset({"value", "epsilon", "trust"}),
+    Trust.LOCAL: frozenset({"report", "epsilon", "trust"}),
+    Trust.PUBLIC: frozenset({"value", "trust"}),
+}
+_KNOWN = frozenset({"subject", "value", "report", "epsilon", "trust"})
+
+
+def _number(record: Mapping[str, object], name: str, errors: list[FieldError]) -> tuple[int, int] | None:
+    number = record.get(name)
+    if name not in record:
+        errors.append(FieldError(name, "missing"))
+        return None
+    if type(number) is not JsonNumber:
+        errors.append(FieldError(name, "must be a number"))
+        return None
+    try:
+        return parse_decimal(number)
+    except NotANumber:
+        errors.append(FieldError(name, "must be a finite decimal number of a sensible length"))
+        return None
+
+
+def _micro_epsilon(text: str) -> int:
+    """Micro-epsilon, rounded down; -1 where the text is not a positive decimal number."""
+    try:
+        mantissa, exponent = parse_decimal(text)
+    except NotANumber:
+        return -1
+    if mantissa <= 0:
+        return -1
+    power = exponent + 6
+    return int(mantissa * 10**power if power >= 0 else mantissa // 10**-power)

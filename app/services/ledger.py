@@ -1,0 +1,97 @@
+"""The ledger for admins: its charges, and the audit that recomputes everything."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.core.release import GENESIS
+from app.services.paging import Page, decode_cursor, page_of
+from app.store import ledger as store
+from app.store.database import Connection, Database
+
+EXAMPLES = 5
+"""Rows that a finding shows."""
+
+NEWEST = (2**62, 2**62)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One broken rule with a few of the rows that break it. No data values, only ids and costs."""
+
+    rule: str
+    examples: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditReport:
+    """The result of an audit.
+
+    Attributes:
+        checked: Every rule that was checked.
+        counts: How many rows were looked at.
+        findings: The broken ones.
+    """
+
+    checked: Sequence[str]
+    counts: Mapping[str, int]
+    findings: Sequence[Finding]
+
+    @property
+    def clean(self) -> bool:
+        """Whether every rule holds."""
+        return not self.findings
+
+
+class Ledger:
+    """Reads the ledger; never writes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(self, limit: int, cursor: str | None, study: str | None = None) -> Page[dict[str, Any]]:
+        """Charges, newest first, of one study only unless None."""
+        number, cohort = decode_cursor(cursor, _parse, NEWEST)
+        items = await self._database.run_tx(
+            "ledger.page",
+            lambda c: store.page_charges(c, number=number, cohort=cohort, study=study, limit=limit + 1),
+        )
+        return page_of(items, limit, lambda row: f"{row['number']} {row['cohort_id']}")
+
+    async def audit(self) -> AuditReport:
+        """Recompute every balance and verify the hash chain, on one snapshot of a running service."""
+        async with self._database.snapshot() as connection:
+            findings = []
+            for rule in store.CHECKS:
+                examples = await store.violations(connection, rule, EXAMPLES)
+                if examples:
+                    findings.append(Finding(rule=rule, examples=examples))
+            findings += await _verify_chain(connection)
+            return AuditReport(
+                checked=[*store.CHECKS, CHAIN_RULE, HEAD_RULE],
+                counts=await store.counts(connection),
+                findings=findings,
+            )
+
+
+CHAIN_RULE = "a link of the hash chain does not match its release and charges"
+HEAD_RULE = "the head of the hash chain is not its last link"
+
+
+async def _verify_chain(connection: Connection) -> list[Finding]:
+    broken: list[dict[str, object]] = []
+    number, previous = 0, GENESIS
+    async for found, release, stored_previous, stored, recomputed in store.links(connection):
+        if found != number + 1 or stored_previous != previous or stored != recomputed:
+            broken.append({"number": found, "release": str(release)})
+        number, previous = found, stored
+    findings = [Finding(rule=CHAIN_RULE, examples=broken[:EXAMPLES])] if broken else []
+    head = await store.head(connection)
+    if head != (number, previous):
+        findings.append(Finding(rule=HEAD_RULE, examples=[{"head": head[0], "last": number}]))
+    return findings
+
+
+def _parse(text: str) -> tuple[int, int]:
+    number, cohort = text.split(" ")
+    return int(number), int(cohort)

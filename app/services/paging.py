@@ -1,0 +1,47 @@
+"""Pages of a list, addressed by an opaque cursor."""
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from app.core.errors import InvalidRequest
+
+Item = TypeVar("Item")
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page(Generic[Item]):
+    """One page and where the next one starts; None at the end."""
+
+    items: Sequence[Item]
+    next_cursor: str | None
+
+
+def page_of(items: Sequence[Item], limit: int, cursor: Callable[[Item], str]) -> Page[Item]:
+    """A page of `limit` out of the `limit + 1` items that were read."""
+    if len(items) <= limit:
+        return Page(items=items, next_cursor=None)
+    return Page(items=items[:limit], next_cursor=encode_cursor(cursor(items[limit - 1])))
+
+
+def encode_cursor(text: str) -> str:
+    """An opaque cursor."""
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def decode_cursor(cursor: str | None, parse: Callable[[str], Key], start: Key) -> Key:
+    """What a cursor stands for; `start` where there is none.
+
+    Raises:
+        InvalidRequest: it is not one of this list's cursors.
+    """
+    if cursor is None:
+        return start
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        return parse(base64.b64decode(padded, altchars=b"-_", validate=True).decode())
+    except (binascii.Error, ValueError) as error:
+        raise InvalidRequest.field("cursor", "not a cursor of this list") from error

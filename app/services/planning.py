@@ -1,0 +1,228 @@
+"""From cohorts to a plan, and from a plan to an answer. No database; may be run in a thread."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from uuid import UUID
+
+from app.accounting.costs import check_charges, group_costs
+from app.core.cohort import Cohort, Group, Reports
+from app.core.epsilon import epsilon_to_json
+from app.core.errors import BudgetExhausted, InternalFault
+from app.core.grid import GRID_SIZE
+from app.core.release import Charge
+from app.core.study import Relation, StudyDefinition, Trust
+from app.estimators import registry
+from app.estimators.interface import Conclusion, Estimator, Interval, NotApplicable, Plan, Question
+from app.estimators.sampling import INCLUSION_BITS
+from app.mechanisms.draw import draw
+from app.services.questions import Resolved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowd:
+    """The cohorts of a study as groups of equal offers.
+
+    Attributes:
+        groups: What estimators see.
+        members: For each group its cohorts.
+    """
+
+    groups: tuple[Group, ...]
+    members: tuple[tuple[Cohort, ...], ...]
+
+    @property
+    def people(self) -> int:
+        """Everybody with a live contribution."""
+        return sum(group.count for group in self.groups)
+
+
+def crowd(study: StudyDefinition, cohorts: Sequence[Cohort], resolved: Resolved) -> Crowd:
+    """Group cohorts by what they offer. A cohort takes part with its whole offer or not at all."""
+    merged: dict[tuple[Trust, int, int, bool], list[Cohort]] = {}
+    for cohort in cohorts:
+        merged.setdefault(_offer(cohort, resolved, study), []).append(cohort)
+    groups = []
+    for (trust, epsilon, delta, participates), members in merged.items():
+        reports = None
+        if trust is Trust.LOCAL:
+            reports = Reports(
+                mechanism=study.local_mechanism,
+                total=sum(cohort.total for cohort in members),
+                total_squares=sum(cohort.total_squares for cohort in members),
+            )
+        groups.append(
+            Group(
+                trust=trust,
+                epsilon=epsilon,
+                delta=delta,
+                count=sum(cohort.count for cohort in members),
+                participates=participates,
+                reports=reports,
+            )
+        )
+    return Crowd(groups=tuple(groups), members=tuple(tuple(members) for members in merged.values()))
+
+
+def _offer(cohort: Cohort, resolved: Resolved, study: StudyDefinition) -> tuple[Trust, int, int, bool]:
+    match cohort.trust:
+        case Trust.PUBLIC:
+            return cohort.trust, 0, 0, True
+        case Trust.LOCAL:
+            # The report itself was randomized with what was left of the epsilon.
+            return cohort.trust, cohort.epsilon - cohort.carried, cohort.delta - cohort.delta_carried, True
+        case Trust.CENTRAL:
+            offer = resolved.offer(cohort.epsilon)
+            delta = study.delta * resolved.share // 1_000_000
+            can_pay = 0 < offer <= cohort.epsilon - cohort.spent
+            has_delta = delta <= cohort.delta - cohort.delta_spent
+            return cohort.trust, offer, delta if has_delta else 0, can_pay
+
+
+def choose(
+    study: StudyDefinition, people: Crowd, resolved: Resolved, question: Question
+) -> tuple[Estimator, Plan]:
+    """The estimator that answers, and its plan.
+
+    Raises:
+        BudgetExhausted: somebody could, but nobody can any more.
+        NotApplicable: the estimator has no answer for the people who are there.
+    """
+    try:
+        if resolved.estimator == registry.AUTO:
+            return registry.choose(people.groups, question)
+        estimator = registry.get(resolved.estimator, study.relation)
+        return estimator, estimator.plan(people.groups, registry.for_estimator(estimator, question))
+    except NotApplicable:
+        if not any(group.participates for group in people.groups):
+            raise BudgetExhausted("nobody in this study can take part in such a release") from None
+        if any(group.trust is Trust.CENTRAL and not group.participates for group in people.groups):
+            raise BudgetExhausted("nobody whom this estimator needs can take part any more") from None
+        raise
+
+
+def charges(plan: Plan, people: Crowd, study: StudyDefinition) -> tuple[Charge, ...]:
+    """What a plan costs each cohort, priced from its queries and noise alone, in the order of ids."""
+    costs = group_costs(plan.queries, plan.noise, study.relation, people.groups, inclusion=plan.inclusion)
+    check_charges(costs, people.groups)
+    return tuple(
+        sorted(
+            (
+                Charge(cohort_id=cohort.id, epsilon=epsilon, delta=delta)
+                for (epsilon, delta), members in zip(costs, people.members, strict=True)
+                if epsilon or delta
+                for cohort in members
+            ),
+            key=lambda charge: charge.cohort_id,
+        )
+    )
+
+
+def epsilon_max(study: StudyDefinition, estimator: Estimator, question: Question, cost: Sequence[int]) -> int:
+    """The most that anybody is charged; in add_remove_one studies the most that anybody could be."""
+    if study.relation is Relation.REPLACE_ONE:
+        return max(cost, default=0)
+    somebody = Group(trust=Trust.CENTRAL, epsilon=question.cap, delta=question.delta, count=1)
+    plan = estimator.plan([somebody], registry.for_estimator(estimator, question))
+    ((epsilon, _),) = group_costs(plan.queries, plan.noise, study.relation, [somebody])
+    return epsilon
+
+
+def to_sample(plan: Plan, people: Crowd) -> dict[int, int]:
+    """Cohorts of which only a random sample is read: id -> probability, in multiples of 2**-48.
+
+    Raises:
+        InternalFault: a probability is no multiple of 2**-48.
+    """
+    if plan.inclusion is None:
+        return {}
+    thresholds: dict[int, int] = {}
+    for probability, members in zip(plan.inclusion, people.members, strict=True):
+        threshold = probability * 2**INCLUSION_BITS
+        if threshold.denominator != 1:
+            raise InternalFault("a probability of inclusion cannot be drawn")
+        if probability < 1:
+            thresholds |= {cohort.id: threshold.numerator for cohort in members}
+    return thresholds
+
+
+def answer(plan: Plan, people: Crowd, sampled: Mapping[int, tuple[int, int]] | None = None) -> Conclusion:
+    """Evaluate the queries on raw sums, add exact noise, read the result.
+
+    Integers until the noise is in; draws entropy.
+
+    Args:
+        plan: The plan.
+        people: Whom it was made for.
+        sampled: (people, sum) of the sample of every cohort that `to_sample` names.
+
+    Raises:
+        InternalFault: a cohort that must be sampled was not.
+    """
+    sampled = sampled or {}
+    if any(cohort not in sampled for cohort in to_sample(plan, people)):
+        raise InternalFault("a cohort was not sampled")
+    counted = [
+        [sampled.get(cohort.id, (cohort.count, cohort.total)) for cohort in members]
+        for members in people.members
+    ]
+    counts = [sum(count for count, _ in parts) * GRID_SIZE for parts in counted]
+    totals = [sum(total for _, total in parts) for parts in counted]
+    exact = [
+        sum(of_sum * totals[index] + of_count * counts[index] for index, of_sum, of_count in query.terms)
+        for query in plan.queries
+    ]
+    noise = draw(plan.noise, queries=len(exact))
+    return plan.conclude([value + error for value, error in zip(exact, noise, strict=True)])
+
+
+def release_body(
+    *,
+    release_id: UUID,
+    study: StudyDefinition,
+    resolved: Resolved,
+    estimator: Estimator,
+    plan: Plan,
+    conclusion: Conclusion,
+    most: int,
+    people: Crowd,
+    created_at: str,
+) -> bytes:
+    """The answer as JSON. In add_remove_one studies nothing but the noisy part depends on who is there.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    document: dict[str, object] = {
+        "id": str(release_id),
+        "study": study.slug,
+        "estimator_version": estimator.version,
+        **resolved.to_json(),
+        "estimator": estimator.name,
+        "asked": resolved.estimator,
+        "estimate": conclusion.estimate,
+        "standard_error": conclusion.standard_error,
+        "predicted_error": plan.predicted_error,
+        "interval": _interval(conclusion.interval),
+        "population_interval": _interval(conclusion.population_interval),
+        "relation": study.relation.value,
+        "epsilon_max": epsilon_to_json(most),
+        "created_at": created_at,
+        **conclusion.details,
+    }
+    if study.relation is Relation.REPLACE_ONE:
+        document["people"] = people.people
+        document["people_left_out"] = sum(g.count for g in people.groups if not g.participates)
+    return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+
+
+def noise_json(plan: Plan) -> str:
+    """The noise of a plan, for the ledger."""
+    document: dict[str, object] = {"mechanism": type(plan.noise).__name__, **asdict(plan.noise)}
+    if plan.inclusion is not None:
+        document["sample"] = "poisson"
+    return json.dumps(document, allow_nan=False)
+
+
+def _interval(interval: Interval) -> dict[str, object]:
+    return asdict(interval)

@@ -1,0 +1,117 @@
+"""What an analyst asks, made canonical: equal questions have equal digests."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from app.core.epsilon import MICRO, share_of
+from app.core.errors import InvalidRequest
+from app.core.study import StudyDefinition
+from app.estimators import registry
+from app.estimators.interface import Question
+
+STATISTICS = frozenset({"mean"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A question as it was asked.
+
+    Attributes:
+        statistic: What of the study; `mean`.
+        estimator: Name, or None for `auto`.
+        share: Part of each personal epsilon to use [ppm]; None for the study's default.
+        epsilon: The most that anybody may be charged [micro-epsilon]; None for no such cap.
+        expected_size: add_remove_one: what to take for the secret number of people.
+        parameters: Raw text of the estimator's parameters.
+    """
+
+    statistic: str = "mean"
+    estimator: str | None = None
+    share: int | None = None
+    epsilon: int | None = None
+    expected_size: float | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """A question with every default filled in.
+
+    Attributes:
+        statistic, estimator: As asked; `auto` stays `auto`.
+        share: [ppm].
+        epsilon: The absolute cap, or None [micro-epsilon].
+        expected_size: As asked.
+        parameters: Parsed values of the parameters that were given or have defaults.
+    """
+
+    statistic: str
+    estimator: str
+    share: int
+    epsilon: int | None
+    expected_size: float | None
+    parameters: Mapping[str, object]
+
+    def offer(self, epsilon: int) -> int:
+        """What somebody with this epsilon may be charged [micro-epsilon]."""
+        offer = share_of(epsilon, self.share)
+        return offer if self.epsilon is None else min(offer, self.epsilon)
+
+    def digest(self) -> bytes:
+        """SHA-256 of the question."""
+        document = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(document.encode()).digest()
+
+    def to_json(self) -> dict[str, object]:
+        """The question as it stands on its releases."""
+        asked: dict[str, object] = {"share": self.share / MICRO, **self.parameters}
+        if self.epsilon is not None:
+            asked["epsilon"] = self.epsilon / MICRO
+        if self.expected_size is not None:
+            asked["expected_size"] = self.expected_size
+        return {"statistic": self.statistic, "estimator": self.estimator, "parameters": asked}
+
+    def question(
+        self, study: StudyDefinition, *, people: int | None, expected_size: float | None
+    ) -> Question:
+        """The estimators' view of the question."""
+        return Question(
+            relation=study.relation,
+            grid=study.grid,
+            cap=self.offer(study.epsilon_max),
+            floor=self.offer(study.epsilon_min),
+            delta=share_of(study.delta, self.share),
+            people=people,
+            expected_size=self.expected_size if self.expected_size is not None else expected_size,
+            parameters=self.parameters,
+        )
+
+
+def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
+    """Check a question against its study and fill in the defaults.
+
+    Raises:
+        InvalidRequest: an unknown statistic, estimator or parameter, or an inadmissible value.
+    """
+    if ask.statistic not in STATISTICS:
+        raise InvalidRequest.field("statistic", "must be mean")
+    name = ask.estimator or registry.AUTO
+    declared = {parameter.name: parameter for parameter in registry.parameters(name, study.relation)}
+    values: dict[str, object] = {name: parameter.default for name, parameter in declared.items()}
+    for given, text in ask.parameters.items():
+        if given not in declared:
+            raise InvalidRequest.field(given, f"not a parameter of {name}")
+        try:
+            values[given] = declared[given].parse(text)
+        except ValueError as error:
+            raise InvalidRequest.field(given, str(error)) from error
+    return Resolved(
+        statistic=ask.statistic,
+        estimator=name,
+        share=study.default_share if ask.share is None else ask.share,
+        epsilon=ask.epsilon,
+        expected_size=ask.expected_size,
+        parameters=values,
+    )

@@ -1,0 +1,355 @@
+"""Plans and releases: seal, fold, plan, draw, then charge and store in one transaction."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from uuid import UUID, uuid4
+
+from app.core.clock import Clock
+from app.core.cohort import Cohort
+from app.core.errors import IdempotencyKeyReused, InternalFault, NotFound, ServiceError, Unavailable
+from app.core.release import Draft, StoredRelease, Used
+from app.core.study import Relation, Study, Trust
+from app.estimators import registry
+from app.estimators.interface import Estimator, NotApplicable, Plan, Question
+from app.services import planning
+from app.services.contributions import Idempotency
+from app.services.paging import Page, decode_cursor, page_of
+from app.services.planning import Crowd
+from app.services.questions import Ask, Resolved, resolve
+from app.services.saturation import Saturation
+from app.store import cohorts, journal
+from app.store import releases as store
+from app.store.database import Connection, Database
+
+MAX_ATTEMPTS = 20
+"""Times a release is planned again because people withdrew or other releases were quicker."""
+
+NEWEST = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedEstimator:
+    """Price and accuracy of one estimator.
+
+    Attributes:
+        estimator, summary: Name, and one line about it.
+        predicted_error: Root mean square error [data's unit].
+        epsilon_max: The most that anybody would be charged [micro-epsilon].
+    """
+
+    estimator: str
+    summary: str
+    predicted_error: float
+    epsilon_max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A release, and whether contributions came after it (None where that is secret)."""
+
+    release: StoredRelease
+    new_contributions: bool | None
+
+
+class Releases:
+    """Everything that answers questions."""
+
+    def __init__(self, database: Database, clock: Clock, saturation: Saturation) -> None:
+        self._database = database
+        self._clock = clock
+        self._saturation = saturation
+
+    async def plan(self, study: Study, ask: Ask) -> list[PlannedEstimator]:
+        """Price and accuracy of every estimator that has an answer; spends and changes nothing.
+
+        Raises:
+            InvalidRequest: the question is not admissible for this study.
+        """
+        resolved = resolve(study.definition, ask)
+        names = (
+            [estimator.name for estimator in registry.applicable(study.definition.relation)]
+            if resolved.estimator == registry.AUTO
+            else [resolved.estimator]
+        )
+        secret = study.definition.relation is Relation.ADD_REMOVE_ONE
+        rows = (
+            []
+            if secret
+            else await self._database.run_tx("plan.profile", lambda c: cohorts.read_profile(c, study.id))
+        )
+        people = planning.crowd(study.definition, rows, resolved)
+        question = await self._question(study, resolved, people)
+        planned = [
+            await asyncio.to_thread(_priced, study, replace(resolved, estimator=name), people, question)
+            for name in names
+        ]
+        return sorted((entry for entry in planned if entry), key=lambda entry: entry.predicted_error)
+
+    async def current(self, study: Study, ask: Ask) -> Answer:
+        """The release for a question; makes it, and spends for it, the first time it is asked.
+
+        Raises:
+            InvalidRequest, BudgetExhausted, NotApplicable: nothing was spent.
+        """
+        resolved = resolve(study.definition, ask)
+        release = await self._known(study, resolved.digest(), first=True, idempotency=None)
+        if release is None:
+            release = await self._make(study, resolved, first=True, idempotency=None)
+        if study.definition.relation is Relation.ADD_REMOVE_ONE:
+            return Answer(release=release, new_contributions=None)
+        epoch = release.epoch
+        fresh = await self._database.run_tx(
+            "release.news", lambda c: cohorts.has_new_rows(c, study.id, epoch)
+        )
+        return Answer(release=release, new_contributions=fresh)
+
+    async def release(self, study: Study, ask: Ask, idempotency: Idempotency | None) -> StoredRelease:
+        """A new release for a question.
+
+        Raises:
+            InvalidRequest, BudgetExhausted, NotApplicable: nothing was spent.
+            IdempotencyKeyReused: the key belongs to another request.
+        """
+        resolved = resolve(study.definition, ask)
+        known = await self._known(study, resolved.digest(), first=False, idempotency=idempotency)
+        return known or await self._make(study, resolved, first=False, idempotency=idempotency)
+
+    async def get(self, release_id: UUID) -> StoredRelease:
+        """A committed release.
+
+        Raises:
+            NotFound: there is none.
+        """
+        release = await self._database.run_tx("release.read", lambda c: store.read_release(c, release_id))
+        if release is None:
+            raise NotFound("there is no such release")
+        return release
+
+    async def page(self, study: Study, limit: int, cursor: str | None) -> Page[StoredRelease]:
+        """A study's releases, newest first."""
+        before = decode_cursor(cursor, int, NEWEST)
+        numbered = await self._database.run_tx(
+            "release.page",
+            lambda c: store.page_releases(c, study.id, before=before, limit=limit + 1),
+        )
+        page = page_of(numbered, limit, lambda entry: str(entry[0]))
+        return Page(items=[release for _, release in page.items], next_cursor=page.next_cursor)
+
+    async def charges(self, release_id: UUID) -> list[dict[str, object]]:
+        """What a release cost each cohort; for admins."""
+        return list(
+            await self._database.run_tx("release.charges", lambda c: store.read_charges(c, release_id))
+        )
+
+    async def saturation(self, study: Study) -> int | None:
+        """Where more epsilon would buy nothing at share 1 [micro-epsilon]; None: nowhere."""
+        return await self._saturation.point(study)
+
+    async def _make(
+        self, study: Study, resolved: Resolved, *, first: bool, idempotency: Idempotency | None
+    ) -> StoredRelease:
+        digest = resolved.digest()
+        epochs = await self._database.run_tx("release.seal", lambda c: cohorts.seal(c, study.id))
+        if epochs.folded < epochs.sealed:
+            await self._database.run_tx("release.fold", lambda c: cohorts.fold(c, study.id))
+        for _ in range(MAX_ATTEMPTS):
+            try:
+                draft = await self._draft(study, resolved, digest)
+            except ServiceError:
+                # What is missing may have been spent on this very answer, by a request that was quicker.
+                known = await self._known(study, digest, first=first, idempotency=idempotency)
+                if known is None:
+                    raise
+                return known
+            try:
+                release_id = await self._publish(draft, first=first, idempotency=idempotency)
+            except store.CohortsChanged:
+                continue
+            except _Answered as answered:
+                return answered.release
+            return await self.get(release_id)
+        raise Unavailable("too many people came and went while the release was made; ask again")
+
+    async def _draft(self, study: Study, resolved: Resolved, digest: bytes) -> Draft:
+        """Plan and answer from the cohorts as they stand; nothing of it is published yet."""
+
+        async def body(connection: Connection) -> tuple[int, list[Cohort]]:
+            epochs = await cohorts.read_epochs(connection, study.id)
+            return epochs.folded, await cohorts.read_cohorts(connection, study.id)
+
+        epoch, rows = await self._database.run_tx("release.cohorts", body)
+        people = planning.crowd(study.definition, rows, resolved)
+        question = await self._question(study, resolved, people)
+        estimator, plan = await asyncio.to_thread(
+            planning.choose, study.definition, people, resolved, question
+        )
+        thresholds = planning.to_sample(plan, people)
+        sampled = (
+            await self._database.run_tx(
+                "release.sample", lambda c: cohorts.read_sample(c, study.id, thresholds)
+            )
+            if thresholds
+            else {}
+        )
+        return await asyncio.to_thread(
+            _answered,
+            study,
+            resolved,
+            people,
+            question,
+            estimator,
+            plan,
+            sampled,
+            digest=digest,
+            epoch=epoch,
+            clock=self._clock,
+        )
+
+    async def _publish(self, draft: Draft, *, first: bool, idempotency: Idempotency | None) -> UUID:
+        async def body(connection: Connection) -> None:
+            head = await store.lock_chain(connection)
+            known, sequence = await store.latest(connection, draft.study_id, draft.question)
+            if first and known is not None:
+                raise _Answered(known)
+            if idempotency is not None:
+                reply = journal.Reply(request=idempotency.request, status=201, body=str(draft.id).encode())
+                if not await journal.store_reply(
+                    connection,
+                    idempotency.token_id,
+                    idempotency.key,
+                    reply,
+                    created_at=draft.created_at,
+                ):
+                    stored = await self._replay_in(connection, idempotency)
+                    raise _Answered(stored)
+            await store.publish(connection, draft, head=head, sequence=sequence + 1)
+
+        await self._database.run_tx("release.publish", body)
+        return draft.id
+
+    async def _known(
+        self, study: Study, digest: bytes, *, first: bool, idempotency: Idempotency | None
+    ) -> StoredRelease | None:
+        """The release that answers this request already: its key's, or the question's if `first`."""
+        if not first and idempotency is None:
+            return None
+
+        async def body(connection: Connection) -> StoredRelease | None:
+            if idempotency is None:
+                return (await store.latest(connection, study.id, digest))[0]
+            reply = await journal.read_reply(connection, idempotency.token_id, idempotency.key)
+            return None if reply is None else await self._replay_in(connection, idempotency)
+
+        return await self._database.run_tx("release.known", body)
+
+    async def _replay_in(self, connection: Connection, idempotency: Idempotency) -> StoredRelease:
+        reply = await journal.read_reply(connection, idempotency.token_id, idempotency.key)
+        if reply is None:
+            raise InternalFault("a stored response has vanished")
+        if reply.request != idempotency.request:
+            raise IdempotencyKeyReused("this Idempotency-Key was used for another request")
+        release = await store.read_release(connection, UUID(reply.body.decode()))
+        if release is None:
+            raise InternalFault("a stored release has vanished")
+        return replace(release, replayed=True)
+
+    async def _question(self, study: Study, resolved: Resolved, people: Crowd) -> Question:
+        if study.definition.relation is Relation.REPLACE_ONE:
+            return resolved.question(study.definition, people=people.people, expected_size=None)
+        last = await self._database.run_tx(
+            "release.last", lambda c: store.page_releases(c, study.id, before=NEWEST, limit=1)
+        )
+        count = json.loads(last[0][1].body).get("noisy_count") if last else None
+        size = max(1.0, float(count)) if count is not None else None
+        return resolved.question(study.definition, people=None, expected_size=size)
+
+
+class _Answered(Exception):
+    """The question, or the key, has its release already; undo this one."""
+
+    def __init__(self, release: StoredRelease) -> None:
+        super().__init__()
+        self.release = release
+
+
+def _priced(study: Study, resolved: Resolved, people: Crowd, question: Question) -> PlannedEstimator | None:
+    try:
+        estimator, plan = planning.choose(study.definition, people, resolved, question)
+    except NotApplicable:
+        return None
+    except ServiceError as refusal:
+        if refusal.code == "budget_exhausted":
+            return None
+        raise
+    costs = [charge.epsilon for charge in planning.charges(plan, people, study.definition)]
+    return PlannedEstimator(
+        estimator=estimator.name,
+        summary=estimator.summary,
+        predicted_error=plan.predicted_error,
+        epsilon_max=planning.epsilon_max(study.definition, estimator, question, costs),
+    )
+
+
+def _answered(
+    study: Study,
+    resolved: Resolved,
+    people: Crowd,
+    question: Question,
+    estimator: Estimator,
+    plan: Plan,
+    sampled: Mapping[int, tuple[int, int]],
+    *,
+    digest: bytes,
+    epoch: int,
+    clock: Clock,
+) -> Draft:
+    """Price, draw, read. Fails closed: whatever goes wrong, there is no draft."""
+    charges = planning.charges(plan, people, study.definition)
+    conclusion = planning.answer(plan, people, sampled)
+    release_id, now = uuid4(), clock.now()
+    try:
+        body = planning.release_body(
+            release_id=release_id,
+            study=study.definition,
+            resolved=resolved,
+            estimator=estimator,
+            plan=plan,
+            conclusion=conclusion,
+            most=planning.epsilon_max(
+                study.definition, estimator, question, [charge.epsilon for charge in charges]
+            ),
+            people=people,
+            created_at=now.isoformat(),
+        )
+    except (TypeError, ValueError) as error:
+        raise InternalFault("the answer could not be written down") from error
+    return Draft(
+        id=release_id,
+        study_id=study.id,
+        question=digest,
+        epoch=epoch,
+        estimator=estimator.name,
+        estimator_version=estimator.version,
+        noise=planning.noise_json(plan),
+        body=body,
+        charges=charges,
+        used=_used(people),
+        created_at=now,
+    )
+
+
+def _used(people: Crowd) -> tuple[Used, ...]:
+    """Every cohort whose sums may be in the answer, in the order of ids."""
+    used = (
+        Used(
+            cohort_id=cohort.id,
+            count=cohort.count,
+            offer=group.epsilon if group.trust is Trust.CENTRAL else 0,
+        )
+        for group, members in zip(people.groups, people.members, strict=True)
+        if group.participates
+        for cohort in members
+    )
+    return tuple(sorted(used, key=lambda cohort: cohort.cohort_id))

@@ -1,0 +1,195 @@
+"""Privacy for free: how much of an offered epsilon a release would really use.
+
+The saturation point is that of `optimal`, which the default estimator `auto` takes wherever somebody could
+saturate: it errs less than every other one. Without local reports it equals that of `adpm`; reports and
+public people lower it.
+"""
+
+import asyncio
+import math
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from app.core.cohort import Cohort, Group, Reports
+from app.core.contribution import Offer
+from app.core.epsilon import MICRO
+from app.core.study import Relation, Study, StudyDefinition, Trust
+from app.estimators.adpm import saturation_point
+from app.estimators.interface import Question
+from app.estimators.optimal import saturation
+from app.store import cohorts
+from app.store.database import Database
+
+REFRESH_SECONDS = 1.0
+"""Age at which a profile is read again, to learn what other processes stored."""
+
+REFRESH_COST = 20
+"""A profile that took t seconds to read is kept for at least this many times t."""
+
+QUICK = 0.1
+"""A profile that took longer to read than this is never waited for while there is a former one [s]."""
+
+SMALL = 1_000
+"""Up to this many people the saturation point is recomputed for every change."""
+
+
+@dataclass(slots=True)
+class _Profile:
+    """Who there is: people by trust and epsilon, and sums of reports and of their squares by epsilon."""
+
+    people: Counter[tuple[Trust, int]] = field(default_factory=Counter)
+    totals: Counter[int] = field(default_factory=Counter)
+    squares: Counter[int] = field(default_factory=Counter)
+    took: float = 0.0
+    expires: float = 0.0
+    total: int = 0
+    computed_at: int = -1
+    point: int | None = None
+
+    def add(self, cohort: Cohort) -> None:
+        """Count a cohort. A report says what it was randomized with: what was left of the epsilon."""
+        epsilon = cohort.epsilon - (cohort.carried if cohort.trust is Trust.LOCAL else 0)
+        self.people[cohort.trust, epsilon] += cohort.count
+        self.total += cohort.count
+        if cohort.trust is Trust.LOCAL:
+            self.totals[epsilon] += cohort.total
+            self.squares[epsilon] += cohort.total_squares
+
+    def groups(self, study: StudyDefinition) -> list[Group]:
+        """Everybody, as if nobody had spent anything yet."""
+        return [
+            Group(
+                trust=trust,
+                epsilon=epsilon,
+                delta=0 if trust is Trust.PUBLIC else study.delta,
+                count=count,
+                reports=None
+                if trust is not Trust.LOCAL
+                else Reports(
+                    mechanism=study.local_mechanism,
+                    total=self.totals[epsilon],
+                    total_squares=self.squares[epsilon],
+                ),
+            )
+            for (trust, epsilon), count in self.people.items()
+            if count > 0
+        ]
+
+
+class Saturation:
+    """The saturation point of each study, with the profile of this moment."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._profiles: dict[int, _Profile] = {}
+        self._reading: dict[int, asyncio.Task[_Profile]] = {}
+
+    async def point(self, study: Study) -> int | None:
+        """Where more epsilon would buy nothing at share 1 [micro-epsilon]; None: nowhere.
+
+        None too in add_remove_one studies: there everything that is offered is used.
+        """
+        if study.definition.relation is Relation.ADD_REMOVE_ONE:
+            return None
+        profile = await self._profile(study)
+        settled = profile.computed_at >= 0 and (
+            profile.total == profile.computed_at
+            or (profile.total > SMALL and profile.total < profile.computed_at * 1.001)
+        )
+        if not settled:
+            profile.point = _point(study.definition, profile)
+            profile.computed_at = profile.total
+        return profile.point
+
+    async def used_at_most(self, study: Study, offer: Offer) -> int:
+        """What one release at share 1 would charge for this offer [micro-epsilon]."""
+        if offer.trust is not Trust.CENTRAL:
+            return offer.epsilon
+        point = await self.point(study)
+        return offer.epsilon if point is None else min(offer.epsilon, point)
+
+    def add(self, study: Study, offers: Iterable[Offer]) -> None:
+        """Count contributions that were just stored."""
+        profile = self._profiles.get(study.id)
+        if profile is not None:
+            for offer in offers:
+                profile.people[offer.trust, offer.epsilon] += 1
+                profile.total += 1
+                if offer.trust is Trust.LOCAL:
+                    profile.totals[offer.epsilon] += offer.value
+                    profile.squares[offer.epsilon] += offer.value * offer.value
+
+    def forget(self, study: Study) -> None:
+        """Read the profile again: what is in it is no longer so."""
+        self._reading.pop(study.id, None)
+        profile = self._profiles.get(study.id)
+        if profile is not None and profile.took > QUICK:
+            profile.expires = time.monotonic()
+        elif profile is not None:
+            del self._profiles[study.id]
+
+    async def _profile(self, study: Study) -> _Profile:
+        """The profile; read by one request for all that want it, and while that lasts, the last one."""
+        profile = self._profiles.get(study.id)
+        now = time.monotonic()
+        if profile is not None and now < profile.expires:
+            return profile
+        reading = self._reading.get(study.id)
+        if reading is None:
+            reading = self._reading[study.id] = asyncio.create_task(self._read(study))
+            reading.add_done_callback(_note_failure)
+        if profile is not None and now < profile.expires + max(REFRESH_SECONDS, 3 * profile.took):
+            return profile
+        return await asyncio.shield(reading)
+
+    async def _read(self, study: Study) -> _Profile:
+        task = asyncio.current_task()
+        try:
+            started = time.monotonic()
+            rows = await self._database.run_tx(
+                "saturation.profile", lambda c: cohorts.read_profile(c, study.id)
+            )
+            took = time.monotonic() - started
+            profile = _Profile(
+                took=took, expires=time.monotonic() + max(REFRESH_SECONDS, REFRESH_COST * took)
+            )
+            for row in rows:
+                profile.add(row)
+            # What was forgotten meanwhile may be in these rows.
+            if self._reading.get(study.id) is task:
+                self._profiles[study.id] = profile
+            return profile
+        finally:
+            if self._reading.get(study.id) is task:
+                del self._reading[study.id]
+
+
+def _note_failure(reading: asyncio.Task[_Profile]) -> None:
+    """Whoever waits for it gets its error; that nobody may wait is no fault."""
+    if not reading.cancelled():
+        reading.exception()
+
+
+def _point(study: StudyDefinition, profile: _Profile) -> int | None:
+    if study.delta or any(trust is Trust.LOCAL for trust, _ in profile.people):
+        question = Question(
+            relation=study.relation,
+            grid=study.grid,
+            cap=study.epsilon_max,
+            floor=study.epsilon_min,
+            delta=study.delta,
+            people=profile.total,
+        )
+        return saturation(profile.groups(study), question)
+    # The same without a group for each cohort: this is computed for every change of a small study.
+    central = [
+        (epsilon, count) for (trust, epsilon), count in profile.people.items() if trust is Trust.CENTRAL
+    ]
+    table = np.array(central, dtype=np.float64).reshape(-1, 2)
+    public = any(count for (trust, _), count in profile.people.items() if trust is Trust.PUBLIC)
+    tau = saturation_point(table[:, 0] / MICRO, table[:, 1], public=public) * MICRO
+    return None if math.isinf(tau) else math.ceil(tau)

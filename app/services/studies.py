@@ -1,0 +1,94 @@
+"""Making, finding and closing studies."""
+
+from app.core.clock import Clock
+from app.core.errors import NotFound, StudyExists
+from app.core.principal import Principal
+from app.core.study import Study, StudyDefinition, StudyState
+from app.services.paging import Page, decode_cursor, page_of
+from app.store import cohorts, journal
+from app.store import studies as store
+from app.store.database import Connection, Database
+
+
+class Studies:
+    """The studies of one installation."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._known: dict[str, Study] = {}
+
+    async def create(self, definition: StudyDefinition, principal: Principal) -> tuple[Study, bool]:
+        """Make a study.
+
+        Returns:
+            The study, and False where the very same one existed already.
+
+        Raises:
+            StudyExists: the slug is taken by a study with another definition.
+        """
+
+        async def body(connection: Connection) -> tuple[Study | None, bool]:
+            made = await store.insert_study(connection, definition, self._clock.now())
+            if made is None:
+                return await store.read_study(connection, definition.slug), False
+            await self._note(connection, principal, "study.create", definition.slug)
+            return made, True
+
+        study, created = await self._database.run_tx("study.create", body)
+        if study is None or study.definition != definition:
+            raise StudyExists("a study with this slug and another definition exists")
+        return study, created
+
+    async def get(self, slug: str) -> Study:
+        """A study's definition and state; the state may lag while another process closes it.
+
+        Raises:
+            NotFound: there is none.
+        """
+        return self._known.get(slug) or await self.read(slug)
+
+    async def read(self, slug: str) -> Study:
+        """A study as it stands in the database now.
+
+        Raises:
+            NotFound: there is none.
+        """
+        study = await self._database.run_tx("study.read", lambda c: store.read_study(c, slug))
+        if study is None:
+            raise NotFound("there is no such study")
+        self._known[slug] = study
+        return study
+
+    async def page(self, limit: int, cursor: str | None, principal: Principal) -> Page[Study]:
+        """The studies that a token may see, by slug."""
+        after = decode_cursor(cursor, str, "")
+        items = await self._database.run_tx(
+            "study.page",
+            lambda c: store.page_studies(c, after=after, limit=limit + 1, slugs=principal.studies),
+        )
+        return page_of(items, limit, lambda study: study.definition.slug)
+
+    async def close(self, slug: str, principal: Principal) -> Study:
+        """Take no more contributions, once those in flight have committed."""
+        study = await self.read(slug)
+
+        async def body(connection: Connection) -> Study:
+            await cohorts.seal(connection, study.id)
+            closed = await store.close_study(connection, study.id)
+            if study.state is not StudyState.CLOSED:
+                await self._note(connection, principal, "study.close", slug)
+            return closed
+
+        self._known[slug] = await self._database.run_tx("study.close", body)
+        return self._known[slug]
+
+    async def _note(self, connection: Connection, principal: Principal, action: str, slug: str) -> None:
+        await journal.record(
+            connection,
+            at=self._clock.now(),
+            actor=str(principal.token_id),
+            action=action,
+            target=slug,
+            detail={},
+        )

@@ -1,0 +1,147 @@
+"""Settings: the environment variables `DITHER_*`, read once at the entry points and passed down."""
+
+import base64
+import binascii
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+PREFIX = "DITHER_"
+
+COMMAND_VARIABLES = frozenset({"DITHER_URL", "DITHER_TOKEN", "DITHER_HOST", "DITHER_PORT", "DITHER_WORKERS"})
+"""Variables that belong to commands, not to the service."""
+
+SECRETS_DIRECTORY = Path("/run/secrets")
+"""Where container platforms mount secrets; a file `dither_subject_key` there counts as the variable."""
+
+SUBJECT_KEY_BYTES = 32
+
+_DATABASE_SCHEME = re.compile(r"postgres(?:ql)?(?:\+\w+)?://")
+_HEXADECIMAL = re.compile(r"(?:[0-9a-fA-F]{2})+\Z")
+
+
+class SettingsError(Exception):
+    """The environment does not describe a service; the message names variables, never their values."""
+
+
+class Settings(BaseSettings):
+    """What an operator decides. Secrets have no default and do not show in a repr."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, frozen=True, extra="forbid", hide_input_in_errors=True, env_ignore_empty=True
+    )
+
+    database_url: SecretStr | None = Field(
+        default=None,
+        description="Any postgresql:// URL, PostgreSQL 15 or newer. Without it, the service starts an "
+        "embedded PostgreSQL under the data directory.",
+    )
+    data_dir: Path | None = Field(
+        default=None,
+        description="Directory of the embedded database, of subject.key and of admin.token.",
+    )
+    subject_key: SecretStr | None = Field(
+        default=None,
+        description="Key of the HMAC that turns external ids into subjects: at least 32 bytes, hexadecimal "
+        "or base64. Replicas must share it, and whoever loses it can no longer find anybody's budget. "
+        "Without it, subject.key in the data directory is used.",
+    )
+    lifetime_epsilon: Annotated[Decimal, Field(gt=0, le=10**9, allow_inf_nan=False)] = Field(
+        default=Decimal(10), description="Lifetime epsilon of a subject who has none set by an admin."
+    )
+    lifetime_delta: Annotated[Decimal, Field(ge=0, lt=1, allow_inf_nan=False)] = Field(
+        default=Decimal("0.00001"), description="Lifetime delta of a subject who has none set by an admin."
+    )
+    rate_limit_per_minute: int = Field(
+        default=0, ge=0, description="Most requests a token may make in a minute; 0 turns the limit off."
+    )
+    max_body_bytes: int = Field(
+        default=64 * 1024, ge=1024, description="Largest JSON document; a larger one is refused with 413."
+    )
+    max_batch_bytes: int = Field(
+        default=256 * 1024 * 1024,
+        ge=1024,
+        description="Largest batch of contributions, after decompression; a larger one is refused with 413.",
+    )
+    database_pool_size: int = Field(
+        default=10, ge=1, le=1000, description="Most database connections of one API process."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Least severe log line that is written to standard error."
+    )
+
+    @field_validator("database_url")
+    @classmethod
+    def _is_postgresql(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not _DATABASE_SCHEME.match(value.get_secret_value()):
+            raise ValueError("must be a postgresql:// URL")
+        return value
+
+    @field_validator("subject_key")
+    @classmethod
+    def _is_a_key(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and len(_decode_key(value.get_secret_value())) < SUBJECT_KEY_BYTES:
+            raise ValueError(f"must be at least {SUBJECT_KEY_BYTES} bytes, in hexadecimal or base64")
+        return value
+
+    @property
+    def subject_key_bytes(self) -> bytes | None:
+        """The subject key itself, None when it is not in the environment."""
+        return None if self.subject_key is None else _decode_key(self.subject_key.get_secret_value())
+
+    @classmethod
+    def load(cls, environment: Mapping[str, str] | None = None) -> Self:
+        """The settings of this process.
+
+        Args:
+            environment: For the check of names only; the process's own by default.
+
+        Raises:
+            SettingsError: a value is not admissible, or a `DITHER_*` variable does not exist. A
+                misspelled budget that is silently ignored would be a broken promise.
+        """
+        _refuse_unknown(os.environ if environment is None else environment, cls.variables())
+        try:
+            if SECRETS_DIRECTORY.is_dir():
+                return cls(_secrets_dir=SECRETS_DIRECTORY)
+            return cls()
+        except ValidationError as error:
+            problems = (
+                f"{PREFIX}{'.'.join(str(part) for part in problem['loc']).upper()}: {problem['msg']}"
+                for problem in error.errors(include_input=False, include_url=False)
+            )
+            raise SettingsError("; ".join(problems)) from None
+
+    @classmethod
+    def variables(cls) -> dict[str, str]:
+        """Every environment variable with its description."""
+        return {
+            f"{PREFIX}{name.upper()}": field.description or "" for name, field in cls.model_fields.items()
+        }
+
+
+def _refuse_unknown(environment: Mapping[str, str], known: Mapping[str, str]) -> None:
+    for name in sorted(environment):
+        if name.startswith(PREFIX) and name not in known and name not in COMMAND_VARIABLES:
+            near = difflib.get_close_matches(name, [*known, *COMMAND_VARIABLES], n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise SettingsError(f"there is no setting {name}{hint}")
+
+
+def _decode_key(text: str) -> bytes:
+    """A key in hexadecimal, else in base64 of either alphabet; empty if it is neither."""
+    text = text.strip()
+    if _HEXADECIMAL.match(text):
+        return bytes.fromhex(text)
+    try:
+        padded = text.translate(str.maketrans("-_", "+/")) + "=" * (-len(text) % 4)
+        return base64.b64decode(padded, validate=True)
+    except (binascii.Error, ValueError):
+        return b""
