@@ -1,0 +1,261 @@
+"""Commands of an admin over HTTP: tokens, studies and people's budgets."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from app.cli.common import AsJson, console, notes, print_json, print_table
+from app.cli.database import recover
+from app.cli.http import DEFAULT_URL, Token, Url, number, segment, service
+from app.core.principal import Role
+from app.core.study import Relation, Trust
+
+tokens = typer.Typer(no_args_is_help=True, help="Create, list and revoke bearer tokens.")
+tokens.command("recover")(recover)
+studies = typer.Typer(no_args_is_help=True, help="Create, list, show and close studies.")
+subjects = typer.Typer(no_args_is_help=True, help="Look at people's lifetime budgets, and set them.")
+
+StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="Slug of the study.")]
+SubjectName = Annotated[str, typer.Argument(metavar="SUBJECT", help="External id of the person.")]
+
+
+# ------------------------------------------------------------------------------------------ tokens
+
+
+@tokens.command("create")
+def create_token(
+    name: Annotated[str, typer.Argument(help="What to call it, for people.")],
+    role: Annotated[Role, typer.Option(help="What it may do.")],
+    study: Annotated[
+        list[str] | None, typer.Option("--study", help="Limit it to this study; may be repeated.")
+    ] = None,
+    subject: Annotated[
+        str | None, typer.Option(help="Limit it to this person; role contribute only.")
+    ] = None,
+    expires_at: Annotated[
+        datetime | None,
+        typer.Option(help="From then on it is refused; UTC.", formats=["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d"]),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a token and print it: TOKEN=$(dither token create app --role analyse).
+
+    It is shown this once; the service keeps a hash of it.
+    """
+    document: dict[str, Any] = {"name": name, "role": role.value}
+    if study:
+        document["studies"] = study
+    if subject is not None:
+        document["subject"] = subject
+    if expires_at is not None:
+        document["expires_at"] = expires_at.replace(tzinfo=UTC).isoformat()
+    with service(url, token) as api:
+        made = api.call("POST", "admin/tokens", document=document)
+    if as_json:
+        print_json(made)
+        return
+    notes.print(f"Token {made['id']} of role {role.value}; it is shown this once:", markup=False)
+    typer.echo(made["token"])
+
+
+@tokens.command("list")
+def list_tokens(url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False) -> None:
+    """List all tokens, without their secrets."""
+    with service(url, token) as api:
+        found = api.all("admin/tokens")
+    if as_json:
+        print_json(found)
+        return
+    columns = {"id": "id", "name": "name", "role": "role", "studies": "studies"}
+    print_table(found, columns | {"expires_at": "expires", "revoked_at": "revoked", "created_at": "created"})
+
+
+@tokens.command("revoke")
+def revoke_token(
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the token, from `dither token list`.")],
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+) -> None:
+    """Refuse a token from now on, at every process of the service."""
+    with service(url, token) as api:
+        api.call("DELETE", f"admin/tokens/{segment(token_id)}")
+    notes.print(f"Token {token_id} is revoked.", markup=False)
+
+
+# ----------------------------------------------------------------------------------------- studies
+
+
+@studies.command("create")
+def create_study(
+    slug: Annotated[str, typer.Argument(help="Address of the study: lower-case letters, digits, hyphens.")],
+    lower: Annotated[str, typer.Option(metavar="NUMBER", help="Lower end of the range.")],
+    upper: Annotated[str, typer.Option(metavar="NUMBER", help="Upper end of the range.")],
+    title: Annotated[str | None, typer.Option(help="The question, for people.")] = None,
+    relation: Annotated[
+        Relation, typer.Option(help="What is protected: a value (n is public), or being there at all.")
+    ] = Relation.REPLACE_ONE,
+    trust: Annotated[
+        list[Trust] | None,
+        typer.Option("--trust", help="Accepted trust tag; may be repeated. [default: central]"),
+    ] = None,
+    epsilon_min: Annotated[
+        str | None, typer.Option(metavar="EPSILON", help="Smallest admissible personal epsilon.")
+    ] = None,
+    epsilon_max: Annotated[
+        str | None, typer.Option(metavar="EPSILON", help="Largest admissible personal epsilon.")
+    ] = None,
+    default_share: Annotated[
+        str | None, typer.Option(metavar="SHARE", help="Part of each epsilon that a release uses, in (0, 1].")
+    ] = None,
+    delta: Annotated[
+        str | None, typer.Option(metavar="DELTA", help="Delta that each contribution reserves.")
+    ] = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a study. It is never changed afterwards, only closed."""
+    document: dict[str, Any] = {
+        "slug": slug,
+        "lower": number(lower, "--lower"),
+        "upper": number(upper, "--upper"),
+        "relation": relation.value,
+    }
+    if title is not None:
+        document["title"] = title
+    if trust:
+        document["trust"] = [tag.value for tag in trust]
+    epsilon = {
+        name: number(text, option)
+        for name, text, option in (
+            ("min", epsilon_min, "--epsilon-min"),
+            ("max", epsilon_max, "--epsilon-max"),
+        )
+        if text is not None
+    }
+    if epsilon:
+        document["epsilon"] = epsilon
+    if default_share is not None:
+        document["default_share"] = number(default_share, "--default-share")
+    if delta is not None:
+        document["delta"] = number(delta, "--delta")
+    with service(url, token) as api:
+        made = api.call("POST", "studies", document=document)
+    _show_study(made, as_json)
+
+
+@studies.command("list")
+def list_studies(url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False) -> None:
+    """List the studies that the token may see."""
+    with service(url, token) as api:
+        found = api.all("studies")
+    if as_json:
+        print_json(found)
+        return
+    columns = {
+        "slug": "study",
+        "title": "question",
+        "lower": "lower",
+        "upper": "upper",
+        "relation": "relation",
+    }
+    print_table(found, columns | {"trust": "trust", "state": "state"})
+
+
+@studies.command("show")
+def show_study(
+    study: StudyName, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False
+) -> None:
+    """Show one study."""
+    with service(url, token) as api:
+        found = api.call("GET", f"studies/{segment(study)}")
+    _show_study(found, as_json)
+
+
+@studies.command("close")
+def close_study(
+    study: StudyName, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False
+) -> None:
+    """Take no more contributions; questions are still answered."""
+    with service(url, token) as api:
+        found = api.call("POST", f"studies/{segment(study)}/close")
+    _show_study(found, as_json)
+
+
+def _show_study(study: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(study)
+        return
+    epsilon = study["epsilon"]
+    rows = [
+        {"name": "study", "value": study["slug"]},
+        {"name": "question", "value": study["title"]},
+        {"name": "range", "value": f"{study['lower']:g} to {study['upper']:g}"},
+        {"name": "relation", "value": study["relation"]},
+        {"name": "trust", "value": study["trust"]},
+        {"name": "epsilon", "value": f"{epsilon['min']:g} to {epsilon['max']:g}"},
+        {"name": "default share", "value": study["default_share"]},
+        {"name": "delta", "value": study["delta"]},
+        {"name": "state", "value": study.get("state")},
+    ]
+    print_table(rows, {"name": "", "value": ""})
+
+
+# ---------------------------------------------------------------------------------------- subjects
+
+
+@subjects.command("budget")
+def show_budget(
+    subject: SubjectName, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False
+) -> None:
+    """Show what a person's lifetime budget is, and what holds it."""
+    with service(url, token) as api:
+        found = api.call("GET", f"subjects/{segment(subject)}/budget")
+    _show_budget(found, as_json)
+
+
+@subjects.command("set-budget")
+def set_budget(
+    subject: SubjectName,
+    epsilon: Annotated[str, typer.Option(metavar="EPSILON", help="The new lifetime epsilon.")],
+    reason: Annotated[str, typer.Option(help="For the audit trail.")],
+    delta: Annotated[
+        str | None, typer.Option(metavar="DELTA", help="The new lifetime delta; as it is if not given.")
+    ] = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set a person's lifetime budget; never below what is reserved."""
+    document: dict[str, Any] = {"epsilon": number(epsilon, "--epsilon"), "reason": reason}
+    if delta is not None:
+        document["delta"] = number(delta, "--delta")
+    with service(url, token) as api:
+        found = api.call("PUT", f"admin/subjects/{segment(subject)}/budget", document=document)
+    _show_budget(found, as_json)
+
+
+def _show_budget(budget: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(budget)
+        return
+    columns = {
+        "name": "",
+        "total": "total",
+        "reserved": "reserved",
+        "spent": "spent",
+        "remaining": "remaining",
+    }
+    print_table(
+        [{"name": name, **budget[name]} for name in ("epsilon", "delta")],
+        columns,
+        title=f"Lifetime budget of {budget['subject']}",
+    )
+    if budget["studies"]:
+        columns = {"study": "study", "trust": "trust", "live": "live", "epsilon": "epsilon", "spent": "spent"}
+        print_table(budget["studies"], columns)
+    else:
+        console.print("No study holds any of it.")

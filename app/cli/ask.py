@@ -1,0 +1,151 @@
+"""Commands of an analyst: what an answer would cost, and the answer."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Annotated, Any
+
+import typer
+from dither import Client, Interval, Release
+
+from app.cli.admin import StudyName
+from app.cli.common import AsJson, console, print_json, print_table, show, usage_error
+from app.cli.http import DEFAULT_URL, Token, Url, needed, number
+
+Estimator = Annotated[
+    str | None, typer.Option(help="Which estimator; by default the one with the smallest predicted error.")
+]
+Share = Annotated[
+    str | None, typer.Option(metavar="SHARE", help="Part of each personal epsilon to use, in (0, 1].")
+]
+Epsilon = Annotated[str | None, typer.Option(metavar="EPSILON", help="The most that anybody may be charged.")]
+ExpectedSize = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER", help="add_remove_one studies: what to take for the secret number of people."
+    ),
+]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--parameter", "-p", metavar="NAME=VALUE", help="A parameter of the estimator; may be repeated."
+    ),
+]
+
+
+def plan(
+    study: StudyName,
+    share: Share = None,
+    epsilon: Epsilon = None,
+    expected_size: ExpectedSize = None,
+    parameter: Parameters = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show price and accuracy of every estimator that applies. Nothing is spent."""
+    question = _question(share=share, epsilon=epsilon, expected_size=expected_size, parameter=parameter)
+    with Client(url, needed(token)) as client:
+        found = client.plan(study, **question)
+    if as_json:
+        print_json(found.raw)
+        return
+    rows = [
+        {
+            "estimator": row.estimator,
+            "error": row.predicted_error,
+            "epsilon": row.epsilon_max,
+        }
+        for row in sorted(
+            found.estimators, key=lambda row: (row.predicted_error is None, row.predicted_error or 0)
+        )
+    ]
+    columns = {"estimator": "estimator", "error": "predicted error", "epsilon": "most anybody pays"}
+    print_table(rows, columns)
+
+
+def mean(
+    study: StudyName,
+    estimator: Estimator = None,
+    share: Share = None,
+    epsilon: Epsilon = None,
+    expected_size: ExpectedSize = None,
+    parameter: Parameters = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the mean. The first to ask a question spends for it; asking again is free."""
+    question = _question(
+        estimator=estimator, share=share, epsilon=epsilon, expected_size=expected_size, parameter=parameter
+    )
+    with Client(url, needed(token)) as client:
+        _show_release(client.mean(study, **question), as_json)
+
+
+def release(
+    study: StudyName,
+    estimator: Estimator = None,
+    share: Share = None,
+    epsilon: Epsilon = None,
+    expected_size: ExpectedSize = None,
+    parameter: Parameters = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            help="Idempotency key: the same key and question is the same release, never a second one."
+        ),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a new release of the mean. Every new release spends; see `dither plan` and `dither mean`."""
+    question = _question(
+        estimator=estimator, share=share, epsilon=epsilon, expected_size=expected_size, parameter=parameter
+    )
+    with Client(url, needed(token)) as client:
+        _show_release(client.release(study, idempotency_key=key, **question), as_json)
+
+
+def _question(*, parameter: list[str] | None, **named: str | None) -> dict[str, Any]:
+    """The question's parameters, as they go over the wire."""
+    question: dict[str, Any] = {}
+    for name, text in named.items():
+        if text is None:
+            continue
+        if name != "estimator":
+            number(text, "--" + name.replace("_", "-"))
+        question[name] = text if name == "estimator" else Decimal(text)
+    for item in parameter or ():
+        name, equals, value = item.partition("=")
+        if not (equals and name.isidentifier()) or name in question:
+            raise usage_error(f"--parameter: {item!r} is not a NAME=VALUE of its own")
+        question[name] = value
+    return question
+
+
+def _show_release(found: Release, as_json: bool) -> None:
+    if as_json:
+        print_json(found.raw)
+        return
+    details: Mapping[str, object] = {
+        "estimate": found.estimate,
+        "noise, standard error": found.standard_error,
+        "mean of these people": _interval(found.interval),
+        "mean of the population": _interval(found.population_interval),
+        "most anybody paid": found.epsilon_max,
+        "estimator": found.estimator,
+        "relation": found.relation,
+        "new contributions since": found.new_contributions,
+        "release": found.id,
+    }
+    rows = [{"name": name, "value": show(value)} for name, value in details.items() if value is not None]
+    print_table(rows, {"name": "", "value": ""})
+    if found.new_contributions:
+        console.print("People have contributed since: `dither release` makes a new answer.")
+
+
+def _interval(interval: Interval | None) -> str | None:
+    if interval is None:
+        return None
+    return f"{interval.lower:.6g} to {interval.upper:.6g} ({interval.level:.0%} interval)"

@@ -1,0 +1,130 @@
+"""What the commands share: options, output, and which database is meant."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from app.logging import configure_logging
+from app.settings import Settings
+from app.store.embedded import EmbeddedPostgres
+
+console = Console(highlight=False)
+"""Results go to standard output."""
+
+notes = Console(stderr=True, highlight=False)
+"""Progress and errors go to standard error."""
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        metavar="DIR",
+        file_okay=False,
+        help="Data directory with the embedded database; or set DITHER_DATABASE_URL.",
+    ),
+]
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
+
+
+class CommandFailed(Exception):
+    """The command did not succeed; the message is for the person who typed it."""
+
+
+def usage_error(message: str) -> typer.BadParameter:
+    """The error for a command line that cannot be meant; exits with status 2."""
+    return typer.BadParameter(message)
+
+
+def load_settings(data_dir: Path | None, *, quiet: bool = True) -> Settings:
+    """The settings of the environment, with a data directory from the command line on top.
+
+    Configures logging, too: for a person if standard error is a terminal.
+
+    Args:
+        data_dir: From the command line.
+        quiet: Keep what is no problem out of the log, unless a level was asked for.
+    """
+    settings = Settings.load()
+    if data_dir is not None:
+        settings = settings.model_copy(update={"data_dir": data_dir})
+    if settings.data_dir is not None:
+        settings = settings.model_copy(update={"data_dir": settings.data_dir.expanduser().resolve()})
+    level = "warning" if quiet and "log_level" not in settings.model_fields_set else settings.log_level
+    configure_logging(level, plain=sys.stderr.isatty())
+    return settings
+
+
+@contextmanager
+def open_database(
+    settings: Settings, *, create: bool = False
+) -> Iterator[tuple[str, EmbeddedPostgres | None]]:
+    """The URL of the database, and the embedded server behind it if that is ours to keep running.
+
+    Args:
+        settings: Say where it is.
+        create: Make an embedded database where there is none.
+
+    Raises:
+        CommandFailed: there is none, and none is to be made.
+    """
+    if settings.database_url is not None:
+        yield settings.database_url.get_secret_value(), None
+    elif settings.data_dir is not None:
+        if not create and not (settings.data_dir / "postgres").exists():
+            raise CommandFailed(f"there is no database in {settings.data_dir}")
+        with EmbeddedPostgres(settings.data_dir) as embedded:
+            yield embedded.url, embedded
+    else:
+        raise usage_error("give --data-dir DIR, or set DITHER_DATABASE_URL")
+
+
+def print_json(document: object) -> None:
+    """Print a JSON document; decimal numbers stay numbers."""
+    json.dump(document, sys.stdout, indent=2, ensure_ascii=False, default=_to_json)
+    sys.stdout.write("\n")
+
+
+def print_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, title: str = "") -> None:
+    """Print a table.
+
+    Args:
+        rows: One mapping a row.
+        columns: Key in a row, and its heading.
+        title: Above the table.
+    """
+    table = Table(title=title or None, title_justify="left", header_style="bold")
+    for key, heading in columns.items():
+        numeric = all(isinstance(row.get(key), int | float | Decimal | None) for row in rows)
+        table.add_column(heading, justify="right" if numeric and rows else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(show(row.get(key)) for key in columns))
+    console.print(table)
+
+
+def show(value: object) -> str:
+    """A value for a person."""
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case float() | Decimal():
+            return f"{value:.6g}"
+        case list() | tuple():
+            return ", ".join(show(item) for item in value)
+    return str(value)
+
+
+def _to_json(value: object) -> object:
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return str(value)

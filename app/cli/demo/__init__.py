@@ -1,0 +1,166 @@
+"""`dither demo`: the whole service on a real survey, from an empty directory to a budget that runs out."""
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import httpx
+import typer
+from dither import Client
+
+from app.cli.common import CommandFailed, console, show
+from app.cli.demo.filling import fill
+from app.cli.demo.service import Service, running_service
+from app.cli.demo.story import (
+    questions,
+    show_answers,
+    show_exhaustion,
+    show_replay,
+    show_statement,
+    show_studies,
+)
+from app.cli.demo.survey import Survey, surveys
+
+TIMEOUT_SECONDS = 120
+
+
+def demo(
+    data_dir: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR",
+            file_okay=False,
+            help="Directory of the demo's own; what an earlier demo left there is removed.",
+        ),
+    ] = Path(".demo"),
+    port: Annotated[
+        int | None,
+        typer.Option(help="Port of the service; 8000 or any free one by default.", min=1, max=65535),
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option(help="Leave the service running until interrupted, or stop at the end.")
+    ] = True,
+) -> None:
+    """Show the whole service on a real survey of 6,366 people.
+
+    Starts an embedded PostgreSQL and the service, fills three studies over HTTP, prints noisy answers beside
+    the true means with their price, and leaves the service running until interrupted. Settings in the
+    environment do not apply to it.
+    """
+    with _unwound_by_signals():
+        studies = surveys()
+        started = time.monotonic()
+        people = len(studies[0].records)
+        console.print(f"[bold]Dither[/]: {people:,} women of a survey of 1974 answer three questions.\n")
+        with running_service(data_dir, port) as service:
+            console.print(f"The service and its PostgreSQL started in {time.monotonic() - started:.1f} s.")
+            curl = _tell(service, studies)
+            console.print(f"\nAll of that took {time.monotonic() - started:.1f} s.")
+            if wait:
+                console.print(f"\nThe service runs at {service.base_url} until you press Ctrl-C. Ask it:\n")
+                console.print(f"  {curl}\n", soft_wrap=True, markup=False)
+                _stay(service)
+
+
+def _tell(service: Service, studies: tuple[Survey, Survey, Survey]) -> str:
+    """The whole story; returns the curl line."""
+    with ExitStack() as stack:
+
+        def client(token: str) -> httpx.Client:
+            # Proxies are not for this machine's own address.
+            return stack.enter_context(
+                httpx.Client(
+                    base_url=service.base_url,
+                    headers={"Authorization": f"Bearer {token}"},
+                    timeout=TIMEOUT_SECONDS,
+                    trust_env=False,
+                )
+            )
+
+        admin = client(service.admin_token)
+        tokens = {role: _make_token(admin, role) for role in ("contribute", "analyse")}
+        contributor, analyst = client(tokens["contribute"]), client(tokens["analyse"])
+        device = stack.enter_context(
+            Client(
+                service.base_url,
+                tokens["contribute"],
+                directory=service.devices,
+                timeout=TIMEOUT_SECONDS,
+                transport=httpx.HTTPTransport(),
+            )
+        )
+        for study in studies:
+            _created(admin.post("/v1/studies", json=study.definition()))
+
+        _heading("Everybody contributes")
+        started = time.monotonic()
+        told, sent = fill(contributor, device, studies)
+        show_studies(studies)
+        total = sum(len(study.records) for study in studies)
+        console.print(
+            f"{total:,} contributions over HTTP in {time.monotonic() - started:.1f} s: CSV, NDJSON, single "
+            "requests and the SDK. Local answers got their noise before they left the device.\n"
+            f"Some privacy is free: {told.subject} offered epsilon {sent.epsilon}, and was told that one "
+            f"release at share 1 would use at most {show(told.epsilon_used_at_most)} of it."
+        )
+
+        asked = questions(studies)
+        _heading("An analyst asks")
+        show_answers(analyst, asked)
+        _heading("Asking again costs nothing")
+        show_replay(analyst, contributor, asked[0])
+        _heading("New releases cost, until the budget runs out")
+        show_exhaustion(analyst, studies[1])
+        _heading("What one woman has spent")
+        show_statement(contributor, studies[1].records[0].subject)
+
+        _heading("Your turn")
+        console.print(f"analyst token   {tokens['analyse']}", soft_wrap=True, markup=False)
+        console.print(f"admin token     in {service.data / 'admin.token'}", soft_wrap=True, markup=False)
+        if httpx.get(f"{service.base_url}/dashboard", trust_env=False).status_code != 404:
+            console.print(f"dashboard       {service.base_url}/dashboard", soft_wrap=True, markup=False)
+        return f"curl -H 'Authorization: Bearer {tokens['analyse']}' '{service.base_url}{asked[0].path}'"
+
+
+def _heading(text: str) -> None:
+    console.print()
+    console.rule(f"[bold]{text}", align="left", style="dim")
+
+
+def _make_token(admin: httpx.Client, role: str) -> str:
+    response = _created(admin.post("/v1/admin/tokens", json={"name": f"demo {role}", "role": role}))
+    return str(response.json()["token"])
+
+
+def _created(response: httpx.Response) -> httpx.Response:
+    if response.status_code != 201:
+        raise CommandFailed(f"{response.request.url} answered {response.status_code}: {response.text}")
+    return response
+
+
+def _stay(service: Service) -> None:
+    """Wait for a signal, or for the service to die."""
+    while True:
+        service.check()
+        time.sleep(0.5)
+
+
+@contextmanager
+def _unwound_by_signals() -> Iterator[None]:
+    """Let Ctrl-C, a request to end and a closed terminal stop the service, and end with status 0."""
+
+    def stop(_number: int, _frame: object) -> NoReturn:
+        console.print("\nStopping the service and its database.")
+        sys.exit(0)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    previous = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -1,0 +1,176 @@
+"""What the demo asks, and how it shows the answers."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from app.cli.common import CommandFailed, console, show
+from app.cli.demo.survey import Survey
+
+MAX_RELEASES = 25
+"""Releases after which a budget that is not exhausted would be a fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One row of the table.
+
+    Attributes:
+        study: What is asked about.
+        parameters: The question's parameters.
+    """
+
+    study: Survey
+    parameters: Mapping[str, str]
+
+    @property
+    def path(self) -> str:
+        """Path and query of the question."""
+        query = str(httpx.QueryParams(dict(self.parameters)))
+        return f"/v1/studies/{self.study.slug}/statistics/mean" + (f"?{query}" if query else "")
+
+
+def questions(studies: tuple[Survey, Survey, Survey]) -> list[Asked]:
+    """The questions of the table."""
+    married, age, affair = studies
+    return [
+        Asked(study=married, parameters={}),
+        Asked(study=married, parameters={"estimator": "uniform"}),
+        Asked(study=age, parameters={"estimator": "kvh"}),
+        Asked(study=affair, parameters={"epsilon": "0.05"}),
+    ]
+
+
+def show_studies(studies: tuple[Survey, ...]) -> None:
+    """Who is in which study, and what they offer."""
+    table = _table("question", right=("range", "epsilons", "central", "local", "public"))
+    for study in studies:
+        table.add_row(
+            f"{study.title}\n[dim]{study.slug}, {study.relation}[/]",
+            f"{study.lower} to {study.upper}",
+            f"{study.epsilon[0]} to {study.epsilon[1]}",
+            *(f"{study.tags.get(tag, 0):,}" for tag in ("central", "local", "public")),
+        )
+    console.print(table)
+
+
+def show_answers(analyst: httpx.Client, asked: list[Asked]) -> None:
+    """Ask every question for the first time, and print the answers beside the truth."""
+    table = _table(
+        "question", right=("true\nmean", "noisy\nanswer", "95 % interval", "most anybody\nwas charged")
+    )
+    for one in asked:
+        release = _read(analyst.get(one.path))
+        given = [f"{name} {value}" for name, value in one.parameters.items() if name != "estimator"]
+        how = ", ".join([release["estimator"], *given])
+        table.add_row(
+            f"{one.study.title}\n[dim]{how}[/]",
+            f"{one.study.true_mean:.3f}",
+            f"{release['estimate']:.3f}",
+            _interval(release),
+            show(release["epsilon_max"]),
+        )
+    console.print(table)
+    console.print(
+        "Each uses a tenth of what everybody offered, the studies' default. The true means are computed from "
+        "the file; the service never says them. Of intervals like these one in twenty may miss."
+    )
+
+
+def show_replay(analyst: httpx.Client, contributor: httpx.Client, asked: Asked) -> None:
+    """Ask the same again, and show that it is the same answer and costs nothing."""
+    subject = next(record.subject for record in asked.study.records if record.trust == "central")
+    before = _spent(contributor, subject)
+    first, second = analyst.get(asked.path), analyst.get(asked.path)
+    release = _read(second)
+    if first.content != second.content or _spent(contributor, subject) != before:
+        raise CommandFailed("asking again gave another answer, or cost something")
+    console.print(
+        f"GET {asked.path}, twice more: release {release['id']} both times, the same {len(second.content)} "
+        f"bytes. {subject} had spent epsilon {show(before)} before, and has spent {show(before)} now."
+    )
+
+
+def show_exhaustion(analyst: httpx.Client, study: Survey) -> None:
+    """Make new releases, which cost, until nobody can pay any more."""
+    question = {"statistic": "mean", "estimator": "adpm", "share": 0.5}
+    path = f"/v1/studies/{study.slug}/releases"
+    console.print(f"POST {path} {json.dumps(question)}, again and again:")
+    table = _table(
+        right=(
+            "release",
+            "noisy\nanswer",
+            "95 % interval",
+            "most anybody\nwas charged",
+            "cannot pay\nany more",
+        )
+    )
+    for number in range(1, MAX_RELEASES + 1):
+        response = analyst.post(path, json=question)
+        if response.status_code == 409:
+            break
+        release = _read(response)
+        table.add_row(
+            str(number),
+            f"{release['estimate']:.3f}",
+            _interval(release),
+            show(release["epsilon_max"]),
+            f"{release['people_left_out']:,} of {release['people']:,}",
+        )
+    else:
+        raise CommandFailed(f"the budget of {study.slug} did not run out")
+    console.print(table)
+    problem = response.json()
+    console.print(
+        f"Then: {problem['status']} [bold]{problem['code']}[/]: {problem['title']}: {problem['detail']}."
+    )
+
+
+def show_statement(contributor: httpx.Client, subject: str) -> None:
+    """One woman's account."""
+    budget = _read(contributor.get(f"/v1/subjects/{subject}/budget"))
+    total = budget["epsilon"]
+    table = _table("study", "trust", right=("epsilon offered", "spent"))
+    for line in budget["studies"]:
+        table.add_row(line["study"], line["trust"], show(line["epsilon"]), show(line["spent"]))
+    console.print(table)
+    console.print(
+        f"Lifetime budget of {subject}: epsilon {show(total['total'])}, of which "
+        f"{show(total['reserved'])} is reserved and {show(total['spent'])} spent; "
+        f"{show(total['remaining'])} is free for other studies."
+    )
+
+
+def _table(*left: str, right: tuple[str, ...] = ()) -> Table:
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
+    for heading in left:
+        table.add_column(heading)
+    for heading in right:
+        table.add_column(heading, justify="right")
+    return table
+
+
+def _interval(release: Mapping[str, Any]) -> str:
+    interval = release["interval"]
+    return f"{interval['lower']:.3f} to {interval['upper']:.3f}"
+
+
+def _spent(contributor: httpx.Client, subject: str) -> float:
+    return float(_read(contributor.get(f"/v1/subjects/{subject}/budget"))["epsilon"]["spent"])
+
+
+def _read(response: httpx.Response) -> dict[str, Any]:
+    """The document of an answer.
+
+    Raises:
+        CommandFailed: the service refused.
+    """
+    if response.is_error:
+        raise CommandFailed(f"{response.request.url} answered {response.status_code}: {response.text}")
+    document: dict[str, Any] = response.json()
+    return document

@@ -1,0 +1,94 @@
+"""`dither audit privacy`: what the mechanisms and estimators cost, bounded from below by their outputs."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Annotated
+
+import numpy as np
+import typer
+from dither._randomizers import MECHANISMS, Randomizer  # the device's own, as a black box
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from app.cli.common import AsJson, console, notes, print_json
+from app.core.epsilon import DELTA_UNIT, MICRO
+from app.core.grid import GRID_SIZE
+from app.experiments.privacy_audit import DELTA, Cells, Subject, Verdict, judge, off_grid_subject, subjects
+from app.experiments.privacy_controls import controls
+
+
+def privacy(
+    draws: Annotated[
+        int, typer.Option(min=10_000, help="Outputs of each subject on either neighbor.")
+    ] = 20_000,
+    as_json: AsJson = False,
+) -> None:
+    """Audit the privacy of every mechanism and estimator, as black boxes.
+
+    Draws outputs on worst-case neighbors and bounds epsilon from below (Clopper-Pearson, each bound wrong
+    with probability at most 1e-6). Exit status 1 if anything costs more than it claims, or if a planted bug
+    is not caught. Passing proves nothing; it is the proofs and prices that do.
+    """
+    queue = [*subjects(), off_grid_subject(), *report_subjects(), *controls()]
+    verdicts = []
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=notes,
+        transient=True,
+    ) as progress:
+        task = progress.add_task("", total=len(queue))
+        for subject in queue:
+            progress.update(task, description=subject.name)
+            verdicts.append(judge(subject, draws))
+            progress.advance(task)
+    if as_json:
+        results = [{**asdict(verdict), "caught": verdict.exceeded} for verdict in verdicts]
+        print_json({"as_expected": all(verdict.as_expected for verdict in verdicts), "results": results})
+    else:
+        _print(verdicts)
+    if not all(verdict.as_expected for verdict in verdicts):
+        raise typer.Exit(1)
+
+
+def report_subjects() -> Iterator[Subject]:
+    """The randomizers that devices use, on values at the two ends of the range."""
+    for mechanism in MECHANISMS:
+        delta = DELTA if mechanism == "gaussian" else 0
+        yield Subject(
+            name=f"local {mechanism}",
+            claimed=1.0,
+            delta=delta / DELTA_UNIT,
+            outputs=_reports(Randomizer(mechanism, delta)),
+        )
+
+
+def _reports(randomizer: Randomizer) -> Callable[[int], tuple[Cells, Cells]]:
+    steps = np.linspace(-12, 13, 51)
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        first, second = (
+            np.digitize([randomizer.report(point, MICRO) / GRID_SIZE for _ in range(draws)], steps).astype(
+                np.int64
+            )
+            for point in (0, GRID_SIZE)
+        )
+        return first, second
+
+    return outputs
+
+
+def _print(verdicts: list[Verdict]) -> None:
+    table = Table("mechanism", "claimed", "audited", "")
+    for verdict in verdicts:
+        if verdict.planted:
+            word = "caught" if verdict.exceeded else "NOT CAUGHT"
+            name = f"control {verdict.name}"
+        else:
+            word = "EXCEEDED" if verdict.exceeded else "not exceeded"
+            name = verdict.name
+        claim = f"{verdict.claimed:.4g}" + (f", delta {verdict.delta:.0e}" if verdict.delta else "")
+        table.add_row(name, claim, f"{verdict.audited:.4g}", word)
+    console.print(table)

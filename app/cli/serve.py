@@ -1,0 +1,219 @@
+"""`dither serve`: the service in the foreground, with everything that it needs."""
+
+import asyncio
+import fcntl
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import structlog
+import typer
+import uvicorn
+from fastapi import FastAPI
+from pydantic import SecretStr
+
+from app.cli.common import CommandFailed, DataDir, load_settings, notes, open_database, usage_error
+from app.core.clock import SystemClock
+from app.core.principal import Role
+from app.main import KEY_FILE, create_app
+from app.services.tokens import Tokens
+from app.settings import Settings
+from app.store.database import Database
+from app.store.embedded import EmbeddedPostgres, EmbeddedPostgresError
+from app.store.keyfile import load_or_create_key, replace_secret
+from app.store.migrate import require_head, upgrade
+
+ADMIN_FILE = "admin.token"
+SUPERVISION_SECONDS = 1.0
+SHUTDOWN_SECONDS = 15
+WORKER_PATIENCE_SECONDS = 60
+"""A worker that answers its supervisor later than that is taken for hung and replaced."""
+
+_log = structlog.get_logger(__name__)
+
+
+def serve(
+    data_dir: DataDir = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on.", envvar="DITHER_HOST", show_envvar=False)
+    ] = "127.0.0.1",
+    port: Annotated[
+        int,
+        typer.Option(help="Port to listen on.", envvar="DITHER_PORT", min=1, max=65535, show_envvar=False),
+    ] = 8000,
+    workers: Annotated[
+        int, typer.Option(help="API processes.", envvar="DITHER_WORKERS", min=1, max=256, show_envvar=False)
+    ] = 1,
+) -> None:
+    """Run the service until it is interrupted.
+
+    With --data-dir alone, an embedded PostgreSQL is started there, or found and shared if another service
+    uses it, and its schema is brought up to date. With DITHER_DATABASE_URL, that server is used, and
+    `dither migrate` is up to you. The first start writes DIR/admin.token and DIR/subject.key.
+    """
+    settings = load_settings(data_dir, quiet=False)
+    if settings.data_dir is None and (settings.database_url is None or settings.subject_key is None):
+        raise usage_error("give --data-dir DIR, or set both DITHER_DATABASE_URL and DITHER_SUBJECT_KEY")
+    with _stopped_by_signals(), open_database(settings, create=True) as (url, embedded):
+        prepare(settings, url, migrate=embedded is not None)
+        settings = settings.model_copy(update={"database_url": SecretStr(url)})
+        with _supervised(embedded):
+            notes.print(f"Starting on http://{host}:{port}" + _where_token_is(settings), soft_wrap=True)
+            _run(settings, host, port, workers)
+
+
+def prepare(settings: Settings, url: str, *, migrate: bool) -> None:
+    """Bring the schema up to date, or refuse it; make the key and the first token where there are none.
+
+    Raises:
+        SchemaMismatch: the schema is not ours to migrate and not the one that is needed.
+        KeyFileError: the key in the data directory cannot be used.
+    """
+    if settings.data_dir is None:
+        asyncio.run(require_head(url))
+        return
+    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o711)
+    with _exclusive(settings.data_dir / "setup.lock"):
+        asyncio.run(upgrade(url) if migrate else require_head(url))
+        if settings.subject_key is None:
+            load_or_create_key(settings.data_dir / KEY_FILE)
+        asyncio.run(_first_token(url, settings.data_dir / ADMIN_FILE))
+
+
+async def _first_token(url: str, path: Path) -> None:
+    """Write an admin token for a database that has no token at all."""
+    database = Database.open(url, pool_size=1)
+    try:
+        tokens = Tokens(database, SystemClock())
+        if (await tokens.page(1, None)).items:
+            return
+        _, secret = await tokens.create(name="first start", role=Role.ADMIN, actor="command line")
+        replace_secret(path, secret)
+        _log.info("admin_token_written", path=str(path))
+    finally:
+        await database.close()
+
+
+def worker() -> FastAPI:
+    """The application of one worker process, which ends when its supervisor dies."""
+    _end_with_supervisor()
+    return create_app()
+
+
+# --------------------------------------------------------------------------------------- processes
+
+
+def _run(settings: Settings, host: str, port: int, workers: int) -> None:
+    application: str | Callable[[], FastAPI] = partial(create_app, settings)
+    if workers > 1:
+        application = "app.cli.serve:worker"
+        _pass_on(settings)
+    try:
+        uvicorn.run(
+            application,
+            factory=True,
+            host=host,
+            port=port,
+            workers=workers,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            ws="none",
+            lifespan="on",
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+            timeout_worker_healthcheck=WORKER_PATIENCE_SECONDS,
+        )
+    except SystemExit as status:
+        if status.code:
+            raise CommandFailed("the service did not start; the log says why") from status
+        raise
+
+
+def _pass_on(settings: Settings) -> None:
+    """Hand what the command line decided to the workers, which read the environment."""
+    assert settings.database_url is not None, "the database is open"
+    os.environ["DITHER_DATABASE_URL"] = settings.database_url.get_secret_value()
+    if settings.data_dir is not None:
+        os.environ["DITHER_DATA_DIR"] = str(settings.data_dir)
+
+
+@contextmanager
+def _supervised(embedded: EmbeddedPostgres | None) -> Iterator[None]:
+    """Start the embedded database again whenever it dies."""
+    if embedded is None:
+        yield
+        return
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(SUPERVISION_SECONDS):
+            try:
+                if embedded.ensure_running():
+                    _log.warning("postgres_restarted")
+            except EmbeddedPostgresError as error:
+                _log.error("postgres_not_restarted", reason=str(error))
+            except OSError as error:
+                _log.error("postgres_not_restarted", reason=error.strerror)
+
+    thread = threading.Thread(target=watch, name="postgres-supervisor", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGINT unwind the stack, so that a server of ours is stopped, and end with status 0."""
+
+    def stop(_number: int, _frame: object) -> NoReturn:
+        # Whoever is impatient does not get to leave the database running.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+        sys.exit(0)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    yield
+
+
+def _end_with_supervisor() -> None:
+    """Ask this process to stop, in good order, once its supervisor is gone.
+
+    Otherwise the workers of a supervisor that was killed would go on serving and hold its port.
+    """
+    supervisor = multiprocessing.parent_process()
+    if supervisor is None:
+        return
+
+    def watch() -> None:
+        supervisor.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, name="supervisor-watch", daemon=True).start()
+
+
+@contextmanager
+def _exclusive(path: Path) -> Iterator[None]:
+    """Only one service sets a data directory up at a time."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _where_token_is(settings: Settings) -> str:
+    if settings.data_dir is None or not (settings.data_dir / ADMIN_FILE).exists():
+        return ""
+    return f"; the admin token is in {settings.data_dir / ADMIN_FILE}"

@@ -1,0 +1,1 @@
+"""The papers' tables and figures, by simulation with seeded noise. Production code cannot reach this."""

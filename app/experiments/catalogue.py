@@ -1,0 +1,35 @@
+"""Every table and figure that can be reproduced, by name."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from app.experiments import (
+    add_remove,
+    adpm_figures,
+    adpm_fme,
+    adpm_statements,
+    amplification,
+    clustering,
+    hybrid,
+    minimum,
+)
+from app.experiments.results import Reproduction
+
+_ALL: tuple[Reproduction, ...] = (
+    adpm_statements.TABLE_II,
+    adpm_figures.FIGURE_1A,
+    adpm_figures.FIGURE_1B,
+    adpm_fme.FIGURE_3,
+    adpm_fme.FIGURE_4,
+    adpm_statements.EXAMPLE_2,
+    adpm_statements.REMARK_2,
+    *hybrid.FIGURES,
+    clustering.FIGURE_6,
+    amplification.FIGURE_7,
+    hybrid.FIGURE_8,
+    *minimum.FIGURES,
+    add_remove.FIGURE_2,
+)
+
+REPRODUCTIONS: Mapping[str, Reproduction] = MappingProxyType({one.name: one for one in _ALL})
+"""In the order of the papers."""

@@ -1,0 +1,288 @@
+"""What `dither audit privacy` looks at: the product's own noise on worst-case neighbors, as a black box.
+
+A `Subject` draws outputs on two neighboring inputs and sorts them into cells that were fixed beforehand;
+`app.accounting.audit` bounds from below what they cost. Controls with a planted bug are in
+`privacy_controls`. A subject that passes is not thereby proved private; that is for the prices.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.accounting.audit import audited_epsilon
+from app.accounting.costs import Weights, group_costs
+from app.core.cohort import Group, Reports
+from app.core.epsilon import DELTA_UNIT, MICRO
+from app.core.errors import InternalFault
+from app.core.grid import GRID_SIZE, Grid
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise
+from app.core.study import LocalMechanism, Relation, Trust
+from app.estimators import registry
+from app.estimators.interface import UNIT_SCALE, Estimator, NotApplicable, Plan, Query, Question
+from app.mechanisms.draw import draw
+from app.mechanisms.entropy import system_bits
+from app.mechanisms.exact import below
+from app.mechanisms.gaussian import draw_gaussian
+from app.mechanisms.hourglass import hourglass
+from app.mechanisms.randomized_response import KaryChannel, draw_response
+from app.mechanisms.staircase import staircase
+
+Cells = NDArray[np.int64]
+
+EPSILON = MICRO
+"""What every subject claims, or close to it [micro-epsilon]: there an audit sees most."""
+
+DELTA = 1_000_000
+"""Of Gaussian noise [1e-12]."""
+
+STEPS = np.array([-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0])
+"""Edges of the cells, in units of what the person moves the output by: where densities may jump."""
+
+WIDE_STEPS = np.linspace(-20, 20, 41)
+"""The same for Gaussian noise, whose loss is in its tails."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """Something that claims to be private.
+
+    Attributes:
+        name: What it is.
+        claimed: The epsilon it claims [1].
+        delta: The delta it claims [1].
+        outputs: Draws so many outputs on each of two neighbors, as cells.
+        planted: Whether it has a bug that the audit must find.
+        effort: How many times the usual number of draws it takes to see anything.
+    """
+
+    name: str
+    claimed: float
+    outputs: Callable[[int], tuple[Cells, Cells]]
+    delta: float = 0.0
+    planted: bool = False
+    effort: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the audit says of one subject.
+
+    Attributes:
+        name, claimed, delta, planted: The subject's.
+        audited: Lower bound on its epsilon; above the truth with probability at most 1e-6.
+    """
+
+    name: str
+    claimed: float
+    delta: float
+    planted: bool
+    audited: float
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether it provably costs more than it claims."""
+        return self.audited > self.claimed
+
+    @property
+    def as_expected(self) -> bool:
+        """Controls must be caught, everything else must not."""
+        return self.exceeded == self.planted
+
+
+def judge(subject: Subject, draws: int) -> Verdict:
+    """Audit one subject with so many draws on either neighbor, times its effort."""
+    first, second = subject.outputs(draws * subject.effort)
+    audit = audited_epsilon(first, second, delta=subject.delta)
+    return Verdict(
+        name=subject.name,
+        claimed=subject.claimed,
+        delta=subject.delta,
+        planted=subject.planted,
+        audited=audit.epsilon,
+    )
+
+
+def cells(outputs: NDArray[np.float64], units: NDArray[np.float64], steps: NDArray[np.float64]) -> Cells:
+    """Cells of outputs of shape (draws, queries): a grid of steps in each query, in units of its own."""
+    label = np.zeros(outputs.shape[0], dtype=np.int64)
+    for column, unit in zip(outputs.T, units, strict=True):
+        label = label * (steps.size + 1) + np.digitize(column / unit, steps)
+    return label
+
+
+def subjects() -> Iterator[Subject]:
+    """Every mechanism and every estimator of the product."""
+    yield from mechanism_subjects()
+    for estimator in registry.ESTIMATORS.values():
+        yield estimator_subject(estimator)
+
+
+def mechanism_subjects() -> Iterator[Subject]:
+    """The noise itself, and randomized response."""
+    one = (Query(sum_weights=(1,), count_weights=(0,)),)
+    pair = (Query(sum_weights=(1,), count_weights=(0,)), Query(sum_weights=(-1,), count_weights=(1,)))
+    laplace = DiscreteLaplace(scales=(float(GRID_SIZE),))
+    gaussian = DiscreteGaussian(sigmas=(4.5 * GRID_SIZE,), delta=DELTA)
+    yield _noise_subject("discrete laplace", one, laplace, Relation.REPLACE_ONE, [GRID_SIZE])
+    yield _noise_subject("discrete gaussian", one, gaussian, Relation.REPLACE_ONE, [GRID_SIZE])
+    step = staircase(GRID_SIZE, EPSILON)
+    yield _noise_subject("discrete staircase", one, step, Relation.REPLACE_ONE, [GRID_SIZE])
+    both = hourglass(GRID_SIZE, EPSILON)
+    halves = [GRID_SIZE // 2, GRID_SIZE // 2]
+    yield _noise_subject("hourglass", pair, both, Relation.ADD_REMOVE_ONE, halves)
+    for size in (2, 5):
+        channel = KaryChannel(epsilon=EPSILON, categories=size)
+        yield Subject(
+            name=f"randomized response of {size}", claimed=EPSILON / MICRO, outputs=_responses(channel)
+        )
+
+
+def _responses(channel: KaryChannel) -> Callable[[int], tuple[Cells, Cells]]:
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        first, second = (
+            np.array([draw_response(category, channel, system_bits) for _ in range(draws)], dtype=np.int64)
+            for category in (0, 1)
+        )
+        return first, second
+
+    return outputs
+
+
+def _noise_subject(
+    name: str, queries: Sequence[Query], noise: Noise, relation: Relation, shift: Sequence[int]
+) -> Subject:
+    group = Group(trust=Trust.CENTRAL, epsilon=MICRO * MICRO, delta=DELTA, count=1)
+    ((epsilon, delta),) = group_costs(queries, noise, relation, [group])
+    return Subject(
+        name=name,
+        claimed=epsilon / MICRO,
+        delta=delta / DELTA_UNIT,
+        outputs=_shifted(noise, [0] * len(shift), shift, None),
+    )
+
+
+def estimator_subject(estimator: Estimator) -> Subject:
+    """One estimator on people of two epsilons, beside local reports and public data.
+
+    The neighbors differ in one person of the group that pays most. Her loss is what the audit bounds: the
+    noisy queries are everything that is published, since answers are post-processing.
+    """
+    plan, groups = _plan(estimator)
+    costs = group_costs(plan.queries, plan.noise, estimator.relation, groups, inclusion=plan.inclusion)
+    chosen = max(range(len(groups)), key=lambda index: costs[index])
+    weights = [_weights_of(query, chosen) for query in plan.queries]
+    ends = [
+        [of_sum * point + of_count * GRID_SIZE for of_sum, of_count in weights] for point in (0, GRID_SIZE)
+    ]
+    absent = [0] * len(plan.queries)
+    if estimator.relation is Relation.ADD_REMOVE_ONE:
+        ends = [absent, max(ends, key=lambda end: sum(map(abs, end)))]
+    probability = None if plan.inclusion is None else plan.inclusion[chosen]
+    return Subject(
+        name=estimator.name,
+        claimed=costs[chosen][0] / MICRO,
+        delta=costs[chosen][1] / DELTA_UNIT,
+        outputs=_shifted(plan.noise, ends[0], ends[1], probability),
+    )
+
+
+def _plan(estimator: Estimator) -> tuple[Plan, list[Group]]:
+    """A plan that puts noise on somebody: with local and public people beside, or without."""
+    central = [
+        Group(trust=Trust.CENTRAL, epsilon=EPSILON // 2, count=100),
+        Group(trust=Trust.CENTRAL, epsilon=EPSILON, count=100),
+    ]
+    reports = Reports(
+        mechanism=LocalMechanism.LAPLACE, total=50 * GRID_SIZE, total_squares=900 * GRID_SIZE**2
+    )
+    others = [
+        Group(trust=Trust.LOCAL, epsilon=EPSILON, count=100, reports=reports),
+        Group(trust=Trust.PUBLIC, epsilon=0, count=10),
+    ]
+    add_remove = estimator.relation is Relation.ADD_REMOVE_ONE
+    fallback: tuple[Plan, list[Group]] | None = None
+    for groups in [central] if add_remove else [central + others, central]:
+        question = Question(
+            relation=estimator.relation,
+            grid=Grid(Decimal(0), Decimal(1)),
+            cap=EPSILON,
+            floor=EPSILON // 2,
+            people=None if add_remove else sum(group.count for group in groups),
+            expected_size=200.0 if add_remove else None,
+        )
+        try:
+            found = estimator.plan(groups, registry.for_estimator(estimator, question)), groups
+        except NotApplicable:
+            continue
+        if any(_weights_of(query, 1) != (0, 0) for query in found[0].queries):
+            return found
+        # Nothing of anybody's raw value is published; perhaps it is among fewer people.
+        fallback = found
+    if fallback is None:
+        raise InternalFault(f"there are no people for whom {estimator.name} has a plan")
+    return fallback
+
+
+def _weights_of(query: Weights, group: int) -> tuple[int, int]:
+    """The sum weight and the count weight that a query gives to a group."""
+    return next(((of_sum, of_count) for index, of_sum, of_count in query.terms if index == group), (0, 0))
+
+
+def _shifted(
+    noise: Noise, first: Sequence[int], second: Sequence[int], inclusion: Fraction | None
+) -> Callable[[int], tuple[Cells, Cells]]:
+    """Noise about two exact values of the queries; queries that the person does not move are left out."""
+    moved = [index for index, (one, other) in enumerate(zip(first, second, strict=True)) if one != other]
+    units = np.array([abs(second[index] - first[index]) for index in moved], dtype=np.float64)
+    steps = WIDE_STEPS if isinstance(noise, DiscreteGaussian) else STEPS
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        if not moved:
+            return np.zeros(draws, dtype=np.int64), np.zeros(draws, dtype=np.int64)
+        results = []
+        for values in (first, second):
+            rows = np.array([_noisy(noise, values, moved, inclusion) for _ in range(draws)], dtype=np.float64)
+            # Measured from the first neighbor's exact value, so that 0 and 1 are the two of them.
+            sign = np.sign([second[index] - first[index] for index in moved])
+            origin = np.array([first[index] for index in moved], dtype=np.float64)
+            results.append(cells((rows - origin) * sign, units, steps))
+        return results[0], results[1]
+
+    return outputs
+
+
+def _noisy(
+    noise: Noise, values: Sequence[int], moved: Sequence[int], inclusion: Fraction | None
+) -> list[int]:
+    """The moved queries of one release. Independent noise is drawn for those only."""
+    present = inclusion is None or below(inclusion.denominator, system_bits) < inclusion.numerator
+    match noise:
+        case DiscreteLaplace(scales=scales):
+            drawn = draw(DiscreteLaplace(scales=tuple(scales[index] for index in moved)), queries=len(moved))
+        case DiscreteGaussian(sigmas=sigmas):
+            drawn = tuple(draw_gaussian(sigmas[index]) for index in moved)
+        case _:
+            every = draw(noise, queries=len(values))
+            drawn = tuple(every[index] for index in moved)
+    return [(values[index] if present else 0) + error for index, error in zip(moved, drawn, strict=True)]
+
+
+def off_grid_subject() -> Subject:
+    """Whether noisy values are integers tells nothing: they always are."""
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        noise = DiscreteLaplace(scales=(UNIT_SCALE,))
+        first, second = (
+            np.array(
+                [not float(value + draw(noise, queries=1)[0]).is_integer() for _ in range(draws)],
+                dtype=np.int64,
+            )
+            for value in (0, GRID_SIZE)
+        )
+        return first, second
+
+    return Subject(name="answers off the grid", claimed=EPSILON / MICRO, outputs=outputs)

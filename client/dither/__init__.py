@@ -1,0 +1,102 @@
+"""Dither: contribute to, and ask, a service for differentially private statistics.
+
+A `Client` with a directory is a device. With `trust="local"` a value is randomized on the device, with exact
+integer noise, before anything leaves it; the directory remembers every report, so that nothing is ever
+drawn twice, and `max_epsilon` is a limit that no service can raise.
+
+>>> with Client("https://dither.example", "a-token", directory=path, transport=service) as device:
+...     _ = device.contribute("commute", subject="ada", value=34, epsilon="0.5", trust="local")
+...     print(device.ledger().totals["ada"])
+0.5
+"""
+
+from dither._async_client import AsyncClient
+from dither._base import __version__
+from dither._client import Client
+from dither._errors import (
+    AlreadyContributed,
+    ConnectionFailed,
+    DeltaSpent,
+    DeviceRefusal,
+    DirectoryRequired,
+    DitherError,
+    EpsilonBelowSpent,
+    FieldProblem,
+    InvalidRequest,
+    LedgerError,
+    MaxEpsilonExceeded,
+    ProblemError,
+    ProtocolFault,
+    ResponseError,
+    StudyChanged,
+    StudyUnsound,
+    TimedOut,
+    TransportError,
+    UnsupportedMechanism,
+)
+from dither._flow import Retry
+from dither._models import (
+    Amounts,
+    BatchProgress,
+    BatchResult,
+    Budget,
+    Contribution,
+    DeviceLedger,
+    EpsilonRange,
+    Interval,
+    LedgerEntry,
+    Plan,
+    PlannedEstimator,
+    Record,
+    RecordResult,
+    Release,
+    Study,
+    StudySpending,
+)
+
+__all__ = [
+    "AlreadyContributed",
+    "Amounts",
+    "AsyncClient",
+    "BatchProgress",
+    "BatchResult",
+    "Budget",
+    "Client",
+    "ConnectionFailed",
+    "Contribution",
+    "DeltaSpent",
+    "DeviceLedger",
+    "DeviceRefusal",
+    "DirectoryRequired",
+    "DitherError",
+    "EpsilonBelowSpent",
+    "EpsilonRange",
+    "FieldProblem",
+    "Interval",
+    "InvalidRequest",
+    "LedgerEntry",
+    "LedgerError",
+    "MaxEpsilonExceeded",
+    "Plan",
+    "PlannedEstimator",
+    "ProblemError",
+    "ProtocolFault",
+    "Record",
+    "RecordResult",
+    "Release",
+    "ResponseError",
+    "Retry",
+    "Study",
+    "StudyChanged",
+    "StudySpending",
+    "StudyUnsound",
+    "TimedOut",
+    "TransportError",
+    "UnsupportedMechanism",
+    "__version__",
+]
+
+for _name in __all__:
+    if hasattr(globals()[_name], "__module__"):
+        globals()[_name].__module__ = "dither"  # users read `dither.ProblemError`, not a private module
+del _name

@@ -1,0 +1,124 @@
+"""What both clients are made of."""
+
+import os
+import ssl
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from dither._device import Device
+from dither._errors import InvalidRequest
+from dither._flow import Reply, Request, Retry
+from dither._ledger import Ledger
+from dither._numbers import NotANumber, Numeric, epsilon_limit
+from dither._operations import Operations
+
+__version__ = "0.1.0"
+
+DEFAULT_TIMEOUT = 30.0
+DEFAULT_CHUNK = 5_000
+
+Directory = str | os.PathLike[str]
+Timeout = float | httpx.Timeout | None
+Proxy = str | httpx.URL | httpx.Proxy | None
+
+
+class BaseClient:
+    """The configuration that the clients share."""
+
+    def __init__(
+        self,
+        base_url: str,
+        token: str,
+        *,
+        directory: Directory | None,
+        max_epsilon: Numeric | None,
+        retry: Retry | None,
+    ) -> None:
+        self._base_url = _check_url(base_url)
+        self._headers = _headers(token)
+        self._ledger = None if directory is None else Ledger(Path(directory).expanduser())
+        limit = _check_limit(max_epsilon)
+        if limit is not None and self._ledger is None:
+            raise InvalidRequest("max_epsilon", "needs a directory to keep count in")
+        self._operations = Operations(
+            retry=retry or Retry(), device=None if self._ledger is None else Device(self._ledger, limit)
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self._base_url)!r})"
+
+    def _http_options(self, timeout: Timeout, proxy: Proxy) -> dict[str, Any]:
+        if not isinstance(timeout, httpx.Timeout):
+            # Waiting for a free connection is not the service's fault and ends by itself.
+            timeout = httpx.Timeout(timeout, pool=None)
+        return {
+            "base_url": self._base_url,
+            "headers": self._headers,
+            "timeout": timeout,
+            "proxy": proxy,
+            "verify": _tls(),
+        }
+
+    def _close_ledger(self) -> None:
+        if self._ledger is not None:
+            self._ledger.close()
+
+
+@lru_cache(maxsize=1)
+def _tls() -> ssl.SSLContext:
+    """One TLS configuration for all clients: reading the certificates takes longer than all the rest."""
+    return httpx.create_ssl_context()
+
+
+def request_options(request: Request) -> dict[str, Any]:
+    """A request as httpx takes it."""
+    return {
+        "method": request.method,
+        "url": request.path,
+        "params": list(request.query) or None,
+        "content": request.body,
+        "headers": dict(request.headers),
+    }
+
+
+def to_reply(response: httpx.Response) -> Reply:
+    """A response that httpx has read to its end."""
+    return Reply(
+        status=response.status_code, body=response.content, retry_after=response.headers.get("retry-after")
+    )
+
+
+def _check_url(base_url: str) -> httpx.URL:
+    try:
+        url = httpx.URL(base_url)
+    except (httpx.InvalidURL, TypeError, ValueError):
+        url = None
+    if url is None or url.scheme not in ("http", "https") or not url.host:
+        raise InvalidRequest("base_url", "must be an http or https address")
+    return url
+
+
+def _headers(token: str) -> Mapping[str, str]:
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise InvalidRequest("token", "is not one that this service gives out")
+    return {
+        "authorization": f"Bearer {token}",
+        "accept": "application/json, application/problem+json",
+        "user-agent": f"dither/{__version__}",
+    }
+
+
+def _check_limit(max_epsilon: Numeric | None) -> int | None:
+    if max_epsilon is None:
+        return None
+    try:
+        limit = epsilon_limit(max_epsilon)
+    except NotANumber:
+        raise InvalidRequest("max_epsilon", "is not a finite decimal number") from None
+    if limit < 0:
+        raise InvalidRequest("max_epsilon", "may not be negative")
+    return limit

@@ -1,0 +1,252 @@
+"""Everything the SDK raises on purpose.
+
+DitherError
+├── DeviceRefusal             refused on this device: no value left it in this call
+│   ├── AlreadyContributed    another value (or epsilon, or trust tag) of this subject is live
+│   ├── DeltaSpent            an earlier Gaussian report took the whole delta of the study
+│   ├── DirectoryRequired     the client was made without a directory to remember reports in
+│   ├── EpsilonBelowSpent     nothing is left of the offered epsilon after what was spent
+│   ├── InvalidRequest        an argument is not admissible
+│   ├── MaxEpsilonExceeded    the person's own limit
+│   ├── StudyChanged          the description is not the one this device saw before
+│   ├── StudyUnsound          the description makes no sense
+│   └── UnsupportedMechanism  this SDK cannot randomize for this study
+├── LedgerError               the device's ledger cannot be read or written
+├── ProblemError              the service refused: an RFC 9457 problem document
+├── ResponseError             the service answered something else than the protocol says
+└── TransportError            no answer
+    ├── ConnectionFailed      not reached, or cut off
+    ├── ProtocolFault         what came back is not HTTP
+    └── TimedOut              too slow
+
+Every one has a stable `code` and a message that holds no value, report or token.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import httpx
+
+
+class DitherError(Exception):
+    """Root of everything the SDK raises on purpose.
+
+    Attributes:
+        code: Stable, machine-readable name of the fault.
+    """
+
+    code: str = "error"
+
+
+class DeviceRefusal(DitherError):
+    """Refused on this device: no value left it in this call, and nothing was spent."""
+
+    code = "device_refusal"
+
+
+class InvalidRequest(DeviceRefusal, ValueError):
+    """An argument is not admissible.
+
+    Attributes:
+        field: Name of the argument.
+    """
+
+    code = "invalid_request"
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field} {reason}")
+        self.field = field
+
+
+class AlreadyContributed(DeviceRefusal):
+    """The subject has another live contribution in this study; `replace` would put this one in its place."""
+
+    code = "already_contributed"
+
+
+class DirectoryRequired(DeviceRefusal):
+    """The client was made without a directory, so it could not remember what it gives away."""
+
+    code = "directory_required"
+
+
+class EpsilonBelowSpent(DeviceRefusal):
+    """Nothing would be left of the offered epsilon: it includes what was already spent in this study.
+
+    Attributes:
+        spent: What this subject has spent in this study.
+    """
+
+    code = "epsilon_below_spent"
+
+    def __init__(self, spent: Decimal) -> None:
+        super().__init__(
+            f"this subject has already spent {spent} in this study, and an epsilon includes what was spent"
+        )
+        self.spent = spent
+
+
+class DeltaSpent(DeviceRefusal):
+    """An earlier Gaussian report of this subject took the whole delta that the study allows each person."""
+
+    code = "delta_spent"
+
+    def __init__(self) -> None:
+        super().__init__("a Gaussian report was drawn for this subject before; the study's delta is spent")
+
+
+class MaxEpsilonExceeded(DeviceRefusal):
+    """The person's own limit would be exceeded. No server can raise it.
+
+    Attributes:
+        limit: The client's `max_epsilon`.
+        given: What this device has given away for the subject, over all studies.
+    """
+
+    code = "max_epsilon_exceeded"
+
+    def __init__(self, *, limit: Decimal, given: Decimal) -> None:
+        super().__init__(f"{given} of the own limit of {limit} is given away already; this does not fit")
+        self.limit = limit
+        self.given = given
+
+
+class StudyChanged(DeviceRefusal):
+    """The study's description is not the one this device saw before. Descriptions never change.
+
+    Attributes:
+        fields: What differs.
+    """
+
+    code = "study_changed"
+
+    def __init__(self, fields: Sequence[str]) -> None:
+        super().__init__(f"the study is not the one this device saw before: {', '.join(fields)} differ")
+        self.fields = tuple(fields)
+
+
+class StudyUnsound(DeviceRefusal):
+    """The study's description makes no sense, for example a range that is empty."""
+
+    code = "study_unsound"
+
+
+class UnsupportedMechanism(DeviceRefusal):
+    """This SDK cannot randomize a value for this study; nothing weaker is sent instead."""
+
+    code = "unsupported_mechanism"
+
+
+class LedgerError(DitherError):
+    """The device's ledger cannot be read or written. Nothing is sent without it."""
+
+    code = "ledger_error"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """One offending field of a request, without its value.
+
+    Attributes:
+        field: Its name.
+        reason: Why it was refused.
+    """
+
+    field: str
+    reason: str
+
+
+class ProblemError(DitherError):
+    """The service refused, with an RFC 9457 problem document.
+
+    Attributes:
+        status: HTTP status.
+        code: The document's `code`, or `http_<status>` where a proxy answered in the service's place.
+        detail: One sentence for a person; may be empty.
+        errors: The offending fields.
+        request: Method and path of the request.
+    """
+
+    def __init__(
+        self,
+        *,
+        status: int,
+        code: str,
+        detail: str = "",
+        errors: Sequence[FieldProblem] = (),
+        request: str = "",
+        certain: bool = True,
+    ) -> None:
+        super().__init__(f"{status} {code}" + (f": {detail}" if detail else ""))
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.request = request
+        # False where an earlier try of the same request may have been accepted unseen.
+        self._certain = certain
+
+    @property
+    def _refuses(self) -> bool:
+        """Whether the service surely stored nothing of this request."""
+        return self._certain and 400 <= self.status < 500
+
+
+class ResponseError(DitherError):
+    """The service answered something else than the protocol says."""
+
+    code = "unexpected_response"
+
+
+class TransportError(DitherError):
+    """No answer came. The request may have arrived; sending the same again is safe."""
+
+    code = "transport"
+
+
+class ConnectionFailed(TransportError):
+    """The service, or the proxy before it, could not be reached or cut the connection."""
+
+    code = "connection_failed"
+
+
+class ProtocolFault(TransportError):
+    """What was to be sent or what came back is not HTTP."""
+
+    code = "protocol_fault"
+
+
+class TimedOut(TransportError):
+    """The service was too slow."""
+
+    code = "timed_out"
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What an exception of httpx means here, and whether the next try may do better."""
+
+    error: type[TransportError]
+    retry: bool
+
+
+_FAULT = Meaning(ProtocolFault, retry=False)
+HTTPX_MEANINGS: Mapping[type[Exception], Meaning] = {
+    httpx.TimeoutException: Meaning(TimedOut, retry=True),
+    httpx.NetworkError: Meaning(ConnectionFailed, retry=True),
+    httpx.ProxyError: Meaning(ConnectionFailed, retry=True),
+    httpx.RemoteProtocolError: Meaning(ProtocolFault, retry=True),
+    httpx.HTTPError: _FAULT,
+    httpx.InvalidURL: _FAULT,
+    httpx.CookieConflict: _FAULT,
+    httpx.StreamError: _FAULT,
+}
+"""The one map from httpx's exceptions to ours. The nearest base class counts; the last four are the roots."""
+
+HTTPX_ERRORS = tuple(HTTPX_MEANINGS)
+
+
+def httpx_meaning(fault: Exception) -> Meaning:
+    """What an exception of httpx means here."""
+    return next(HTTPX_MEANINGS[kind] for kind in type(fault).__mro__ if kind in HTTPX_MEANINGS)

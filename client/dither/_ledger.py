@@ -1,0 +1,303 @@
+"""What this device gave away: a small database in the client's directory.
+
+- An entry is on the disk (fsync) before its report is sent, so a crash never leads to a second draw.
+- Decisions are made inside `BEGIN IMMEDIATE`, so two processes on one directory see each other's.
+- Values are not stored. To recognize the same value again, an entry holds its HMAC under a key that lies
+  beside the database (mode 0600).
+"""
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import sqlite3
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dither._errors import LedgerError
+from dither._models import DeviceLedger, EntryState, LedgerEntry, Trust
+from dither._numbers import epsilon_decimal
+
+SCHEMA_VERSION = 1
+DATABASE = "ledger.sqlite3"
+KEY = "device.key"
+BUSY_SECONDS = 30.0
+"""How long one process waits for another one's transaction."""
+
+_SCHEMA = (
+    "CREATE TABLE device (key_fingerprint TEXT NOT NULL)",
+    "CREATE TABLE study (slug TEXT PRIMARY KEY, terms TEXT NOT NULL, seen_at TEXT NOT NULL)",
+    """CREATE TABLE entry (
+        id INTEGER PRIMARY KEY,
+        made_at TEXT NOT NULL,
+        study TEXT NOT NULL,
+        subject TEXT NOT NULL,
+        trust TEXT NOT NULL CHECK (trust IN ('central', 'local', 'public')),
+        epsilon INTEGER CHECK ((epsilon IS NULL) = (trust = 'public')),
+        noise_epsilon INTEGER CHECK ((noise_epsilon IS NULL) = (trust <> 'local')),
+        counted INTEGER NOT NULL CHECK (counted >= 0),
+        digest BLOB NOT NULL,
+        report INTEGER CHECK ((report IS NULL) = (trust <> 'local')),
+        state TEXT NOT NULL CHECK (state IN ('pending', 'accepted', 'refused', 'replaced', 'withdrawn'))
+    )""",
+    "CREATE INDEX entry_by_subject ON entry (subject, study)",
+    f"PRAGMA user_version = {SCHEMA_VERSION}",
+)
+_COLUMNS = "id, made_at, study, subject, trust, epsilon, noise_epsilon, counted, digest, report, state"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A row: epsilons in micro-epsilon, None where they make no sense.
+
+    `counted` is what the entry brings the total of its subject in its study up to: its whole epsilon,
+    until it is known to be less.
+    """
+
+    id: int
+    made_at: str
+    study: str
+    subject: str
+    trust: Trust
+    epsilon: int | None
+    noise_epsilon: int | None
+    counted: int
+    digest: bytes
+    report: int | None
+    state: EntryState
+
+    @property
+    def live(self) -> bool:
+        """Whether the service holds it, or may."""
+        return self.state in ("pending", "accepted")
+
+
+class Transaction:
+    """Statements inside one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, key: bytes) -> None:
+        self._connection = connection
+        self._key = key
+
+    def digest(self, study: str, subject: str, position: int) -> bytes:
+        """What stands for a value."""
+        text = json.dumps(["dither/value/1", study, subject, position]).encode()
+        return hmac.digest(self._key, text, "sha256")
+
+    def pin(self, slug: str, terms: str) -> str:
+        """The terms that this device saw first for a study; these, where it sees it for the first time."""
+        self._connection.execute(
+            "INSERT INTO study VALUES (?, ?, ?) ON CONFLICT (slug) DO NOTHING", (slug, terms, _now())
+        )
+        row = self._connection.execute("SELECT terms FROM study WHERE slug = ?", (slug,)).fetchone()
+        return str(row[0])
+
+    def history(self, study: str, subjects: Sequence[str]) -> dict[str, list[Entry]]:
+        """Entries of subjects in a study, oldest first."""
+        found: dict[str, list[Entry]] = {subject: [] for subject in subjects}
+        rows = self._connection.execute(
+            f"SELECT {_COLUMNS} FROM entry"  # noqa: S608 - constants
+            " WHERE study = ? AND subject IN (SELECT value FROM json_each(?)) ORDER BY id",
+            (study, json.dumps(list(found))),
+        )
+        for row in rows:
+            entry = Entry(*row)
+            found[entry.subject].append(entry)
+        return found
+
+    def given_elsewhere(self, study: str, subject: str) -> int:
+        """What the subject gave away in all other studies [micro-epsilon]."""
+        row = self._connection.execute(
+            "SELECT coalesce(sum(most), 0) FROM (SELECT max(counted) AS most FROM entry"
+            " WHERE subject = ? AND study <> ? GROUP BY study)",
+            (subject, study),
+        ).fetchone()
+        return int(row[0])
+
+    def add(
+        self,
+        *,
+        study: str,
+        subject: str,
+        trust: Trust,
+        epsilon: int | None,
+        noise_epsilon: int | None,
+        counted: int,
+        digest: bytes,
+        report: int | None,
+    ) -> Entry:
+        """Write down a new entry, pending."""
+        row = (_now(), study, subject, trust, epsilon, noise_epsilon, counted, digest, report)
+        cursor = self._connection.execute(
+            "INSERT INTO entry VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')", row
+        )
+        return Entry(cursor.lastrowid or 0, *row, "pending")
+
+    def update(self, changes: Sequence[tuple[EntryState, int, int]]) -> None:
+        """Set state and counted of entries: (state, counted, id)."""
+        self._connection.executemany("UPDATE entry SET state = ?, counted = ? WHERE id = ?", changes)
+
+    def entries(self, subject: str | None) -> list[Entry]:
+        """All entries, or a subject's, oldest first."""
+        rows = self._connection.execute(
+            f"SELECT {_COLUMNS} FROM entry WHERE ?1 IS NULL OR subject = ?1 ORDER BY id",  # noqa: S608
+            (subject,),
+        )
+        return [Entry(*row) for row in rows]
+
+
+class Ledger:
+    """The ledger of one directory. Safe to use from several threads and several processes."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._key = b""
+        self._relaxed = "FULL"
+
+    @contextmanager
+    def transaction(self, *, durable: bool = True) -> Iterator[Transaction]:
+        """A transaction that is on the disk when the block ends. An exception rolls it back.
+
+        Args:
+            durable: False where losing it in a power failure does no harm; it survives a crash anyhow.
+
+        Raises:
+            LedgerError: the ledger cannot be read or written.
+        """
+        with self._lock:
+            try:
+                if self._connection is None:
+                    self._connection = self._open()
+                connection = self._connection
+                connection.execute(f"PRAGMA synchronous = {'FULL' if durable else self._relaxed}")
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield Transaction(connection, self._key)
+                    connection.execute("COMMIT")
+                except BaseException:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                    raise
+            except (sqlite3.Error, OSError) as fault:
+                raise LedgerError(f"the ledger in {self._directory} cannot be used: {fault}") from fault
+
+    def read(self, subject: str | None = None) -> DeviceLedger:
+        """Everything that was given away."""
+        with self.transaction(durable=False) as transaction:
+            entries = transaction.entries(subject)
+        most: dict[str, dict[str, int]] = {}
+        for entry in entries:
+            studies = most.setdefault(entry.subject, {})
+            studies[entry.study] = max(studies.get(entry.study, 0), entry.counted)
+        totals = {name: epsilon_decimal(sum(studies.values())) for name, studies in most.items()}
+        return DeviceLedger(entries=tuple(map(_public, entries)), totals=totals)
+
+    def close(self) -> None:
+        """Close the database; the next transaction opens it again."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _open(self) -> sqlite3.Connection:
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._directory / DATABASE
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        connection = sqlite3.connect(
+            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            # With a write-ahead log a relaxed commit cannot damage the database; without one it could.
+            self._relaxed = "NORMAL" if _use_write_ahead_log(connection) else "FULL"
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("BEGIN IMMEDIATE")
+            self._key = self._prepare(connection)
+            connection.execute("COMMIT")
+            _sync_directory(self._directory)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> bytes:
+        """Create the tables where there are none, and return the device's key."""
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            for statement in _SCHEMA:
+                connection.execute(statement)
+            key = self._make_key()
+            connection.execute("INSERT INTO device VALUES (?)", (_fingerprint(key),))
+            return key
+        if version != SCHEMA_VERSION:
+            raise LedgerError(f"the ledger in {self._directory} was written by another version of this SDK")
+        path = self._directory / KEY
+        key = path.read_bytes() if path.exists() else b""
+        if connection.execute("SELECT key_fingerprint FROM device").fetchone() != (_fingerprint(key),):
+            raise LedgerError(f"{path} is missing, or is not the key that the ledger beside it was made with")
+        return key
+
+    def _make_key(self) -> bytes:
+        """A new key, on the disk. Nobody else is here: the database is locked."""
+        key = secrets.token_bytes(32)
+        handle, name = tempfile.mkstemp(dir=self._directory, prefix=f".{KEY}.")  # mode 0600
+        with os.fdopen(handle, "wb") as file:
+            file.write(key)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, self._directory / KEY)
+        _sync_directory(self._directory)
+        return key
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> bool:
+    """Switch the journal mode, where the file system can; unlike a transaction this does not wait."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            return bool(mode == "wal")
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make new files in a directory survive a power failure. Only POSIX can."""
+    if os.name != "posix":
+        return
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _fingerprint(key: bytes) -> str:
+    return hashlib.sha256(b"dither/key/1" + key).hexdigest()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _public(entry: Entry) -> LedgerEntry:
+    return LedgerEntry(
+        study=entry.study,
+        subject=entry.subject,
+        trust=entry.trust,
+        epsilon=None if entry.epsilon is None else epsilon_decimal(entry.epsilon),
+        noise_epsilon=None if entry.noise_epsilon is None else epsilon_decimal(entry.noise_epsilon),
+        counted=epsilon_decimal(entry.counted),
+        state=entry.state,
+        made_at=datetime.fromisoformat(entry.made_at),
+    )

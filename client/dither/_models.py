@@ -1,0 +1,248 @@
+"""What the SDK gives back, and the record that it takes.
+
+What comes from the service has the names that it has there; `raw` holds the whole document, with whatever
+else the service says.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+from dither._numbers import Numeric
+
+Trust = Literal["central", "local", "public"]
+"""Whom a contributor trusts: the service, nobody, or everybody."""
+
+EntryState = Literal["pending", "accepted", "refused", "replaced", "withdrawn"]
+"""Life of an entry in the device's ledger. Pending: about to be sent, or sent and not answered yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpsilonRange:
+    """Admissible personal epsilons of a study: from `min` to `max`."""
+
+    min: Decimal
+    max: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """One bounded numeric question.
+
+    Attributes:
+        slug, title: Its address, and the question for people.
+        lower, upper: Range of a value, in the data's unit.
+        relation: `replace_one` or `add_remove_one`: what the service's guarantee compares.
+        trust: Accepted trust tags.
+        epsilon: Admissible personal epsilons.
+        default_share: Part of each personal epsilon that a release uses by default.
+        delta: Delta that each contribution reserves.
+        dimension: Coordinates of a value.
+        local_mechanism: Randomizer for local reports.
+    """
+
+    slug: str
+    title: str = ""
+    lower: Decimal
+    upper: Decimal
+    relation: str
+    trust: tuple[str, ...]
+    epsilon: EpsilonRange
+    default_share: Decimal | None
+    delta: Decimal = Decimal(0)
+    dimension: int = 1
+    local_mechanism: str | None
+    raw: Mapping[str, object] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contribution:
+    """What the service holds for a subject now.
+
+    Attributes:
+        study, subject, trust: Whose it is and whom it trusts.
+        epsilon: The epsilon that holds; None for public.
+        epsilon_used_at_most: What one release at share 1 would use of it at this moment; often far less.
+        status: Whether it was new, there already, or took another one's place.
+    """
+
+    study: str
+    subject: str
+    trust: str
+    epsilon: Decimal | None
+    epsilon_used_at_most: Decimal | None
+    status: Literal["created", "unchanged", "replaced"]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One contribution of a bulk load. Epsilon and trust may be left to the call."""
+
+    subject: str
+    value: Numeric
+    epsilon: Numeric | None = None
+    trust: Trust | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordResult:
+    """What became of one record, and the code of the refusal, the service's or that of a `DeviceRefusal`."""
+
+    status: Literal["created", "unchanged", "refused"]
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchProgress:
+    """How many records of a bulk load are done, and what became of them."""
+
+    records: int
+    created: int
+    unchanged: int
+    refused: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchResult:
+    """What became of a bulk load: one result a record, in their order, and how many of each."""
+
+    results: tuple[RecordResult, ...] = field(repr=False)
+    created: int
+    unchanged: int
+    refused: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A confidence interval: its coverage, for example 0.95, and its ends in the data's unit."""
+
+    level: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """One published answer; it never changes.
+
+    Attributes:
+        id, study, statistic, estimator, parameters: Which answer, to which question, made how.
+        estimate: The noisy answer, in the data's unit; None where there is none.
+        standard_error: Of the noise.
+        interval: For the mean of the people who contributed.
+        population_interval: For the mean of the population they were drawn from.
+        relation: What the guarantee compares.
+        epsilon_max: The most that it cost anybody.
+        created_at: When it was published.
+        new_contributions: Whether contributions came in since; None where that is secret or not said.
+    """
+
+    id: str
+    study: str
+    statistic: str
+    estimator: str
+    parameters: Mapping[str, object] | None
+    estimate: float | None
+    standard_error: float | None
+    interval: Interval | None
+    population_interval: Interval | None
+    relation: str | None
+    epsilon_max: Decimal | None
+    created_at: datetime | None
+    new_contributions: bool | None
+    raw: Mapping[str, object] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasePage:
+    """One page of a study's releases."""
+
+    items: tuple[Release, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedEstimator:
+    """An estimator, its root mean square error in the data's unit, and the most that it costs anybody."""
+
+    estimator: str
+    predicted_error: float | None
+    epsilon_max: Decimal | None
+    raw: Mapping[str, object] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a release would cost and how accurate it would be: one row an estimator that applies."""
+
+    estimators: tuple[PlannedEstimator, ...]
+    raw: Mapping[str, object] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amounts:
+    """A lifetime budget: what contributions hold of it, the part of that which is gone, and what is free."""
+
+    total: Decimal
+    reserved: Decimal
+    spent: Decimal
+    remaining: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudySpending:
+    """What a subject offered in one study, and what is gone of it."""
+
+    study: str
+    trust: str | None
+    epsilon: Decimal | None
+    spent: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """A subject's lifetime budget, as the service keeps it, and what the subject holds, by study."""
+
+    subject: str
+    epsilon: Amounts
+    delta: Amounts | None
+    studies: tuple[StudySpending, ...] = ()
+    raw: Mapping[str, object] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry:
+    """One thing that this device gave away.
+
+    Attributes:
+        study, subject, trust: Where, for whom, and as what.
+        epsilon: What it may cost altogether, what was spent in the study before included; None for public.
+        noise_epsilon: What a local report was randomized with.
+        counted: What it brings the subject's total in this study up to.
+        state: What became of it.
+        made_at: When.
+    """
+
+    study: str
+    subject: str
+    trust: str
+    epsilon: Decimal | None
+    noise_epsilon: Decimal | None
+    counted: Decimal
+    state: EntryState
+    made_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceLedger:
+    """Everything that this device gave away.
+
+    Attributes:
+        entries: In the order they were made.
+        totals: By subject: at most this much epsilon over all studies, not counting public values.
+    """
+
+    entries: tuple[LedgerEntry, ...]
+    totals: Mapping[str, Decimal]

@@ -1,0 +1,333 @@
+"""The operations of both clients, without I/O: what is sent, in which order, and what it means."""
+
+import gzip
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Literal
+from urllib.parse import quote
+
+from dither import _parse as parse
+from dither._device import Device, Prepared, Purpose
+from dither._errors import DeviceRefusal, DirectoryRequired, DitherError, InvalidRequest, ProblemError
+from dither._flow import Flow, Reply, Request, Retry, exchange, work
+from dither._models import (
+    BatchProgress,
+    BatchResult,
+    Budget,
+    Contribution,
+    DeviceLedger,
+    Plan,
+    Record,
+    RecordResult,
+    Release,
+    ReleasePage,
+    Study,
+    Trust,
+)
+from dither._numbers import NotANumber, Numeric, epsilon_cost
+from dither._orders import Order, check_study, check_subject, make_order
+from dither._wire import Parameter, build, decode, encode, query_text
+
+_JSON = (("content-type", "application/json"),)
+_NDJSON = (("content-type", "application/x-ndjson"), ("content-encoding", "gzip"))
+_COMPRESSION = 3
+"""Batches are repetitive: more effort costs more time than it saves bytes."""
+
+_CANNOT_TELL = frozenset({403, 404})
+"""Answers to a question for a budget that mean that this token may not know, or that nobody does."""
+
+
+class Operations:
+    """What a client can do. Every public method is a flow.
+
+    Attributes:
+        retry: How often and how patiently requests are tried again.
+        device: The device's decisions, where the client has a directory.
+    """
+
+    def __init__(self, *, retry: Retry, device: Device | None) -> None:
+        self.retry = retry
+        self.device = device
+        self._studies: dict[str, Study] = {}
+
+    # -- studies and budgets
+
+    def study(self, slug: str) -> Flow[Study]:
+        """GET a study, remember its terms."""
+        reply = yield from self._get(_study_path(slug))
+        study = build(Study, decode(reply.body))
+        device = self.device
+        if device is not None:
+            check_study(study, slug)
+            yield from work(lambda: device.see(study))
+        self._studies[slug] = study
+        return study
+
+    def budget(self, subject: str) -> Flow[Budget]:
+        """GET a subject's budget."""
+        check_subject(subject)
+        reply = yield from self._get(f"/v1/subjects/{_segment(subject)}/budget")
+        return build(Budget, decode(reply.body))
+
+    def ledger(self, subject: str | None) -> Flow[DeviceLedger]:
+        """Read the device's ledger."""
+        ledger = self._device().ledger
+        return (yield from work(lambda: ledger.read(subject)))
+
+    # -- contributions
+
+    def contribute(
+        self,
+        purpose: Purpose,
+        slug: str,
+        subject: str,
+        value: Numeric,
+        epsilon: Numeric | None,
+        trust: str,
+        check_spent: bool,
+    ) -> Flow[Contribution]:
+        """POST or PUT one contribution, written down before it is sent."""
+        device = self._device()
+        study = yield from self._described(slug)
+        order = make_order(study, subject=subject, value=value, epsilon=epsilon, trust=trust)
+        spent = yield from self._spent(device, study, [order], purpose=purpose, check_spent=check_spent)
+        [decision] = yield from work(lambda: device.prepare(study, [order], purpose=purpose, spent=spent))
+        if isinstance(decision, DeviceRefusal):
+            raise decision
+        prepared = decision
+        try:
+            reply = yield from exchange(_contribution_request(slug, prepared, purpose), self.retry)
+        except ProblemError as problem:
+            if problem._refuses:
+                code = problem.code
+                yield from work(lambda: device.refuse([(prepared, code)]))
+                if purpose == "replace" and problem.status == 404:
+                    yield from work(lambda: device.absent(slug, subject))
+            raise
+        yield from work(lambda: device.accept([prepared]))
+        return parse.contribution(reply.body, _status(reply, prepared, purpose), order.epsilon)
+
+    def contribute_many(
+        self,
+        slug: str,
+        records: Iterable[Record],
+        epsilon: Numeric | None,
+        trust: Trust | None,
+        chunk: int,
+        check_spent: bool,
+        on_progress: Callable[[BatchProgress], None] | None,
+    ) -> Flow[BatchResult]:
+        """POST batches; what is refused does not sink the rest."""
+        if chunk < 1:
+            raise InvalidRequest("chunk", "must be at least 1")
+        device = self._device()
+        study = yield from self._described(slug)
+        results: list[RecordResult] = []
+        counts = {"created": 0, "unchanged": 0, "refused": 0}
+        iterator = iter(records)
+        while batch := list(islice(iterator, chunk)):
+            orders = [_order_or_refusal(study, record, epsilon=epsilon, trust=trust) for record in batch]
+            done = yield from self._batch(device, study, orders, check_spent=check_spent)
+            results += done
+            for result in done:
+                counts[result.status] += 1
+            if on_progress is not None:
+                on_progress(BatchProgress(records=len(results), **counts))
+        return BatchResult(results=tuple(results), **counts)
+
+    def _batch(
+        self,
+        device: Device,
+        study: Study,
+        orders: Sequence[Order | DeviceRefusal],
+        *,
+        check_spent: bool,
+    ) -> Flow[list[RecordResult]]:
+        """One batch: decide, send what was not refused here, and put the results in order."""
+        good = [order for order in orders if isinstance(order, Order)]
+        spent = yield from self._spent(device, study, good, purpose="contribute", check_spent=check_spent)
+        decisions = iter(
+            (yield from work(lambda: device.prepare(study, good, purpose="contribute", spent=spent)))
+        )
+        decided = [next(decisions) if isinstance(order, Order) else order for order in orders]
+        prepared = [item for item in decided if isinstance(item, Prepared)]
+        answers = iter((yield from self._send_batch(device, study.slug, prepared)) if prepared else ())
+        return [
+            next(answers) if isinstance(item, Prepared) else RecordResult("refused", item.code)
+            for item in decided
+        ]
+
+    def _send_batch(
+        self, device: Device, slug: str, prepared: Sequence[Prepared]
+    ) -> Flow[list[RecordResult]]:
+        body = yield from work(lambda: _ndjson(prepared))
+        request = Request(
+            method="POST", path=f"{_study_path(slug)}/contributions/batch", body=body, headers=_NDJSON
+        )
+        try:
+            reply = yield from exchange(request, self.retry)
+        except ProblemError as problem:
+            if problem._refuses:
+                code = problem.code
+                yield from work(lambda: device.refuse([(item, code) for item in prepared]))
+            raise
+        results = parse.batch(reply.body, len(prepared))
+        yield from work(lambda: _write_results(device, prepared, results, certain=reply.certain))
+        return results
+
+    def withdraw(self, slug: str, subject: str) -> Flow[None]:
+        """DELETE a contribution, and learn how much of it was spent."""
+        check_subject(subject)
+        path, device = f"{_study_path(slug)}/contributions/{_segment(subject)}", self.device
+        try:
+            yield from exchange(Request(method="DELETE", path=path), self.retry)
+        except ProblemError as problem:
+            if device is not None and problem.status == 404:
+                yield from work(lambda: device.absent(slug, subject))
+            raise
+        if device is None or not (yield from work(lambda: device.withdraw(slug, subject))):
+            return
+        try:
+            spent = yield from self._ask_spent(slug, subject)
+        except DitherError:
+            return  # it is withdrawn all the same, and counts in full
+        if spent is not None:
+            known = spent
+            yield from work(lambda: device.settle(slug, subject, known))
+
+    def _described(self, slug: str) -> Flow[Study]:
+        """The description that this client goes by; fetched once."""
+        study = self._studies.get(slug)
+        return (yield from self.study(slug)) if study is None else study
+
+    def _spent(
+        self, device: Device, study: Study, orders: Sequence[Order], *, purpose: Purpose, check_spent: bool
+    ) -> Flow[Mapping[str, int | None]]:
+        """What the service says that subjects have spent in a study, where a report depends on it."""
+        if all(order.trust != "local" for order in orders):
+            return {}
+        asked = yield from work(
+            lambda: device.to_ask(study, orders, purpose=purpose, check_spent=check_spent)
+        )
+        spent: dict[str, int | None] = {}
+        for subject in asked:
+            spent[subject] = yield from self._ask_spent(study.slug, subject)
+        return spent
+
+    def _ask_spent(self, slug: str, subject: str) -> Flow[int | None]:
+        """What a subject has spent in a study, as the service counts it; None where it does not say."""
+        try:
+            budget = yield from self.budget(subject)
+        except ProblemError as problem:
+            if problem.status not in _CANNOT_TELL:
+                raise
+            return None
+        return sum(epsilon_cost(line.spent) for line in budget.studies if line.study == slug)
+
+    # -- questions
+
+    def plan(self, slug: str, statistic: str, parameters: Mapping[str, Parameter]) -> Flow[Plan]:
+        """GET the price and accuracy of a release."""
+        reply = yield from self._get(f"{_study_path(slug)}/plan", {"statistic": statistic, **parameters})
+        return build(Plan, decode(reply.body))
+
+    def mean(self, slug: str, parameters: Mapping[str, Parameter]) -> Flow[Release]:
+        """GET the release for a question."""
+        reply = yield from self._get(f"{_study_path(slug)}/statistics/mean", parameters)
+        return build(Release, decode(reply.body))
+
+    def release(
+        self,
+        slug: str,
+        statistic: str,
+        idempotency_key: str | None,
+        parameters: Mapping[str, Parameter],
+    ) -> Flow[Release]:
+        """POST a new release; one key for all tries."""
+        key = idempotency_key or secrets.token_hex(16)
+        try:
+            body = encode({"statistic": statistic, **parameters}).encode()
+        except NotANumber:
+            raise InvalidRequest("parameters", "must be finite") from None
+        path = f"{_study_path(slug)}/releases"
+        request = Request(method="POST", path=path, body=body, headers=(*_JSON, ("idempotency-key", key)))
+        reply = yield from exchange(request, self.retry)
+        return build(Release, decode(reply.body))
+
+    def releases_page(self, slug: str, limit: int, cursor: str | None) -> Flow[ReleasePage]:
+        """GET one page of a study's releases."""
+        query: dict[str, Parameter] = {"limit": limit}
+        if cursor is not None:
+            query["cursor"] = cursor
+        reply = yield from self._get(f"{_study_path(slug)}/releases", query)
+        return build(ReleasePage, decode(reply.body))
+
+    # -- helpers
+
+    def _device(self) -> Device:
+        if self.device is None:
+            raise DirectoryRequired("to contribute, make the client with a directory")
+        return self.device
+
+    def _get(self, path: str, parameters: Mapping[str, Parameter] | None = None) -> Flow[Reply]:
+        try:
+            query = tuple((name, query_text(value)) for name, value in (parameters or {}).items())
+        except NotANumber:
+            raise InvalidRequest("parameters", "must be finite") from None
+        return (yield from exchange(Request(method="GET", path=path, query=query), self.retry))
+
+
+def _segment(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _study_path(slug: str) -> str:
+    if not isinstance(slug, str) or slug in ("", ".", ".."):
+        raise InvalidRequest("study", "must be a slug")
+    return f"/v1/studies/{_segment(slug)}"
+
+
+def _contribution_request(slug: str, prepared: Prepared, purpose: Purpose) -> Request:
+    path = f"{_study_path(slug)}/contributions"
+    if purpose == "replace":
+        body = encode(prepared.body(with_subject=False)).encode()
+        path += f"/{_segment(prepared.order.subject)}"
+        return Request(method="PUT", path=path, body=body, headers=_JSON)
+    return Request(
+        method="POST", path=path, body=encode(prepared.body(with_subject=True)).encode(), headers=_JSON
+    )
+
+
+def _status(
+    reply: Reply, prepared: Prepared, purpose: Purpose
+) -> Literal["created", "unchanged", "replaced"]:
+    if purpose == "contribute":
+        return "created" if reply.status == 201 else "unchanged"
+    return "replaced" if prepared.new else "unchanged"
+
+
+def _order_or_refusal(
+    study: Study, record: Record, *, epsilon: Numeric | None, trust: Trust | None
+) -> Order | DeviceRefusal:
+    tag = record.trust or trust or ""
+    own = record.epsilon if record.epsilon is not None or tag == "public" else epsilon
+    try:
+        return make_order(study, subject=record.subject, value=record.value, epsilon=own, trust=tag)
+    except DeviceRefusal as refusal:
+        return refusal
+
+
+def _ndjson(prepared: Sequence[Prepared]) -> bytes:
+    lines = "\n".join(encode(item.body(with_subject=True)) for item in prepared) + "\n"
+    return gzip.compress(lines.encode(), compresslevel=_COMPRESSION, mtime=0)
+
+
+def _write_results(
+    device: Device, prepared: Sequence[Prepared], results: Sequence[RecordResult], *, certain: bool
+) -> None:
+    """Write down what became of a batch. After an unseen earlier try a refusal settles nothing."""
+    pairs = list(zip(prepared, results, strict=True))
+    device.accept([item for item, result in pairs if result.status != "refused"])
+    if certain:
+        device.refuse([(item, result.code or "") for item, result in pairs if result.status == "refused"])

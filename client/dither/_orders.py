@@ -1,0 +1,152 @@
+"""What a caller wants to contribute, checked against the study's description. Pure."""
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from dither._errors import InvalidRequest, StudyUnsound, UnsupportedMechanism
+from dither._gaussian import DELTA_UNIT
+from dither._models import Study, Trust
+from dither._numbers import (
+    Grid,
+    NotANumber,
+    Number,
+    Numeric,
+    epsilon_cost,
+    epsilon_limit,
+    round_down_to_significant,
+)
+from dither._randomizers import MECHANISMS, Randomizer
+
+MAX_SUBJECT_LENGTH = 256
+"""Characters of a subject."""
+
+_RELATIONS = ("replace_one", "add_remove_one")
+_TRUSTS: dict[str, Trust] = {"central": "central", "local": "local", "public": "public"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A contribution that is admissible in its study.
+
+    Attributes:
+        subject, trust: For whom, and as what.
+        epsilon: Rounded down to three significant digits; None for public [micro-epsilon].
+        value: The value, as it is written.
+        position: Its grid point.
+        randomizer: What makes a report of it; local only.
+    """
+
+    subject: str
+    trust: Trust
+    epsilon: int | None
+    value: Number
+    position: int
+    randomizer: Randomizer | None = None
+
+
+def make_order(study: Study, *, subject: str, value: Numeric, epsilon: Numeric | None, trust: str) -> Order:
+    """Check what a caller wants to contribute.
+
+    Raises:
+        InvalidRequest: an argument is not admissible in this study.
+        UnsupportedMechanism: this SDK cannot randomize for it.
+    """
+    check_subject(subject)
+    tag = _TRUSTS.get(trust)
+    if tag is None:
+        raise InvalidRequest("trust", "must be central, local or public")
+    if tag not in study.trust:
+        raise InvalidRequest("trust", f"must be one that the study accepts: {', '.join(study.trust)}")
+    if study.dimension != 1:
+        raise UnsupportedMechanism("studies of vectors are not supported")
+    randomizer = _randomizer(study) if tag == "local" else None
+    limit = _check_epsilon(study, epsilon, tag)
+    try:
+        number = Number.parse(value)
+    except NotANumber:
+        raise InvalidRequest("value", "is not a finite decimal number") from None
+    position = _grid(study.lower.as_integer_ratio(), study.upper.as_integer_ratio()).point(number)
+    if position is None:
+        raise InvalidRequest("value", "lies outside the study's range")
+    return Order(
+        subject=subject, trust=tag, epsilon=limit, value=number, position=position, randomizer=randomizer
+    )
+
+
+def _randomizer(study: Study) -> Randomizer:
+    for mechanism in MECHANISMS:
+        if mechanism == study.local_mechanism:
+            delta = int(study.delta * DELTA_UNIT) if mechanism == "gaussian" else 0
+            if mechanism == "gaussian" and delta == 0:
+                raise UnsupportedMechanism("Gaussian reports need a study with a delta")
+            return Randomizer(mechanism, delta)
+    raise UnsupportedMechanism(
+        f"local mechanism {study.local_mechanism!r} is not supported, only {', '.join(MECHANISMS)}"
+    )
+
+
+@lru_cache(maxsize=64)
+def _grid(lower: tuple[int, int], upper: tuple[int, int]) -> Grid:
+    return Grid(Fraction(*lower), Fraction(*upper))
+
+
+def _check_epsilon(study: Study, epsilon: Numeric | None, trust: Trust) -> int | None:
+    if trust == "public":
+        if epsilon is not None:
+            raise InvalidRequest("epsilon", "makes no sense for a public value, which has no privacy at all")
+        return None
+    if epsilon is None:
+        raise InvalidRequest("epsilon", "is needed, except for public values")
+    try:
+        limit = round_down_to_significant(epsilon_limit(epsilon))
+    except NotANumber:
+        raise InvalidRequest("epsilon", "is not a finite decimal number") from None
+    if not epsilon_cost(study.epsilon.min) <= limit <= epsilon_limit(study.epsilon.max):
+        raise InvalidRequest("epsilon", f"must lie in [{study.epsilon.min}, {study.epsilon.max}]")
+    return limit
+
+
+def check_subject(subject: str) -> None:
+    """Refuse a subject that cannot be part of a path.
+
+    Raises:
+        InvalidRequest: with the reason.
+    """
+    if not isinstance(subject, str) or subject in (".", "..") or not 1 <= len(subject) <= MAX_SUBJECT_LENGTH:
+        raise InvalidRequest("subject", f"must be a text of 1 to {MAX_SUBJECT_LENGTH} characters")
+    if any("\ud800" <= character <= "\udfff" or character == "\0" for character in subject):
+        raise InvalidRequest("subject", "is not plain Unicode text")
+
+
+def check_study(study: Study, slug: str) -> None:
+    """Refuse a description that makes no sense.
+
+    Raises:
+        StudyUnsound: with what is wrong.
+    """
+    if study.slug != slug:
+        raise StudyUnsound("the service described another study than the one asked for")
+    if not study.lower < study.upper:
+        raise StudyUnsound("the study's range is empty")
+    if study.relation not in _RELATIONS:
+        raise StudyUnsound("the study promises privacy for an unknown relation")
+    if not 0 < study.epsilon.min <= study.epsilon.max:
+        raise StudyUnsound("the study's epsilons are not a range")
+    if not 0 <= study.delta < 1 or study.dimension < 1:
+        raise StudyUnsound("the study's delta or dimension is impossible")
+
+
+def study_terms(study: Study) -> str:
+    """What may never change about a study, as text that compares."""
+    return json.dumps(
+        {
+            "range": [list(end.as_integer_ratio()) for end in (study.lower, study.upper)],
+            "relation": study.relation,
+            "delta": list(study.delta.as_integer_ratio()),
+            "dimension": study.dimension,
+            "local_mechanism": study.local_mechanism,
+        },
+        sort_keys=True,
+    )

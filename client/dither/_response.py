@@ -1,0 +1,30 @@
+"""Randomized response: the truth, or one of the other categories, for the questions of a session."""
+
+import secrets
+
+from dither._gaussian import bernoulli_exp_any
+from dither._laplace import RandomBits, below
+from dither._numbers import MICRO
+
+
+def respond(category: int, categories: int, epsilon: int, bits: RandomBits = secrets.randbits) -> int:
+    """A randomized answer: the truth is e^epsilon times as likely as each other category. Exact.
+
+    A category is chosen evenly; the truth is kept, anything else with probability e^-epsilon only.
+
+    Args:
+        category: The truth, in 0..categories - 1.
+        categories: How many there are, at least 2.
+        epsilon: What the answer costs its owner, above 0 [micro-epsilon].
+        bits: Source of random bits. The default is the operating system's.
+
+    References:
+        Warner, JASA 60 (1965), doi:10.1080/01621459.1965.10480775; Kairouz, Bonawitz, Ramage,
+        arXiv:1602.07387, equation 2.
+    """
+    if categories < 2 or not 0 <= category < categories or epsilon <= 0:
+        raise ValueError("an answer needs a category, one of at least two, and a positive epsilon")
+    while True:
+        step = below(categories, bits)
+        if step == 0 or bernoulli_exp_any(epsilon, MICRO, bits):
+            return (category + step) % categories
