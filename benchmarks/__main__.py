@@ -1,0 +1,44 @@
+"""`python -m benchmarks [section ...] [--quick] [--json]`."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from rich.console import Console
+
+from benchmarks import batches, mathematics, posts, releases, solver
+from benchmarks.report import Ratio, print_json, print_table
+
+SECTIONS: Mapping[str, Callable[..., list[Ratio]]] = {
+    "post": posts.run,
+    "batch": batches.run,
+    "release": releases.run,
+    "solver": solver.run,
+    "mathematics": mathematics.run,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the chosen sections; exit status 1 where a goal is missed and that was asked to count."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], help="which; all if none is given")
+    parser.add_argument("--quick", action="store_true", help="a smoke test: too short to judge by")
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    parser.add_argument("--strict", action="store_true", help="exit status 1 if a goal is missed")
+    options = parser.parse_args(arguments)
+    notes = Console(stderr=True)
+    ratios: list[Ratio] = []
+    for section in options.sections or SECTIONS:
+        started = time.monotonic()
+        ratios += SECTIONS[section](quick=options.quick)
+        notes.print(f"{section}: {time.monotonic() - started:.0f} s", style="dim")
+    if options.json:
+        print_json(ratios)
+    else:
+        print_table(ratios, Console())
+    return int(options.strict and any(ratio.met is False for ratio in ratios))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

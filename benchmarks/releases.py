@@ -1,0 +1,211 @@
+"""What a release costs against the number of people, and what it costs those who contribute meanwhile."""
+
+import asyncio
+import http.client
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+import asyncpg
+
+from app.store import cohorts
+from app.store.database import Connection, Database
+from benchmarks.load import Load, quantile
+from benchmarks.report import Ratio
+from benchmarks.services import Installation, installation
+from benchmarks.studies import contribution_requests, definition
+
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+QUICK_SIZES = (1_000, 10_000)
+RELEASE_GOAL = 3.0
+FOLD_GOAL = 1.5
+LATENCY_GOAL = 3.0
+CONNECTIONS = 16
+PACE = 150.0
+"""Contributions a second: well below what the machine can do, so that latency is not queueing."""
+
+# The foreign key is checked once at the end, and rows come in the order of their ids: much quicker.
+FILL = """
+    WITH people AS (
+        SELECT sha256(convert_to('{prefix}' || number, 'UTF8')) AS id,
+               (10 + number % 90) * 10000 AS epsilon, (number * 7919) % 1000000000 AS value
+        FROM generate_series(1, CAST({people} AS bigint)) number ORDER BY id
+    ), subjects AS (
+        INSERT INTO subject (id, budget, reserved, delta_budget, delta_reserved)
+        SELECT id, 10000000, epsilon, 0, 0 FROM people
+    )
+    INSERT INTO contribution
+        (study_id, subject_id, epsilon, carried, delta, delta_carried, value, trust, epoch)
+    SELECT {study}, id, epsilon, 0, 0, 0, value, 'central', (SELECT epoch FROM study WHERE id = {study})
+    FROM people
+"""
+DROP_KEY = "ALTER TABLE contribution DROP CONSTRAINT fk_contribution_subject_id_subject"
+ADD_KEY = """
+    ALTER TABLE contribution ADD CONSTRAINT fk_contribution_subject_id_subject
+        FOREIGN KEY (subject_id) REFERENCES subject (id)
+"""
+UNFOLD = """
+    ALTER TABLE charge DISABLE TRIGGER append_only;
+    DELETE FROM charge WHERE cohort_id IN (SELECT id FROM cohort WHERE study_id = {study});
+    DELETE FROM cohort WHERE study_id = {study};
+    UPDATE study SET folded_epoch = 0 WHERE id = {study};
+    ALTER TABLE charge ENABLE TRIGGER append_only;
+"""
+BARE = "SELECT epsilon, count(*), sum(value) FROM contribution WHERE study_id = $1 GROUP BY epsilon"
+
+
+def run(*, quick: bool) -> list[Ratio]:
+    """Fill studies of several sizes, then measure all three."""
+    sizes = QUICK_SIZES if quick else SIZES
+    with installation() as here:
+        studies = {size: here.create_study(definition(f"n-{size}")) for size in sizes}
+        asyncio.run(fill(here.url, studies))
+        folding = asyncio.run(measure_fold(here.url, studies[sizes[-1]], rounds=2 if quick else 7))
+        with here.serve(workers=1) as port:
+            results = [folding, *measure_releases(port, here, sizes, rounds=3 if quick else 15)]
+        with here.serve(workers=2) as port:
+            results.append(
+                measure_latency(port, here, sizes[-1], studies[sizes[-1]], rounds=1 if quick else 5)
+            )
+    return results
+
+
+async def fill(url: str, studies: Mapping[int, int]) -> None:
+    """Store as many people as each study is to have, and leave the tables as after a bulk load."""
+    connection = await asyncpg.connect(url)
+    try:
+        async with connection.transaction():
+            await connection.execute(DROP_KEY)
+            for people, study in studies.items():
+                await connection.execute(FILL.format(prefix=f"{study}-", people=people, study=study))
+            await connection.execute(ADD_KEY)
+        await connection.execute("VACUUM (ANALYZE) contribution, subject")
+    finally:
+        await connection.close()
+
+
+async def unfold(url: str, study: int) -> None:
+    """Make a study look as if no release had ever been made, so that the next one folds it again."""
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(UNFOLD.format(study=study))
+    finally:
+        await connection.close()
+
+
+class _Undo(Exception):
+    """Rolls a measured fold back, so that it can be measured again."""
+
+
+async def measure_fold(url: str, study: int, *, rounds: int) -> Ratio:
+    """Folding a whole study, beside the bare aggregate."""
+    database, connection = Database.open(url, pool_size=1), await asyncpg.connect(url)
+    subject: list[float] = []
+    baseline: list[float] = []
+    try:
+        await database.run_tx("seal", lambda c: cohorts.seal(c, study))
+
+        async def timed(transaction: Connection) -> None:
+            started = time.perf_counter()
+            await cohorts.fold(transaction, study)
+            subject.append(time.perf_counter() - started)
+            raise _Undo
+
+        for _ in range(rounds + 1):
+            started = time.perf_counter()
+            await connection.fetch(BARE, study)
+            baseline.append(time.perf_counter() - started)
+            with suppress(_Undo):
+                await database.run_tx("fold", timed)
+    finally:
+        await connection.close()
+        await database.close()
+    return Ratio(
+        section="release",
+        name="folding",
+        unit="s",
+        subject=subject[1:],
+        baseline=baseline[1:],
+        goal=FOLD_GOAL,
+        better="lower",
+        note="release: folding beside SELECT epsilon, count(*), sum(value) ... GROUP BY epsilon",
+    )
+
+
+def measure_releases(port: int, here: Installation, sizes: Sequence[int], *, rounds: int) -> list[Ratio]:
+    """Releases over folded studies, beside those over the smallest one."""
+    took: dict[int, list[float]] = {size: [] for size in sizes}
+    for _ in range(rounds + 1):
+        for size in sizes:
+            took[size].append(release(port, here, f"n-{size}"))
+    return [
+        Ratio(
+            section="release",
+            name=f"release over {size:,} people",
+            unit="s",
+            subject=took[size][1:],
+            baseline=took[sizes[0]][1:],
+            goal=RELEASE_GOAL,
+            better="lower",
+            note=f"release: POST of a new release after folding, beside one over {sizes[0]:,} people",
+        )
+        for size in sizes[1:]
+    ]
+
+
+def measure_latency(port: int, here: Installation, size: int, study: int, *, rounds: int) -> Ratio:
+    """p99 of the single contributions that meet a release (seal, fold, answer), beside p99 without one."""
+    subject: list[float] = []
+    baseline: list[float] = []
+    requests = contribution_requests(f"n-{size}", here.contribute, "latency")
+    with Load(port, CONNECTIONS) as load:
+        load.pace(requests, 1, PACE).expect("201")
+        for _ in range(rounds):
+            asyncio.run(unfold(here.url, study))
+            quiet = load.pace(requests, 3, PACE).expect("201")
+            span: list[float] = []
+            busy = threading.Thread(target=_release_soon, args=(port, here, f"n-{size}", span))
+            busy.start()
+            during = load.pace(requests, 3, PACE).expect("201")
+            busy.join()
+            if len(span) != 2:
+                raise RuntimeError("the release failed")
+            baseline.append(quantile(quiet.latencies, 0.99))
+            subject.append(quantile(during.within(*span), 0.99))
+    return Ratio(
+        section="release",
+        name="p99 of contributions",
+        unit="s",
+        subject=subject,
+        baseline=baseline,
+        goal=LATENCY_GOAL,
+        better="lower",
+        note=f"release: p99 of those of {PACE:.0f} contributions a second that meet a release over {size:,} "
+        "unfolded people of the same study, beside p99 without a release",
+    )
+
+
+def _release_soon(port: int, here: Installation, study: str, span: list[float]) -> None:
+    """Make a release in a moment, and note when it began and ended."""
+    time.sleep(0.5)
+    span.append(time.perf_counter())
+    release(port, here, study)
+    span.append(time.perf_counter())
+
+
+def release(port: int, here: Installation, study: str) -> float:
+    """Seconds of one new release."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+    headers = {"Authorization": f"Bearer {here.analyse}", "Content-Type": "application/json"}
+    question = json.dumps({"statistic": "mean", "estimator": "adpm", "share": 0.001})
+    started = time.perf_counter()
+    connection.request("POST", f"/v1/studies/{study}/releases", question, headers)
+    response = connection.getresponse()
+    answer = response.read()
+    took = time.perf_counter() - started
+    connection.close()
+    if response.status != 201:
+        raise RuntimeError(f"the release was answered {response.status}: {answer!r}")
+    return took

@@ -1,0 +1,152 @@
+"""A scratch database and real service processes, gone when the benchmark ends."""
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.core.clock import SystemClock
+from app.core.principal import Principal, Role
+from app.core.study import StudyDefinition
+from app.services import Services
+from app.services.subjects import SubjectKey
+from app.services.tokens import NOBODY
+from app.store.database import Database
+from app.store.embedded import EmbeddedPostgres
+from app.store.migrate import upgrade
+
+ROOT = Path(__file__).parents[1]
+KEY = bytes(range(32))
+LIFETIME_EPSILON = 10_000_000
+START_SECONDS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Installation:
+    """A migrated database with tokens.
+
+    Attributes:
+        url: Of the database, which has PostgreSQL's own durability: fsync and synchronous_commit are on.
+        postgres: Process id of the server.
+        contribute, analyse: Tokens of these roles.
+    """
+
+    url: str
+    contribute: str
+    analyse: str
+
+    def create_study(self, definition: StudyDefinition) -> int:
+        """Make a study; returns its number."""
+
+        async def make(services: Services) -> int:
+            principal = Principal(
+                token_id=NOBODY, name="benchmark", role=Role.ADMIN, studies=None, subject=None
+            )
+            study, _ = await services.studies.create(definition, principal)
+            return study.id
+
+        return asyncio.run(_with_services(self.url, make))
+
+    @contextmanager
+    def serve(self, *, workers: int) -> Iterator[int]:
+        """The service over HTTP; yields its port."""
+        with serve(
+            "app.main:create_app",
+            workers=workers,
+            environment={"DITHER_DATABASE_URL": self.url, "DITHER_SUBJECT_KEY": KEY.hex()},
+        ) as port:
+            yield port
+
+
+async def _with_services(url, use):
+    database = Database.open(url, pool_size=2)
+    try:
+        return await use(
+            Services.build(
+                database,
+                SystemClock(),
+                SubjectKey(KEY),
+                lifetime_epsilon=LIFETIME_EPSILON,
+                lifetime_delta=0,
+            )
+        )
+    finally:
+        await database.close()
+
+
+@contextmanager
+def installation() -> Iterator[Installation]:
+    """An embedded PostgreSQL of its own, migrated, with one token a role."""
+    with ExitStack() as stack:
+        directory = Path(tempfile.mkdtemp(prefix="dither-bench-"))
+        stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        directory.chmod(0o711)
+        embedded = stack.enter_context(EmbeddedPostgres(directory / "data"))
+        asyncio.run(upgrade(embedded.url))
+
+        async def token(services: Services, role: Role) -> str:
+            _, secret = await services.tokens.create(name="benchmark", role=role, actor="benchmark")
+            return secret
+
+        yield Installation(
+            url=embedded.url,
+            contribute=asyncio.run(_with_services(embedded.url, lambda s: token(s, Role.CONTRIBUTE))),
+            analyse=asyncio.run(_with_services(embedded.url, lambda s: token(s, Role.ANALYSE))),
+        )
+
+
+@contextmanager
+def serve(factory: str, *, workers: int, environment: Mapping[str, str]) -> Iterator[int]:
+    """An application under uvicorn as `dither serve` runs it; yields its port."""
+    port = _free_port()
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("DITHER_")}
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "uvicorn", "--factory", factory),
+            *("--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)),
+            *("--no-access-log", "--no-server-header", "--ws", "none", "--log-level", "warning"),
+        ],
+        cwd=ROOT,
+        env={**inherited, **environment},
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        _await_ready(process, port)
+        yield port
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _await_ready(process: subprocess.Popen[bytes], port: int) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError("the service did not start")
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.05)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
