@@ -1,0 +1,142 @@
+"""The application in this process on a real database, spoken to through ASGI."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+import httpx
+from fastapi import FastAPI
+from starlette.routing import Match
+
+from app.api.problems import MEDIA_TYPE, TYPE_PREFIX
+from app.api.state import Api
+from app.core.principal import Role
+from app.main import create_app
+from app.settings import Settings
+
+SUBJECT_KEY = "5a" * 32
+
+STORING_TABLES = ("study", "subject", "contribution", "cohort", "release", "charge", "token", "idempotency")
+
+VALUE = {"subject": "alice", "value": 37.5, "epsilon": 1.5, "trust": "central"}
+
+
+def assert_problem(response: httpx.Response, code: str, status: int, *fields: str) -> dict[str, Any]:
+    """The response is a problem document, complete and consistent, with errors at exactly these fields."""
+    assert response.status_code == status, f"{response.status_code}: {response.text}"
+    assert response.headers["content-type"] == MEDIA_TYPE
+    document: dict[str, Any] = response.json()
+    assert document["code"] == code, document
+    assert document["status"] == status
+    assert document["type"] == TYPE_PREFIX + code
+    assert document["title"]
+    assert document["detail"]
+    if fields:
+        assert sorted({error["field"] for error in document["errors"]}) == sorted(fields), document
+    assert all(error["reason"] for error in document["errors"])
+    if status == 401:
+        assert response.headers["www-authenticate"] == "Bearer"
+    return document
+
+
+@dataclass
+class Service:
+    """A running application with a client for every role."""
+
+    app: FastAPI
+    api: Api
+    client: httpx.AsyncClient
+    database_url: str
+    tokens: dict[str, str] = field(default_factory=dict)
+
+    async def token(self, role: str, **limits: Any) -> str:
+        """A new token of a role."""
+        _, secret = await self.api.services.tokens.create(
+            name=f"test {role}", role=Role(role), actor="test", **limits
+        )
+        return secret
+
+    async def call(self, method: str, path: str, token: str | None = None, **options: Any) -> httpx.Response:
+        """Send a request; `token` is a secret or the name of a role.
+
+        Whatever comes back must be declared in the OpenAPI document.
+        """
+        headers = dict(options.pop("headers", {}))
+        if token is not None:
+            headers["Authorization"] = f"Bearer {self.tokens.get(token, token)}"
+        response = await self.client.request(method, path, headers=headers, **options)
+        self._assert_declared(response)
+        return response
+
+    async def study(self, **definition: Any) -> str:
+        """Make a study; returns its slug."""
+        slug = definition.pop("slug", f"study-{uuid4().hex[:8]}")
+        document = {"slug": slug, "lower": 0, "upper": 100, **definition}
+        response = await self.call("POST", "/v1/studies", "admin", json=document)
+        assert response.status_code == 201, response.text
+        return str(slug)
+
+    async def contribute(self, study: str, subject: str, value: float = 50, epsilon: float = 1) -> None:
+        """Store a central contribution."""
+        response = await self.call(
+            "POST",
+            f"/v1/studies/{study}/contributions",
+            "contribute",
+            json={"subject": subject, "value": value, "epsilon": epsilon, "trust": "central"},
+        )
+        assert response.status_code == 201, response.text
+
+    async def crowd(self, study: str, people: int = 100) -> None:
+        """Store central contributions of many people."""
+        records = [
+            {"subject": f"p{number}", "value": number % 100, "epsilon": 1, "trust": "central"}
+            for number in range(people)
+        ]
+        response = await self.call(
+            "POST", f"/v1/studies/{study}/contributions/batch", "contribute", json=records
+        )
+        assert response.json()["created"] == people, response.text
+
+    async def rows(self) -> dict[str, int]:
+        """How many rows each table holds."""
+        connection = await asyncpg.connect(self.database_url)
+        try:
+            return {
+                table: await connection.fetchval(f"SELECT count(*) FROM {table}") for table in STORING_TABLES
+            }
+        finally:
+            await connection.close()
+
+    def _assert_declared(self, response: httpx.Response) -> None:
+        request = response.request
+        scope = {"type": "http", "method": request.method, "path": request.url.path, "root_path": ""}
+        for route in self.app.routes:
+            if route.matches(scope)[0] is Match.FULL and getattr(route, "include_in_schema", False):
+                operation = self.app.openapi()["paths"][route.path_format][request.method.lower()]  # type: ignore[attr-defined]
+                declared = operation["responses"].get(str(response.status_code))
+                assert declared is not None, f"{request.method} {route.path_format}: {response.status_code}"  # type: ignore[attr-defined]
+                content_type = response.headers.get("content-type", "").partition(";")[0]
+                assert content_type in declared.get("content", {"": None})
+                return
+
+
+@asynccontextmanager
+async def open_service(database_url: str, **settings: Any) -> AsyncIterator[Service]:
+    """Run the application on a database."""
+    app = create_app(Settings(database_url=database_url, subject_key=SUBJECT_KEY, **settings))
+    async with app.router.lifespan_context(app) as state:
+        assert state is not None
+
+        async def with_state(scope: Any, receive: Any, send: Any) -> None:
+            await app({**scope, "state": dict(state)}, receive, send)
+
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(with_state), base_url="http://test"
+        ) as client:
+            service = Service(app=app, api=state["api"], client=client, database_url=database_url)
+            for role in Role:
+                service.tokens[role.value] = await service.token(role.value)
+            yield service

@@ -1,0 +1,207 @@
+"""Batches over HTTP: three forms, gzip, one result a record, nothing stored of a malformed document."""
+
+import gzip
+import json
+import zlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.api.service import Service, assert_problem, open_service
+
+RECORDS = [
+    {"subject": "a", "value": 1, "epsilon": 1, "trust": "central"},
+    {"subject": "b", "report": 12345, "epsilon": 0.5, "trust": "local"},
+    {"subject": "c", "value": 3, "trust": "public"},
+    {"subject": "d", "value": 1000, "epsilon": 1, "trust": "central"},
+    {"subject": "a", "value": 1, "epsilon": 1, "trust": "central"},
+    {"subject": "a", "value": 2, "epsilon": 1, "trust": "central"},
+]
+STATUSES = ["created", "created", "created", "refused", "unchanged", "refused"]
+COUNTS = {"created": 3, "unchanged": 1, "refused": 2}
+
+CSV = """subject,value,report,epsilon,trust
+a,1,,1,central
+b,,12345,0.5,local
+c,3,,,public
+d,1000,,1,central
+a,1,,1,central
+a,2,,1,central
+"""
+
+FORMS = {
+    "json": ("application/json", json.dumps(RECORDS, indent=1)),
+    "json with charset": ("application/json; charset=utf-8", json.dumps(RECORDS)),
+    "ndjson": ("application/x-ndjson", "\n".join(json.dumps(record) for record in RECORDS)),
+    "ndjson, other name": (
+        "application/ndjson",
+        "\r\n\r\n".join(json.dumps(record) for record in RECORDS) + "\n",
+    ),
+    "csv": ("text/csv", CSV),
+    "csv from a spreadsheet": ("text/csv; charset=utf-8", "\ufeff" + CSV.replace("\n", "\r\n")),
+}
+
+
+async def send(
+    service: Service, study: str, content: bytes | AsyncIterator[bytes], form: str, **headers: str
+):
+    return await service.call(
+        "POST",
+        f"/v1/studies/{study}/contributions/batch",
+        "contribute",
+        content=content,
+        headers={"Content-Type": form, **{name.replace("_", "-"): value for name, value in headers.items()}},
+    )
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("compressed", [False, True])
+async def test_every_record_gets_its_result(
+    service: Service, study: str, name: str, compressed: bool
+) -> None:
+    form, text = FORMS[name]
+    content, headers = text.encode(), {}
+    if compressed:
+        content, headers = gzip.compress(content), {"Content_Encoding": "gzip"}
+    response = await send(service, study, content, form, **headers)
+    assert response.status_code == 200, response.text
+    document = response.json()
+    assert [result["status"] for result in document["results"]] == STATUSES
+    assert {name: document[name] for name in COUNTS} == COUNTS
+    refused = [result for result in document["results"] if result["status"] == "refused"]
+    assert [result["code"] for result in refused] == ["invalid_request", "contribution_exists"]
+    assert refused[0]["errors"][0]["field"] == "value"
+    again = (await send(service, study, content, form, **headers)).json()
+    assert (again["created"], again["unchanged"], again["refused"]) == (0, 4, 2)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("name", FORMS)
+async def test_the_document_may_arrive_in_any_pieces(
+    service: Service, study: str, name: str, size: int
+) -> None:
+    form, text = FORMS[name]
+    content = gzip.compress(text.encode())
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(content), size):
+            yield content[start : start + size]
+
+    response = await send(service, study, pieces(), form, Content_Encoding="gzip")
+    assert [result["status"] for result in response.json()["results"]] == STATUSES
+
+
+async def test_gzip_may_have_several_members(service: Service, study: str) -> None:
+    lines = FORMS["ndjson"][1].encode().splitlines(keepends=True)
+    content = b"".join(gzip.compress(line) for line in lines)
+    response = await send(service, study, content, "application/x-ndjson", Content_Encoding="gzip")
+    assert [result["status"] for result in response.json()["results"]] == STATUSES
+
+
+async def test_an_empty_batch_is_a_batch(service: Service, study: str) -> None:
+    for form, text in (("application/json", "[]"), ("application/x-ndjson", ""), ("text/csv", "subject\n")):
+        response = await send(service, study, text.encode(), form)
+        assert response.json() == {"results": [], "created": 0, "unchanged": 0, "refused": 0}
+
+
+GOOD = json.dumps([RECORDS[0]]).encode()
+
+MALFORMED = {
+    "not gzip": (GOOD, "application/json", {"Content_Encoding": "gzip"}),
+    "truncated gzip": (gzip.compress(GOOD)[:-1], "application/json", {"Content_Encoding": "gzip"}),
+    "empty gzip": (b"", "application/json", {"Content_Encoding": "gzip"}),
+    "wrong checksum": (
+        gzip.compress(GOOD)[:-8] + b"\0" * 8,
+        "application/json",
+        {"Content_Encoding": "gzip"},
+    ),
+    "something behind gzip": (gzip.compress(GOOD) + b"x", "application/json", {"Content_Encoding": "gzip"}),
+    "zlib instead of gzip": (zlib.compress(GOOD), "application/json", {"Content_Encoding": "gzip"}),
+    "an object": (json.dumps(RECORDS[0]).encode(), "application/json", {}),
+    "empty": (b"", "application/json", {}),
+    "unclosed": (GOOD[:-1], "application/json", {}),
+    "no comma": (GOOD[:-1] + GOOD[1:], "application/json", {}),
+    "comma at the end": (GOOD[:-1] + b",]", "application/json", {}),
+    "two arrays": (GOOD + GOOD, "application/json", {}),
+    "nesting bomb": (b"[" * 100_000, "application/json", {}),
+    "invalid UTF-8 at the end": (GOOD + b"\xff", "application/json", {}),
+    "broken UTF-8 at the end": (GOOD + b"\xc3", "application/json", {}),
+    "invalid UTF-8 in NDJSON": (GOOD[1:-1] + b"\n\xff", "application/x-ndjson", {}),
+    "endless line": (GOOD[1:-1] + b"\n" + b"x" * 100_000, "application/x-ndjson", {}),
+    "no header": (b"", "text/csv", {}),
+    "unknown column": (b"subject,value,epsilon,trust,note\na,1,1,central,x\n", "text/csv", {}),
+    "column twice": (b"subject,value,value\na,1,1\n", "text/csv", {}),
+    "no subject column": (b"value,epsilon\n1,1\n", "text/csv", {}),
+    "unclosed quotes": (b'subject,value,epsilon,trust\na,1,1,central\n"b,1,1,central\n', "text/csv", {}),
+    "NUL in CSV": (b"subject,value,epsilon,trust\n\x00,1,1,central\x00\n" + b"\xff", "text/csv", {}),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+async def test_nothing_of_a_malformed_document_is_stored(service: Service, study: str, name: str) -> None:
+    content, form, headers = MALFORMED[name]
+    before = await service.rows()
+    response = await send(service, study, content, form, **headers)
+    assert_problem(response, "malformed_document", 400)
+    assert await service.rows() == before
+
+
+async def test_a_line_that_is_not_json_is_one_refused_record(service: Service, study: str) -> None:
+    lines = [
+        json.dumps(RECORDS[0]),
+        '{"subject":',
+        '{"subject":"x","subject":"y"}',
+        "5",
+        json.dumps(RECORDS[1]),
+    ]
+    document = (await send(service, study, "\n".join(lines).encode(), "application/x-ndjson")).json()
+    assert [result.get("code") for result in document["results"]] == [
+        None,
+        "malformed_json",
+        "duplicate_key",
+        "invalid_request",
+        None,
+    ]
+
+
+@pytest.mark.parametrize("form", [None, "text/plain", "application/xml", "text/csv; charset=utf-16"])
+async def test_other_forms_are_refused(service: Service, study: str, form: str | None) -> None:
+    headers = {} if form is None else {"Content-Type": form}
+    response = await service.call(
+        "POST", f"/v1/studies/{study}/contributions/batch", "contribute", content=GOOD, headers=headers
+    )
+    assert_problem(response, "unsupported_media_type", 415)
+
+
+async def test_other_codings_are_refused(service: Service, study: str) -> None:
+    response = await send(service, study, GOOD, "application/json", Content_Encoding="br")
+    assert_problem(response, "unsupported_media_type", 415)
+
+
+async def test_the_limit_counts_decompressed_bytes(database_url: str) -> None:
+    async with open_service(database_url, max_batch_bytes=100_000) as service:
+        study = await service.study()
+        bomb = gzip.compress(b"\n" * 50_000_000)
+        assert len(bomb) < 100_000
+        before = await service.rows()
+        response = await send(service, study, bomb, "application/x-ndjson", Content_Encoding="gzip")
+        assert_problem(response, "document_too_large", 413)
+        response = await send(service, study, b"\n" * 100_001, "application/x-ndjson")
+        assert_problem(response, "document_too_large", 413)
+
+        async def endless() -> AsyncIterator[bytes]:
+            while True:
+                yield b"\n" * 10_000
+
+        response = await send(service, study, endless(), "application/x-ndjson")
+        assert_problem(response, "document_too_large", 413)
+        assert await service.rows() == before
+
+
+async def test_many_results_arrive_in_order(service: Service, study: str) -> None:
+    rows = [f"p{number},{number % 150},1,central" for number in range(45_000)]
+    content = "\n".join(["subject,value,epsilon,trust", *rows]).encode()
+    document = (await send(service, study, content, "text/csv")).json()
+    expected = ["created" if number % 150 <= 100 else "refused" for number in range(45_000)]
+    assert [result["status"] for result in document["results"]] == expected
+    assert document["created"] == expected.count("created")

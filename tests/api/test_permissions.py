@@ -1,0 +1,236 @@
+"""Every route against every kind of token. A new route without a row here fails."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import asyncpg
+import pytest
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from app.api.application import ROUTERS
+from app.api.routing import StrictRoute
+from app.core.principal import Role
+from tests.api.service import VALUE, Service, assert_problem
+
+OWN = "own-study"
+OTHER = "other-study"
+
+NEW_STUDY = {"slug": "a-new-study", "lower": 0, "upper": 1}
+REPLACEMENT = {"value": 2, "epsilon": 2, "trust": "central"}
+NEW_TOKEN = {"name": "new", "role": "contribute"}
+LIFETIME = {"epsilon": 50, "reason": "asked"}
+
+Row = tuple[set[str], dict[str, Any]]
+
+NOBODY: set[str] = {"nobody"}
+EVERYBODY = {"nobody", "contribute", "analyse", "admin"}
+
+# (method, path): who may, and a request that succeeds.
+ROUTES: Mapping[tuple[str, str], Row] = {
+    ("POST", "/v1/studies"): ({"admin"}, {"json": NEW_STUDY}),
+    ("GET", "/v1/studies"): ({"contribute", "analyse", "admin"}, {}),
+    ("GET", "/v1/studies/{study}"): ({"contribute", "analyse", "admin"}, {}),
+    ("POST", "/v1/studies/{study}/close"): ({"admin"}, {}),
+    ("GET", "/v1/studies/{study}/saturation"): ({"contribute", "analyse", "admin"}, {}),
+    ("POST", "/v1/studies/{study}/contributions"): ({"contribute"}, {"json": VALUE}),
+    ("PUT", "/v1/studies/{study}/contributions/{subject}"): ({"contribute"}, {"json": REPLACEMENT}),
+    ("DELETE", "/v1/studies/{study}/contributions/{subject}"): ({"contribute"}, {}),
+    ("POST", "/v1/studies/{study}/contributions/batch"): ({"contribute"}, {"json": [VALUE]}),
+    ("GET", "/v1/studies/{study}/plan"): ({"analyse"}, {}),
+    ("GET", "/v1/studies/{study}/statistics/mean"): ({"analyse"}, {}),
+    ("POST", "/v1/studies/{study}/releases"): ({"analyse"}, {"json": {}}),
+    ("GET", "/v1/studies/{study}/releases"): ({"analyse", "admin"}, {}),
+    ("GET", "/v1/releases/{release}"): ({"analyse", "admin"}, {}),
+    ("GET", "/v1/subjects/{subject}/budget"): ({"contribute", "admin"}, {}),
+    ("PUT", "/v1/admin/subjects/{subject}/budget"): ({"admin"}, {"json": LIFETIME}),
+    ("GET", "/v1/admin/budgets"): ({"admin"}, {}),
+    ("GET", "/v1/admin/ledger"): ({"admin"}, {}),
+    ("POST", "/v1/admin/tokens"): ({"admin"}, {"json": NEW_TOKEN}),
+    ("GET", "/v1/admin/tokens"): ({"admin"}, {}),
+    ("DELETE", "/v1/admin/tokens/{token}"): ({"admin"}, {}),
+    ("GET", "/health/live"): (EVERYBODY, {}),
+    ("GET", "/health/ready"): (EVERYBODY, {}),
+    ("GET", "/metrics"): (EVERYBODY, {}),
+}
+
+KEYS = [
+    (method, route.path_format)
+    for router in ROUTERS
+    for route in router.routes
+    if isinstance(route, StrictRoute)
+    for method in route.methods or ()
+]
+
+
+class Stage:
+    """A service with two studies, a contribution, a release, and a token of every kind."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.secrets: dict[str, str | None] = {}
+        self.release = ""
+        self.token = ""
+
+    async def set(self) -> None:
+        service = self.service
+        for slug in (OWN, OTHER):
+            await service.study(slug=slug)
+            await service.crowd(slug, 50)
+        await service.call("POST", f"/v1/studies/{OWN}/contributions", "contribute", json=VALUE)
+        made = await service.call("POST", f"/v1/studies/{OWN}/releases", "analyse")
+        self.release = made.json()["id"]
+        record, _ = await service.api.services.tokens.create(
+            name="to be revoked", role=Role.ANALYSE, actor="test"
+        )
+        self.token = str(record.id)
+        digest = service.api.services.subject_key.digest
+        own, other = frozenset({OWN}), frozenset({OTHER})
+        self.secrets = {
+            "nobody": None,
+            "contribute": service.tokens["contribute"],
+            "analyse": service.tokens["analyse"],
+            "admin": service.tokens["admin"],
+            "contribute: own study": await service.token("contribute", studies=own),
+            "contribute: other study": await service.token("contribute", studies=other),
+            "contribute: own subject": await service.token("contribute", subject=digest("alice")),
+            "contribute: other subject": await service.token("contribute", subject=digest("bob")),
+            "analyse: own study": await service.token("analyse", studies=own),
+            "analyse: other study": await service.token("analyse", studies=other),
+            "admin: own study": await service.token("admin", studies=own),
+            "admin: other study": await service.token("admin", studies=other),
+            "unknown": "dither_" + "x" * 43,
+        }
+        for role in ("contribute", "analyse", "admin"):
+            self.secrets[f"revoked {role}"] = await self._revoked(role)
+            self.secrets[f"expired {role}"] = await self._expired(role)
+
+    async def _revoked(self, role: str) -> str:
+        record, secret = await self.service.api.services.tokens.create(
+            name="revoked", role=Role(role), actor="test"
+        )
+        await self.service.api.services.tokens.revoke(record.id, "test")
+        return secret
+
+    async def _expired(self, role: str) -> str:
+        tokens = self.service.api.services.tokens
+        record, secret = await tokens.create(
+            name="expired", role=Role(role), actor="test", expires_at=datetime.now(UTC) + timedelta(days=1)
+        )
+        await _execute(self.service, "UPDATE token SET expires_at = created_at WHERE id = $1", record.id)
+        return secret
+
+    def path(self, template: str) -> str:
+        return template.format(study=OWN, subject="alice", release=self.release, token=self.token)
+
+
+def expected(method: str, path: str, who: str) -> int | None:
+    """The refusal that this token must get at this route; None where it must be let in."""
+    allowed, _ = ROUTES[method, path]
+    if allowed == EVERYBODY:
+        # The metrics look at a token where one is given.
+        return 401 if path == "/metrics" and who.startswith(("revoked", "expired", "unknown")) else None
+    if who in ("nobody", "unknown") or who.startswith(("revoked", "expired")):
+        return 401
+    role, _, limit = who.partition(": ")
+    if role not in allowed:
+        return 403
+    if limit == "other study" and ("{study}" in path or "{release}" in path):
+        return 403
+    if limit == "other subject" and _names_a_subject(path):
+        return 403
+    if limit.endswith("subject") and path.endswith("/batch"):
+        return 403
+    if role == "admin" and limit and allowed == {"admin"} and "{study}" not in path:
+        return 403
+    return None
+
+
+def _names_a_subject(path: str) -> bool:
+    return "{subject}" in path or path.endswith("/contributions")
+
+
+async def _execute(service: Service, statement: str, *arguments: object) -> None:
+    connection = await asyncpg.connect(service.database_url)
+    try:
+        await connection.execute(statement, *arguments)
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize(("method", "path"), sorted(KEYS))
+async def test_a_route_lets_in_exactly_whom_it_should(service: Service, method: str, path: str) -> None:
+    stage = Stage(service)
+    await stage.set()
+    _, options = ROUTES[method, path]
+    before = await service.rows()
+    let_in = []
+    for who, secret in stage.secrets.items():
+        refusal = expected(method, path, who)
+        if refusal is None:
+            let_in.append(secret)
+            continue
+        response = await service.call(method, stage.path(path), secret, **options)
+        assert_problem(response, {401: "unauthenticated", 403: "forbidden"}[refusal], refusal)
+    assert await service.rows() == before, "a refused request stored something"
+    for secret in let_in:
+        response = await service.call(method, stage.path(path), secret, **options)
+        assert response.status_code < 300, response.text
+
+
+def test_the_matrix_has_a_row_for_every_route() -> None:
+    assert set(KEYS) == set(ROUTES)
+
+
+async def test_the_application_has_no_other_routes(service: Service) -> None:
+    assert _described(service.app) == {path for _, path in ROUTES}
+
+
+def _described(app: FastAPI) -> set[str]:
+    paths = set()
+    for route in app.routes:
+        path = route.path_format  # type: ignore[attr-defined]
+        if path == "/openapi.json":
+            continue
+        assert isinstance(route, StrictRoute), "every route is a strict one"
+        paths.add(path)
+    return paths
+
+
+def test_a_route_that_does_not_say_who_may_call_it_cannot_be_made() -> None:
+    async def endpoint() -> None: ...
+
+    with pytest.raises(TypeError, match="does not say who may call it"):
+        StrictRoute("/x", endpoint)
+    assert issubclass(StrictRoute, APIRoute)
+
+
+@pytest.mark.parametrize(
+    "header", ["Basic YTpi", "Bearer", "Bearer ", "bearer", "Token x", "Bearer \xe4", "Bearer a b"]
+)
+async def test_a_malformed_authorization_is_refused(service: Service, header: str) -> None:
+    response = await service.call("GET", "/v1/studies", headers=[("Authorization", header.encode("latin-1"))])
+    assert_problem(response, "unauthenticated", 401)
+
+
+async def test_another_study_is_refused_whether_or_not_it_exists(service: Service) -> None:
+    token = await service.token("analyse", studies=frozenset({"own"}))
+    await service.study(slug="exists")
+    known = await service.call("GET", "/v1/studies/exists", token)
+    unknown = await service.call("GET", "/v1/studies/does-not-exist", token)
+    assert_problem(known, "forbidden", 403)
+    assert known.content == unknown.content
+
+
+async def test_a_list_shows_only_the_studies_of_the_token(service: Service) -> None:
+    for slug in ("a-study", "b-study", "c-study"):
+        await service.study(slug=slug)
+    token = await service.token("analyse", studies=frozenset({"a-study", "c-study"}))
+    page = (await service.call("GET", "/v1/studies", token)).json()
+    assert [item["slug"] for item in page["items"]] == ["a-study", "c-study"]
+
+
+async def test_an_unauthenticated_body_is_not_read(service: Service, study: str) -> None:
+    response = await service.call("POST", f"/v1/studies/{study}/contributions", content=b"{" * 10**6)
+    assert_problem(response, "unauthenticated", 401)

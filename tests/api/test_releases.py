@@ -1,0 +1,261 @@
+"""Plans, statistics and releases over HTTP."""
+
+from typing import Any
+
+import pytest
+
+from tests.api.service import VALUE, Service, assert_problem
+
+
+@pytest.fixture
+async def crowded(service: Service) -> str:
+    """A study with a hundred people."""
+    study = await service.study(trust=["central", "local", "public"])
+    await service.crowd(study)
+    return study
+
+
+@pytest.fixture
+async def secret(service: Service) -> str:
+    """A study whose number of people is secret."""
+    study = await service.study(relation="add_remove_one")
+    await service.crowd(study)
+    return study
+
+
+async def test_a_plan_prices_every_estimator_and_spends_nothing(service: Service, crowded: str) -> None:
+    before = await service.rows()
+    response = await service.call("GET", f"/v1/studies/{crowded}/plan?statistic=mean&share=0.5", "analyse")
+    entries = response.json()["estimators"]
+    assert {"uniform", "adpm", "kvh"} <= {entry["estimator"] for entry in entries}
+    errors = [entry["predicted_error"] for entry in entries]
+    assert errors == sorted(errors)
+    assert all(0 < entry["epsilon_max"] <= 0.5 for entry in entries)
+    assert await service.rows() == before
+
+
+async def test_a_question_is_answered_once_and_then_for_free(service: Service, crowded: str) -> None:
+    path = f"/v1/studies/{crowded}/statistics/mean?estimator=adpm&share=0.2"
+    first = await service.call("GET", path, "analyse")
+    assert first.status_code == 200, first.text
+    answer = first.json()
+    assert answer["new_contributions"] is False
+    assert answer["epsilon_max"] == 0.2
+    assert answer["interval"]["level"] == 0.95
+    assert answer["interval"]["lower"] <= answer["estimate"] <= answer["interval"]["upper"]
+    before = await service.rows()
+    again = await service.call("GET", path, "analyse")
+    assert again.content == first.content
+    await service.contribute(crowded, "late")
+    later = (await service.call("GET", path, "analyse")).json()
+    assert later.pop("new_contributions") is True
+    answer.pop("new_contributions")
+    assert later == answer
+    assert (await service.rows())["charge"] == before["charge"]
+
+
+async def test_a_question_may_be_written_in_several_ways(service: Service, crowded: str) -> None:
+    base = f"/v1/studies/{crowded}/statistics/mean"
+    answers = {
+        (await service.call("GET", f"{base}?{query}", "analyse")).json()["id"]
+        for query in ("estimator=adpm&share=0.10", "share=1e-1&estimator=adpm", "estimator=adpm")
+    }
+    assert len(answers) == 1
+
+
+async def test_a_new_release_is_made_by_post(service: Service, crowded: str) -> None:
+    path = f"/v1/studies/{crowded}/releases"
+    ids = []
+    questions: tuple[dict[str, Any], ...] = (
+        {},
+        {"json": {}},
+        {"json": {"statistic": "mean", "estimator": "adpm", "share": 0.1}},
+        {"json": {"estimator": "kvh", "parameters": {"variance": "worst_case"}, "epsilon": "0.05"}},
+        {"json": {"estimator": "kvh", "variance": 12.5}},
+        {"params": {"estimator": "adpm", "share": "0.1"}},
+    )
+    for options in questions:
+        response = await service.call("POST", path, "analyse", **options)
+        assert response.status_code == 201, response.text
+        document = response.json()
+        assert document["study"] == crowded
+        assert "charges" not in document
+        shown = await service.call("GET", f"/v1/releases/{document['id']}", "analyse")
+        assert shown.content == response.content
+        ids.append(document["id"])
+    listed = (await service.call("GET", path, "analyse")).json()
+    assert [item["id"] for item in listed["items"]] == ids[::-1]
+    assert listed["next_cursor"] is None
+
+
+async def test_a_retried_release_is_the_same_release(service: Service, crowded: str) -> None:
+    path = f"/v1/studies/{crowded}/releases"
+    headers = {"Idempotency-Key": "once"}
+    first = await service.call("POST", path, "analyse", json={"estimator": "adpm"}, headers=headers)
+    again = await service.call("POST", path, "analyse", json={"estimator": "adpm"}, headers=headers)
+    assert first.content == again.content
+    other = await service.call("POST", path, "analyse", json={"estimator": "uniform"}, headers=headers)
+    assert_problem(other, "idempotency_key_reused", 409)
+    assert (await service.rows())["release"] == 1
+
+
+async def test_only_admins_see_what_a_release_cost_each_cohort(service: Service, crowded: str) -> None:
+    made = await service.call("POST", f"/v1/studies/{crowded}/releases", "analyse", json={"share": 0.1})
+    path = f"/v1/releases/{made.json()['id']}"
+    seen = (await service.call("GET", path, "admin")).json()
+    charges = seen.pop("charges")
+    assert seen == made.json()
+    assert [(charge["epsilon"], charge["people"]) for charge in charges] == [(0.1, 100)]
+    listed = (await service.call("GET", f"/v1/studies/{crowded}/releases", "admin")).json()
+    assert listed["items"][0]["charges"] == charges
+    ledger = (await service.call("GET", "/v1/admin/ledger", "admin")).json()
+    assert ledger["items"][0]["epsilon"] == 0.1
+    assert ledger["items"][0]["release"] == made.json()["id"]
+
+
+async def test_a_study_runs_out_with_a_clear_message(service: Service, crowded: str) -> None:
+    path = f"/v1/studies/{crowded}/releases"
+    for _ in range(2):
+        assert (
+            await service.call("POST", path, "analyse", json={"estimator": "uniform", "share": 0.5})
+        ).status_code == 201
+    response = await service.call("POST", path, "analyse", json={"estimator": "uniform", "share": 0.5})
+    problem = assert_problem(response, "budget_exhausted", 409)
+    assert problem["errors"] == []
+    assert not any(character.isdigit() for character in problem["detail"])
+
+
+async def test_a_secret_study_always_answers_and_hides_its_size(service: Service, secret: str) -> None:
+    empty = await service.study(relation="add_remove_one")
+    for study in (secret, empty):
+        for _ in range(3):
+            response = await service.call(
+                "POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 1}
+            )
+            assert response.status_code == 201, response.text
+    plans = [
+        (await service.call("GET", f"/v1/studies/{study}/plan?expected_size=100", "analyse")).content
+        for study in (secret, empty)
+    ]
+    assert plans[0] == plans[1]
+    answers = [
+        (await service.call("GET", f"/v1/studies/{study}/statistics/mean?share=1", "analyse")).json()
+        for study in (secret, empty)
+    ]
+    assert "new_contributions" not in answers[0]
+    assert answers[0].keys() == answers[1].keys()
+
+
+@pytest.mark.parametrize(
+    ("query", "fields"),
+    [
+        ("share=0", ("share",)),
+        ("share=1.1", ("share",)),
+        ("share=-1", ("share",)),
+        ("share=NaN", ("share",)),
+        ("share=1e-9", ("share",)),
+        ("share=half", ("share",)),
+        ("share=", ("share",)),
+        ("epsilon=0", ("epsilon",)),
+        ("epsilon=1e400", ("epsilon",)),
+        ("epsilon=1000001", ("epsilon",)),
+        ("expected_size=0", ("expected_size",)),
+        ("expected_size=1e99", ("expected_size",)),
+        ("estimator=", ("estimator",)),
+        ("estimator=oracle", ("estimator",)),
+        ("estimator=transformed", ("estimator",)),
+        ("estimator=kvh&variance=-1", ("variance",)),
+        ("estimator=kvh&variance=a-lot", ("variance",)),
+        ("estimator=adpm&varianc=1", ("varianc",)),
+        ("share=0.1&share=0.1", ("share",)),
+        ("share=2&epsilon=0", ("share", "epsilon")),
+        ("parameters=x", ("parameters",)),
+    ],
+)
+async def test_a_bad_question_is_refused_and_costs_nothing(
+    service: Service, crowded: str, query: str, fields: tuple[str, ...]
+) -> None:
+    before = await service.rows()
+    for method, path in (("GET", "plan"), ("GET", "statistics/mean"), ("POST", "releases")):
+        response = await service.call(method, f"/v1/studies/{crowded}/{path}?{query}", "analyse")
+        assert_problem(response, "invalid_request", 422, *fields)
+    assert await service.rows() == before
+
+
+@pytest.mark.parametrize(
+    ("document", "fields"),
+    [
+        ('{"share":true}', ("share",)),
+        ('{"share":null}', ("share",)),
+        ('{"parameters":null}', ("parameters",)),
+        ('{"share":[0.1]}', ("share",)),
+        ('{"statistic":"median"}', ("statistic",)),
+        ('{"statistic":5}', ("statistic",)),
+        ('{"estimator":5}', ("estimator",)),
+        ('{"parameters":5}', ("parameters",)),
+        ('{"parameters":{"variance":{}},"estimator":"kvh"}', ("variance",)),
+        ('{"parameters":{"share":0.1},"share":0.1}', ("share",)),
+        ('{"note":"x"}', ("note",)),
+        ("[]", ("body",)),
+        ("null", ("body",)),
+    ],
+)
+async def test_a_bad_question_in_a_document_is_refused(
+    service: Service, crowded: str, document: str, fields: tuple[str, ...]
+) -> None:
+    response = await service.call(
+        "POST",
+        f"/v1/studies/{crowded}/releases",
+        "analyse",
+        content=document,
+        headers={"Content-Type": "application/json"},
+    )
+    assert_problem(response, "invalid_request", 422, *fields)
+
+
+async def test_the_query_and_the_document_do_not_say_the_same_thing(service: Service, crowded: str) -> None:
+    response = await service.call(
+        "POST", f"/v1/studies/{crowded}/releases?share=0.1", "analyse", json={"share": 0.1}
+    )
+    assert_problem(response, "invalid_request", 422, "share")
+
+
+async def test_the_path_alone_names_the_statistic(service: Service, crowded: str) -> None:
+    path = f"/v1/studies/{crowded}/statistics/mean?statistic=mean"
+    assert_problem(await service.call("GET", path, "analyse"), "invalid_request", 422, "statistic")
+    path = f"/v1/studies/{crowded}/statistics/median"
+    assert_problem(await service.call("GET", path, "analyse"), "not_found", 404)
+
+
+@pytest.mark.parametrize("release", ["x", "00000000-0000-0000-0000-000000000000", "%00", "1" * 1000])
+async def test_an_unknown_release_is_not_found(service: Service, release: str) -> None:
+    assert_problem(await service.call("GET", f"/v1/releases/{release}", "analyse"), "not_found", 404)
+
+
+async def test_releases_are_listed_page_by_page(service: Service, crowded: str) -> None:
+    path = f"/v1/studies/{crowded}/releases"
+    made = [
+        (await service.call("POST", path, "analyse", json={"share": 0.01})).json()["id"] for _ in range(5)
+    ]
+    listed: list[str] = []
+    cursor: str | None = None
+    while True:
+        query = {"limit": "2"} | ({"cursor": cursor} if cursor else {})
+        page = (await service.call("GET", path, "analyse", params=query)).json()
+        listed += [item["id"] for item in page["items"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+        assert len(page["items"]) == 2
+    assert listed == made[::-1]
+
+
+async def test_a_contribution_learns_what_would_be_used(service: Service, crowded: str) -> None:
+    response = await service.call(
+        "POST", f"/v1/studies/{crowded}/contributions", "contribute", json={**VALUE, "epsilon": 5}
+    )
+    # tau = (E2 + 8) / E1 over a hundred people at 1 who are below it.
+    assert response.json()["epsilon"] == 5.0
+    assert response.json()["epsilon_used_at_most"] == pytest.approx(1.08)
+    point = await service.call("GET", f"/v1/studies/{crowded}/saturation", "contribute")
+    assert point.json()["epsilon"] == pytest.approx(1.08)

@@ -1,0 +1,151 @@
+"""Making, finding, listing and closing studies."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.api.service import Service, assert_problem
+
+JSON = {"Content-Type": "application/json"}
+
+FULL: dict[str, Any] = {
+    "slug": "full",
+    "title": "How long?",
+    "lower": -10.5,
+    "upper": 1e3,
+    "relation": "replace_one",
+    "trust": ["public", "central"],
+    "epsilon": {"min": "0.05", "max": 5},
+    "default_share": 0.25,
+    "delta": 0.000001,
+    "dimension": 1,
+    "local_mechanism": "laplace",
+}
+
+
+async def test_a_study_is_shown_as_it_was_made(service: Service) -> None:
+    made = await service.call("POST", "/v1/studies", "admin", json=FULL)
+    assert made.status_code == 201
+    document = made.json()
+    expected = {**FULL, "trust": ["central", "public"], "epsilon": {"min": 0.05, "max": 5}}
+    assert {name: document[name] for name in FULL} == expected
+    assert document["state"] == "open"
+    for role in ("contribute", "analyse", "admin"):
+        assert (await service.call("GET", "/v1/studies/full", role)).json() == document
+
+
+async def test_a_study_has_sensible_defaults(service: Service) -> None:
+    response = await service.call("POST", "/v1/studies", "admin", json={"slug": "x", "lower": 0, "upper": 1})
+    document = response.json()
+    assert document["title"] == "x"
+    assert document["relation"] == "replace_one"
+    assert document["trust"] == ["central"]
+    assert document["epsilon"] == {"min": 0.001, "max": 10}
+    assert document["default_share"] == 0.1
+    assert document["delta"] == 0
+
+
+async def test_the_same_definition_again_changes_nothing(service: Service) -> None:
+    made = await service.call("POST", "/v1/studies", "admin", json=FULL)
+    again = await service.call(
+        "POST", "/v1/studies", "admin", json={**FULL, "trust": ["central", "public"], "upper": 1000}
+    )
+    assert again.status_code == 200
+    assert again.json() == made.json()
+    other = await service.call("POST", "/v1/studies", "admin", json={**FULL, "upper": 1001})
+    assert_problem(other, "study_exists", 409)
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields"),
+    [
+        ({"slug": "Upper"}, ["slug"]),
+        ({"slug": "-x"}, ["slug"]),
+        ({"slug": ""}, ["slug"]),
+        ({"slug": "x" * 64}, ["slug"]),
+        ({"slug": "x\n"}, ["slug"]),
+        ({"slug": 5}, ["slug"]),
+        ({"title": ""}, ["title"]),
+        ({"title": "x" * 201}, ["title"]),
+        ({"title": "\x00"}, ["title"]),
+        ({"title": 5}, ["title"]),
+        ({"lower": 1000}, ["upper"]),
+        ({"lower": 2000}, ["upper"]),
+        ({"lower": "0"}, ["lower"]),
+        ({"lower": True}, ["lower"]),
+        ({"lower": None}, ["lower"]),
+        ({"upper": 1e16}, ["upper"]),
+        ({"lower": -1e16}, ["lower"]),
+        ({"relation": "swap"}, ["relation"]),
+        ({"relation": 1}, ["relation"]),
+        ({"trust": []}, ["trust"]),
+        ({"trust": "central"}, ["trust"]),
+        ({"trust": ["central", "central"]}, ["trust"]),
+        ({"trust": ["blind"]}, ["trust.0"]),
+        ({"trust": ["local"], "relation": "add_remove_one"}, ["trust"]),
+        ({"epsilon": 5}, ["epsilon"]),
+        ({"epsilon": {"min": 0}}, ["epsilon.min"]),
+        ({"epsilon": {"min": 2, "max": 1}}, ["epsilon.max"]),
+        ({"epsilon": {"max": 1000001}}, ["epsilon.max"]),
+        ({"epsilon": {"min": 1e-7}}, ["epsilon.min"]),
+        ({"epsilon": {"least": 1}}, ["epsilon.least"]),
+        ({"epsilon": {"max": True}}, ["epsilon.max"]),
+        ({"default_share": 0}, ["default_share"]),
+        ({"default_share": 1.5}, ["default_share"]),
+        ({"default_share": 1e-7}, ["default_share"]),
+        ({"default_share": "0.5"}, ["default_share"]),
+        ({"delta": 1}, ["delta"]),
+        ({"delta": -0.1}, ["delta"]),
+        ({"delta": "0"}, ["delta"]),
+        ({"dimension": 2}, ["dimension"]),
+        ({"dimension": 0}, ["dimension"]),
+        ({"dimension": 1.5}, ["dimension"]),
+        ({"dimension": "1"}, ["dimension"]),
+        ({"local_mechanism": "gaussian", "delta": 0}, ["local_mechanism"]),
+        ({"local_mechanism": "magic"}, ["local_mechanism"]),
+        ({"note": 1}, ["note"]),
+        ({"slug": "X", "lower": "0", "note": 1}, ["slug", "lower", "note"]),
+    ],
+)
+async def test_a_bad_study_is_refused(service: Service, changes: dict[str, Any], fields: list[str]) -> None:
+    before = await service.rows()
+    response = await service.call("POST", "/v1/studies", "admin", json={**FULL, **changes})
+    assert_problem(response, "invalid_request", 422, *fields)
+    assert await service.rows() == before
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "1e400", "0.1234567890123456789"])
+async def test_a_bound_must_be_a_number_that_survives(service: Service, text: str) -> None:
+    response = await service.call(
+        "POST", "/v1/studies", "admin", content=f'{{"slug":"x","lower":0,"upper":{text}}}', headers=JSON
+    )
+    assert_problem(response, "invalid_request", 422, "upper")
+
+
+async def test_studies_are_listed_page_by_page(service: Service) -> None:
+    slugs = sorted(f"study-{number}" for number in range(7))
+    for slug in slugs:
+        await service.study(slug=slug)
+    listed: list[str] = []
+    query: dict[str, str] = {"limit": "3"}
+    while True:
+        page = (await service.call("GET", "/v1/studies", "analyse", params=query)).json()
+        listed += [item["slug"] for item in page["items"]]
+        if page["next_cursor"] is None:
+            break
+        query["cursor"] = page["next_cursor"]
+    assert listed == slugs
+
+
+async def test_closing_twice_changes_nothing(service: Service, study: str) -> None:
+    for _ in range(2):
+        response = await service.call("POST", f"/v1/studies/{study}/close", "admin")
+        assert response.json()["state"] == "closed"
+    assert (await service.call("GET", f"/v1/studies/{study}", "analyse")).json()["state"] == "closed"
+
+
+async def test_a_document_is_read_whatever_its_order_and_spacing(service: Service) -> None:
+    content = json.dumps(dict(reversed(FULL.items())), indent=3)
+    response = await service.call("POST", "/v1/studies", "admin", content=content, headers=JSON)
+    assert response.status_code == 201

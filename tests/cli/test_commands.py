@@ -1,0 +1,183 @@
+"""The commands that talk HTTP, against the real service."""
+
+import json
+import re
+
+import pytest
+import typer.main
+
+from app.cli import build
+from tests.cli.conftest import Done
+from tests.support.databases import scratch_directory
+from tests.support.live import LiveService
+
+pytestmark = pytest.mark.system
+
+
+class Asker:
+    """Runs a command as the bearer of a role's token."""
+
+    def __init__(self, dither, service: LiveService) -> None:
+        self._dither = dither
+        self.service = service
+        self._tokens = {"admin": service.admin_token}
+
+    def __call__(self, role: str, *arguments: str) -> Done:
+        if role not in self._tokens:
+            made = self("admin", "token", "create", f"a {role}", "--role", role)
+            assert made.status == 0, made.errors
+            self._tokens[role] = made.output.strip()
+        return self._dither(*arguments, DITHER_URL=self.service.base_url, DITHER_TOKEN=self._tokens[role])
+
+
+@pytest.fixture
+def ask(dither, live_server) -> Asker:
+    return Asker(dither, live_server())
+
+
+def test_a_study_from_its_making_to_its_answer(ask, tmp_path):
+    made = ask(
+        *("admin", "study", "create", "commute", "--lower", "0", "--upper", "120.5", "--title", "How long?"),
+        *("--trust", "central", "--trust", "local", "--epsilon-max", "5", "--default-share", "0.5", "--json"),
+    )
+    assert made.status == 0, made.errors
+    study = json.loads(made.output)
+    assert (study["lower"], study["upper"], study["trust"]) == (0, 120.5, ["central", "local"])
+    assert "commute" in ask("admin", "study", "list").output
+    assert "0 to 120.5" in ask("analyse", "study", "show", "commute").output
+
+    people = tmp_path / "people.csv"
+    rows = [f"p{number},{number % 100},{(number % 3) + 1}" for number in range(300)]
+    people.write_text("subject,value,epsilon\n" + "\n".join([*rows, "far,5000,1"]) + "\n")
+    load = (
+        "contribute",
+        "commute",
+        str(people),
+        "--trust",
+        "central",
+        "--directory",
+        str(tmp_path / "device"),
+    )
+    first = ask("contribute", *load)
+    assert first.status == 1, "a row was refused"
+    assert "300 created, 0 unchanged, 1 refused" in first.output
+    again = json.loads(ask("contribute", *load, "--json").output)
+    assert (again["created"], again["unchanged"], again["refused"]) == (0, 300, 1)
+    assert again["refusals"][0]["row"] == 301
+
+    local = tmp_path / "local.csv"
+    local.write_text("who,minutes\n" + "".join(f"l{number},{number}\n" for number in range(20)))
+    done = ask(
+        *("contribute", "contribute", "commute", str(local), "--trust", "local", "--epsilon", "1"),
+        *("--subject-column", "who", "--value-column", "minutes", "--directory", str(tmp_path / "device")),
+    )
+    assert done.status == 0, done.errors
+    assert "20 created" in done.output
+
+    planned = json.loads(ask("analyse", "plan", "commute", "--share", "1", "--json").output)
+    assert {row["estimator"] for row in planned["estimators"]} >= {"uniform", "adpm"}
+    assert "predicted error" in ask("analyse", "plan", "commute").output
+
+    answer = json.loads(ask("analyse", "mean", "commute", "--estimator", "adpm", "--json").output)
+    assert answer["interval"]["lower"] <= answer["estimate"] <= answer["interval"]["upper"]
+    assert json.loads(ask("analyse", "mean", "commute", "--estimator", "adpm", "--json").output) == answer
+
+    keyed = [
+        json.loads(ask("analyse", "release", "commute", "--share", "0.1", "--key", "k1", "--json").output)
+        for _ in range(2)
+    ]
+    assert keyed[0] == keyed[1]
+    assert keyed[0]["id"] != answer["id"]
+    shown = ask("analyse", "mean", "commute", "--estimator", "adpm").output
+    assert "95% interval" in shown
+    assert answer["id"] in shown
+
+    budget = json.loads(ask("admin", "subject", "budget", "p1", "--json").output)
+    assert budget["epsilon"]["reserved"] == 2
+    assert budget["epsilon"]["spent"] > 0
+    assert "commute" in ask("admin", "subject", "budget", "p1").output
+    raised = ask("admin", "subject", "set-budget", "p1", "--epsilon", "20", "--reason", "asked for it")
+    assert raised.status == 0, raised.errors
+
+    assert "closed" in ask("admin", "study", "close", "commute").output
+
+
+def test_tokens_are_made_listed_and_revoked(ask):
+    token = ask("admin", "token", "create", "app", "--role", "analyse").output.strip()
+    assert re.fullmatch(r"dither_\S{40,}", token)
+    listed = json.loads(ask("admin", "token", "list", "--json").output)
+    mine = next(item for item in listed if item["name"] == "app")
+    assert token not in json.dumps(listed)
+    assert ask("admin", "token", "revoke", mine["id"]).status == 0
+    with ask.service.client(token) as client:
+        assert client.get("/v1/studies").status_code == 401
+
+
+REFUSALS = [
+    ("analyse", ("study", "show", "nowhere"), "(not_found)"),
+    ("analyse", ("plan", "nowhere"), "not_found"),
+    ("analyse", ("token", "list"), "(forbidden)"),
+    ("admin", ("study", "create", "UPPER", "--lower", "0", "--upper", "1"), "slug"),
+    ("admin", ("study", "create", "x", "--lower", "2", "--upper", "1"), "upper"),
+]
+
+
+def test_a_refusal_exits_with_1_and_says_why(ask):
+    for role, arguments, said in REFUSALS:
+        refused = ask(role, *arguments)
+        assert refused.status == 1, arguments
+        assert said in refused.errors
+        assert "Traceback" not in refused.errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("plan", "x"), "--token"),
+        (("plan", "x", "--token", "t", "--share", "much"), "--share"),
+        (("mean", "x", "--token", "t", "-p", "variance"), "NAME=VALUE"),
+        (("study", "create", "x", "--token", "t", "--lower", "zero", "--upper", "1"), "--lower"),
+        (("study", "create", "x", "--token", "t"), "--lower"),
+        (("token", "create", "x", "--token", "t", "--role", "king"), "--role"),
+        (("contribute", "x", "-", "--token", "t", "--epsilon", "nan"), "--epsilon"),
+    ],
+)
+def test_what_cannot_be_meant_exits_with_2_and_names_it(dither, arguments, named):
+    done = dither(*arguments)
+    assert done.status == 2
+    assert named in done.errors
+
+
+def test_a_service_that_is_not_there_is_a_failure_in_one_line(dither):
+    done = dither("study", "list", "--url", "http://127.0.0.1:9", "--token", "t")
+    assert done.status == 1
+    assert len(done.errors.strip().splitlines()) == 1
+
+
+def test_a_file_without_the_columns_is_refused_before_anything_is_sent(dither):
+    with scratch_directory() as directory:
+        file = directory / "people.csv"
+        file.write_text("name,age\nada,36\n")
+        done = dither(
+            "contribute", "x", str(file), "--trust", "central", "--url", "http://127.0.0.1:9", "--token", "t"
+        )
+        assert done.status == 2
+        assert "no column subject" in done.errors
+
+
+def commands(group, path=()):
+    for name, command in sorted(group.commands.items()):
+        if hasattr(command, "commands") and command.commands:
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+def test_every_command_and_every_option_has_help():
+    found = list(commands(typer.main.get_command(build())))
+    assert len(found) >= 15
+    for path, command in found:
+        assert command.help, path
+        for parameter in command.params:
+            if parameter.name != "help":
+                assert getattr(parameter, "help", None), f"{' '.join(path)}: {parameter.name}"

@@ -1,0 +1,118 @@
+"""Writes randomizer_vectors.json: `python -m tests.client.make_randomizer_vectors`.
+
+Any client of the service must agree with it: the same bits, the same report.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from dither._gaussian import discrete_gaussian, gaussian_sigma
+from dither._numbers import GRID_SIZE
+from dither._randomizers import MECHANISMS, Randomizer
+from dither._response import respond
+from dither._shapes import duchi_reach, hybrid_share, piecewise_shape, power_of_e
+
+from tests.client.bits import BitStream
+
+PATH = Path(__file__).with_name("randomizer_vectors.json")
+
+EPSILONS = [1, 1_000, 609_352, 609_353, 1_000_000, 2_500_000, 10_000_000, 41_000_000, 1_000_000_000_000]
+DELTAS = [(1, 1), (1_000, 1_000_000), (1_000_000, 100_000), (1_000_000, 10_000_000), (20_000_000, 1_000)]
+POINTS = [0, 1, GRID_SIZE // 3, GRID_SIZE // 2, GRID_SIZE]
+REPORT_EPSILONS = [10_000, 600_000, 1_000_000, 8_000_000]
+RESPONSES = [(0, 2, 1_000_000), (1, 2, 50_000), (3, 5, 2_000_000), (0, 4, 20_000_000)]
+STREAMS = 3
+
+ABOUT = [
+    "below, bernoulli_exp and discrete_laplace are those of vectors.json, `bits` and `used` mean the same as"
+    " there, and fractions are not reduced. Bits drawn together are an integer, its highest bit first.",
+    "powers: floor(2^128 e^(half_micros / 2,000,000)). Exponents above 64 count as 64.",
+    "shapes: N = 2^30, p = power of epsilon (half_micros = 2 epsilon), r = power of its half (half_micros ="
+    " epsilon), o = 2^128. duchi A = ceil((N/2)(p + o) / (p - o)). reach = floor((N/2) o / (r - o)), w = 2"
+    " reach + 1, drift = ceil(p w (N/2) / (p w - o (w + N))). share = floor(2^32 (r - o) / r), but 0 up to"
+    " epsilon = 609352.",
+    "duchi(x), x = point - N/2: below(2 A) < A + x gives A, else -A. The report is N/2 plus that.",
+    "piecewise(x): draw 29 bits b; m = floor((x drift + b) / 2^29). I = drift (w + N), O = w (drift - N/2)."
+    " u = below(w I + 2 drift O). If u < w I: m - reach + floor(u / I). Otherwise y = floor((u - w I) / O) -"
+    " drift - reach, and y + w where y >= m - reach. The report is N/2 plus that.",
+    "hybrid(x): if share > 0, draw 32 bits; below share: piecewise(x). Otherwise duchi(x).",
+    "sigmas: with the largest mu of delta >= Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu): s ="
+    " floor(N / mu) + 2, rounded up to 16 significant bits. delta counts 1e-12.",
+    "discrete_gaussian(s): t = s + 1; y = discrete_laplace(t, 1); keep it if bernoulli_exp((|y| t - s^2)^2,"
+    " 2 s^2 t^2), else start again. While its fraction is above 1, bernoulli_exp asks bernoulli_exp(1, 1) and"
+    " takes 1 off; the first false is the answer. gaussian: point plus that.",
+    "responses: j = below(categories); keep it if j = 0 or bernoulli_exp(epsilon, 10^6), else start again;"
+    " the answer is (category + j) mod categories.",
+]
+
+
+def stream(index: int) -> bytes:
+    """Bits that look random and are the same everywhere."""
+    blocks = [hashlib.sha256(f"dither randomizer {index} {block}".encode()).digest() for block in range(32)]
+    return b"".join(blocks)
+
+
+def make() -> dict[str, Any]:
+    """The vectors, as the SDK computes and draws them."""
+    return {
+        "about": ABOUT,
+        "powers": [
+            {"half_micros": half_micros, "power": str(power_of_e(half_micros))}
+            for half_micros in (1, 2, 1_000_000, 2_000_000, 7_654_321, 127_999_999, 128_000_000, 10**12)
+        ],
+        "shapes": [_shape(epsilon) for epsilon in EPSILONS],
+        "sigmas": [
+            {"epsilon": epsilon, "delta": delta, "sigma": gaussian_sigma(epsilon, delta)}
+            for epsilon, delta in DELTAS
+        ],
+        "discrete_gaussian": [
+            _drawn({"sigma": sigma}, lambda bits, sigma=sigma: discrete_gaussian(sigma, bits), index)
+            for sigma in (1, 7, 1000, 5_000_000_000)
+            for index in range(STREAMS)
+        ],
+        "reports": [
+            _drawn(
+                {"mechanism": mechanism, "point": point, "epsilon": epsilon, "delta": delta},
+                lambda bits, m=mechanism, p=point, e=epsilon, d=delta: Randomizer(m, d).report(p, e, bits),
+                number,
+            )
+            for mechanism in MECHANISMS
+            for number, (point, epsilon) in enumerate(
+                (point, epsilon) for epsilon in REPORT_EPSILONS for point in POINTS
+            )
+            for delta in [1_000_000 if mechanism == "gaussian" else 0]
+        ],
+        "responses": [
+            _drawn(
+                {"category": category, "categories": categories, "epsilon": epsilon},
+                lambda bits, c=category, k=categories, e=epsilon: respond(c, k, e, bits),
+                index,
+            )
+            for category, categories, epsilon in RESPONSES
+            for index in range(STREAMS)
+        ],
+    }
+
+
+def _shape(epsilon: int) -> dict[str, int]:
+    piecewise = piecewise_shape(epsilon)
+    return {
+        "epsilon": epsilon,
+        "duchi": duchi_reach(epsilon),
+        "reach": piecewise.reach,
+        "drift": piecewise.drift,
+        "share": hybrid_share(epsilon),
+    }
+
+
+def _drawn(given: dict[str, Any], draw: Any, index: int) -> dict[str, Any]:
+    data = stream(index)
+    bits = BitStream(data)
+    outcome = draw(bits)
+    return {**given, "bits": data[: -(-bits.used // 8)].hex(), "used": bits.used, "outcome": outcome}
+
+
+if __name__ == "__main__":
+    PATH.write_text(json.dumps(make(), indent=1) + "\n", encoding="utf-8")

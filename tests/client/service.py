@@ -1,0 +1,254 @@
+"""A small service in memory, behind `httpx.MockTransport`: the rules that clients rely on, and faults."""
+
+import gzip
+import json
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import httpx
+
+COMMUTE: dict[str, Any] = {
+    "slug": "commute",
+    "title": "How long is your way to work, in minutes?",
+    "lower": 0.0,
+    "upper": 120.0,
+    "relation": "replace_one",
+    "trust": ["central", "local", "public"],
+    "epsilon": {"min": 0.001, "max": 5.0},
+    "default_share": 0.1,
+    "delta": 0.0,
+    "dimension": 1,
+    "local_mechanism": "laplace",
+    "state": "open",
+}
+SLEEP = {**COMMUTE, "slug": "sleep", "upper": 24}
+TILT = {**COMMUTE, "slug": "tilt", "local_mechanism": "exponential"}
+
+Fault = Exception | httpx.Response | Callable[[httpx.Request], httpx.Response]
+"""What happens instead of an answer. A callable may serve the request first and lose the answer."""
+
+
+@dataclass
+class Holding:
+    """What the service holds for a subject in a study; `sent` is None once withdrawn."""
+
+    sent: dict[str, Any] | None
+    epsilon: Decimal
+    spent: Decimal
+
+
+def problem(status: int, code: str, detail: str = "", errors: Any = ()) -> httpx.Response:
+    document = {"type": f"urn:dither:problem:{code}", "title": code, "status": status, "code": code}
+    return httpx.Response(
+        status,
+        json={**document, "detail": detail, "errors": list(errors)},
+        headers={"content-type": "application/problem+json"},
+    )
+
+
+@dataclass
+class FakeService:
+    """Serves requests, after the faults that are queued up for them."""
+
+    studies: dict[str, dict[str, Any]] = field(
+        default_factory=lambda: {study["slug"]: deepcopy(study) for study in (COMMUTE, SLEEP, TILT)}
+    )
+    holdings: dict[tuple[str, str], Holding] = field(default_factory=dict)
+    releases: list[dict[str, Any]] = field(default_factory=list)
+    keys: dict[str, dict[str, Any]] = field(default_factory=dict)
+    log: list[httpx.Request] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    lifetime: Decimal = Decimal(10)
+
+    @property
+    def transport(self) -> httpx.MockTransport:
+        return httpx.MockTransport(self)
+
+    def requests(self, method: str) -> list[tuple[httpx.Request, Any]]:
+        """Requests of a method, with their JSON bodies."""
+        return [(r, json.loads(r.content, parse_float=Decimal)) for r in self.log if r.method == method]
+
+    def sent(self, method: str) -> list[Any]:
+        """JSON bodies of the requests of a method."""
+        return [body for _, body in self.requests(method)]
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.log.append(request)
+        return self.fail(self.faults.pop(0), request) if self.faults else self.serve(request)
+
+    def fail(self, fault: Fault, request: httpx.Request) -> httpx.Response:
+        """Let a fault happen to a request."""
+        if isinstance(fault, Exception):
+            raise fault
+        return fault if isinstance(fault, httpx.Response) else fault(request)
+
+    def lose(self, request: httpx.Request) -> httpx.Response:
+        """A fault: serve the request, then lose the answer."""
+        self.serve(request)
+        raise httpx.ReadError("cut off", request=request)
+
+    def serve(self, request: httpx.Request) -> httpx.Response:
+        path = request.url.raw_path.decode().partition("?")[0]
+        parts = [httpx.URL(f"http://x/{part}").path[1:] for part in path.removeprefix("/v1/").split("/")]
+        if parts[0] == "subjects":
+            return self._budget(parts[1])
+        study = self.studies.get(parts[1])
+        if study is None:
+            return problem(404, "not_found", "There is no such study.")
+        match [request.method, *parts[2:]]:
+            case ["GET"]:
+                return httpx.Response(200, json=study)
+            case ["POST", "contributions"]:
+                return self._contribute(study["slug"], _read(request.content))
+            case ["PUT", "contributions", subject]:
+                return self._replace(study["slug"], subject, _read(request.content))
+            case ["DELETE", "contributions", subject]:
+                return self._withdraw(study["slug"], subject)
+            case ["POST", "contributions", "batch"]:
+                return self._batch(study["slug"], request)
+            case ["GET", "plan"]:
+                return self._plan()
+            case ["GET", "statistics", "mean"]:
+                return self._mean(study, dict(request.url.params))
+            case ["POST", "releases"]:
+                return self._release(study, request)
+            case ["GET", "releases"]:
+                return self._page(dict(request.url.params))
+        return problem(404, "not_found")
+
+    # -- contributions
+
+    def _contribute(self, slug: str, sent: dict[str, Any]) -> httpx.Response:
+        held = self.holdings.get((slug, sent["subject"]))
+        if held is not None and held.sent is not None:
+            if held.sent == sent:
+                return _stored(200, slug, sent)
+            return problem(409, "contribution_exists")
+        return self._store(slug, sent, held.spent if held else Decimal(0), status=201)
+
+    def _replace(self, slug: str, subject: str, sent: dict[str, Any]) -> httpx.Response:
+        held = self.holdings.get((slug, subject))
+        if held is None or held.sent is None:
+            return problem(404, "not_found", "Nothing to replace.")
+        sent = {"subject": subject, **sent}
+        return (
+            _stored(200, slug, sent) if held.sent == sent else self._store(slug, sent, held.spent, status=200)
+        )
+
+    def _store(self, slug: str, sent: dict[str, Any], spent: Decimal, *, status: int) -> httpx.Response:
+        epsilon = Decimal(sent.get("epsilon", 0))
+        local = sent["trust"] == "local"
+        if sent["trust"] != "public" and (epsilon < spent or (local and epsilon == spent)):
+            return problem(409, "epsilon_below_spent")
+        others = sum(
+            held.epsilon
+            for key, held in self.holdings.items()
+            if key[1] == sent["subject"] and key[0] != slug
+        )
+        if others + epsilon > self.lifetime:
+            return problem(
+                409, "budget_exhausted", errors=[{"field": "epsilon", "reason": "too little left"}]
+            )
+        self.holdings[slug, sent["subject"]] = Holding(sent, epsilon, epsilon if local else spent)
+        return _stored(status, slug, sent)
+
+    def _withdraw(self, slug: str, subject: str) -> httpx.Response:
+        held = self.holdings.get((slug, subject))
+        if held is None:
+            return problem(404, "not_found")
+        held.sent, held.epsilon = None, held.spent
+        return httpx.Response(204)
+
+    def _batch(self, slug: str, request: httpx.Request) -> httpx.Response:
+        assert request.headers["content-encoding"] == "gzip"
+        assert request.headers["content-type"] == "application/x-ndjson"
+        statuses = {201: "created", 200: "unchanged", 409: "refused"}
+        results = []
+        for line in gzip.decompress(request.content).splitlines():
+            answer = self._contribute(slug, _read(line))
+            status = statuses[answer.status_code]
+            results.append(
+                {"status": status} | ({"code": answer.json()["code"]} if status == "refused" else {})
+            )
+        counts = {name: sum(row["status"] == name for row in results) for name in statuses.values()}
+        return httpx.Response(200, json={"results": results, **counts})
+
+    def _budget(self, subject: str) -> httpx.Response:
+        lines: list[dict[str, Any]] = [
+            {
+                "study": slug,
+                "trust": held.sent["trust"] if held.sent else "central",
+                "epsilon": float(held.epsilon),
+                "spent": float(held.spent),
+            }
+            for (slug, owner), held in self.holdings.items()
+            if owner == subject
+        ]
+        reserved = sum(line["epsilon"] for line in lines)
+        spent = sum(line["spent"] for line in lines)
+        total = float(self.lifetime)
+        amounts = {"total": total, "reserved": reserved, "spent": spent, "remaining": total - reserved}
+        none = dict.fromkeys(amounts, 0.0)
+        return httpx.Response(
+            200, json={"subject": subject, "epsilon": amounts, "delta": none, "studies": lines}
+        )
+
+    # -- questions
+
+    def _plan(self) -> httpx.Response:
+        rows = [("adpm", 0.75, 0.25), ("uniform", 1.5, 0.05)]
+        names = ("estimator", "predicted_error", "epsilon_max")
+        return httpx.Response(200, json={"estimators": [dict(zip(names, row, strict=True)) for row in rows]})
+
+    def _make(self, study: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
+        interval = {"level": 0.95, "lower": 30.5, "upper": 33.5}
+        release = {
+            "id": f"r{len(self.releases) + 1}",
+            "study": study["slug"],
+            "statistic": "mean",
+            "estimator": parameters.get("estimator", "adpm"),
+            "parameters": parameters,
+            "estimate": 32.0,
+            "standard_error": 0.5,
+            "interval": interval,
+            "population_interval": {**interval, "lower": 29.0, "upper": 35.0},
+            "relation": study["relation"],
+            "epsilon_max": 0.25,
+            "created_at": "2030-01-31T12:00:00Z",
+        }
+        self.releases.append(release)
+        return release
+
+    def _mean(self, study: dict[str, Any], parameters: dict[str, Any]) -> httpx.Response:
+        for release in self.releases:
+            if release["parameters"] == parameters:
+                return httpx.Response(200, json={**release, "new_contributions": False})
+        return httpx.Response(200, json={**self._make(study, parameters), "new_contributions": False})
+
+    def _release(self, study: dict[str, Any], request: httpx.Request) -> httpx.Response:
+        key = request.headers["idempotency-key"]
+        if key not in self.keys:
+            body = json.loads(request.content)
+            assert body.pop("statistic") == "mean"
+            self.keys[key] = self._make(study, body)
+        return httpx.Response(201, json=self.keys[key])
+
+    def _page(self, query: dict[str, str]) -> httpx.Response:
+        start = int(query.get("cursor", 0))
+        end = start + int(query["limit"])
+        cursor = str(end) if end < len(self.releases) else None
+        return httpx.Response(200, json={"items": self.releases[start:end], "next_cursor": cursor})
+
+
+def _read(body: bytes) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(body, parse_float=Decimal)
+    return document
+
+
+def _stored(status: int, slug: str, sent: dict[str, Any]) -> httpx.Response:
+    epsilon = float(sent["epsilon"]) if "epsilon" in sent else None
+    document = {"study": slug, "subject": sent["subject"], "trust": sent["trust"], "epsilon": epsilon}
+    return httpx.Response(status, json={**document, "epsilon_used_at_most": epsilon})

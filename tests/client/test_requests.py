@@ -1,0 +1,488 @@
+"""How requests are sent, again if need be, and what becomes of faults."""
+
+import asyncio
+import email.utils
+import inspect
+import json
+import time
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import dither
+import httpx
+import pytest
+from dither import (
+    AsyncClient,
+    Client,
+    ConnectionFailed,
+    DitherError,
+    InvalidRequest,
+    ProblemError,
+    ProtocolFault,
+    ResponseError,
+    Retry,
+    TimedOut,
+    TransportError,
+)
+from dither._errors import HTTPX_ERRORS, HTTPX_MEANINGS, httpx_meaning
+from dither._flow import Reply, Request, Send, Sleep, exchange
+
+from tests.client.service import FakeService, problem
+
+Connect = Callable[..., Any]
+REQUEST = Request(method="GET", path="/v1/studies/commute")
+
+
+def drive(retry: Retry, *outcomes: Reply | Exception) -> tuple[list[float], Reply | Exception]:
+    """Run an exchange against these outcomes; the waits, and how it ended."""
+    flow = exchange(REQUEST, retry)
+    waits: list[float] = []
+    pending = iter(outcomes)
+    effect: Any = next(flow)
+    try:
+        while True:
+            if isinstance(effect, Sleep):
+                waits.append(effect.seconds)
+                effect = flow.send(None)
+                continue
+            assert effect == Send(REQUEST)
+            outcome = next(pending)
+            effect = flow.throw(outcome) if isinstance(outcome, Exception) else flow.send(outcome)
+    except StopIteration as end:
+        return waits, end.value
+    except DitherError as error:
+        return waits, error
+
+
+OK = Reply(status=200, body=b"{}")
+
+
+def reply(status: int, retry_after: str | None = None) -> Reply:
+    return Reply(status=status, body=b"", retry_after=retry_after)
+
+
+# -- retries
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        httpx.ConnectError("x"),
+        httpx.ReadError("x"),
+        httpx.RemoteProtocolError("x"),
+        httpx.ProxyError("x"),
+        httpx.ReadTimeout("x"),
+        httpx.ConnectTimeout("x"),
+        reply(429),
+        reply(502),
+        reply(503),
+        reply(504),
+    ],
+)
+def test_what_may_pass_is_tried_again(fault: Reply | Exception) -> None:
+    waits, outcome = drive(Retry(), fault, fault, OK)
+    assert len(waits) == 2
+    assert isinstance(outcome, Reply)
+    assert outcome.certain == (isinstance(fault, Reply) and fault.status == 429)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        httpx.UnsupportedProtocol("x"),
+        httpx.LocalProtocolError("x"),
+        httpx.DecodingError("x"),
+        httpx.InvalidURL("x"),
+        reply(400),
+        reply(401),
+        reply(404),
+        reply(409),
+        reply(422),
+        reply(500),
+        reply(307),
+    ],
+)
+def test_what_stays_is_not_tried_again(fault: Reply | Exception) -> None:
+    waits, outcome = drive(Retry(), fault)
+    assert waits == []
+    assert isinstance(outcome, ProblemError if isinstance(fault, Reply) else TransportError)
+
+
+def test_tries_end() -> None:
+    waits, outcome = drive(Retry(attempts=3), *[httpx.ConnectError("x")] * 3)
+    assert len(waits) == 2
+    assert isinstance(outcome, ConnectionFailed)
+    assert isinstance(outcome.__cause__, httpx.ConnectError)
+    waits, outcome = drive(Retry(attempts=3), *[reply(503)] * 3)
+    assert len(waits) == 2
+    assert isinstance(outcome, ProblemError)
+    assert outcome.status == 503
+
+
+def test_waits_grow_exponentially_with_jitter_and_are_capped() -> None:
+    retry = Retry(attempts=9, base_seconds=1, cap_seconds=10)
+    samples = [drive(retry, *[reply(503)] * 9)[0] for _ in range(200)]
+    for number in range(8):
+        longest = min(10, 2**number)
+        waits = [sample[number] for sample in samples]
+        assert all(0 <= wait < longest for wait in waits)
+        assert max(waits) > longest * 0.9
+        assert min(waits) < longest * 0.1
+
+
+def test_retry_after_is_honored() -> None:
+    waits, _ = drive(Retry(base_seconds=0), reply(429, "7"), reply(503, " 2 "), OK)
+    assert waits == [7, 2]
+    waits, _ = drive(Retry(base_seconds=0), reply(503, "Wed, 21 Oct 2015 07:28:00 -0000"), OK)
+    assert waits == [0]
+    date = email.utils.format_datetime(email.utils.localtime()).replace("-0000", "GMT")
+    [wait], _ = drive(Retry(base_seconds=0), reply(429, date), OK)
+    assert 0 <= wait <= 1
+    future = email.utils.formatdate(time.time() + 30, usegmt=True)
+    [wait], _ = drive(Retry(base_seconds=0), reply(503, future), OK)
+    assert 28 <= wait <= 30
+    waits, _ = drive(Retry(base_seconds=0), reply(503, "soon"), OK)
+    assert waits == [0]
+
+
+def test_a_service_that_asks_for_too_much_patience_is_not_waited_for() -> None:
+    waits, outcome = drive(Retry(patience_seconds=60), reply(429, "61"))
+    assert waits == []
+    assert isinstance(outcome, ProblemError)
+
+
+@pytest.mark.parametrize("options", [{"attempts": 0}, {"base_seconds": -1}, {"patience_seconds": -1}])
+def test_an_impossible_retry_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="attempts"):
+        Retry(**options)
+
+
+def test_both_clients_wait(connect: Connect, service: FakeService) -> None:
+    client = connect(retry=Retry(base_seconds=0.001))
+    service.faults = [httpx.ConnectError("x"), problem(503, "unavailable"), problem(429, "rate_limited")]
+    assert client.study("commute").slug == "commute"
+    assert len(service.log) == 4
+
+
+def test_every_method_may_be_sent_twice(client: Any, service: FakeService) -> None:
+    """Each request is served, its answer lost, and sent again; the outcome is that of one request."""
+    ada = {"subject": "ada", "value": 34, "trust": "local", "check_spent": False}
+
+    def lose_one() -> None:
+        service.faults = [service.lose]
+
+    lose_one()
+    assert client.study("commute").slug == "commute"
+    lose_one()
+    assert client.contribute("commute", **ada, epsilon=1).status == "unchanged"
+    lose_one()
+    assert client.replace("commute", **(ada | {"value": 35}), epsilon=2).status == "replaced"
+    assert service.holdings["commute", "ada"].epsilon == 2
+    lose_one()
+    client.withdraw("commute", subject="ada")
+    lose_one()
+    client.release("commute")
+    assert len(service.releases) == 1
+    lose_one()
+    load = client.contribute_many("commute", [dither.Record("bob", 1)], epsilon=1, trust="central")
+    assert (load.created, load.unchanged) == (0, 1)
+
+
+# -- problems and other answers
+
+
+def test_a_problem_carries_what_the_service_says(client: Any, service: FakeService) -> None:
+    errors = [{"field": "epsilon", "reason": "too large"}, {"field": "value", "reason": "outside"}]
+    service.faults = [problem(422, "invalid_request", "Look at the fields.", errors)]
+    with pytest.raises(ProblemError) as refusal:
+        client.study("commute")
+    error = refusal.value
+    assert (error.status, error.code, error.detail) == (422, "invalid_request", "Look at the fields.")
+    assert [(row.field, row.reason) for row in error.errors] == [
+        ("epsilon", "too large"),
+        ("value", "outside"),
+    ]
+    assert error.request == "GET /v1/studies/commute"
+    assert str(error) == "422 invalid_request: Look at the fields."
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'"x"', b'{"code": 7}', b'{"errors": [1]}', b"\xff"])
+def test_a_refusal_without_a_problem_document_is_a_problem_too(
+    client: Any, service: FakeService, body: bytes
+) -> None:
+    service.faults = [httpx.Response(403, content=body)]
+    with pytest.raises(ProblemError) as refusal:
+        client.study("commute")
+    assert (refusal.value.status, refusal.value.code) == (403, "http_403")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html>", b"[]", b"{}", b'{"slug": NaN}', b'{"lower": 1e99999999999999999999}', b"[" * 100_000],
+)
+def test_an_answer_that_is_none_is_an_error(client: Any, service: FakeService, body: bytes) -> None:
+    service.faults = [httpx.Response(200, content=body)]
+    with pytest.raises(ResponseError):
+        client.study("commute")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id": 1},
+        {"estimate": "32"},
+        {"estimate": True},
+        {"epsilon_max": [1]},
+        {"interval": 7},
+        {"interval": {"level": 0.95}},
+        {"created_at": "yesterday"},
+        {"new_contributions": 1},
+        {"parameters": "share"},
+    ],
+)
+def test_a_field_of_another_type_is_an_error(
+    client: Any, service: FakeService, change: dict[str, Any]
+) -> None:
+    client.release("commute")
+    service.releases[0] |= change
+    service.faults = [httpx.Response(200, json=service.releases[0])]
+    with pytest.raises(ResponseError):
+        client.mean("commute")
+
+
+def test_an_estimate_may_be_missing_and_a_huge_one_is_an_error(client: Any, service: FakeService) -> None:
+    client.release("commute")
+    service.faults = [httpx.Response(200, json=service.releases[0] | {"estimate": None})]
+    assert client.mean("commute").estimate is None
+    huge = json.dumps(service.releases[0]).replace("32.0", "1e999")
+    service.faults = [httpx.Response(200, content=huge)]
+    with pytest.raises(ResponseError):
+        client.mean("commute")
+
+
+def test_redirects_are_not_followed_with_the_token(client: Any, service: FakeService) -> None:
+    service.faults = [httpx.Response(307, headers={"location": "https://elsewhere.example/"})]
+    with pytest.raises(ProblemError, match="307"):
+        client.study("commute")
+    assert len(service.log) == 1
+
+
+# -- the map of exceptions
+
+
+RAISED = sorted(
+    (
+        kind
+        for _, kind in inspect.getmembers(httpx, inspect.isclass)
+        if issubclass(kind, Exception) and kind.__module__ == "httpx"
+    ),
+    key=lambda kind: kind.__name__,
+)
+"""Every exception that httpx exports."""
+
+EXPECTED = {
+    "CloseError": ConnectionFailed,
+    "ConnectError": ConnectionFailed,
+    "ConnectTimeout": TimedOut,
+    "NetworkError": ConnectionFailed,
+    "PoolTimeout": TimedOut,
+    "ProxyError": ConnectionFailed,
+    "ReadError": ConnectionFailed,
+    "ReadTimeout": TimedOut,
+    "TimeoutException": TimedOut,
+    "WriteError": ConnectionFailed,
+    "WriteTimeout": TimedOut,
+}
+"""What they become here; all others are faults of the protocol."""
+
+
+def test_every_exception_of_httpx_is_mapped() -> None:
+    assert len(RAISED) >= 28
+    for kind in RAISED:
+        assert issubclass(kind, HTTPX_ERRORS), f"{kind} would get out"
+        assert httpx_meaning(kind.__new__(kind)).error is EXPECTED.get(kind.__name__, ProtocolFault), kind
+    assert all(issubclass(meaning.error, TransportError) for meaning in HTTPX_MEANINGS.values())
+
+
+@pytest.mark.parametrize("kind", RAISED)
+def test_no_exception_of_httpx_gets_out(connect: Connect, service: FakeService, kind: Any) -> None:
+    if issubclass(kind, httpx.HTTPStatusError):
+        fault = kind("x", request=httpx.Request("GET", "http://x"), response=httpx.Response(500))
+    else:
+        fault = kind() if len(inspect.signature(kind).parameters) == 0 else kind("x")
+    client = connect(retry=Retry(attempts=1))
+    service.faults = [fault]
+    with pytest.raises(TransportError) as wrapped:
+        client.study("commute")
+    assert wrapped.value.__cause__ is fault
+
+
+# -- configuration
+
+
+def test_requests_carry_the_token_and_a_name(client: Any, service: FakeService) -> None:
+    client.study("commute")
+    headers = service.log[0].headers
+    assert headers["authorization"] == "Bearer token"
+    assert headers["user-agent"] == f"dither/{dither.__version__}"
+    assert str(service.log[0].url) == "https://dither.example/v1/studies/commute"
+
+
+@pytest.mark.parametrize(
+    "base", ["http://x", "http://x/", "http://x:80", "http://x/prefix", "http://x/prefix/"]
+)
+def test_the_service_may_live_under_a_path(base: str) -> None:
+    service = FakeService()
+    seen: list[str] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        seen.append(str(request.url))
+        request.url = request.url.copy_with(path=request.url.path.removeprefix("/prefix"))
+        return service(request)
+
+    with Client(base, "t", transport=httpx.MockTransport(handle)) as client:
+        client.study("commute")
+    prefix = "/prefix" if "prefix" in base else ""
+    assert seen == [f"http://x{prefix}/v1/studies/commute"]
+
+
+@pytest.mark.parametrize("base", ["", "x", "ftp://x", "http://", "/v1", 7])
+def test_an_address_that_is_none_is_refused(base: Any) -> None:
+    for kind in (Client, AsyncClient):
+        with pytest.raises(InvalidRequest, match="base_url"):
+            kind(base, "t")
+
+
+@pytest.mark.parametrize("token", ["", "a b", "a\nb", "ä"])
+def test_a_token_that_is_none_is_refused(token: str) -> None:
+    with pytest.raises(InvalidRequest, match="token"):
+        Client("http://x", token)
+
+
+def test_the_token_is_not_shown() -> None:
+    with Client("http://x", "hush") as client:
+        assert repr(client) == "Client('http://x')"
+
+
+def test_time_outs_are_on_by_default_and_can_be_chosen() -> None:
+    with Client("http://x", "t") as client:
+        timeout = client._http.timeout
+        assert (timeout.connect, timeout.read, timeout.write) == (30, 30, 30)
+    with Client("http://x", "t", timeout=httpx.Timeout(1, read=5)) as client:
+        assert client._http.timeout == httpx.Timeout(1, read=5)
+    with Client("http://x", "t", timeout=None) as client:
+        assert client._http.timeout.read is None
+
+
+def test_a_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    def proxies(client: Client) -> list[str]:
+        pools: list[Any] = [getattr(mount, "_pool", None) for mount in client._http._mounts.values()]
+        return [pool._proxy_url.host.decode() for pool in pools if hasattr(pool, "_proxy_url")]
+
+    with Client("http://x", "t", proxy="http://proxy.example:3128") as client:
+        assert proxies(client) == ["proxy.example"]
+    monkeypatch.setenv("HTTP_PROXY", "http://env.example:3128")
+    with Client("http://x", "t") as client:
+        assert proxies(client) == ["env.example"]
+
+
+async def test_a_canceled_call_stops(tmp_path: Any) -> None:
+    started = asyncio.Event()
+
+    async def hang(request: httpx.Request) -> httpx.Response:
+        started.set()
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    async with AsyncClient(
+        "http://x", "t", directory=tmp_path, transport=httpx.MockTransport(hang)
+    ) as client:
+        task = asyncio.create_task(client.study("commute"))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+# -- questions
+
+
+def test_a_release_gets_one_key_for_all_its_tries(client: Any, service: FakeService) -> None:
+    service.faults = [service.lose, problem(503, "unavailable")]
+    client.release("commute", share="0.5")
+    client.release("commute", share="0.5")
+    keys = [request.headers["idempotency-key"] for request in service.log]
+    assert len(keys) == 4
+    assert len(set(keys[:3])) == 1
+    assert len(set(keys)) == 2
+    assert len(service.releases) == 2
+
+
+def test_a_key_of_ones_own_is_used(client: Any, service: FakeService) -> None:
+    ids = {client.release("commute", idempotency_key="monday").id for _ in range(2)}
+    assert ids == {"r1"}
+
+
+def test_parameters_are_sent_exactly(client: Any, service: FakeService) -> None:
+
+    parameters = {
+        "share": Decimal("0.10"),
+        "expected_size": 100,
+        "epsilon": 0.1,
+        "estimator": "kvh",
+        "flag": True,
+    }
+    client.mean("commute", **parameters)
+    client.release("commute", **parameters)
+    assert service.log[0].url.query == b"share=0.10&expected_size=100&epsilon=0.1&estimator=kvh&flag=true"
+    assert service.log[1].content == (
+        b'{"statistic":"mean","share":0.10,"expected_size":100,"epsilon":0.1,"estimator":"kvh","flag":true}'
+    )
+    client.plan("commute", share=1)
+    assert service.log[2].url.query == b"statistic=mean&share=1"
+
+
+@pytest.mark.parametrize("method", ["mean", "plan", "release"])
+def test_a_parameter_that_is_no_number_is_refused(client: Any, service: FakeService, method: str) -> None:
+    with pytest.raises(InvalidRequest):
+        getattr(client, method)("commute", share=float("nan"))
+    assert service.log == []
+
+
+@pytest.mark.parametrize("slug", ["", ".", "..", None])
+def test_a_study_that_is_no_slug_is_refused(client: Any, service: FakeService, slug: Any) -> None:
+    with pytest.raises(InvalidRequest, match="study"):
+        client.study(slug)
+    assert service.log == []
+
+
+def test_a_release_is_read_in_full(client: Any) -> None:
+    release = client.mean("commute")
+    assert (release.id, release.estimate, release.standard_error) == ("r1", 32.0, 0.5)
+    assert (release.interval.level, release.interval.lower, release.interval.upper) == (0.95, 30.5, 33.5)
+    assert release.population_interval.upper == 35.0
+    assert release.created_at.tzinfo is not None
+    assert release.new_contributions is False
+    assert release.raw["estimator"] == release.estimator
+
+
+def test_releases_are_paged_through(client: Any, service: FakeService) -> None:
+    for _ in range(5):
+        client.release("commute")
+    assert [release.id for release in client.releases("commute", page_size=2)] == [
+        "r1",
+        "r2",
+        "r3",
+        "r4",
+        "r5",
+    ]
+    pages = [r.url.query.decode() for r in service.log if r.method == "GET"]
+    assert pages == ["limit=2", "limit=2&cursor=2", "limit=2&cursor=4"]
+
+
+def test_fields_of_a_later_service_do_no_harm(client: Any, service: FakeService) -> None:
+    service.studies["commute"]["something"] = {"new": [1]}
+    study = client.study("commute")
+    assert study.raw["something"] == {"new": [1]}
+    assert json.dumps(study.raw["something"])

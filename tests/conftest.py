@@ -1,0 +1,77 @@
+"""Shared fixtures: a real PostgreSQL for the session, a fresh database per test, the live service."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from app.store.embedded import EmbeddedPostgres
+from tests.support.databases import Server, scratch_directory
+from tests.support.live import LiveProcess, LiveService, free_port
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """One embedded PostgreSQL for the whole session, with its durable defaults."""
+    with scratch_directory() as directory, EmbeddedPostgres(directory) as embedded:
+        yield Server(embedded)
+
+
+@pytest.fixture
+def database_url(postgres_server: Server) -> Iterator[str]:
+    """A migrated database without rows, this test's own while it runs."""
+    with postgres_server.database() as url:
+        yield url
+
+
+@pytest.fixture
+def empty_database_url(postgres_server: Server) -> Iterator[str]:
+    """A fresh database without a schema."""
+    with postgres_server.empty_database() as url:
+        yield url
+
+
+LiveServer = Callable[..., LiveService]
+
+
+@pytest.fixture
+def live_server(request: pytest.FixtureRequest) -> Iterator[LiveServer]:
+    """A function that starts the real service; everything it started is stopped after the test.
+
+    live_server(processes=1, workers=1, embedded=False, env=None, data_dir=None, arguments=())
+
+    All processes share one data directory and one database: a fresh one of this test's, or with
+    `embedded=True` the one under the data directory.
+    """
+    with ExitStack() as stack:
+
+        def start(
+            *,
+            processes: int = 1,
+            workers: int = 1,
+            embedded: bool = False,
+            env: dict[str, str] | None = None,
+            data_dir: Path | None = None,
+            arguments: tuple[str, ...] = (),
+        ) -> LiveService:
+            directory = stack.enter_context(scratch_directory())
+            url = None if embedded else request.getfixturevalue("database_url")
+            service = LiveService(
+                data_directory=data_dir or directory / "data",
+                database_url=url,
+                workers=workers,
+                environment=env or {},
+                arguments=arguments,
+                processes=[
+                    LiveProcess(port=free_port(), log=directory / f"serve-{number}.log")
+                    for number in range(processes)
+                ],
+            )
+            stack.callback(service.stop)
+            # One after another: the first start of a service makes the key and the admin token.
+            for number in range(processes):
+                service.start(number)
+            return service
+
+        yield start

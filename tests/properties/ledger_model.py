@@ -1,0 +1,303 @@
+"""The ledger as a plain model: people, what they hold, what they spent. No epochs, no cohorts, no database.
+
+Every person is charged on their own here, so that the real ledger, which works on cohorts, is compared
+with something that cannot share its mistakes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from app.accounting.costs import group_costs
+from app.core.cohort import Group, Reports
+from app.core.epsilon import MICRO
+from app.core.study import Relation, StudyDefinition, Trust
+from app.estimators import registry
+from app.estimators.interface import NotApplicable
+from app.services.questions import Ask, resolve
+
+OK, CREATED, UNCHANGED, REPLACED = "ok", "created", "unchanged", "replaced"
+EXISTS, EXHAUSTED, BELOW_SPENT = "contribution_exists", "budget_exhausted", "epsilon_below_spent"
+NOT_FOUND, BELOW_RESERVED, KEY_REUSED = "not_found", "budget_below_reserved", "idempotency_key_reused"
+NOT_APPLICABLE = "estimator_not_applicable"
+
+
+@dataclass(frozen=True)
+class Contribute:
+    """POST a contribution, or PUT it with `replace`."""
+
+    study: str
+    name: str
+    trust: Trust
+    epsilon: int
+    value: int
+    replace: bool = False
+
+
+@dataclass(frozen=True)
+class Withdraw:
+    """DELETE a contribution."""
+
+    study: str
+    name: str
+
+
+@dataclass(frozen=True)
+class SetBudget:
+    """PUT somebody's lifetime budget."""
+
+    name: str
+    epsilon: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """GET the answer to a question, or POST it with `new`, there perhaps under a key."""
+
+    study: str
+    ask: int
+    new: bool
+    key: str | None = None
+
+
+Operation = Contribute | Withdraw | SetBudget | Question
+
+
+@dataclass
+class Line:
+    """What somebody holds in one study.
+
+    Attributes:
+        live, trust, epsilon, delta, value: As it was contributed; withdrawn, `epsilon` is what was spent.
+        spent: In this study, for ever.
+        drawn_with: The epsilon that a local report was randomized with.
+    """
+
+    live: bool
+    trust: Trust
+    epsilon: int
+    delta: int
+    spent: int
+    value: int | None
+    drawn_with: int = 0
+
+    @property
+    def remaining(self) -> int:
+        """What is left to spend."""
+        return self.epsilon - self.spent
+
+
+@dataclass
+class Model:
+    """The whole ledger.
+
+    Attributes:
+        studies, asks: What there is to contribute to and to ask.
+        lifetime, lifetime_delta: Budget of somebody new.
+        budgets: Budgets that were set.
+        lines: By study and name.
+        releases: How many there are; they are numbered from 0.
+        latest: The newest release of each question, by study and number of the ask.
+        keys: What each key asked for, and its release.
+    """
+
+    studies: Mapping[str, StudyDefinition]
+    asks: Mapping[str, tuple[Ask, ...]]
+    lifetime: int
+    lifetime_delta: int
+    budgets: dict[str, int] = field(default_factory=dict)
+    lines: dict[tuple[str, str], Line] = field(default_factory=dict)
+    releases: int = 0
+    latest: dict[tuple[str, int], int] = field(default_factory=dict)
+    keys: dict[str, tuple[tuple[str, int], int]] = field(default_factory=dict)
+
+    def apply(self, operation: Operation, *, away: str | None = None) -> str | int:
+        """Do something.
+
+        Args:
+            operation: What.
+            away: Somebody who is not there at this moment, for a question.
+
+        Returns:
+            The number of the release that answers, or a word for what came of it.
+        """
+        match operation:
+            case Contribute(replace=True):
+                return self._replace(operation)
+            case Contribute():
+                return self._contribute(operation)
+            case Withdraw():
+                return self._withdraw(operation)
+            case SetBudget(name=name, epsilon=epsilon):
+                if self.reserved(name) > epsilon:
+                    return BELOW_RESERVED
+                self.budgets[name] = epsilon
+                return OK
+            case Question():
+                return self._answer(operation, away)
+
+    # ------------------------------------------------------------------------------------ people
+
+    def of(self, name: str) -> Iterator[tuple[str, Line]]:
+        """Somebody's lines."""
+        return ((study, line) for (study, owner), line in self.lines.items() if owner == name)
+
+    def budget(self, name: str) -> int:
+        """Somebody's lifetime budget."""
+        return self.budgets.get(name, self.lifetime)
+
+    def reserved(self, name: str) -> int:
+        """What somebody reserves over all studies."""
+        return sum(line.epsilon for _, line in self.of(name))
+
+    def delta_reserved(self, name: str) -> int:
+        """The same for delta."""
+        return sum(line.delta for _, line in self.of(name))
+
+    def _contribute(self, new: Contribute) -> str:
+        line = self.lines.get((new.study, new.name))
+        if line is not None and line.live:
+            return UNCHANGED if self._same(line, new) else EXISTS
+        return self._enter(new, line.spent if line else 0, 0, CREATED)
+
+    def _replace(self, new: Contribute) -> str:
+        line = self.lines.get((new.study, new.name))
+        if line is None or not line.live:
+            return NOT_FOUND
+        if self._same(line, new):
+            return REPLACED
+        return self._enter(new, line.spent, line.delta, REPLACED)
+
+    def _enter(self, new: Contribute, spent: int, delta: int, done: str) -> str:
+        """Put a value where `spent` was spent and `delta` is reserved, if it fits."""
+        old = self.lines.get((new.study, new.name))
+        epsilon = spent if new.trust is Trust.PUBLIC else new.epsilon
+        if epsilon < spent or (new.trust is Trust.LOCAL and epsilon == spent):
+            return BELOW_SPENT
+        new_delta = self.studies[new.study].delta if new.trust is Trust.CENTRAL else 0
+        reserved = self.reserved(new.name) - (old.epsilon if old else 0) + epsilon
+        if reserved > self.budget(new.name):
+            return EXHAUSTED
+        if self.delta_reserved(new.name) - delta + new_delta > self.lifetime_delta:
+            return EXHAUSTED
+        self.lines[new.study, new.name] = Line(
+            live=True,
+            trust=new.trust,
+            epsilon=epsilon,
+            delta=new_delta,
+            spent=epsilon if new.trust is Trust.LOCAL else spent,
+            value=new.value,
+            drawn_with=epsilon - spent,
+        )
+        return done
+
+    @staticmethod
+    def _same(line: Line, new: Contribute) -> bool:
+        same = line.trust is new.trust and line.value == new.value
+        return same and (new.trust is Trust.PUBLIC or line.epsilon == new.epsilon)
+
+    def _withdraw(self, leaving: Withdraw) -> str:
+        line = self.lines.get((leaving.study, leaving.name))
+        if line is None:
+            return NOT_FOUND
+        line.live, line.value, line.epsilon, line.delta = False, None, line.spent, 0
+        return OK
+
+    # ---------------------------------------------------------------------------------- releases
+
+    def _answer(self, question: Question, away: str | None) -> str | int:
+        asked = question.study, question.ask
+        if question.key is not None and question.key in self.keys:
+            request, number = self.keys[question.key]
+            return number if request == asked else KEY_REUSED
+        if not question.new and asked in self.latest:
+            return self.latest[asked]
+        prices = self._prices(question, away)
+        if isinstance(prices, str):
+            return prices
+        for name, price in prices.items():
+            line = self.lines[question.study, name]
+            line.spent += price
+            assert line.spent <= line.epsilon
+        number = self.latest[asked] = self.releases
+        self.releases += 1
+        if question.key is not None:
+            self.keys[question.key] = asked, number
+        return number
+
+    def _prices(self, question: Question, away: str | None) -> dict[str, int] | str:
+        """What each person pays for a new release, or why there is none."""
+        study = self.studies[question.study]
+        ask = self.asks[question.study][question.ask]
+        share = study.default_share if ask.share is None else ask.share
+        there = {
+            name: line
+            for (of, name), line in self.lines.items()
+            if of == question.study and line.live and name != away
+        }
+        offers = {
+            name: min(line.epsilon * share // MICRO, ask.epsilon or line.epsilon)
+            for name, line in there.items()
+            if line.trust is Trust.CENTRAL
+        }
+        paying = {name: offer for name, offer in offers.items() if 0 < offer <= there[name].remaining}
+        if ask.estimator == "transformed":
+            return paying
+        if ask.estimator == "uniform":
+            lowest = min(paying.values(), default=0)
+            if paying or any(line.trust is Trust.PUBLIC for line in there.values()):
+                return dict.fromkeys(paying, lowest)
+            return EXHAUSTED if offers or not there else NOT_APPLICABLE
+        return self._prices_of_estimator(study, ask, there, offers, paying)
+
+    @staticmethod
+    def _prices_of_estimator(
+        study: StudyDefinition,
+        ask: Ask,
+        there: Mapping[str, Line],
+        offers: Mapping[str, int],
+        paying: Mapping[str, int],
+    ) -> dict[str, int] | str:
+        """The prices of estimators, which are tested elsewhere."""
+        alike: dict[tuple[Trust, int, bool], list[str]] = {}
+        for name, line in there.items():
+            epsilon = {Trust.CENTRAL: offers.get(name, 0), Trust.LOCAL: line.drawn_with}.get(line.trust, 0)
+            participates = line.trust is not Trust.CENTRAL or name in paying
+            alike.setdefault((line.trust, epsilon, participates), []).append(name)
+        groups = [
+            Group(
+                trust=trust,
+                epsilon=epsilon,
+                count=len(names),
+                participates=participates,
+                reports=_reports(study, [there[name] for name in names]) if trust is Trust.LOCAL else None,
+            )
+            for (trust, epsilon, participates), names in alike.items()
+        ]
+        resolved = resolve(study, ask)
+        secret = study.relation is Relation.ADD_REMOVE_ONE
+        asked = resolved.question(study, people=None if secret else len(there), expected_size=None)
+        try:
+            if resolved.estimator == registry.AUTO:
+                _, plan = registry.choose(groups, asked)
+            else:
+                estimator = registry.get(resolved.estimator, study.relation)
+                plan = estimator.plan(groups, registry.for_estimator(estimator, asked))
+        except NotApplicable:
+            unpaid = offers.keys() - paying.keys()
+            return EXHAUSTED if unpaid or not there else NOT_APPLICABLE
+        costs = group_costs(plan.queries, plan.noise, study.relation, groups, inclusion=plan.inclusion)
+        return {
+            name: epsilon
+            for names, (epsilon, _) in zip(alike.values(), costs, strict=True)
+            for name in names
+            if epsilon
+        }
+
+
+def _reports(study: StudyDefinition, lines: Sequence[Line]) -> Reports:
+    values = [line.value or 0 for line in lines]
+    return Reports(
+        mechanism=study.local_mechanism,
+        total=sum(values),
+        total_squares=sum(value * value for value in values),
+    )

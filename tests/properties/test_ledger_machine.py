@@ -1,0 +1,403 @@
+"""The whole ledger against a plain model: any order of events, any crash, any pair at once.
+
+`DITHER_TEST_MACHINE_EXAMPLES=2000` runs that many new random histories; by default a few fixed ones.
+"""
+
+import asyncio
+import os
+from collections.abc import Coroutine, Iterator, Sequence
+from copy import deepcopy
+from typing import Any, ClassVar, TypeVar
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from app.core.contribution import Offer
+from app.core.epsilon import MICRO
+from app.core.errors import ServiceError
+from app.core.grid import GRID_SIZE
+from app.core.release import StoredRelease
+from app.core.study import Relation, Study, Trust
+from app.services import Services
+from app.services.questions import Ask, resolve
+from app.store.budgets import Statement
+from tests.properties import ledger_model as model
+from tests.properties.ledger_model import Contribute, Model, Operation, Question, SetBudget, Withdraw
+from tests.store.faults import Crash, InterceptedDatabase, Interception, crash
+from tests.store.workbench import (
+    ADMIN,
+    KEY,
+    LIFETIME_DELTA,
+    LIFETIME_EPSILON,
+    Workbench,
+    definition,
+    key,
+    workbench,
+)
+from tests.support.databases import Server
+
+EXAMPLES = int(os.environ.get("DITHER_TEST_MACHINE_EXAMPLES", "0"))
+
+STUDIES = {
+    "first": definition(slug="first", delta=LIFETIME_DELTA * 6 // 10),
+    "second": definition(slug="second", delta=LIFETIME_DELTA * 6 // 10),
+    "secret": definition(
+        slug="secret", relation=Relation.ADD_REMOVE_ONE, trust=frozenset({Trust.CENTRAL, Trust.PUBLIC})
+    ),
+}
+"""Two deltas of the first two do not fit one lifetime."""
+
+MEAN_ASKS = (
+    Ask(estimator="uniform"),
+    Ask(estimator="uniform", share=MICRO // 2),
+    Ask(estimator="uniform", share=MICRO // 3),
+    Ask(estimator="uniform", epsilon=MICRO // 20),
+    Ask(estimator="adpm", share=MICRO // 4),
+    Ask(estimator="sampling", share=MICRO // 4),
+    Ask(share=MICRO // 7),
+)
+ASKS = {
+    "first": MEAN_ASKS,
+    "second": MEAN_ASKS,
+    "secret": (
+        *(Ask(estimator="transformed", share=MICRO // part) for part in (1, 2, 3, 4)),
+        Ask(estimator="transformed", epsilon=MICRO // 20),
+        Ask(estimator="independent", share=MICRO // 5),
+        Ask(estimator="hourglass", share=MICRO // 5),
+    ),
+}
+
+NAMES = ("alice", "bob", "carol", "dave")
+EPSILONS = tuple(round(epsilon * MICRO) for epsilon in (0.5, 1, 2, 3.33, 4))
+
+TRANSACTIONS: dict[type[Operation], str] = {
+    Contribute: "contribution.accept",
+    Withdraw: "contribution.withdraw",
+    SetBudget: "budget.set",
+    Question: "release.publish",
+}
+
+MOMENTS = ("release.seal", "release.fold", "release.cohorts", "release.publish")
+"""Transactions before which somebody else may be quicker."""
+
+budgets = st.builds(
+    SetBudget, name=st.sampled_from(NAMES), epsilon=st.sampled_from((MICRO, 5 * MICRO, 20 * MICRO))
+)
+
+
+def questions_to(study: str) -> st.SearchStrategy[Operation]:
+    """Anything that an analyst may ask of a study."""
+    of, asks = st.just(study), st.integers(0, len(MEAN_ASKS) - 1)
+    keys = st.sampled_from(("k0", "k1", "k2"))
+    return st.one_of(
+        st.builds(Question, study=of, ask=asks, new=st.booleans()),
+        st.builds(Question, study=of, ask=st.integers(0, 2), new=st.just(True), key=keys),
+    )
+
+
+def changes_in(study: str) -> st.SearchStrategy[Operation]:
+    """Anything that people may do in a study."""
+    of, names = st.just(study), st.sampled_from(NAMES)
+    tags = (
+        (Trust.CENTRAL,) if study == "secret" else (Trust.CENTRAL, Trust.CENTRAL, Trust.LOCAL, Trust.PUBLIC)
+    )
+    return st.one_of(
+        st.builds(
+            Contribute,
+            study=of,
+            name=names,
+            trust=st.sampled_from(tags),
+            epsilon=st.sampled_from(EPSILONS),
+            value=st.sampled_from((0, GRID_SIZE // 3, GRID_SIZE)),
+            replace=st.booleans(),
+        ),
+        st.builds(Withdraw, study=of, name=names),
+    )
+
+
+def anything_in(study: str) -> st.SearchStrategy[Operation]:
+    return st.one_of(questions_to(study), changes_in(study), budgets)
+
+
+studies = st.sampled_from(tuple(STUDIES))
+operations = studies.flatmap(anything_in)
+encounters = studies.flatmap(lambda study: st.tuples(anything_in(study), anything_in(study)))
+"""Two things in one study, so that they meet."""
+
+overtakings = studies.flatmap(lambda study: st.tuples(questions_to(study), anything_in(study)))
+
+T = TypeVar("T")
+
+
+class LedgerMachine(RuleBasedStateMachine):
+    """Does to the real services and to the model the same things, and compares."""
+
+    server: ClassVar[Server]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._database = self.server.database()
+        url = self._database.__enter__()
+        self._runner = asyncio.Runner()
+        self._model = Model(
+            studies=STUDIES, asks=ASKS, lifetime=LIFETIME_EPSILON, lifetime_delta=LIFETIME_DELTA
+        )
+        self._bodies: dict[int, StoredRelease] = {}
+        self._run(self._open(url))
+
+    async def _open(self, url: str) -> None:
+        self._first = InterceptedDatabase.open(url, pool_size=3)
+        self._open_bench = workbench(url, replicas=2, pool_size=3, databases=[self._first])
+        self._bench: Workbench = await self._open_bench.__aenter__()
+        self._studies: dict[str, Study] = {
+            slug: (await self._bench.services.studies.create(study, ADMIN))[0]
+            for slug, study in STUDIES.items()
+        }
+
+    def teardown(self) -> None:
+        self._run(self._open_bench.__aexit__(None, None, None))
+        self._runner.close()
+        self._database.__exit__(None, None, None)
+
+    def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(coroutine)
+
+    # ------------------------------------------------------------------------------------- doing
+
+    @initialize(epsilons=st.lists(st.sampled_from(EPSILONS), min_size=3, max_size=3))
+    def crowd(self, epsilons: list[int]) -> None:
+        """Several arrive together: one group commit."""
+        arrivals = [
+            Contribute(study, name, Trust.CENTRAL, epsilon, GRID_SIZE // 2)
+            for study in ("first", "secret")
+            for name, epsilon in zip(NAMES, epsilons, strict=False)
+        ]
+
+        async def together() -> list[str | StoredRelease]:
+            return await asyncio.gather(*(self._do(self._bench.services, one) for one in arrivals))
+
+        for arrival, result in zip(arrivals, self._run(together()), strict=True):
+            self._agree(self._model.apply(arrival), result)
+
+    @rule(operation=operations)
+    def one(self, operation: Operation) -> None:
+        """Something happens."""
+        result = self._run(self._do(self._bench.services, operation))
+        self._agree(self._model.apply(operation), result)
+
+    @rule(operation=operations)
+    def again(self, operation: Operation) -> None:
+        """Something happens twice, as when a response is lost and the client tries again elsewhere."""
+        for services in self._bench.replicas:
+            result = self._run(self._do(services, operation))
+            self._agree(self._model.apply(operation), result)
+
+    @rule(operation=operations, when=st.sampled_from(("before", "after")))
+    def interrupted(self, operation: Operation, when: str) -> None:
+        """The process dies just before or just after a commit; nobody hears of it."""
+        name = TRANSACTIONS[type(operation)]
+        if isinstance(operation, Contribute) and operation.replace:
+            name = "contribution.replace"
+        self._first.interceptions[name] = (
+            Interception(before_commit=crash) if when == "before" else Interception(after_commit=crash)
+        )
+        try:
+            result = self._run(self._do(self._bench.services, operation))
+        except Crash:
+            if when == "after":
+                self._model.apply(operation)
+        else:
+            self._agree(self._model.apply(operation), result)
+        finally:
+            self._first.interceptions.clear()
+
+    @rule(pair=encounters, processes=st.sampled_from((1, 2)))
+    def at_once(self, pair: tuple[Operation, Operation], processes: int) -> None:
+        """Two things happen at once in one process or two: as if one of them had come first."""
+        left, right = pair
+        one, other = self._bench.replicas[0], self._bench.replicas[processes - 1]
+
+        async def both() -> Sequence[str | StoredRelease]:
+            return await asyncio.gather(self._do(one, left), self._do(other, right))
+
+        self._agree_in_some_order(left, right, self._run(both()))
+
+    @rule(pair=overtakings, moment=st.sampled_from(MOMENTS))
+    def overtaken(self, pair: tuple[Operation, Operation], moment: str) -> None:
+        """All of something happens in another process between two transactions of a release."""
+        slow, quick = pair
+        results: list[str | StoredRelease] = []
+
+        async def overtake() -> None:
+            results.append(await self._do(self._bench.replicas[1], quick))
+
+        async def both() -> Sequence[str | StoredRelease]:
+            self._first.interceptions[moment] = Interception(first=overtake)
+            slow_result = await self._do(self._bench.services, slow)
+            self._first.interceptions.clear()
+            if not results:
+                await overtake()
+            return slow_result, *results
+
+        self._agree_in_some_order(slow, quick, self._run(both()))
+
+    def _agree_in_some_order(
+        self, left: Operation, right: Operation, results: Sequence[str | StoredRelease]
+    ) -> None:
+        for expected, after in possible_orders(self._model, left, right):
+            bound = self._matching(expected, results)
+            if bound is not None and self._run(self._differences(after, bound)) == []:
+                self._model, self._bodies = after, bound
+                return
+        raise AssertionError(f"no order of {left} and {right} gives {results}")
+
+    async def _do(self, services: Services, operation: Operation) -> str | StoredRelease:
+        try:
+            return await self._perform(services, operation)
+        except ServiceError as refusal:
+            return refusal.code
+
+    async def _perform(self, services: Services, operation: Operation) -> str | StoredRelease:
+        match operation:
+            case Contribute():
+                study, offer = self._studies[operation.study], offer_of(operation)
+                if operation.replace:
+                    await services.contributions.replace(study, offer)
+                    return model.REPLACED
+                accepted = await services.contributions.contribute(study, offer)
+                return model.CREATED if accepted.created else model.UNCHANGED
+            case Withdraw(study=slug, name=name):
+                await services.contributions.withdraw(self._studies[slug], KEY.digest(name))
+                return model.OK
+            case SetBudget(name=name, epsilon=epsilon):
+                await services.budgets.set_lifetime(
+                    KEY.digest(name), epsilon=epsilon, delta=None, reason="test", principal=ADMIN
+                )
+                return model.OK
+            case Question(study=slug, ask=number):
+                study, ask = self._studies[slug], ASKS[slug][number]
+                if not operation.new:
+                    return (await services.releases.current(study, ask)).release
+                idempotency = key(operation.key, f"{slug} {number}") if operation.key else None
+                return await services.releases.release(study, ask, idempotency)
+
+    # --------------------------------------------------------------------------------- comparing
+
+    def _agree(self, expected: str | int, result: str | StoredRelease) -> None:
+        """One result is the expected one; a release is the one that has this number for good."""
+        bound = self._matching([expected], [result])
+        assert bound is not None, f"expected {expected}, got {result}"
+        self._bodies = bound
+
+    def _matching(
+        self, expected: Sequence[str | int], results: Sequence[str | StoredRelease]
+    ) -> dict[int, StoredRelease] | None:
+        """Which release has which number, if the results are the expected ones."""
+        bound = dict(self._bodies)
+        for word, result in zip(expected, results, strict=True):
+            if isinstance(word, int) and isinstance(result, StoredRelease):
+                known = bound.setdefault(word, result)
+                if (known.id, known.body) != (result.id, result.body):
+                    return None
+            elif word != result:
+                return None
+        return bound if len({release.id for release in bound.values()}) == len(bound) else None
+
+    @invariant()
+    def the_ledger_is_the_model(self) -> None:
+        """Every balance, every stored answer, and the audit."""
+        assert self._run(self._differences(self._model, self._bodies)) == []
+        assert self._run(self._bench.findings()) == []
+
+    async def _differences(self, expected: Model, bodies: dict[int, StoredRelease]) -> list[str]:
+        services = self._bench.services
+        found = [
+            difference
+            for name in NAMES
+            for difference in differences(name, expected, await services.budgets.statement(KEY.digest(name)))
+        ]
+        rows = await self._bench.fetch("SELECT id, body, question, study_id FROM release ORDER BY sequence")
+        stored = {row["id"]: bytes(row["body"]) for row in rows}
+        if len(stored) != expected.releases:
+            found.append(f"{len(stored)} releases, not {expected.releases}")
+        found += [
+            f"release {number} is not what it was"
+            for number, release in bodies.items()
+            if stored.get(release.id) != release.body
+        ]
+        latest = {(row["study_id"], bytes(row["question"])): row["id"] for row in rows}
+        for (slug, ask), number in expected.latest.items():
+            asked = self._studies[slug].id, resolve(STUDIES[slug], ASKS[slug][ask]).digest()
+            if number in bodies and latest.get(asked) != bodies[number].id:
+                found.append(f"release {number} is not the latest of its question")
+        return found
+
+
+def offer_of(contribution: Contribute) -> Offer:
+    return Offer(
+        subject=KEY.digest(contribution.name),
+        trust=contribution.trust,
+        epsilon=0 if contribution.trust is Trust.PUBLIC else contribution.epsilon,
+        delta=STUDIES[contribution.study].delta if contribution.trust is Trust.CENTRAL else 0,
+        value=contribution.value,
+    )
+
+
+def possible_orders(
+    before: Model, left: Operation, right: Operation
+) -> Iterator[tuple[list[str | int], Model]]:
+    """What comes of two things at once, in the order (left, right), and the model after it."""
+    for first, second, turned in ((left, right, False), (right, left, True)):
+        after = deepcopy(before)
+        expected = [after.apply(first), after.apply(second)]
+        yield expected[::-1] if turned else expected, after
+    # Somebody whose value is being replaced is between two epochs: a release may miss them.
+    for change, question, turned in ((left, right, False), (right, left, True)):
+        if not (isinstance(change, Contribute) and change.replace and isinstance(question, Question)):
+            continue
+        if change.study == question.study:
+            after = deepcopy(before)
+            expected = [after.apply(question, away=change.name), after.apply(change)]
+            yield expected if turned else expected[::-1], after
+
+
+def differences(name: str, expected: Model, statement: Statement) -> Iterator[str]:
+    """How somebody's statement differs from the model."""
+    account = statement.account
+    lines = {
+        line.study: (line.live, line.trust, line.epsilon, line.delta, line.spent)
+        for line in statement.studies
+    }
+    should = {
+        study: (line.live, line.trust.value, line.epsilon, line.delta, line.spent)
+        for study, line in expected.of(name)
+    }
+    if lines != should:
+        yield f"{name} holds {lines}, not {should}"
+    if account.budget != expected.budget(name):
+        yield f"{name} has {account.budget}, not {expected.budget(name)}"
+    if (account.reserved, account.delta_reserved) != (expected.reserved(name), expected.delta_reserved(name)):
+        yield f"{name} reserves {account.reserved}, {account.delta_reserved}"
+    if account.spent != sum(line.spent for _, line in expected.of(name)):
+        yield f"{name} has spent {account.spent}"
+    if not account.spent <= account.reserved <= account.budget:
+        yield f"{name} has spent {account.spent} and reserves {account.reserved} of {account.budget}"
+
+
+def test_the_ledger_does_what_the_plain_model_does(postgres_server: Server):
+    class OnThisServer(LedgerMachine):
+        server = postgres_server
+
+    run_state_machine_as_test(
+        OnThisServer,
+        settings=settings(
+            max_examples=EXAMPLES or 25,
+            stateful_step_count=25,
+            derandomize=not EXAMPLES,
+            database=None,
+            deadline=None,
+            print_blob=False,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

@@ -1,0 +1,392 @@
+"""The audit: clean on an honest ledger of every kind of event, and a finding for every kind of tampering."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from app.core.epsilon import MICRO
+from app.core.study import Relation, Trust
+from app.services.ledger import CHAIN_RULE, HEAD_RULE, AuditReport, Ledger
+from app.services.questions import Ask
+from app.store.database import Database, async_url
+from app.store.ledger import CHECKS
+from tests.store.workbench import ADMIN, KEY, Workbench, offer, workbench
+from tests.support.databases import Server, run_apart
+
+OVER_BUDGET = "a subject reserves more than the lifetime budget"
+RESERVED = "reserved is not the sum of a subject's reservations"
+ORPHAN = "a contribution belongs to no subject or no study"
+CONTRIBUTION_OVERSPENT = "a contribution has spent more than its epsilon"
+COHORT_OVERSPENT = "a cohort has spent more than its epsilon"
+SPENT = "spent is not the sum of a cohort's charges"
+FOLDED = "a cohort does not hold what was folded into it"
+FUTURE = "a contribution carries an epoch that has not begun"
+GAP = "a question has a gap in its releases"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tampering:
+    """What somebody with the database did to it, and which rules must be found broken by it, at least."""
+
+    name: str
+    statements: Sequence[str]
+    rules: frozenset[str]
+
+
+def tampering(name: str, rules: str | Sequence[str], *statements: str) -> Tampering:
+    broken = frozenset([rules] if isinstance(rules, str) else rules)
+    return Tampering(name=name, statements=statements, rules=broken)
+
+
+UNLOCK = (
+    "ALTER TABLE release DISABLE TRIGGER append_only",
+    "ALTER TABLE charge DISABLE TRIGGER append_only",
+)
+LAST = "(SELECT id FROM release ORDER BY number DESC LIMIT 1)"
+FIRST = "(SELECT id FROM release ORDER BY number LIMIT 1)"
+SUBJECT = "(SELECT subject_id FROM contribution WHERE value IS NOT NULL AND trust = 'central' LIMIT 1)"
+CENTRAL = "(SELECT min(id) FROM cohort WHERE trust = 'central' AND count > 0 AND spent > carried)"
+LOCAL = "(SELECT min(id) FROM cohort WHERE trust = 'local' AND count > 0)"
+SPARE = "(SELECT min(id) FROM cohort WHERE trust = 'central' AND spent < epsilon)"
+IN_COHORT = """(SELECT c.ctid FROM contribution c
+    JOIN cohort g USING (study_id, epoch, trust, epsilon, carried)
+    WHERE c.trust = 'central' AND c.value IS NOT NULL LIMIT 1)"""
+LAST_LINK = "SELECT number, hash FROM release ORDER BY number DESC LIMIT 1"
+
+TAMPERINGS = (
+    tampering(
+        "a budget below the reservations",
+        OVER_BUDGET,
+        "ALTER TABLE subject DROP CONSTRAINT ck_subject_reserved_within_budget",
+        "UPDATE subject SET budget = reserved - 1 WHERE reserved > 0",
+    ),
+    tampering(
+        "a negative delta reservation",
+        (OVER_BUDGET, RESERVED),
+        "ALTER TABLE subject DROP CONSTRAINT ck_subject_delta_within_budget",
+        "UPDATE subject SET delta_reserved = -1",
+    ),
+    tampering("a reservation taken back", RESERVED, f"UPDATE subject SET reserved = 0 WHERE id = {SUBJECT}"),
+    tampering(
+        "a reservation too many", RESERVED, f"UPDATE subject SET reserved = reserved + 1 WHERE id = {SUBJECT}"
+    ),
+    tampering(
+        "a delta reservation too many",
+        RESERVED,
+        f"UPDATE subject SET delta_reserved = delta_reserved + 1 WHERE id = {SUBJECT}",
+    ),
+    tampering(
+        "a subject deleted",
+        ORPHAN,
+        "ALTER TABLE contribution DROP CONSTRAINT fk_contribution_subject_id_subject",
+        f"DELETE FROM subject WHERE id = {SUBJECT}",
+    ),
+    tampering(
+        "a contribution moved to no study",
+        ORPHAN,
+        f"UPDATE contribution SET study_id = 0 WHERE ctid = {IN_COHORT}",
+    ),
+    tampering(
+        "a contribution that spent too much",
+        CONTRIBUTION_OVERSPENT,
+        "ALTER TABLE contribution DROP CONSTRAINT ck_contribution_carried_within_epsilon",
+        f"UPDATE contribution SET carried = epsilon + 1 WHERE ctid = {IN_COHORT}",
+    ),
+    tampering(
+        "a past forgotten",
+        CONTRIBUTION_OVERSPENT,
+        "UPDATE contribution SET carried = 0 WHERE value IS NULL AND carried > 0",
+    ),
+    tampering(
+        "a past forgotten with its reservation",
+        RESERVED,
+        "UPDATE contribution SET carried = 0, epsilon = 0 WHERE value IS NULL AND carried > 0",
+    ),
+    tampering(
+        "a cohort that spent too much",
+        (COHORT_OVERSPENT, SPENT),
+        "ALTER TABLE cohort DROP CONSTRAINT ck_cohort_spent_within_epsilon",
+        f"UPDATE cohort SET spent = epsilon + 1 WHERE id = {CENTRAL}",
+    ),
+    tampering("spent taken back", SPENT, f"UPDATE cohort SET spent = carried WHERE id = {CENTRAL}"),
+    tampering("spent too much", SPENT, f"UPDATE cohort SET spent = spent + 1 WHERE id = {SPARE}"),
+    tampering(
+        "a local cohort with something left",
+        SPENT,
+        f"UPDATE cohort SET spent = carried WHERE id = {LOCAL}",
+    ),
+    tampering(
+        "a charge lowered",
+        (SPENT, CHAIN_RULE),
+        *UNLOCK,
+        f"UPDATE charge SET epsilon = epsilon - 1 WHERE release_id = {FIRST}",
+    ),
+    tampering(
+        "a charge lowered in step with spent",
+        CHAIN_RULE,
+        *UNLOCK,
+        f"UPDATE charge SET epsilon = epsilon - 1 WHERE release_id = {FIRST}",
+        f"""UPDATE cohort SET spent = spent - 1
+            WHERE id IN (SELECT cohort_id FROM charge WHERE release_id = {FIRST})""",
+    ),
+    tampering(
+        "a charge deleted", (SPENT, CHAIN_RULE), *UNLOCK, f"DELETE FROM charge WHERE release_id = {FIRST}"
+    ),
+    tampering(
+        "a charge added",
+        (SPENT, CHAIN_RULE),
+        f"INSERT INTO charge SELECT {FIRST}, {LOCAL}, 1, 0",
+    ),
+    tampering("a person too few", FOLDED, f"UPDATE cohort SET count = count - 1 WHERE id = {CENTRAL}"),
+    tampering("a sum changed", FOLDED, f"UPDATE cohort SET total = total + 1 WHERE id = {CENTRAL}"),
+    tampering(
+        "a sum of squares changed",
+        FOLDED,
+        f"UPDATE cohort SET total_squares = total_squares + 1 WHERE id = {LOCAL}",
+    ),
+    tampering(
+        "a folded value changed",
+        FOLDED,
+        f"UPDATE contribution SET value = value + 1 WHERE ctid = {IN_COHORT}",
+    ),
+    tampering(
+        "a folded epsilon changed",
+        (FOLDED, RESERVED),
+        f"UPDATE contribution SET epsilon = epsilon + 1 WHERE ctid = {IN_COHORT}",
+    ),
+    tampering(
+        "a fresh epsilon changed",
+        RESERVED,
+        "UPDATE contribution c SET epsilon = epsilon + 1 FROM study WHERE study.id = c.study_id "
+        "AND c.epoch = study.epoch AND c.value IS NOT NULL",
+    ),
+    tampering(
+        "a folded trust tag changed",
+        FOLDED,
+        f"UPDATE contribution SET trust = 'local' WHERE ctid = {IN_COHORT}",
+    ),
+    tampering(
+        "a folded contribution deleted",
+        (FOLDED, RESERVED),
+        f"DELETE FROM contribution WHERE ctid = {IN_COHORT}",
+    ),
+    tampering(
+        "somebody smuggled into a folded epoch",
+        FOLDED,
+        "UPDATE contribution c SET epoch = 1 FROM study WHERE study.id = c.study_id "
+        "AND c.epoch = study.epoch AND c.value IS NOT NULL",
+    ),
+    tampering(
+        "a cohort deleted",
+        FOLDED,
+        "DELETE FROM cohort WHERE trust = 'public'",
+    ),
+    tampering("a fold undone", FOLDED, "UPDATE study SET folded_epoch = 0"),
+    tampering(
+        "an epoch ahead of its time", FUTURE, "UPDATE contribution SET epoch = 1000 WHERE value IS NULL"
+    ),
+    tampering(
+        "an answer changed",
+        CHAIN_RULE,
+        *UNLOCK,
+        f"UPDATE release SET body = replace(encode(body, 'escape'), '0', '1')::bytea WHERE id = {FIRST}",
+    ),
+    tampering(
+        "a noise changed",
+        CHAIN_RULE,
+        *UNLOCK,
+        f"UPDATE release SET noise = jsonb_set(noise, '{{scales}}', '[1.0]') WHERE id = {FIRST}",
+    ),
+    tampering(
+        "an estimator renamed",
+        CHAIN_RULE,
+        *UNLOCK,
+        f"UPDATE release SET estimator = 'other' WHERE id = {LAST}",
+    ),
+    tampering(
+        "an answer moved to another question",
+        (CHAIN_RULE, GAP),
+        *UNLOCK,
+        f"UPDATE release SET question = sha256('other'), sequence = 2 WHERE id = {LAST}",
+    ),
+    tampering(
+        "a link forged without those after it",
+        CHAIN_RULE,
+        *UNLOCK,
+        f"UPDATE release SET hash = sha256(hash) WHERE id = {FIRST}",
+    ),
+    tampering(
+        "a release cut out of the middle",
+        (CHAIN_RULE, SPENT),
+        *UNLOCK,
+        f"DELETE FROM charge WHERE release_id = {FIRST}",
+        f"DELETE FROM release WHERE id = {FIRST}",
+    ),
+    tampering(
+        "the last release deleted",
+        (HEAD_RULE, SPENT),
+        *UNLOCK,
+        f"DELETE FROM charge WHERE release_id = {LAST}",
+        f"DELETE FROM release WHERE id = {LAST}",
+    ),
+    tampering(
+        "the last release deleted and the chain's head moved back",
+        SPENT,
+        *UNLOCK,
+        f"DELETE FROM charge WHERE release_id = {LAST}",
+        f"DELETE FROM release WHERE id = {LAST}",
+        f"UPDATE chain SET (number, hash) = ({LAST_LINK})",
+    ),
+    tampering(
+        "every release deleted",
+        (HEAD_RULE, SPENT),
+        *UNLOCK,
+        "DELETE FROM charge",
+        "DELETE FROM release",
+    ),
+    tampering("a head that is ahead", HEAD_RULE, "UPDATE chain SET number = number + 1"),
+    tampering("a head of another chain", HEAD_RULE, "UPDATE chain SET hash = sha256(hash)"),
+)
+
+
+async def fill(bench: Workbench) -> None:
+    """Every kind of event: trust tags, relations, deltas, releases, replacements, leaving and coming back."""
+    contributions, releases = bench.services.contributions, bench.services.releases
+    study = await bench.study(delta=1_000)
+    for number in range(6):
+        await contributions.contribute(study, offer(f"p{number}", epsilon=1 + number % 2, value=number / 6))
+    for number, value in enumerate((-1.5, 0.25)):
+        await contributions.contribute(
+            study, offer(f"local-{number}", epsilon=0.5, value=value, trust=Trust.LOCAL)
+        )
+    await contributions.contribute(study, offer("known", trust=Trust.PUBLIC))
+    await releases.release(study, Ask(estimator="uniform", share=MICRO // 4), None)
+    await releases.current(study, Ask(share=MICRO // 10))
+    await contributions.withdraw(study, KEY.digest("p0"))
+    await contributions.withdraw(study, KEY.digest("local-0"))
+    await contributions.withdraw(study, KEY.digest("p1"))
+    await contributions.contribute(study, offer("p1", epsilon=3))
+    await contributions.replace(study, offer("p2", epsilon=2, value=1))
+    await releases.release(study, Ask(estimator="adpm", share=MICRO // 10), None)
+    secret = await bench.study(relation=Relation.ADD_REMOVE_ONE, trust=frozenset({Trust.CENTRAL}))
+    for number in range(4):
+        await contributions.contribute(secret, offer(f"p{number}", epsilon=1 + number))
+    await releases.release(secret, Ask(share=MICRO // 2), None)
+    await releases.release(secret, Ask(share=MICRO // 2), None)
+    await contributions.contribute(secret, offer("fresh", epsilon=2))
+    await contributions.contribute(study, offer("fresh", epsilon=2))
+    await bench.services.budgets.set_lifetime(
+        KEY.digest("fresh"), epsilon=7 * MICRO, delta=None, reason="test", principal=ADMIN
+    )
+    await bench.services.studies.close(secret.definition.slug, ADMIN)
+    await contributions.withdraw(secret, KEY.digest("p3"))
+
+
+async def filled(url: str) -> None:
+    async with workbench(url) as bench:
+        await fill(bench)
+        await bench.assert_clean()
+
+
+@pytest.fixture(scope="module")
+def honest_url(postgres_server: Server) -> Iterator[str]:
+    """A database with an honest ledger. Tests undo what they do to it."""
+    with postgres_server.database() as url:
+        run_apart(filled(url))
+        yield url
+
+
+class OpenTransaction(Database):
+    """A database that is read through one transaction, which sees its own changes."""
+
+    def __init__(self, engine: AsyncEngine, connection: AsyncConnection) -> None:
+        super().__init__(engine)
+        self._connection = connection
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[AsyncConnection]:
+        yield self._connection
+
+
+async def audited(url: str, statements: Sequence[str]) -> AuditReport:
+    """What the audit finds after these statements, which are then rolled back."""
+    engine = create_async_engine(async_url(url))
+    try:
+        async with engine.connect() as connection:
+            for statement in statements:
+                changed = await connection.execute(text(statement))
+                assert changed.rowcount, f"nothing was tampered with: {statement}"
+            return await Ledger(OpenTransaction(engine, connection)).audit()
+    finally:
+        await engine.dispose()
+
+
+async def test_an_honest_ledger_is_clean(honest_url: str):
+    report = await audited(honest_url, ())
+    assert report.clean
+    assert set(report.checked) == {*CHECKS, CHAIN_RULE, HEAD_RULE}
+    assert report.counts["releases"] == 5
+    assert report.counts["charges"] > 5
+    assert report.counts["subjects"] == 10
+
+
+@pytest.mark.parametrize("tampering", TAMPERINGS, ids=lambda tampering: tampering.name)
+async def test_the_audit_finds(honest_url: str, tampering: Tampering):
+    report = await audited(honest_url, tampering.statements)
+    assert not report.clean
+    found = {finding.rule: finding for finding in report.findings}
+    assert tampering.rules <= found.keys()
+    for finding in found.values():
+        assert 1 <= len(finding.examples) <= 5
+        for example in finding.examples:
+            assert example, "an example says where to look"
+            assert not example.keys() & {"value", "total", "total_squares", "body"}, "and shows nobody's data"
+
+
+def test_every_rule_of_the_audit_catches_something():
+    assert frozenset().union(*(one.rules for one in TAMPERINGS)) == {*CHECKS, CHAIN_RULE, HEAD_RULE}
+
+
+async def test_tampering_was_undone(honest_url: str):
+    assert (await audited(honest_url, ())).clean
+
+
+async def test_the_audit_reads_one_instant_of_a_busy_ledger(bench: Workbench):
+    study = await bench.study()
+    done = asyncio.Event()
+
+    async def busy(worker: int) -> None:
+        number = 0
+        while not done.is_set():
+            name = f"p{worker}-{number % 5}"
+            if number % 10 < 5:
+                await bench.services.contributions.contribute(study, offer(name, epsilon=5))
+            else:
+                await bench.services.contributions.withdraw(study, KEY.digest(name))
+            if worker == 0:
+                ask = Ask(estimator="uniform", share=MICRO // 10_000)
+                await bench.services.releases.release(study, ask, None)
+            number += 1
+
+    workers = asyncio.gather(*(busy(worker) for worker in range(4)))
+    try:
+        for _ in range(15):
+            await bench.assert_clean()
+    finally:
+        done.set()
+        await workers
+
+
+async def test_findings_can_be_read(honest_url: str):
+    report = await audited(honest_url, (f"UPDATE cohort SET spent = carried WHERE id = {CENTRAL}",))
+    (finding,) = report.findings
+    assert re.fullmatch(r"[a-z' ]+", finding.rule)
+    (example,) = finding.examples
+    assert set(example) == {"cohort", "spent", "carried", "charged", "delta_spent", "delta_charged"}
+    assert example["charged"] > 0

@@ -1,0 +1,214 @@
+"""What becomes of a contribution over its life: stored, replaced, withdrawn, back again."""
+
+import itertools
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+from app.core.contribution import Offer
+from app.core.epsilon import MICRO
+from app.core.errors import EpsilonBelowSpent, IdempotencyKeyReused, NotFound, ServiceError, StudyClosed
+from app.core.study import Relation, Study, Trust
+from app.services.contributions import Accepted
+from app.services.questions import Ask
+from tests.store.workbench import ADMIN, KEY, Workbench, batch, key, offer
+
+
+async def release(bench: Workbench, study: Study, share: float = 1, estimator: str = "uniform") -> None:
+    await bench.services.releases.release(study, Ask(estimator=estimator, share=round(share * MICRO)), None)
+
+
+async def line(bench: Workbench, name: str) -> tuple[bool, int, int]:
+    """live, reserved epsilon and spent of somebody's only study."""
+    (only,) = (await bench.services.budgets.statement(KEY.digest(name))).studies
+    return only.live, only.epsilon, only.spent
+
+
+async def test_withdrawing_before_any_release_frees_everything(bench: Workbench):
+    study = await bench.study()
+    await bench.services.contributions.contribute(study, offer("alice", epsilon=3))
+    await bench.services.contributions.withdraw(study, KEY.digest("alice"))
+    assert await line(bench, "alice") == (False, 0, 0)
+    assert await bench.reserved("alice") == 0
+    await bench.assert_clean()
+
+
+async def test_withdrawing_frees_what_was_not_spent_and_deletes_the_value(bench: Workbench):
+    study = await bench.study()
+    await bench.services.contributions.contribute(study, offer("alice", epsilon=4))
+    await bench.services.contributions.contribute(study, offer("bob", epsilon=4, value=1))
+    await release(bench, study, 0.25)
+    await bench.services.contributions.withdraw(study, KEY.digest("alice"))
+    assert await line(bench, "alice") == (False, MICRO, MICRO)
+    assert await bench.reserved("alice") == MICRO
+    query = "SELECT value FROM contribution WHERE subject_id = $1"
+    assert await bench.value(query, KEY.digest("alice")) is None
+    assert [row["total"] for row in await bench.fetch("SELECT total FROM cohort")] == [1 << 30]
+    await bench.assert_clean()
+
+
+async def test_withdrawing_twice_is_no_error_and_frees_nothing_more(bench: Workbench):
+    study = await bench.study()
+    await bench.services.contributions.contribute(study, offer("alice", epsilon=4))
+    await release(bench, study, 0.5)
+    for _ in range(2):
+        await bench.services.contributions.withdraw(study, KEY.digest("alice"))
+        assert await line(bench, "alice") == (False, 2 * MICRO, 2 * MICRO)
+    await bench.assert_clean()
+
+
+async def test_somebody_who_comes_back_inherits_what_was_spent(bench: Workbench):
+    study = await bench.study()
+    await bench.services.contributions.contribute(study, offer("alice", epsilon=4))
+    await release(bench, study, 0.5)
+    await bench.services.contributions.withdraw(study, KEY.digest("alice"))
+    with pytest.raises(EpsilonBelowSpent):
+        await bench.services.contributions.contribute(study, offer("alice", epsilon=1.99))
+    await bench.services.contributions.contribute(study, offer("alice", epsilon=3))
+    assert await line(bench, "alice") == (True, 3 * MICRO, 2 * MICRO)
+    assert await bench.reserved("alice") == 3 * MICRO
+    with pytest.raises(ServiceError) as refusal:
+        await release(bench, study, 0.5)
+    assert refusal.value.code == "budget_exhausted", "1.5 do not fit beside the 2 that were spent"
+    await release(bench, study, 0.25)
+    assert await line(bench, "alice") == (True, 3 * MICRO, 2_750_000)
+    await bench.assert_clean()
+
+
+async def test_replacing_keeps_what_was_spent_and_moves_the_reservation(bench: Workbench):
+    study = await bench.study()
+    await bench.services.contributions.contribute(study, offer("alice", epsilon=4))
+    await release(bench, study, 0.5)
+    with pytest.raises(EpsilonBelowSpent):
+        await bench.services.contributions.replace(study, offer("alice", epsilon=1.99, value=0))
+    assert await line(bench, "alice") == (True, 4 * MICRO, 2 * MICRO), "a refusal changes nothing"
+    await bench.services.contributions.replace(study, offer("alice", epsilon=2, value=0))
+    assert await line(bench, "alice") == (True, 2 * MICRO, 2 * MICRO)
+    assert await bench.reserved("alice") == 2 * MICRO
+    await bench.assert_clean()
+
+
+async def test_a_local_report_spends_everything_when_it_arrives(bench: Workbench):
+    study = await bench.study()
+    local = offer("alice", epsilon=2, value=-3, trust=Trust.LOCAL)
+    await bench.services.contributions.contribute(study, local)
+    assert await line(bench, "alice") == (True, 2 * MICRO, 2 * MICRO)
+    await bench.services.contributions.withdraw(study, local.subject)
+    assert await bench.reserved("alice") == 2 * MICRO
+    for again in (local, offer("alice", epsilon=1, trust=Trust.LOCAL)):
+        with pytest.raises(EpsilonBelowSpent):
+            await bench.services.contributions.contribute(study, again)
+    await bench.services.contributions.contribute(study, offer("alice", epsilon=2))
+    assert await line(bench, "alice") == (True, 2 * MICRO, 2 * MICRO)
+    await bench.assert_clean()
+
+
+async def test_a_folded_local_report_leaves_its_cohort_with_its_square(bench: Workbench):
+    study = await bench.study()
+    for name, value in (("alice", -3.5), ("bob", 1.25), ("carol", 0.5)):
+        await bench.services.contributions.contribute(study, offer(name, value=value, trust=Trust.LOCAL))
+    await bench.fold(study)
+    await bench.services.contributions.withdraw(study, KEY.digest("alice"))
+    (cohort,) = await bench.fetch("SELECT count, total, total_squares FROM cohort")
+    unit = 1 << 30
+    assert cohort == {
+        "count": 2,
+        "total": unit * 7 // 4,
+        "total_squares": (unit * 5 // 4) ** 2 + (unit // 2) ** 2,
+    }
+    await bench.assert_clean()
+
+
+async def test_any_kind_of_value_may_replace_any_other(bench: Workbench):
+    for before, after, folded in itertools.product(Trust, Trust, (False, True)):
+        study, name = await bench.study(), f"{before} {after} {folded}"
+        await bench.services.contributions.contribute(study, offer(name, epsilon=2, trust=before))
+        if folded:
+            await bench.fold(study)
+        await bench.services.contributions.replace(study, offer(name, epsilon=3, value=0.25, trust=after))
+        spent = 2 * MICRO if before is Trust.LOCAL else 0
+        reserved = spent if after is Trust.PUBLIC else 3 * MICRO
+        expected = (True, reserved, reserved if after is Trust.LOCAL else spent)
+        assert await line(bench, name) == expected, name
+        assert await bench.reserved(name) == reserved, name
+        await bench.fold(study)
+        assert await bench.members(study) == 1, name
+    await bench.assert_clean()
+
+
+async def test_what_is_not_there_cannot_be_replaced_or_withdrawn(bench: Workbench):
+    study = await bench.study()
+    with pytest.raises(NotFound):
+        await bench.services.contributions.withdraw(study, KEY.digest("alice"))
+    with pytest.raises(NotFound):
+        await bench.services.contributions.replace(study, offer("alice"))
+    await bench.services.contributions.contribute(study, offer("alice"))
+    await bench.services.contributions.withdraw(study, KEY.digest("alice"))
+    with pytest.raises(NotFound):
+        await bench.services.contributions.replace(study, offer("alice"))
+    await bench.assert_clean()
+
+
+Change = Callable[[Workbench, Study, Offer], Awaitable[object]]
+
+CHANGES: dict[str, Change] = {
+    "single": lambda bench, study, new: bench.services.contributions.contribute(study, new),
+    "with a key": lambda bench, study, new: bench.services.contributions.contribute_once(
+        study, new, key("k"), lambda accepted: (201, b"")
+    ),
+    "batch": lambda bench, study, new: bench.services.contributions.apply_batch(study, batch([new])),
+    "replacement": lambda bench, study, new: bench.services.contributions.replace(
+        study, replace(new, subject=KEY.digest("alice"))
+    ),
+}
+
+
+@pytest.mark.parametrize("change", list(CHANGES))
+async def test_a_closed_study_takes_nothing_on_any_way_but_lets_people_leave(bench: Workbench, change: str):
+    study = await bench.study()
+    await bench.services.contributions.contribute(study, offer("alice"))
+    await bench.services.studies.close(study.definition.slug, ADMIN)
+    with pytest.raises(StudyClosed):
+        await CHANGES[change](bench, study, offer("bob", value=0.25))
+    assert await bench.value("SELECT count(*)::int FROM contribution") == 1
+    await release(bench, study, 0.5)
+    await bench.services.contributions.withdraw(study, KEY.digest("alice"))
+    assert await bench.reserved("alice") == MICRO // 2
+    await bench.assert_clean()
+
+
+async def test_the_reply_to_a_key_is_stored_with_the_contribution(bench: Workbench):
+    study = await bench.study()
+
+    def render(accepted: Accepted) -> tuple[int, bytes]:
+        return 201, str(accepted).encode()
+
+    contributions = bench.services.contributions
+    first = await contributions.contribute_once(study, offer("alice"), key("k"), render)
+    await contributions.withdraw(study, KEY.digest("alice"))
+    assert await contributions.contribute_once(study, offer("alice"), key("k"), render) == first
+    assert await line(bench, "alice") == (False, 0, 0), "a replay does not contribute again"
+    with pytest.raises(IdempotencyKeyReused):
+        await contributions.contribute_once(study, offer("bob"), key("k", "another request"), render)
+    assert await bench.reserved("bob") == 0
+    await bench.assert_clean()
+
+
+async def test_in_an_add_remove_study_everybody_takes_part_on_their_own(bench: Workbench):
+    study = await bench.study(
+        relation=Relation.ADD_REMOVE_ONE, trust=frozenset({Trust.CENTRAL, Trust.PUBLIC})
+    )
+    await release(bench, study, 1, "transformed")
+    await bench.services.contributions.contribute(study, offer("alice", epsilon=2))
+    await bench.services.contributions.contribute(study, offer("bob", epsilon=5))
+    await release(bench, study, 1, "transformed")
+    assert (await line(bench, "alice"))[2] == 2 * MICRO
+    await bench.services.contributions.contribute(study, offer("carol", epsilon=1))
+    await release(bench, study, 1, "transformed")
+    assert [(await line(bench, name))[2] for name in ("alice", "bob", "carol")] == [
+        2 * MICRO,
+        5 * MICRO,
+        MICRO,
+    ]
+    await bench.assert_clean()

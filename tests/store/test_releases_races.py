@@ -1,0 +1,419 @@
+"""Releases that race each other, contributions, replacements and withdrawals."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Awaitable, Iterable
+
+import pytest
+
+from app.core.contribution import Outcome
+from app.core.epsilon import MICRO
+from app.core.errors import BudgetExhausted, IdempotencyKeyReused, ServiceError, Unavailable
+from app.core.release import StoredRelease
+from app.core.study import Relation, Trust
+from app.services.contributions import Accepted
+from app.services.questions import Ask
+from app.services.releases import Answer
+from app.store import cohorts
+from tests.store.faults import InterceptedDatabase, Interception
+from tests.store.workbench import KEY, Workbench, batch, key, offer, workbench
+
+PATIENCE = 30
+"""Seconds after which something that should be done counts as stuck."""
+
+BLOCKED = 0.3
+"""Seconds after which something that is still not done counts as waiting."""
+
+
+def uniform(share: float = 1) -> Ask:
+    return Ask(estimator="uniform", share=round(share * MICRO))
+
+
+def people(release: StoredRelease) -> int:
+    return int(json.loads(release.body)["people"])
+
+
+async def together(calls: Iterable[Awaitable[StoredRelease]]) -> tuple[list[StoredRelease], Counter[str]]:
+    """Run everything at once: the releases, and the codes of the refusals."""
+    async with asyncio.timeout(PATIENCE):
+        results = await asyncio.gather(*calls, return_exceptions=True)
+    releases, refused = [], Counter[str]()
+    for result in results:
+        if isinstance(result, ServiceError):
+            refused[result.code] += 1
+        elif isinstance(result, BaseException):
+            raise result
+        else:
+            releases.append(result)
+    return releases, refused
+
+
+async def blocked(task: asyncio.Task[object]) -> None:
+    """The task waits for something."""
+    done, _ = await asyncio.wait([task], timeout=BLOCKED)
+    assert not done
+
+
+# ------------------------------------------------------------------------------------ one budget
+
+
+@pytest.mark.parametrize("fits", [1, 3, 8])
+async def test_exactly_as_many_releases_succeed_as_fit(cluster: Workbench, fits: int):
+    study = await cluster.study()
+    await cluster.crowd(study, 20)
+    releases, refused = await together(
+        cluster.replicas[number % 3].releases.release(study, uniform(1 / fits), None) for number in range(16)
+    )
+    assert len({release.id for release in releases}) == fits
+    assert refused == {"budget_exhausted": 16 - fits}
+    (spent,) = await cluster.fetch("SELECT spent FROM cohort")
+    assert spent["spent"] == fits * (MICRO * round(MICRO / fits) // MICRO)
+    await cluster.assert_clean()
+
+
+async def test_one_question_asked_by_many_at_once_is_released_once(cluster: Workbench):
+    study = await cluster.study()
+    await cluster.crowd(study, 20)
+    async with asyncio.timeout(PATIENCE):
+        answers: list[Answer] = await asyncio.gather(
+            *(cluster.replicas[number % 3].releases.current(study, uniform()) for number in range(30))
+        )
+    assert len({answer.release.body for answer in answers}) == 1
+    assert await cluster.value("SELECT count(*)::int FROM release") == 1
+    await cluster.assert_clean()
+
+
+async def test_retries_with_one_key_at_once_are_released_once(cluster: Workbench):
+    study = await cluster.study()
+    await cluster.crowd(study, 20)
+    releases, refused = await together(
+        cluster.replicas[number % 3].releases.release(study, uniform(), key("k")) for number in range(30)
+    )
+    assert refused == {}
+    assert len({release.body for release in releases}) == 1
+    assert sorted(release.replayed for release in releases) == [False] + [True] * 29
+    assert await cluster.value("SELECT count(*)::int FROM release") == 1
+    with pytest.raises(IdempotencyKeyReused):
+        await cluster.services.releases.release(study, uniform(0.5), key("k", "another request"))
+    await cluster.assert_clean()
+
+
+async def test_a_question_that_was_answered_while_it_was_planned_gets_that_answer(database_url: str):
+    """Both see nothing released; one spends everything; the other must not be told that nothing is left."""
+    slow = InterceptedDatabase.open(database_url)
+    async with workbench(database_url, replicas=2, databases=[slow]) as bench:
+        study = await bench.study()
+        await bench.crowd(study, 5)
+
+        async def quicker() -> None:
+            await bench.replicas[1].releases.current(study, uniform())
+
+        slow.interceptions["release.seal"] = Interception(first=quicker)
+        answer = await bench.services.releases.current(study, uniform())
+        assert answer.release.replayed
+        assert await bench.value("SELECT count(*)::int FROM release") == 1
+
+
+async def test_a_key_that_was_answered_while_its_retry_was_planned_gets_that_answer(database_url: str):
+    slow = InterceptedDatabase.open(database_url)
+    async with workbench(database_url, replicas=2, databases=[slow]) as bench:
+        study = await bench.study()
+        await bench.crowd(study, 5)
+        first: list[StoredRelease] = []
+
+        async def quicker() -> None:
+            first.append(await bench.replicas[1].releases.release(study, uniform(), key("k")))
+
+        slow.interceptions["release.seal"] = Interception(first=quicker)
+        retry = await bench.services.releases.release(study, uniform(), key("k"))
+        assert retry.body == first[0].body
+        slow.interceptions["release.seal"] = Interception(first=quicker)
+        with pytest.raises(BudgetExhausted):
+            await bench.services.releases.release(study, uniform(), None)
+
+
+async def test_a_cohort_takes_part_with_its_whole_offer_also_in_a_race(database_url: str):
+    """Both planned while alice could offer 6; one is charged first and leaves her less than that."""
+    slow = InterceptedDatabase.open(database_url)
+    async with workbench(database_url, replicas=2, databases=[slow]) as bench:
+        study = await bench.study()
+        await bench.services.contributions.contribute(study, offer("alice", epsilon=10))
+        await bench.services.releases.release(study, uniform(0.395), None)
+        await bench.crowd(study, 200, epsilon=0.1)
+        most = Ask(estimator="adpm", share=round(0.6 * MICRO))
+        releases: list[StoredRelease] = []
+
+        async def quicker() -> None:
+            releases.append(await bench.replicas[1].releases.release(study, most, None))
+
+        slow.interceptions["release.publish"] = Interception(first=quicker)
+        with pytest.raises(BudgetExhausted):
+            await bench.services.releases.release(study, most, None)
+        assert json.loads(releases[0].body)["people_left_out"] == 0
+        spent = (await bench.services.budgets.statement(KEY.digest("alice"))).account.spent
+        assert 4_000_000 < spent < 5_000_000, "charged once, less than offered"
+        await bench.assert_clean()
+
+
+async def test_questions_of_different_studies_take_their_places_in_one_chain(cluster: Workbench):
+    studies = [await cluster.study() for _ in range(4)]
+    for number, study in enumerate(studies):
+        await cluster.crowd(study, 3, prefix=f"s{number}")
+    releases, refused = await together(
+        cluster.replicas[number % 3].releases.release(studies[number % 4], uniform(0.1), None)
+        for number in range(24)
+    )
+    assert (len(releases), refused) == (24, {})
+    numbers = await cluster.fetch("SELECT number FROM release ORDER BY number")
+    assert [row["number"] for row in numbers] == list(range(1, 25))
+    await cluster.assert_clean()
+
+
+# --------------------------------------------------------------------------------- leaving people
+
+
+async def test_somebody_who_leaves_before_the_charge_is_neither_charged_nor_counted(database_url: str):
+    slow = InterceptedDatabase.open(database_url)
+    async with workbench(database_url, replicas=2, databases=[slow]) as bench:
+        study = await bench.study()
+        await bench.crowd(study, 5)
+
+        async def leave() -> None:
+            await bench.replicas[1].contributions.withdraw(study, KEY.digest("crowd-0"))
+
+        slow.interceptions["release.publish"] = Interception(first=leave)
+        release = await bench.services.releases.release(study, uniform(), None)
+        assert slow.begun["release.publish"] == 2, "the first plan still counted the one who left"
+        assert people(release) == 4
+        assert await bench.reserved("crowd-0") == 0
+        await bench.assert_clean()
+
+
+async def test_somebody_who_leaves_after_the_charge_takes_it_along(database_url: str):
+    slow = InterceptedDatabase.open(database_url)
+    async with workbench(database_url, replicas=2, databases=[slow]) as bench:
+        study = await bench.study()
+        await bench.crowd(study, 5)
+        leaving: list[asyncio.Task[None]] = []
+
+        async def leave() -> None:
+            one = bench.replicas[1].contributions.withdraw(study, KEY.digest("crowd-0"))
+            leaving.append(asyncio.create_task(one))
+            await blocked(leaving[0])
+
+        slow.interceptions["release.publish"] = Interception(before_commit=leave)
+        release = await bench.services.releases.release(study, uniform(0.5), None)
+        await leaving[0]
+        assert people(release) == 5
+        assert await bench.reserved("crowd-0") == MICRO // 2
+        await bench.assert_clean()
+
+
+async def test_a_release_that_is_always_overtaken_gives_up_and_costs_nothing(database_url: str):
+    slow = InterceptedDatabase.open(database_url)
+    async with workbench(database_url, replicas=2, databases=[slow]) as bench:
+        study = await bench.study()
+        await bench.crowd(study, 40)
+        names = iter(range(40))
+
+        async def leave() -> None:
+            await bench.replicas[1].contributions.withdraw(study, KEY.digest(f"crowd-{next(names)}"))
+            slow.interceptions["release.publish"] = Interception(first=leave)
+
+        slow.interceptions["release.publish"] = Interception(first=leave)
+        with pytest.raises(Unavailable):
+            await bench.services.releases.release(study, uniform(), key("k"))
+        slow.interceptions.clear()
+        assert await bench.value("SELECT count(*)::int FROM charge") == 0
+        release = await bench.services.releases.release(study, uniform(), key("k"))
+        assert people(release) == 40 - next(names)
+        await bench.assert_clean()
+
+
+async def test_every_charge_lands_on_exactly_the_people_who_were_counted(cluster: Workbench):
+    """People leave while releases are made: what all people spent is what all releases charged."""
+    study = await cluster.study()
+    await cluster.crowd(study, 60, epsilon=2)
+    share = uniform(0.02)
+
+    async def leave(number: int) -> None:
+        await asyncio.sleep(0.01 * number)
+        await cluster.replicas[number % 3].contributions.withdraw(study, KEY.digest(f"crowd-{number}"))
+
+    async with asyncio.timeout(PATIENCE):
+        leaving = asyncio.gather(*(leave(number) for number in range(30)))
+        releases, refused = await together(
+            cluster.replicas[number % 3].releases.release(study, share, None) for number in range(24)
+        )
+        await leaving
+    assert (len(releases), refused) == (24, {})
+    charged = sum(people(release) for release in releases) * 2 * MICRO // 50
+    left = await cluster.value("SELECT sum(carried)::bigint FROM contribution WHERE value IS NULL")
+    stayed = await cluster.value("SELECT sum(count * spent)::bigint FROM cohort")
+    assert left + stayed == charged
+    await cluster.assert_clean()
+
+
+# --------------------------------------------------------------------------- sealing and folding
+
+
+async def test_no_contribution_in_flight_is_lost_or_counted_twice(cluster: Workbench):
+    study = await cluster.study()
+    acknowledged = submitted = 0
+    done = asyncio.Event()
+
+    async def single(worker: int) -> None:
+        nonlocal acknowledged, submitted
+        for number in range(40):
+            submitted += 1
+            one = offer(f"single-{worker}-{number}")
+            assert (await cluster.replicas[worker % 3].contributions.contribute(study, one)).created
+            acknowledged += 1
+
+    async def bulk(worker: int) -> None:
+        nonlocal acknowledged, submitted
+        for number in range(5):
+            records = [offer(f"bulk-{worker}-{number}-{place}") for place in range(200)]
+            submitted += len(records)
+            result = await cluster.replicas[worker % 3].contributions.apply_batch(study, batch(records))
+            assert result.created == len(records)
+            acknowledged += len(records)
+
+    async def release(worker: int) -> None:
+        while not done.is_set():
+            before = acknowledged
+            made = await cluster.replicas[worker].releases.release(study, uniform(0.001), None)
+            assert before <= people(made) <= submitted
+            await asyncio.sleep(0.01)
+
+    async with asyncio.timeout(2 * PATIENCE):
+        await cluster.services.contributions.contribute(study, offer("first"))
+        acknowledged = submitted = 1
+        releasing = asyncio.gather(*(release(worker) for worker in range(3)))
+        await asyncio.gather(*(single(worker) for worker in range(6)), *(bulk(worker) for worker in range(3)))
+        done.set()
+        await releasing
+    final = await cluster.services.releases.release(study, uniform(0.001), None)
+    assert people(final) == acknowledged == 1 + 6 * 40 + 3 * 5 * 200
+    assert await cluster.members(study) == acknowledged
+    assert await cluster.value("SELECT count(*)::int FROM release") > 5
+    await cluster.assert_clean()
+
+
+async def test_a_seal_waits_for_what_is_in_flight(database_url: str):
+    slow = InterceptedDatabase.open(database_url)
+    async with workbench(database_url, replicas=2, databases=[slow]) as bench:
+        study = await bench.study()
+        sealing: list[asyncio.Task[cohorts.Epochs]] = []
+
+        async def seal() -> None:
+            database = bench.replicas[1].database
+            sealing.append(
+                asyncio.create_task(database.run_tx("test.seal", lambda c: cohorts.seal(c, study.id)))
+            )
+            await blocked(sealing[0])
+
+        slow.interceptions["contribution.accept"] = Interception(before_commit=seal)
+        await bench.services.contributions.contribute(study, offer("alice"))
+        assert (await sealing[0]).sealed == 1, "the epoch of the contribution that was in flight"
+
+
+async def test_a_fold_in_progress_holds_up_neither_contributions_nor_seals(database_url: str):
+    """Also not through somebody who waits for the fold in order to leave."""
+    slow = InterceptedDatabase.open(database_url)
+    async with workbench(database_url, replicas=2, databases=[slow]) as bench:
+        study = await bench.study()
+        await bench.crowd(study, 3)
+        other = bench.replicas[1]
+        leaving: list[asyncio.Task[None]] = []
+
+        async def meanwhile() -> None:
+            leaving.append(asyncio.create_task(other.contributions.withdraw(study, KEY.digest("crowd-0"))))
+            await blocked(leaving[0])
+            async with asyncio.timeout(PATIENCE / 3):
+                await other.database.run_tx("test.seal", lambda c: cohorts.seal(c, study.id))
+                await other.contributions.contribute(study, offer("alice"))
+
+        slow.interceptions["release.fold"] = Interception(before_commit=meanwhile)
+        await bench.services.releases.release(study, uniform(0.5), None)
+        await leaving[0]
+        await bench.assert_clean()
+
+
+@pytest.mark.parametrize("kind", ["replaced", "withdrawn"])
+async def test_a_value_that_changes_while_it_is_folded_is_folded_once(database_url: str, kind: str):
+    slow = InterceptedDatabase.open(database_url)
+    async with workbench(database_url, replicas=2, databases=[slow]) as bench:
+        study = await bench.study()
+        await bench.crowd(study, 3)
+        other = bench.replicas[1]
+        changing: list[asyncio.Task[Accepted] | asyncio.Task[None]] = []
+
+        async def change() -> None:
+            if kind == "replaced":
+                call = asyncio.create_task(other.contributions.replace(study, offer("crowd-0", value=1)))
+                changing.append(call)
+            else:
+                changing.append(
+                    asyncio.create_task(other.contributions.withdraw(study, KEY.digest("crowd-0")))
+                )
+            done, _ = await asyncio.wait(changing, timeout=BLOCKED)
+            assert not done
+
+        slow.interceptions["release.fold"] = Interception(before_commit=change)
+        await bench.services.releases.release(study, uniform(0.5), None)
+        await changing[0]
+        await bench.fold(study)
+        await bench.assert_clean()
+        assert await bench.members(study) == (3 if kind == "replaced" else 2)
+
+
+async def test_values_change_and_people_come_and_go_while_releases_are_made(cluster: Workbench):
+    study = await cluster.study()
+    await cluster.crowd(study, 30, epsilon=5)
+    done = asyncio.Event()
+    codes: Counter[str] = Counter()
+
+    async def restless(number: int) -> None:
+        contributions = cluster.replicas[number % 3].contributions
+        name = f"crowd-{number}"
+        for step in range(8):
+            new = offer(name, epsilon=5, value=step / 8, trust=Trust.PUBLIC if step == 5 else Trust.CENTRAL)
+            if step % 3 == 2:
+                await contributions.withdraw(study, KEY.digest(name))
+                await contributions.contribute(study, new)
+            else:
+                await contributions.replace(study, new)
+            codes[Outcome.REPLACED.value] += 1
+
+    async def release(worker: int) -> None:
+        while not done.is_set():
+            made = await cluster.replicas[worker].releases.release(study, uniform(0.001), None)
+            assert people(made) <= 30
+            codes["released"] += 1
+
+    async with asyncio.timeout(2 * PATIENCE):
+        releasing = asyncio.gather(*(release(worker) for worker in range(2)))
+        await asyncio.gather(*(restless(number) for number in range(15)))
+        done.set()
+        await releasing
+    assert codes["released"] > 2
+    await cluster.assert_clean()
+    await cluster.fold(study)
+    assert await cluster.members(study) == 30
+    await cluster.assert_clean()
+
+
+async def test_an_add_remove_study_answers_everybody_and_charges_only_who_can_pay(cluster: Workbench):
+    study = await cluster.study(
+        relation=Relation.ADD_REMOVE_ONE, trust=frozenset({Trust.CENTRAL}), default_share=MICRO // 4
+    )
+    await cluster.crowd(study, 10)
+    releases, refused = await together(
+        cluster.replicas[number % 3].releases.release(study, Ask(), None) for number in range(12)
+    )
+    assert (len(releases), refused) == (12, {})
+    assert await cluster.value("SELECT count(*)::int FROM charge") == 4
+    assert await cluster.value("SELECT spent FROM cohort") == MICRO
+    await cluster.assert_clean()

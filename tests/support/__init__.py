@@ -1,0 +1,1 @@
+"""Helpers of the tests. Production code cannot import from here."""

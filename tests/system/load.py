@@ -1,0 +1,123 @@
+"""Concurrent clients of a live service."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import httpx
+
+from app.services.ledger import Finding, Ledger
+from app.store.database import Database
+from app.store.embedded import EmbeddedPostgres
+from tests.support.live import ROOT, LiveService
+
+Item = TypeVar("Item")
+
+PATIENCE = 60.0
+"""Seconds that a request may take on a machine that is busy with many processes."""
+
+
+@dataclass
+class Reply:
+    """What a request was answered, or that it was not."""
+
+    status: int
+    body: bytes
+
+    @property
+    def code(self) -> str:
+        return str(json.loads(self.body).get("code", ""))
+
+    @property
+    def acknowledged(self) -> bool:
+        return self.status in (200, 201)
+
+
+NO_REPLY = Reply(status=0, body=b"{}")
+
+
+@dataclass
+class Crowd:
+    """Clients of every process of a service, each bearing one token."""
+
+    service: LiveService
+    token: str
+    clients: list[httpx.AsyncClient] = field(default_factory=list)
+
+    async def __aenter__(self) -> "Crowd":
+        self.clients = [
+            httpx.AsyncClient(
+                base_url=process.base_url,
+                headers={"Authorization": f"Bearer {self.token}"},
+                timeout=PATIENCE,
+                limits=httpx.Limits(max_connections=None),
+            )
+            for process in self.service.processes
+        ]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for client in self.clients:
+            await client.aclose()
+
+    async def post(self, path: str, document: Any, *, turn: int = 0, key: str | None = None) -> Reply:
+        """POST to one of the processes; NO_REPLY where the connection broke."""
+        headers = {} if key is None else {"Idempotency-Key": key}
+        try:
+            response = await self.clients[turn % len(self.clients)].post(path, json=document, headers=headers)
+        except httpx.TransportError:
+            return NO_REPLY
+        return Reply(status=response.status_code, body=response.content)
+
+
+async def at_once(
+    items: Iterable[Item], work: Callable[[Item], Awaitable[Reply]], clients: int
+) -> list[Reply]:
+    """Work on items by so many clients at a time, in order of the items."""
+    places = asyncio.Semaphore(clients)
+
+    async def one(item: Item) -> Reply:
+        async with places:
+            return await work(item)
+
+    return list(await asyncio.gather(*(one(item) for item in items)))
+
+
+def make_study(service: LiveService, slug: str, **fields: Any) -> None:
+    """A study for numbers in [0, 100]."""
+    document = {"slug": slug, "lower": 0, "upper": 100, "trust": ["central"], **fields}
+    with service.client() as admin:
+        response = admin.post("/v1/studies", json=document)
+    assert response.status_code == 201, response.text
+
+
+async def findings(service: LiveService) -> Sequence[Finding]:
+    """What the audit finds, without starting a process for it."""
+    url = service.database_url or EmbeddedPostgres(service.data_directory).url
+    database = Database.open(url, pool_size=1)
+    try:
+        return (await Ledger(database).audit()).findings
+    finally:
+        await database.close()
+
+
+def audit(service: LiveService, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `dither audit` on the service's database."""
+    target: Sequence[str] = ("--data-dir", str(service.data_directory))
+    environment = dict(service.environment)
+    if service.database_url is not None:
+        environment["DITHER_DATABASE_URL"] = service.database_url
+        target = ()
+    return subprocess.run(
+        [sys.executable, "-m", "app.cli", "audit", *target, *arguments],
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )

@@ -1,0 +1,179 @@
+"""Strict JSON: what Python's parser takes and this one refuses, and that nothing else changes."""
+
+import contextlib
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.documents import MAX_DEPTH, DuplicateKey, decode_element, decode_json, decode_utf8
+from app.core.errors import MalformedDocument
+from app.core.numbers import JsonNumber
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(exclude_categories=["Cs"]))
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner),
+    max_leaves=20,
+)
+
+
+def loosened(value: object) -> object:
+    """The value as Python's own parser gives it."""
+    if isinstance(value, JsonNumber):
+        return json.loads(value)
+    if isinstance(value, dict):
+        return {name: loosened(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [loosened(item) for item in value]
+    return value
+
+
+@given(VALUES)
+def test_good_documents_are_read_like_pythons_parser_reads_them(value: object) -> None:
+    for text in (json.dumps(value), json.dumps(value, ensure_ascii=False, indent=2)):
+        assert loosened(decode_json(text)) == json.loads(text)
+
+
+@given(st.floats(allow_nan=False) | st.integers())
+def test_numbers_keep_their_text(number: float) -> None:
+    text = json.dumps(number)
+    value = decode_json(text)
+    assert type(value) is JsonNumber
+    assert value == text
+
+
+def test_strings_are_told_from_numbers() -> None:
+    decoded = decode_json('[1, "1"]')
+    assert isinstance(decoded, list)
+    assert [type(item) for item in decoded] == [JsonNumber, str]
+
+
+@pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity"])
+def test_literals_that_are_no_numbers_are_kept_for_the_field_to_refuse(literal: str) -> None:
+    value = decode_json(literal)
+    assert type(value) is JsonNumber
+    assert not math.isfinite(float(value))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "{",
+        "[1,]",
+        '{"a":1,}',
+        "{'a':1}",
+        "{a:1}",
+        "01",
+        "+1",
+        ".5",
+        "5.",
+        "0x1",
+        "1_000",
+        "nan",
+        "True",
+        "[1] 2",
+        "\ufeff1",
+        '"\n"',
+        '"\\x41"',
+        '"',
+        "//\n1",
+    ],
+)
+def test_what_is_not_json_is_refused(text: str) -> None:
+    with pytest.raises(MalformedDocument):
+        decode_json(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('{"a":1,"a":1}', "a"),
+        ('{"a":1,"b":2,"\\u0061":3}', "a"),
+        ('[{"x":{"b":1,"b":2}}]', "b"),
+        ('{"":1,"":2}', ""),
+    ],
+)
+def test_a_field_given_twice_is_named(text: str, name: str) -> None:
+    with pytest.raises(DuplicateKey) as caught:
+        decode_json(text)
+    assert [error.field for error in caught.value.fields] == [name]
+
+
+def test_the_name_of_a_field_given_twice_is_cut() -> None:
+    name = "x" * 10_000
+    with pytest.raises(DuplicateKey) as caught:
+        decode_json(f'{{"{name}":1,"{name}":2}}')
+    assert len(caught.value.fields[0].field) == 64
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH, MAX_DEPTH + 1, 1_000, 100_000])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+def test_nesting_has_a_limit(opening: str, closing: str, depth: int) -> None:
+    inner = "" if opening == "[" else "1"
+    text = opening * depth + inner + closing * depth
+    if depth <= MAX_DEPTH - (opening != "["):
+        decode_json(text)
+    elif depth > MAX_DEPTH:
+        with pytest.raises(MalformedDocument, match="nested too deeply"):
+            decode_json(text)
+
+
+def test_many_shallow_lists_are_no_deep_one() -> None:
+    assert len(decode_json("[" + ",".join(["[[]]"] * 1000) + "]")) == 1000  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text", ['"\\ud800"', '"\\udfff"', '["a", {"b": "\\ud800x"}]', '{"\\ud800": 1}', '"\\ude00\\ud83d"']
+)
+def test_half_a_surrogate_pair_is_refused(text: str) -> None:
+    with pytest.raises(MalformedDocument, match="surrogate"):
+        decode_json(text)
+
+
+def test_a_whole_surrogate_pair_is_a_character() -> None:
+    assert decode_json('"\\ud83d\\ude00"') == "\N{GRINNING FACE}"
+
+
+@given(st.lists(VALUES, min_size=1))
+def test_elements_are_read_one_by_one(values: list[object]) -> None:
+    text = " ".join(json.dumps(value) for value in values) + " "
+    place, read = 0, []
+    while place < len(text):
+        value, place = decode_element(text, place)
+        read.append(loosened(value))
+        place += 1
+    assert read == [json.loads(json.dumps(value)) for value in values]
+
+
+def test_an_element_that_breaks_off_is_told_from_one_that_is_wrong() -> None:
+    with pytest.raises(json.JSONDecodeError):
+        decode_element('{"a": 1', 0)
+    with pytest.raises(DuplicateKey):
+        decode_element('{"a": 1, "a": 2}, ', 0)
+    with pytest.raises(MalformedDocument):
+        decode_element("[" * 100_000, 0)
+    with pytest.raises(MalformedDocument):
+        decode_element('["\\ud800"]', 0)
+
+
+@pytest.mark.parametrize("data", [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xc0\x80", b"\xff\xfe1\x00"])
+def test_only_utf8_is_text(data: bytes) -> None:
+    with pytest.raises(MalformedDocument):
+        decode_utf8(data)
+
+
+@given(st.binary())
+def test_no_bytes_are_a_fault(data: bytes) -> None:
+    with contextlib.suppress(MalformedDocument, DuplicateKey):
+        decode_json(decode_utf8(data))

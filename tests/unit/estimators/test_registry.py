@@ -1,0 +1,106 @@
+"""Names, parameters, and what `auto` chooses."""
+
+import pytest
+
+from app.core.errors import InvalidRequest
+from app.core.study import Relation
+from app.estimators import registry
+from app.estimators.interface import NotApplicable
+from tests.support.groups import add_remove_one, central, local, public, replace_one
+
+HALF = 1 << 29
+
+
+def test_every_estimator_is_found_under_its_own_name():
+    for name, estimator in registry.ESTIMATORS.items():
+        assert estimator.name == name
+        assert registry.get(name, estimator.relation) is estimator
+        assert estimator.version >= 1
+        assert estimator.summary.endswith(".")
+
+
+def test_each_relation_has_its_estimators():
+    assert {e.name for e in registry.applicable(Relation.REPLACE_ONE)} == {
+        *("uniform", "adpm", "proportional", "sampling", "ldpe", "fme", "stretching", "threshold"),
+        *("tcm_only", "full_lm", "lm_only", "kvh", "pwh", "group_size", "optimal"),
+    }
+    assert {e.name for e in registry.applicable(Relation.ADD_REMOVE_ONE)} == {
+        *("independent", "shifted", "transformed", "hourglass"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "relation"),
+    [
+        ("nobody", Relation.REPLACE_ONE),
+        ("", Relation.REPLACE_ONE),
+        ("auto", Relation.REPLACE_ONE),
+        ("adpm", Relation.ADD_REMOVE_ONE),
+        ("transformed", Relation.REPLACE_ONE),
+    ],
+)
+def test_an_unknown_or_unsuitable_name_is_refused(name, relation):
+    with pytest.raises(InvalidRequest) as refused:
+        registry.get(name, relation)
+    assert refused.value.fields[0].field == "estimator"
+
+
+def test_auto_takes_the_parameters_of_all_that_apply():
+    union = [p.name for p in registry.parameters("auto", Relation.REPLACE_ONE)]
+    assert len(union) == len(set(union))
+    assert {"variance", "shrinkage", "noise"} <= set(union)
+    assert [p.name for p in registry.parameters("auto", Relation.ADD_REMOVE_ONE)] == ["level"]
+    assert registry.parameters("adpm", Relation.REPLACE_ONE) == ()
+    assert [p.name for p in registry.parameters("kvh", Relation.REPLACE_ONE)] == [
+        *("variance", "noise", "coalition"),
+    ]
+
+
+def test_a_question_is_cut_to_what_an_estimator_declares():
+    question = replace_one([], parameters={"variance": 0.1, "other": 5})
+    adpm, kvh = (registry.get(name, Relation.REPLACE_ONE) for name in ("adpm", "kvh"))
+    assert registry.for_estimator(adpm, question).parameters == {}
+    assert registry.for_estimator(kvh, question).parameters == {
+        "variance": 0.1,
+        "noise": "best",
+        "coalition": 0.0,
+    }
+    assert registry.for_estimator(kvh, replace_one([])).parameters == {
+        "variance": "estimated",
+        "noise": "best",
+        "coalition": 0.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("groups", "name"),
+    [
+        ([central(0.1, 500), central(5.0, 500)], "optimal"),
+        ([central(1.0, 5), local(1.0, [HALF] * 1000)], "optimal"),
+        ([local(1.0, [HALF] * 100)], "optimal"),
+        ([public(3)], "uniform"),
+    ],
+)
+def test_auto_takes_the_smallest_predicted_error_and_the_first_of_equals(groups, name):
+    question = replace_one(groups, parameters={"variance": "worst_case", "unknown": 1})
+    estimator, plan = registry.choose(groups, question)
+    assert estimator.name == name
+    for other in registry.applicable(Relation.REPLACE_ONE):
+        try:
+            rival = other.plan(groups, registry.for_estimator(other, question))
+        except NotApplicable:
+            continue
+        assert plan.predicted_error <= rival.predicted_error
+
+
+def test_auto_answers_where_the_size_is_secret_and_does_not_look_who_is_there():
+    """Where everybody offers the same the hourglass errs least; otherwise it would leave epsilon unused."""
+    for groups in ([], [central(1.0, 500)]):
+        assert registry.choose(groups, add_remove_one(expected_size=1000))[0].name == "hourglass"
+        uneven = add_remove_one(cap=1.0, floor=0.1, expected_size=1000)
+        assert registry.choose(groups, uneven)[0].name == "transformed"
+
+
+def test_auto_has_no_answer_where_nobody_has():
+    with pytest.raises(NotApplicable):
+        registry.choose([], replace_one([]))

@@ -1,0 +1,138 @@
+"""The door to noise: what it refuses, and that a failing source gives no noise."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from app.core.errors import InternalFault
+from app.core.grid import GRID_SIZE
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, DiscreteStaircase, Hourglass, NoNoise
+from app.estimators.interface import UNIT_SCALE
+from app.mechanisms import gaussian, laplace
+from app.mechanisms.draw import draw
+from app.mechanisms.hourglass import hourglass, hourglass_moments
+from app.mechanisms.staircase import staircase, staircase_variance
+
+
+def test_no_noise_is_a_zero_a_query():
+    assert draw(NoNoise(), queries=3) == (0, 0, 0)
+
+
+def test_noise_is_one_integer_a_query():
+    values = draw(DiscreteLaplace(scales=(UNIT_SCALE, 3.0)), queries=2)
+    assert len(values) == 2
+    assert all(type(value) is int for value in values)
+
+
+@pytest.mark.parametrize("scale", [3.0, UNIT_SCALE, 2.0**56])
+def test_the_size_of_the_noise_is_its_scale(scale):
+    """Mean |z| / b of 2,000 draws; an honest source leaves [0.7, 1.4] with probability below 1e-40."""
+    noise = DiscreteLaplace(scales=(scale,))
+    values = [draw(noise, queries=1)[0] for _ in range(2000)]
+    assert 0.7 < float(np.mean(np.abs(values))) / scale < 1.4
+    assert min(values) < 0 < max(values)
+
+
+@pytest.mark.parametrize("sigma", [3.0, UNIT_SCALE, 2.0**56])
+def test_the_size_of_gaussian_noise_is_its_sigma(sigma):
+    """Mean square of 2,000 draws; an honest source leaves [0.75, 1.3] with probability below 1e-13."""
+    values = [draw(DiscreteGaussian(sigmas=(sigma,), delta=1), queries=1)[0] for _ in range(2000)]
+    assert 0.75 < float(np.mean(np.square(np.array(values) / sigma))) < 1.3
+    assert min(values) < 0 < max(values)
+
+
+def test_the_size_of_staircase_and_hourglass_noise_is_their_variance():
+    """Mean square of 2,000 draws; the fourth moment is below 10 variances squared, so its standard error is
+    below 7 % and an honest source leaves [0.6, 1.5] with probability below 1e-8."""
+    step, pair = staircase(GRID_SIZE, 1_000_000), hourglass(GRID_SIZE, 1_000_000)
+    values = np.array([draw(step, queries=1)[0] for _ in range(2000)], dtype=np.float64)
+    assert 0.6 < float(np.mean(values**2)) / staircase_variance(step) < 1.5
+    pairs = np.array([draw(pair, queries=2) for _ in range(2000)], dtype=np.float64)
+    for column in pairs.T:
+        assert 0.6 < float(np.mean(column**2)) / hourglass_moments(pair)[0] < 1.5
+    assert np.all((pairs[:, 0] + pairs[:, 1]) % GRID_SIZE == 0)
+
+
+@pytest.mark.parametrize(
+    "scale", [0.0, -0.0, -1.0, math.inf, -math.inf, math.nan, math.nextafter(2.0**56, math.inf)]
+)
+def test_an_impossible_scale_is_refused(scale):
+    with pytest.raises(InternalFault):
+        draw(DiscreteLaplace(scales=(scale,)), queries=1)
+    with pytest.raises(InternalFault):
+        draw(DiscreteGaussian(sigmas=(scale,), delta=1), queries=1)
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        DiscreteStaircase(sensitivity=4, epsilon=0, step=1),
+        DiscreteStaircase(sensitivity=4, epsilon=1, step=5),
+        Hourglass(sensitivity=3, epsilon=1, step=1),
+        Hourglass(sensitivity=4, epsilon=1, step=3),
+    ],
+)
+def test_impossible_steps_are_refused(noise):
+    with pytest.raises(InternalFault):
+        draw(noise, queries=2 if isinstance(noise, Hourglass) else 1)
+
+
+@pytest.mark.parametrize(
+    ("noise", "queries"),
+    [
+        (DiscreteLaplace(scales=(1.0,)), 2),
+        (DiscreteGaussian(sigmas=(70.0,), delta=1), 2),
+        (DiscreteStaircase(sensitivity=4, epsilon=1, step=2), 2),
+        (Hourglass(sensitivity=4, epsilon=1, step=1), 1),
+    ],
+)
+def test_noise_for_another_number_of_queries_is_refused(noise, queries):
+    with pytest.raises(InternalFault):
+        draw(noise, queries=queries)
+
+
+def test_an_unknown_mechanism_is_refused():
+    @dataclass(frozen=True)
+    class Unknown:
+        pass
+
+    with pytest.raises(InternalFault):
+        draw(Unknown(), queries=1)  # type: ignore[arg-type]
+
+
+def _broken(scale):
+    def measurement(value):
+        raise OSError("no entropy")
+
+    return measurement
+
+
+@pytest.mark.parametrize(
+    "source", [_broken, lambda scale: lambda value: 0.5, lambda scale: lambda value: None]
+)
+def test_a_failing_source_gives_no_noise(monkeypatch, source):
+    monkeypatch.setattr(laplace, "_measurement", source)
+    monkeypatch.setattr(gaussian, "_measurement", source)
+    with pytest.raises(InternalFault):
+        draw(DiscreteLaplace(scales=(1.0,)), queries=1)
+    with pytest.raises(InternalFault):
+        draw(DiscreteGaussian(sigmas=(1.0,), delta=1), queries=1)
+
+
+def test_without_entropy_there_are_no_steps(monkeypatch):
+    def broken(count):
+        raise OSError("no entropy")
+
+    monkeypatch.setattr("app.mechanisms.entropy.secrets.randbits", broken)
+    with pytest.raises(InternalFault):
+        draw(staircase(GRID_SIZE, 1_000_000), queries=1)
+    with pytest.raises(InternalFault):
+        draw(hourglass(GRID_SIZE, 1_000_000), queries=2)
+
+
+def test_the_sampler_of_a_scale_is_built_once():
+    laplace._measurement.cache_clear()
+    draw(DiscreteLaplace(scales=(17.0, 17.0)), queries=2)
+    assert laplace._measurement.cache_info().misses == 1

@@ -1,0 +1,133 @@
+"""Variances of local reports, against the sums that define them."""
+
+import math
+
+import mpmath
+import pytest
+
+from app.core.errors import InternalFault
+from app.core.grid import GRID_SIZE
+from app.core.study import LocalMechanism
+from app.mechanisms.local_shapes import HALF, HYBRID_THRESHOLD, piecewise_shape, report_sigma
+from app.mechanisms.local_variance import ReportNoise, report_noise, report_scale, report_variance
+
+DUCHI, PIECEWISE, HYBRID = LocalMechanism.DUCHI, LocalMechanism.PIECEWISE, LocalMechanism.HYBRID
+
+
+@pytest.mark.parametrize("epsilon", [1, 1000, 1_000_000, 37_000_000, 10**12])
+def test_laplace_variance_equals_the_textbook_form_in_high_precision(epsilon):
+    with mpmath.workdps(60):
+        q = mpmath.e ** (-mpmath.mpf(epsilon) / (GRID_SIZE * 10**6))
+        expected = float(2 * q / (1 - q) ** 2)
+    assert report_variance(LocalMechanism.LAPLACE, epsilon) == pytest.approx(expected, rel=1e-12)
+
+
+def test_laplace_variance_of_a_small_scale_equals_the_sum_over_all_integers():
+    epsilon = GRID_SIZE * 10**6 // 3
+    scale = report_scale(epsilon)
+    with mpmath.workdps(30):
+        weights = [mpmath.e ** (-z / mpmath.mpf(scale)) for z in range(400)]
+        norm = 2 * mpmath.fsum(weights) - 1
+        second = 2 * mpmath.fsum(w * z * z for z, w in enumerate(weights)) / norm
+    assert report_variance(LocalMechanism.LAPLACE, epsilon) == pytest.approx(float(second), rel=1e-12)
+
+
+EPSILONS = [10_000, 500_000, 700_000, 1_000_000, 3_000_000, 8_000_000]
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_bounded_reports_vary_as_published(epsilon):
+    """Wang et al., equations 4 and 7 for data in [-1, 1], and Duchi's ((e^eps + 1) / (e^eps - 1))^2 - x^2."""
+    t = math.exp(epsilon / 2e6)
+    for position in (-1.0, -0.3, 0.0, 0.8, 1.0):
+        point = HALF * (1 + position)
+        duchi = ((t * t + 1) / (t * t - 1)) ** 2 - position**2
+        piecewise = position**2 / (t - 1) + (t + 3) / (3 * (t - 1) ** 2)
+        assert report_noise(DUCHI, epsilon).at(point) / HALF**2 == pytest.approx(duchi, rel=1e-5)
+        assert report_noise(PIECEWISE, epsilon).at(point) / HALF**2 == pytest.approx(piecewise, rel=1e-6)
+        share = 1 - 1 / t if epsilon > HYBRID_THRESHOLD else 0.0
+        mixed = share * piecewise + (1 - share) * duchi
+        assert report_noise(HYBRID, epsilon).at(point) / HALF**2 == pytest.approx(mixed, rel=1e-6)
+
+
+def test_a_hybrid_reports_variance_hardly_depends_on_the_value():
+    for epsilon in (610_000, 1_000_000, 8_000_000):
+        assert abs(report_noise(HYBRID, epsilon).curvature) < 1e-8
+
+
+def test_the_hybrid_threshold_is_where_duchi_alone_is_as_good():
+    def hybrid(epsilon):
+        t = mpmath.exp(epsilon / 2)
+        return (t + 3) / (3 * t * (t - 1)) + (t**2 + 1) ** 2 / (t * (t**2 - 1) ** 2)
+
+    def duchi(epsilon):
+        return ((mpmath.exp(epsilon) + 1) / (mpmath.exp(epsilon) - 1)) ** 2
+
+    with mpmath.workdps(30):
+        crossing = mpmath.findroot(lambda epsilon: hybrid(epsilon) - duchi(epsilon), 0.6)
+        root = mpmath.sqrt(241)
+        published = mpmath.log(
+            (-5 + 2 * mpmath.cbrt(6353 - 405 * root) + 2 * mpmath.cbrt(6353 + 405 * root)) / 27
+        )
+        assert mpmath.almosteq(crossing, published, 1e-20)
+        assert int(published * 10**6) == HYBRID_THRESHOLD
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "ratios"),
+    [
+        (100_000, (0.50, 0.67, 0.50)),
+        (1_000_000, (0.585, 0.653, 0.536)),
+        (2_000_000, (0.86, 0.61, 0.52)),
+        (4_000_000, (2.15, 0.48, 0.44)),
+        (8_000_000, (8.01, 0.20, 0.20)),
+    ],
+)
+def test_worst_variances_against_laplace(epsilon, ratios):
+    laplace = report_variance(LocalMechanism.LAPLACE, epsilon)
+    for mechanism, ratio in zip((DUCHI, PIECEWISE, HYBRID), ratios, strict=True):
+        assert report_variance(mechanism, epsilon) / laplace == pytest.approx(ratio, abs=0.006)
+
+
+def test_hybrid_is_a_good_deal_at_epsilon_one():
+    laplace = report_variance(LocalMechanism.LAPLACE, 1_000_000)
+    assert report_variance(HYBRID, 1_000_000) <= 0.55 * laplace
+
+
+def test_hybrid_is_never_worse_than_its_parts_in_the_worst_case():
+    for epsilon in range(50_000, 12_000_000, 50_000):
+        best = min(report_variance(DUCHI, epsilon), report_variance(PIECEWISE, epsilon))
+        assert report_variance(HYBRID, epsilon) <= best * (1 + 1e-9)
+
+
+def test_gaussian_reports_vary_by_the_square_of_their_sigma():
+    assert report_variance(LocalMechanism.GAUSSIAN, 10**6, 10**5) == report_sigma(10**6, 10**5) ** 2
+    # analytic sigma at (1, 1e-7) in the classic sigma's unit: .818
+    classic = math.sqrt(2 * math.log(1.25e7)) * GRID_SIZE
+    assert report_sigma(10**6, 10**5) / classic == pytest.approx(0.818, abs=0.001)
+
+
+def test_the_worst_value_is_at_an_end_or_in_the_middle():
+    noise = ReportNoise(constant=10.0, curvature=-1.0)
+    assert noise.worst == 10.0
+    noise = ReportNoise(constant=10.0, curvature=2.0)
+    assert noise.worst == noise.at(0) == noise.at(GRID_SIZE) == 10 + 2.0 * HALF**2
+
+
+def test_more_epsilon_than_the_grid_holds_makes_no_difference():
+    for mechanism in (DUCHI, PIECEWISE, HYBRID):
+        assert report_variance(mechanism, 64_000_000) == report_variance(mechanism, 10**12)
+    assert piecewise_shape(10**12).window == 1
+
+
+@pytest.mark.parametrize("mechanism", LocalMechanism)
+@pytest.mark.parametrize("epsilon", [0, -1])
+def test_a_report_without_epsilon_is_refused(mechanism, epsilon):
+    with pytest.raises(InternalFault):
+        report_variance(mechanism, epsilon, 1)
+
+
+@pytest.mark.parametrize("delta", [0, -1, 10**12])
+def test_a_gaussian_report_without_delta_is_refused(delta):
+    with pytest.raises(InternalFault):
+        report_variance(LocalMechanism.GAUSSIAN, 10**6, delta)

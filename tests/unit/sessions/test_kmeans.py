@@ -1,0 +1,190 @@
+"""K-means over noisy central sums and local reports: unbiased, guarded, and private as calibrated."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from app.core.epsilon import MICRO
+from app.core.errors import InternalFault, InvalidRequest
+from app.mechanisms.randomized_response import KaryChannel
+from app.sessions.kmeans import (
+    ClusterRules,
+    Clusters,
+    advance,
+    central_clusters,
+    local_clusters,
+    nearest,
+    start,
+)
+
+RULES = ClusterRules(dimension=2, clusters=3, rounds=4, epsilon=5 * MICRO)
+CENTERS = np.array([[-0.3, 0.0], [0.0, 0.2], [0.3, -0.1]])
+
+
+def clusters(counts, centers, *, variance=1.0, count_error=1.0):
+    counts = np.array(counts, dtype=float)
+    return Clusters(
+        counts=counts,
+        sums=counts[:, np.newaxis] * np.array(centers, dtype=float),
+        variances=np.full(len(counts), variance),
+        count_errors=np.full(len(counts), count_error),
+    )
+
+
+# ------------------------------------------------------------------------------------------ price
+
+
+def statistics(point, centers):
+    """What one person adds to the counts and the sums."""
+    counts, sums = np.zeros(3), np.zeros((3, 2))
+    (index,) = nearest(np.array([point]), centers)
+    counts[index], sums[index] = 1, point
+    return np.concatenate([counts, sums.ravel()])
+
+
+def test_replacing_a_person_moves_counts_and_sums_by_d_plus_2_at_most():
+    """So noise of scale (d + 2) tau / epsilon costs epsilon over tau rounds; half of it would cost double."""
+    corners = list(itertools.product((-0.5, 0.0, 0.5), repeat=2))
+    moves = [
+        np.abs(statistics(one, CENTERS) - statistics(other, CENTERS)).sum()
+        for one in corners
+        for other in corners
+    ]
+    assert max(moves) == RULES.dimension + 2
+    assert RULES.rounds * max(moves) / RULES.central_scale == pytest.approx(5)
+
+
+def test_a_local_person_spends_epsilon_over_the_report_and_all_answers():
+    assert RULES.epsilon_per_answer * (RULES.rounds + 1) == RULES.epsilon
+    assert RULES.dimension / RULES.report_scale == pytest.approx(1)
+    assert RULES.channel == KaryChannel(categories=3, epsilon=MICRO)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"dimension": 0},
+        {"clusters": 1},
+        {"rounds": 0},
+        {"rounds": 1000},
+        {"epsilon": 4},
+    ],
+)
+def test_rules_that_cannot_be_meant_are_refused(wrong):
+    with pytest.raises(InvalidRequest):
+        ClusterRules(**({"dimension": 2, "clusters": 3, "rounds": 4, "epsilon": MICRO} | wrong))
+
+
+# -------------------------------------------------------------------------------------- estimates
+
+
+def test_lies_are_corrected_for():
+    """Expected answers of 500, 300 and 200 people, whose reports are exact, give their sums back."""
+    true = np.array([500.0, 300.0, 200.0])
+    truth, lie = RULES.channel.truth, RULES.channel.lie
+    transitions = np.full((3, 3), lie) + (truth - lie) * np.eye(3)
+    found = local_clusters(transitions @ true, transitions @ (true[:, np.newaxis] * CENTERS), RULES)
+    assert np.allclose(found.counts, true)
+    assert np.allclose(found.sums / found.counts[:, np.newaxis], CENTERS)
+
+
+def test_control_without_the_correction_centers_are_pulled_together():
+    true = np.array([500.0, 300.0, 200.0])
+    truth, lie = RULES.channel.truth, RULES.channel.lie
+    transitions = np.full((3, 3), lie) + (truth - lie) * np.eye(3)
+    raw = (transitions @ (true[:, np.newaxis] * CENTERS)) / (transitions @ true)[:, np.newaxis]
+    assert np.abs(raw - CENTERS).max() > 0.1
+
+
+def test_the_stated_variances_are_those_of_simulated_reports():
+    random = np.random.default_rng(7)
+    people = (600, 300, 100)
+    truth = np.repeat(np.arange(3), people)
+    values = CENTERS[truth]
+    sums, counts, stated, errors = [], [], [], []
+    for _ in range(3000):
+        reports = values + random.laplace(0, RULES.report_scale, values.shape)
+        lies = random.random(truth.size) >= RULES.channel.truth
+        named = np.where(lies, (truth + random.integers(1, 3, truth.size)) % 3, truth)
+        columns = [np.bincount(named, weights=reports[:, axis], minlength=3) for axis in (0, 1)]
+        raw = np.stack(columns, axis=1).astype(np.float64)
+        found = local_clusters(np.bincount(named, minlength=3).astype(float), raw, RULES)
+        sums.append(found.sums)
+        counts.append(found.counts)
+        stated.append(found.variances)
+        errors.append(found.count_errors)
+    measured = np.var(sums, axis=0).mean(axis=1)
+    assert np.allclose(measured / np.mean(stated, axis=0), 1, atol=0.12)
+    assert np.allclose(np.mean(counts, axis=0), people, atol=5 * np.mean(errors) / np.sqrt(3000))
+    assert np.all(np.std(counts, axis=0) < 1.15 * np.mean(errors, axis=0))
+
+
+def test_central_sums_carry_the_calibrated_noise():
+    found = central_clusters(np.ones(3), np.ones((3, 2)), RULES)
+    assert np.allclose(found.variances, 2 * RULES.central_scale**2)
+
+
+@pytest.mark.parametrize("read", [central_clusters, local_clusters])
+def test_sums_of_another_session_are_refused(read):
+    with pytest.raises(InternalFault):
+        read(np.ones(2), np.ones((2, 2)), RULES)
+
+
+# ---------------------------------------------------------------------------------------- rounds
+
+
+def test_parts_are_combined_by_inverse_variance():
+    first = clusters([100, 100, 100], CENTERS, variance=1.0)
+    second = clusters([100, 100, 100], CENTERS + 0.1, variance=3.0)
+    after = advance(start(RULES, CENTERS), (first, second))
+    assert np.allclose(after.centers, CENTERS + 0.1 / 4)
+    assert after.round == 2
+    assert not after.finished
+
+
+def test_larger_counts_weigh_by_their_square():
+    """V = variance of the sum / N^2: weighing by the sums' noise instead would ignore the smaller part."""
+    first = clusters([300, 300, 300], CENTERS)
+    second = clusters([100, 100, 100], CENTERS + 0.1)
+    assert np.allclose(advance(start(RULES, CENTERS), (first, second)).centers, CENTERS + 0.1 / 10)
+
+
+@pytest.mark.parametrize("count", [-50.0, 0.0, 0.4, 9.9])
+def test_a_count_within_its_noise_says_nothing(count):
+    part = clusters([count, 100, 100], CENTERS + 0.05, count_error=10.0)
+    after = advance(start(RULES, CENTERS), (part,))
+    assert np.allclose(after.centers[0], CENTERS[0])
+    assert np.allclose(after.centers[1:], CENTERS[1:] + 0.05)
+
+
+def test_centers_stay_in_the_domain():
+    after = advance(start(RULES, CENTERS), (clusters([100, 100, 100], 9 * CENTERS),))
+    assert np.all(np.abs(after.centers) <= 0.5)
+
+
+def test_without_anybody_centers_stay():
+    after = advance(start(RULES, CENTERS), ())
+    assert np.array_equal(after.centers, CENTERS)
+
+
+def test_a_finished_session_takes_no_more_rounds():
+    state = start(RULES, CENTERS)
+    for _ in range(RULES.rounds):
+        state = advance(state, ())
+    assert state.finished
+    with pytest.raises(InternalFault):
+        advance(state, ())
+
+
+@pytest.mark.parametrize("centers", [np.zeros((2, 2)), np.zeros((3, 1)), CENTERS + 0.6, CENTERS * np.nan])
+def test_first_centers_must_be_points_of_the_domain(centers):
+    with pytest.raises(InvalidRequest):
+        start(RULES, centers)
+
+
+def test_the_nearest_center_is_the_nearest():
+    random = np.random.default_rng(3)
+    points = random.uniform(-0.5, 0.5, (500, 2))
+    distances = ((points[:, np.newaxis] - CENTERS) ** 2).sum(axis=2)
+    assert np.array_equal(nearest(points, CENTERS), distances.argmin(axis=1))
