@@ -52,13 +52,17 @@ class TokenIn(WireIn):
     )
 
 
+def _in_order(value: object) -> object:
+    return sorted(value) if isinstance(value, frozenset) else value
+
+
 class TokenOut(WireOut):
     """A token without its secret."""
 
     id: UUID
     name: str
     role: Role
-    studies: list[str] | None
+    studies: Annotated[list[str] | None, BeforeValidator(_in_order)]
     subject: Annotated[str | None, BeforeValidator(_hex)] = Field(
         description="Digest of the one person it acts for."
     )
