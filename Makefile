@@ -46,7 +46,7 @@ test-slow: setup ## the tests that take longer than a minute each
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
 test-statistical: setup ## the statistical tests and privacy audits, on fresh entropy
-	$(BIN)/python -m pytest -m statistical $(PYTEST_ARGS)
+	DITHER_TEST_ENTROPY=os $(BIN)/python -m pytest -m statistical $(PYTEST_ARGS)
 
 coverage: setup ## the tests again, with a coverage report
 	$(BIN)/python -m coverage run -m pytest -m "not slow" $(PYTEST_ARGS)

@@ -1,14 +1,21 @@
 """Shared fixtures: a real PostgreSQL for the session, a fresh database per test, the live service."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from app.store.embedded import EmbeddedPostgres
 from tests.support.databases import Server, scratch_directory
 from tests.support.live import LiveProcess, LiveService, free_port
+
+# Like the draws of the statistical tests: the same on every run, others with DITHER_TEST_ENTROPY=os.
+settings.register_profile("seeded", derandomize=True)
+settings.register_profile("fresh", print_blob=True)
+settings.load_profile("fresh" if os.environ.get("DITHER_TEST_ENTROPY") == "os" else "seeded")
 
 
 @pytest.fixture(scope="session")

@@ -71,7 +71,9 @@ def test_a_calibrated_sigma_costs_no_more_than_asked_and_hardly_less(epsilon, de
     sigma = calibrated_sigma(epsilon, delta, GRID_SIZE)
     squares = Fraction(GRID_SIZE) ** 2 / effective_variance(sigma)
     assert gaussian_cost(squares, delta) <= epsilon
-    if sigma > 1e4:
+    # Hardly less, where sigma is not a few grid steps and delta is not all but certain: a double next to 1
+    # knows the small probability that is left to few digits only.
+    if sigma > 1e4 and delta < 9 * 10**11:
         assert gaussian_cost(squares * Fraction(1.0001) ** 2, delta) > epsilon * (1 - 1e-9)
         assert gaussian_epsilon(math.sqrt(float(squares)), delta / 1e12) == pytest.approx(
             epsilon / 1e6, rel=1e-6, abs=1.1e-6
