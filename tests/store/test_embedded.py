@@ -28,6 +28,8 @@ AS_ROOT = os.geteuid() == 0
 async def note(url: str, text: str) -> list[str]:
     connection = await asyncpg.connect(url)
     try:
+        # IF NOT EXISTS alone fails where two processes create the table at the same time.
+        await connection.execute("SELECT pg_advisory_lock(1)")
         await connection.execute("CREATE TABLE IF NOT EXISTS note (text text)")
         await connection.execute("INSERT INTO note VALUES ($1)", text)
         return [row["text"] for row in await connection.fetch("SELECT text FROM note ORDER BY text")]
@@ -143,12 +145,12 @@ def use(directory: Path, barrier, results) -> None:
 
 def test_two_processes_that_start_at_once_share_one_server(directory):
     context = multiprocessing.get_context("spawn")
-    barrier, results = context.Barrier(2), context.Queue()
+    barrier, results = context.Barrier(2, timeout=60), context.Queue()
     processes = [context.Process(target=use, args=(directory, barrier, results)) for _ in range(2)]
     for process in processes:
         process.start()
     for process in processes:
-        process.join(60)
+        process.join(120)
     assert [process.exitcode for process in processes] == [0, 0]
     found = [results.get(timeout=5) for _ in range(4)]
     assert found.count(True) == 2
