@@ -85,6 +85,7 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
             lifetime_delta=delta_limit(settings.lifetime_delta),
         )
         await services.check_subject_key()
+        await stack.enter_async_context(services.sessions.watched())
 
         head = head_revision()
 

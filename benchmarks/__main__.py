@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
 
-from benchmarks import batches, mathematics, posts, releases, solver
+from benchmarks import answers, batches, mathematics, posts, releases, solver
 from benchmarks.report import Ratio, print_json, print_table
 
 SECTIONS: Mapping[str, Callable[..., list[Ratio]]] = {
     "post": posts.run,
+    "answer": answers.run,
     "batch": batches.run,
     "release": releases.run,
     "solver": solver.run,

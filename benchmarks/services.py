@@ -30,6 +30,7 @@ ROOT = Path(__file__).parents[1]
 KEY = bytes(range(32))
 LIFETIME_EPSILON = 10_000_000
 START_SECONDS = 60
+PRINCIPAL = Principal(token_id=NOBODY, name="benchmark", role=Role.ADMIN, studies=None, subject=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,13 +51,14 @@ class Installation:
         """Make a study; returns its number."""
 
         async def make(services: Services) -> int:
-            principal = Principal(
-                token_id=NOBODY, name="benchmark", role=Role.ADMIN, studies=None, subject=None
-            )
-            study, _ = await services.studies.create(definition, principal)
+            study, _ = await services.studies.create(definition, PRINCIPAL)
             return study.id
 
-        return asyncio.run(_with_services(self.url, make))
+        return self.use(make)
+
+    def use(self, use):
+        """What comes of using the services, in this process."""
+        return asyncio.run(_with_services(self.url, use))
 
     @contextmanager
     def serve(self, *, workers: int) -> Iterator[int]:

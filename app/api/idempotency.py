@@ -5,7 +5,7 @@ import re
 
 from app.api.requests import ApiRequest
 from app.core.errors import InvalidRequest
-from app.services.contributions import Idempotency
+from app.services.replies import Idempotency
 
 KEY = re.compile(r"[\x21-\x7e]{1,200}")
 

@@ -26,5 +26,24 @@ async def explained(
     return BudgetExhausted(refusal.detail, fields=fields)
 
 
+async def explained_enrolment(
+    refusal: BudgetExhausted, request: ApiRequest, epsilon: int, subject: bytes
+) -> BudgetExhausted:
+    """The refusal of a first answer with what its owner lacks to take part.
+
+    Args:
+        refusal: The bare one.
+        request: Of the answer.
+        epsilon: What taking part reserves [micro-epsilon].
+        subject: Whose answer it is.
+    """
+    account = (await request.api.services.budgets.statement(subject)).account
+    left = account.budget - account.reserved
+    if epsilon <= left:
+        return refusal
+    sentence = _sentence(epsilon_to_json(left), epsilon_to_json(epsilon - left))
+    return BudgetExhausted(refusal.detail, fields=[FieldError("epsilon", sentence)])
+
+
 def _sentence(left: float, missing: float) -> str:
     return f"{left:.12g} is left of the lifetime budget, {missing:.12g} is missing"

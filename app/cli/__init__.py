@@ -9,7 +9,7 @@ import httpx
 import typer
 from dither import DitherError, ProblemError
 
-from app.cli import admin, ask, compare, contribute, database, demo, reproduce, serve
+from app.cli import admin, ask, compare, contribute, database, demo, reproduce, serve, sessions
 from app.cli.common import CommandFailed, notes
 from app.cli.http import explain
 from app.core.errors import ServiceError
@@ -41,7 +41,13 @@ PLAIN_COMMANDS = (
     compare.compare,
 )
 
-GROUPS = {"audit": database.audits, "token": admin.tokens, "study": admin.studies, "subject": admin.subjects}
+GROUPS = {
+    "audit": database.audits,
+    "token": admin.tokens,
+    "study": admin.studies,
+    "session": sessions.sessions,
+    "subject": admin.subjects,
+}
 
 
 def _print_version(wanted: bool) -> None:

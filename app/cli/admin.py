@@ -257,5 +257,8 @@ def _show_budget(budget: dict[str, Any], as_json: bool) -> None:
     if budget["studies"]:
         columns = {"study": "study", "trust": "trust", "live": "live", "epsilon": "epsilon", "spent": "spent"}
         print_table(budget["studies"], columns)
-    else:
+    if budget["sessions"]:
+        columns = {"session": "session", "study": "study", "epsilon": "epsilon", "spent": "spent"}
+        print_table(budget["sessions"], columns)
+    if not budget["studies"] and not budget["sessions"]:
         console.print("No study holds any of it.")

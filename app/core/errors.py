@@ -111,6 +111,30 @@ class IdempotencyKeyReused(Conflict):
     code = "idempotency_key_reused"
 
 
+class RoundClosed(Conflict):
+    """The answer comes too late: its round is closed, or the whole session has finished."""
+
+    code = "round_closed"
+
+
+class RoundNotOpen(Conflict):
+    """The answer comes too early: its round has not begun."""
+
+    code = "round_not_open"
+
+
+class NotYourRound(Conflict):
+    """This subject is assigned another round of the session."""
+
+    code = "not_your_round"
+
+
+class AnswerExists(Conflict):
+    """This subject gave another answer in this round."""
+
+    code = "answer_exists"
+
+
 class PrivacyRefusal(ServiceError):
     """Answering would break the privacy promise."""
 

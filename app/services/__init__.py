@@ -10,6 +10,7 @@ from app.services.contributions import Contributions
 from app.services.ledger import Ledger
 from app.services.releases import Releases
 from app.services.saturation import Saturation
+from app.services.sessions import Sessions
 from app.services.studies import Studies
 from app.services.subjects import SubjectKey
 from app.services.tokens import Tokens
@@ -30,6 +31,7 @@ class Services:
     budgets: Budgets
     releases: Releases
     ledger: Ledger
+    sessions: Sessions
 
     @classmethod
     def build(
@@ -61,6 +63,7 @@ class Services:
             budgets=Budgets(database, clock, allowance),
             releases=Releases(database, clock, saturation),
             ledger=Ledger(database),
+            sessions=Sessions(database, clock, subject_key, allowance),
         )
 
     async def check_subject_key(self, *, attempts: int = 50) -> None:

@@ -30,8 +30,11 @@ class Budgets:
         )
         if studies is None:
             return statement
-        lines = tuple(line for line in statement.studies if line.study in studies)
-        return Statement(account=statement.account, studies=lines)
+        return Statement(
+            account=statement.account,
+            studies=tuple(line for line in statement.studies if line.study in studies),
+            sessions=tuple(line for line in statement.sessions if line.study in studies),
+        )
 
     async def set_lifetime(
         self, subject: bytes, *, epsilon: int, delta: int | None, reason: str, principal: Principal

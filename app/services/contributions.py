@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
 import structlog
 
@@ -13,14 +12,13 @@ from app.core.errors import (
     BudgetExhausted,
     ContributionExists,
     EpsilonBelowSpent,
-    IdempotencyKeyReused,
-    InternalFault,
     NotFound,
     ServiceError,
 )
 from app.core.study import Study
 from app.services.batches import Batch, BatchResult
 from app.services.grouping import Grouper
+from app.services.replies import Idempotency, Replayed, replayed_reply, stored_reply
 from app.services.saturation import Saturation
 from app.store import contributions as store
 from app.store import journal
@@ -66,21 +64,6 @@ class Accepted:
     created: bool
     epsilon: int
     epsilon_used_at_most: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Idempotency:
-    """A client's key for one request.
-
-    Attributes:
-        token_id: Keys of different tokens are different keys.
-        key: The Idempotency-Key header.
-        request: SHA-256 of the request.
-    """
-
-    token_id: UUID
-    key: str
-    request: bytes
 
 
 class Contributions:
@@ -146,34 +129,22 @@ class Contributions:
             if not await journal.store_reply(
                 connection, idempotency.token_id, idempotency.key, reply, created_at=self._clock.now()
             ):
-                raise _Replayed
+                raise Replayed
             return outcome, (status, content)
 
-        known = await self._reply(idempotency)
+        known = await stored_reply(self._database, idempotency)
         if known is not None:
-            return known
+            return known.status, known.body
         # Not within the transaction: this may need a connection, and all of them may be waiting here.
         used_at_most = await self._saturation.used_at_most(study, offer)
         try:
             outcome, reply = await self._database.run_tx("contribution.accept_once", body)
-        except _Replayed:
-            known = await self._reply(idempotency)
-            if known is None:
-                raise InternalFault("a stored response has vanished") from None
-            return known
+        except Replayed:
+            known = await replayed_reply(self._database, idempotency)
+            return known.status, known.body
         if outcome is Outcome.CREATED:
             self._saturation.add(study, [offer])
         return reply
-
-    async def _reply(self, idempotency: Idempotency) -> tuple[int, bytes] | None:
-        reply = await self._database.run_tx(
-            "idempotency.read", lambda c: journal.read_reply(c, idempotency.token_id, idempotency.key)
-        )
-        if reply is None:
-            return None
-        if reply.request != idempotency.request:
-            raise IdempotencyKeyReused("this Idempotency-Key was used for another request")
-        return reply.status, reply.body
 
     async def replace(self, study: Study, offer: Offer) -> Accepted:
         """Put another value in the place of a live one.
@@ -272,10 +243,6 @@ def _accepted(offer: Offer, outcome: Outcome, used_at_most: int) -> Accepted:
     return Accepted(
         created=outcome is Outcome.CREATED, epsilon=offer.epsilon, epsilon_used_at_most=used_at_most
     )
-
-
-class _Replayed(Exception):
-    """Another request with the same idempotency key was quicker; undo this one."""
 
 
 def _repeats(

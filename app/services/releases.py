@@ -14,10 +14,10 @@ from app.core.study import Relation, Study, Trust
 from app.estimators import registry
 from app.estimators.interface import Estimator, NotApplicable, Plan, Question
 from app.services import planning
-from app.services.contributions import Idempotency
 from app.services.paging import Page, decode_cursor, page_of
 from app.services.planning import Crowd
 from app.services.questions import Ask, Resolved, resolve
+from app.services.replies import Idempotency
 from app.services.saturation import Saturation
 from app.store import cohorts, journal
 from app.store import releases as store

@@ -267,6 +267,11 @@ class Search:
         return (self.lower + self.upper) / 2
 
 
+def decisive(rules: Rules, answers: int) -> bool:
+    """Whether a round of so many answers can decide anything: some outcome of it would be believed."""
+    return answers > 0 and least_positives(rules, answers) <= answers
+
+
 def advance(search: Search, tally: Tally) -> Search:
     """Close the open round.
 
@@ -276,7 +281,8 @@ def advance(search: Search, tally: Tally) -> Search:
 
     Returns:
         The search with half the interval: the half at the side of the target if the answers were
-        believed, the other half otherwise.
+        believed, the other half otherwise. Answers too few to be believed, whatever they are, decide
+        nothing: the interval stays as it is.
 
     Raises:
         InternalFault: the search is finished, or the tally is impossible.
@@ -284,7 +290,7 @@ def advance(search: Search, tally: Tally) -> Search:
     if search.finished or not 0 <= tally.positives <= tally.answers:
         raise InternalFault("a round cannot be closed like this")
     rules, middle = search.rules, search.threshold
-    believed = tally.positives >= least_positives(rules, tally.answers)
+    believed = decisive(rules, tally.answers) and tally.positives >= least_positives(rules, tally.answers)
     fraction = (
         estimate_fraction(tally.positives, tally.answers, rules.epsilon_per_answer) if tally.answers else None
     )
@@ -296,9 +302,12 @@ def advance(search: Search, tally: Tally) -> Search:
         fraction=fraction,
         believed=believed,
     )
+    steps = (*search.steps, step)
+    if not decisive(rules, tally.answers):
+        return replace(search, steps=steps)
     keeps_lower_half = believed != (rules.target is Target.MAXIMUM)
     lower, upper = (search.lower, middle) if keeps_lower_half else (middle, search.upper)
-    return replace(search, lower=lower, upper=upper, steps=(*search.steps, step))
+    return replace(search, lower=lower, upper=upper, steps=steps)
 
 
 def truthful(target: Target, point: int, threshold: int) -> bool:

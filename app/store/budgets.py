@@ -32,9 +32,22 @@ READ_HOLDINGS = text(f"""
     WHERE c.subject_id = :subject ORDER BY study.slug
 """)
 
+READ_ENROLMENTS = text("""
+    SELECT CAST(session.id AS text) AS session, study.slug AS study, enrolment.reserved, enrolment.spent
+    FROM session JOIN study ON study.id = session.study_id
+    JOIN enrolment ON enrolment.session_id = session.id AND enrolment.subject_id = :subject
+    ORDER BY session.number
+""")
+
+SPENT_IN_SESSIONS = """
+    SELECT sum(enrolment.spent) FROM session
+    JOIN enrolment ON enrolment.session_id = session.id AND enrolment.subject_id = s.id
+"""
+
 PAGE = text(f"""
     SELECT s.id, s.budget, s.reserved, s.delta_budget, s.delta_reserved,
-           coalesce(sum({SPENT_EPSILON}), 0) AS spent, coalesce(sum({SPENT_DELTA}), 0) AS delta_spent
+           coalesce(sum({SPENT_EPSILON}), 0) + coalesce(({SPENT_IN_SESSIONS}), 0) AS spent,
+           coalesce(sum({SPENT_DELTA}), 0) AS delta_spent
     FROM (SELECT * FROM subject WHERE id > :after ORDER BY id LIMIT :limit) s
     LEFT JOIN contribution c ON c.subject_id = s.id {JOIN_COHORT}
     GROUP BY s.id, s.budget, s.reserved, s.delta_budget, s.delta_reserved ORDER BY s.id
@@ -78,11 +91,22 @@ class StudyLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLine:
+    """One session on a subject's statement."""
+
+    session: str
+    study: str
+    epsilon: int
+    spent: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A subject's account with one line a study."""
+    """A subject's account with one line a study, and one a session."""
 
     account: Account
     studies: tuple[StudyLine, ...]
+    sessions: tuple[SessionLine, ...]
 
 
 async def read_statement(connection: AsyncConnection, subject: bytes, allowance: Allowance) -> Statement:
@@ -100,16 +124,20 @@ async def read_statement(connection: AsyncConnection, subject: bytes, allowance:
         )
         for line in await connection.execute(READ_HOLDINGS, {"subject": subject})
     )
+    enrolments = tuple(
+        SessionLine(session=line.session, study=line.study, epsilon=line.reserved, spent=line.spent)
+        for line in await connection.execute(READ_ENROLMENTS, {"subject": subject})
+    )
     account = Account(
         subject=subject,
         budget=row.budget if row else allowance.epsilon,
         reserved=row.reserved if row else 0,
-        spent=sum(line.spent for line in lines),
+        spent=sum(line.spent for line in lines) + sum(line.spent for line in enrolments),
         delta_budget=row.delta_budget if row else allowance.delta,
         delta_reserved=row.delta_reserved if row else 0,
         delta_spent=sum(line.delta_spent for line in lines),
     )
-    return Statement(account=account, studies=lines)
+    return Statement(account=account, studies=lines, sessions=enrolments)
 
 
 async def set_budget(

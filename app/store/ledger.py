@@ -30,8 +30,10 @@ CHECKS: Mapping[str, str] = {
         SELECT encode(s.id, 'hex') AS subject, s.reserved, coalesce(c.epsilon, 0) AS reservations,
                s.delta_reserved, coalesce(c.delta, 0) AS delta_reservations
         FROM subject s LEFT JOIN (
-            SELECT subject_id, sum(epsilon) AS epsilon, sum(delta) AS delta
-            FROM contribution GROUP BY subject_id
+            SELECT subject_id, sum(epsilon) AS epsilon, sum(delta) AS delta FROM (
+                SELECT subject_id, epsilon, delta FROM contribution
+                UNION ALL SELECT subject_id, reserved, 0 FROM enrolment
+            ) reservation GROUP BY subject_id
         ) c ON c.subject_id = s.id
         WHERE s.reserved <> coalesce(c.epsilon, 0) OR s.delta_reserved <> coalesce(c.delta, 0)
     """,
@@ -84,6 +86,65 @@ CHECKS: Mapping[str, str] = {
         SELECT c.study_id, c.epoch FROM contribution c JOIN study ON study.id = c.study_id
         WHERE c.epoch > study.epoch
     """,
+    "an enrolment belongs to no subject or no session": """
+        SELECT encode(e.subject_id, 'hex') AS subject, CAST(e.session_id AS text) AS session
+        FROM enrolment e LEFT JOIN subject s ON s.id = e.subject_id
+        LEFT JOIN session ON session.id = e.session_id
+        WHERE s.id IS NULL OR session.id IS NULL
+    """,
+    "an enrolment has spent more than it reserves": """
+        SELECT encode(subject_id, 'hex') AS subject, CAST(session_id AS text) AS session, spent, reserved
+        FROM enrolment WHERE spent > reserved OR spent < 0
+    """,
+    "an enrolment does not reserve what its session costs": """
+        SELECT encode(e.subject_id, 'hex') AS subject, CAST(e.session_id AS text) AS session,
+               e.reserved, e.spent, session.epsilon
+        FROM enrolment e JOIN session ON session.id = e.session_id
+        WHERE e.reserved <> CASE WHEN session.state = 'open' THEN session.epsilon ELSE e.spent END
+    """,
+    "spent is not what a person's answers in a session cost": """
+        SELECT encode(coalesce(e.subject_id, a.subject_id), 'hex') AS subject,
+               CAST(coalesce(e.session_id, a.session_id) AS text) AS session, e.spent, a.answers
+        FROM enrolment e FULL JOIN (
+            SELECT session_id, subject_id, count(*) AS answers FROM answer GROUP BY session_id, subject_id
+        ) a ON (a.session_id, a.subject_id) = (e.session_id, e.subject_id)
+        LEFT JOIN session ON session.id = coalesce(e.session_id, a.session_id)
+        WHERE e.spent IS DISTINCT FROM session.epsilon_report + a.answers * session.epsilon_per_answer
+    """,
+    "somebody answered a session in more rounds than they are asked": """
+        SELECT CAST(a.session_id AS text) AS session, encode(a.subject_id, 'hex') AS subject,
+               count(*) AS answers, count(DISTINCT a.round) AS rounds
+        FROM answer a JOIN session ON session.id = a.session_id
+        GROUP BY a.session_id, a.subject_id, session.assignment_key, session.rounds
+        HAVING count(*) > count(DISTINCT a.round)
+            OR count(*) > CASE WHEN session.assignment_key IS NULL THEN session.rounds ELSE 1 END
+    """,
+    "a session does not count the answers of its open round": """
+        SELECT CAST(session.id AS text) AS session, session.round, session.answers,
+               coalesce(a.count, 0) AS given
+        FROM session LEFT JOIN (
+            SELECT session_id, round, count(*) AS count FROM answer GROUP BY session_id, round
+        ) a ON a.session_id = session.id AND a.round = session.round
+        WHERE session.answers <> coalesce(a.count, 0)
+    """,
+    "an answer belongs to a round that has not begun": """
+        SELECT CAST(a.session_id AS text) AS session, a.round FROM answer a
+        JOIN session ON session.id = a.session_id
+        WHERE a.round > session.round OR a.round > session.rounds OR a.round < 1
+    """,
+    "a closed round does not hold the answers it was closed with": """
+        SELECT CAST(session.id AS text) AS session, step.round, step.answers, coalesce(a.count, 0) AS given
+        FROM session CROSS JOIN LATERAL (
+            SELECT ordinality AS round, CAST(value->>'answers' AS bigint) AS answers,
+                   CAST(value->>'positives' AS bigint) AS positives
+            FROM jsonb_array_elements(session.document->'steps') WITH ORDINALITY
+        ) step
+        LEFT JOIN (
+            SELECT session_id, round, count(*) AS count, count(*) FILTER (WHERE answer = 1) AS positives
+            FROM answer GROUP BY session_id, round
+        ) a ON a.session_id = session.id AND a.round = step.round
+        WHERE step.answers <> coalesce(a.count, 0) OR step.positives <> coalesce(a.positives, 0)
+    """,
     "a question has a gap in its releases": """
         SELECT study_id, encode(question, 'hex') AS question FROM release
         GROUP BY study_id, question HAVING max(sequence) <> count(*) OR min(sequence) <> 1
@@ -93,7 +154,9 @@ CHECKS: Mapping[str, str] = {
 COUNTS = text("""
     SELECT (SELECT count(*) FROM subject) AS subjects, (SELECT count(*) FROM contribution) AS contributions,
            (SELECT count(*) FROM cohort) AS cohorts, (SELECT count(*) FROM release) AS releases,
-           (SELECT count(*) FROM charge) AS charges
+           (SELECT count(*) FROM charge) AS charges,
+           (SELECT count(*) FROM session) AS sessions, (SELECT count(*) FROM enrolment) AS enrolments,
+           (SELECT count(*) FROM answer) AS answers
 """)
 
 READ_LINKS = text("""

@@ -1,7 +1,7 @@
 """The schema, for reading and for `alembic check`; docs/data-model.md draws it.
 
-Every unique key of `subject` and `contribution` holds the subject id, so both can be distributed by it;
-all other tables stay small.
+Every unique key of `subject`, `contribution`, `enrolment` and `answer` holds the subject id, so they can be
+distributed by it; all other tables stay small.
 """
 
 from sqlalchemy import (
@@ -10,6 +10,7 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     DateTime,
+    Double,
     Enum,
     ForeignKey,
     Identity,
@@ -39,6 +40,7 @@ metadata = MetaData(
 trust = Enum("central", "local", "public", name="trust")
 relation = Enum("replace_one", "add_remove_one", name="relation")
 study_state = Enum("open", "closed", name="study_state")
+session_state = Enum("open", "finished", name="session_state")
 role = Enum("contribute", "analyse", "admin", name="role")
 
 study = Table(
@@ -69,7 +71,7 @@ subject = Table(
     metadata,
     Column("id", LargeBinary, primary_key=True, comment="HMAC-SHA256(server key, external id)"),
     Column("budget", BigInteger, nullable=False, comment="lifetime epsilon [micro-epsilon]"),
-    Column("reserved", BigInteger, nullable=False, comment="sum of contribution.epsilon"),
+    Column("reserved", BigInteger, nullable=False, comment="sum over contribution and enrolment"),
     Column("delta_budget", BigInteger, nullable=False, comment="lifetime delta [1e-12]"),
     Column("delta_reserved", BigInteger, nullable=False, comment="sum of contribution.delta"),
     CheckConstraint("0 <= reserved AND reserved <= budget", name="reserved_within_budget"),
@@ -154,6 +156,54 @@ chain = Table(
     Column("number", BigInteger, nullable=False),
     Column("hash", LargeBinary, nullable=False),
     CheckConstraint("id = 1", name="one_row"),
+)
+
+session = Table(
+    "session",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("number", BigInteger, Identity(), nullable=False, unique=True),
+    Column("study_id", Integer, ForeignKey("study.id"), nullable=False, index=True),
+    Column("protocol", Text, nullable=False),
+    Column("state", session_state, nullable=False, server_default="open"),
+    Column("rounds", Integer, nullable=False),
+    Column("round", Integer, comment="that is open; NULL: finished"),
+    Column("answers", BigInteger, nullable=False, server_default="0", comment="in the open round"),
+    Column("epsilon", BigInteger, nullable=False, comment="that enrolling reserves"),
+    Column("epsilon_per_answer", BigInteger, nullable=False),
+    Column("epsilon_report", BigInteger, nullable=False, comment="beside a person's first answer"),
+    Column("assignment_key", LargeBinary, comment="NULL: everybody, every round"),
+    Column("answers_per_round", BigInteger, comment="that close it; NULL: none do"),
+    Column("round_seconds", Double, comment="that close it; NULL: no time does"),
+    Column("round_closes_at", DateTime(timezone=True)),
+    Column("deadline", DateTime(timezone=True), nullable=False, comment="ends it"),
+    Column("document", JSONB, nullable=False, comment="rules and progress"),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("finished_at", DateTime(timezone=True)),
+    CheckConstraint(
+        "(state = 'open') = (round IS NOT NULL) AND (state = 'finished') = (finished_at IS NOT NULL)",
+        name="open_has_round",
+    ),
+)
+
+enrolment = Table(
+    "enrolment",
+    metadata,
+    Column("session_id", Uuid, primary_key=True),
+    Column("subject_id", LargeBinary, ForeignKey("subject.id"), primary_key=True),
+    Column("reserved", BigInteger, nullable=False, comment="finished: what was spent"),
+    Column("spent", BigInteger, nullable=False),
+    Column("report", ARRAY(BigInteger), comment="grid steps; NULL: none"),
+    CheckConstraint("0 <= spent AND spent <= reserved", name="spent_within_reserved"),
+)
+
+answer = Table(
+    "answer",
+    metadata,
+    Column("session_id", Uuid, primary_key=True),
+    Column("round", Integer, primary_key=True),
+    Column("subject_id", LargeBinary, primary_key=True),
+    Column("answer", Integer, nullable=False, comment="the randomized category"),
 )
 
 token = Table(

@@ -19,7 +19,10 @@ from app.settings import Settings
 
 SUBJECT_KEY = "5a" * 32
 
-STORING_TABLES = ("study", "subject", "contribution", "cohort", "release", "charge", "token", "idempotency")
+STORING_TABLES = (
+    *("study", "subject", "contribution", "cohort", "release", "charge", "token", "idempotency"),
+    *("session", "enrolment", "answer"),
+)
 
 VALUE = {"subject": "alice", "value": 37.5, "epsilon": 1.5, "trust": "central"}
 

@@ -104,6 +104,7 @@ async def test_a_budget_tells_what_was_given_and_what_it_cost(service: Service) 
                 "delta_spent": 0,
             }
         ],
+        "sessions": [],
     }
     await service.call("DELETE", f"/v1/studies/{study}/contributions/alice", "contribute")
     budget = (await service.call("GET", "/v1/subjects/alice/budget", "admin")).json()

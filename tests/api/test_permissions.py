@@ -20,6 +20,8 @@ OTHER = "other-study"
 NEW_STUDY = {"slug": "a-new-study", "lower": 0, "upper": 1}
 REPLACEMENT = {"value": 2, "epsilon": 2, "trust": "central"}
 NEW_TOKEN = {"name": "new", "role": "contribute"}
+NEW_SESSION = {"protocol": "minimum", "epsilon": 4, "participants": 100, "mode": "budget_split", "rounds": 2}
+ANSWER = {"subject": "alice", "round": 1, "answer": 1}
 LIFETIME = {"epsilon": 50, "reason": "asked"}
 
 Row = tuple[set[str], dict[str, Any]]
@@ -43,6 +45,13 @@ ROUTES: Mapping[tuple[str, str], Row] = {
     ("POST", "/v1/studies/{study}/releases"): ({"analyse"}, {"json": {}}),
     ("GET", "/v1/studies/{study}/releases"): ({"analyse", "admin"}, {}),
     ("GET", "/v1/releases/{release}"): ({"analyse", "admin"}, {}),
+    ("POST", "/v1/studies/{study}/sessions"): ({"admin"}, {"json": NEW_SESSION}),
+    ("GET", "/v1/studies/{study}/sessions"): ({"contribute", "analyse", "admin"}, {}),
+    ("GET", "/v1/sessions/{session}"): ({"contribute", "analyse", "admin"}, {}),
+    ("GET", "/v1/sessions/{session}/round"): ({"contribute", "analyse", "admin"}, {}),
+    ("POST", "/v1/sessions/{session}/answers"): ({"contribute"}, {"json": ANSWER}),
+    ("POST", "/v1/sessions/{session}/close-round"): ({"admin"}, {"json": {"round": 1}}),
+    ("POST", "/v1/sessions/{session}/finish"): ({"admin"}, {}),
     ("GET", "/v1/subjects/{subject}/budget"): ({"contribute", "admin"}, {}),
     ("PUT", "/v1/admin/subjects/{subject}/budget"): ({"admin"}, {"json": LIFETIME}),
     ("GET", "/v1/admin/budgets"): ({"admin"}, {}),
@@ -71,6 +80,7 @@ class Stage:
         self.service = service
         self.secrets: dict[str, str | None] = {}
         self.release = ""
+        self.session = ""
         self.token = ""
 
     async def set(self) -> None:
@@ -81,6 +91,8 @@ class Stage:
         await service.call("POST", f"/v1/studies/{OWN}/contributions", "contribute", json=VALUE)
         made = await service.call("POST", f"/v1/studies/{OWN}/releases", "analyse")
         self.release = made.json()["id"]
+        started = await service.call("POST", f"/v1/studies/{OWN}/sessions", "admin", json=NEW_SESSION)
+        self.session = started.json()["id"]
         record, _ = await service.api.services.tokens.create(
             name="to be revoked", role=Role.ANALYSE, actor="test"
         )
@@ -122,7 +134,9 @@ class Stage:
         return secret
 
     def path(self, template: str) -> str:
-        return template.format(study=OWN, subject="alice", release=self.release, token=self.token)
+        return template.format(
+            study=OWN, subject="alice", release=self.release, session=self.session, token=self.token
+        )
 
 
 def expected(method: str, path: str, who: str) -> int | None:
@@ -136,7 +150,7 @@ def expected(method: str, path: str, who: str) -> int | None:
     role, _, limit = who.partition(": ")
     if role not in allowed:
         return 403
-    if limit == "other study" and ("{study}" in path or "{release}" in path):
+    if limit == "other study" and any(name in path for name in ("{study}", "{release}", "{session}")):
         return 403
     if limit == "other subject" and _names_a_subject(path):
         return 403
@@ -148,7 +162,7 @@ def expected(method: str, path: str, who: str) -> int | None:
 
 
 def _names_a_subject(path: str) -> bool:
-    return "{subject}" in path or path.endswith("/contributions")
+    return "{subject}" in path or path.endswith(("/contributions", "/answers"))
 
 
 async def _execute(service: Service, statement: str, *arguments: object) -> None:

@@ -102,6 +102,35 @@ def test_a_study_from_its_making_to_its_answer(ask, tmp_path):
     assert "closed" in ask("admin", "study", "close", "commute").output
 
 
+def test_a_session_from_its_start_to_its_estimate(ask):
+    made = ask("admin", "study", "create", "age", "--lower", "0", "--upper", "100")
+    assert made.status == 0, made.errors
+    started = ask(
+        *("admin", "session", "create", "age", "--protocol", "minimum", "--epsilon", "8", "--json"),
+        *("--participants", "20", "--mode", "budget_split", "--rounds", "2", "--answers-per-round", "none"),
+        *("--round-seconds", "600", "--deadline-seconds", "3600"),
+    )
+    assert started.status == 0, started.errors
+    session = json.loads(started.output)
+    assert (session["rounds"], session["answers_per_round"], session["round_seconds"]) == (2, None, 600)
+    assert session["id"] in ask("analyse", "session", "list", "age").output
+    assert "No round is closed yet" in ask("analyse", "session", "show", session["id"]).output
+    closed = json.loads(
+        ask("admin", "session", "close-round", session["id"], "--round", "1", "--json").output
+    )
+    assert (closed["round"], len(closed["path"])) == (2, 1)
+    finished = ask("admin", "session", "finish", session["id"])
+    assert finished.status == 0, finished.errors
+    assert "people it may miss" in finished.output
+    listed = json.loads(ask("analyse", "session", "list", "age", "--json").output)
+    assert [item["state"] for item in listed] == ["finished"]
+    derived = ask(
+        *("admin", "session", "create", "age", "--protocol", "quantile", "--epsilon", "2", "--json"),
+        *("--participants", "1000", "--quantile", "0.5", "--rounds", "unknown_alpha"),
+    )
+    assert json.loads(derived.output)["rounds"] == 5
+
+
 def test_tokens_are_made_listed_and_revoked(ask):
     token = ask("admin", "token", "create", "app", "--role", "analyse").output.strip()
     assert re.fullmatch(r"dither_\S{40,}", token)
@@ -119,6 +148,7 @@ REFUSALS = [
     ("analyse", ("token", "list"), "(forbidden)"),
     ("admin", ("study", "create", "UPPER", "--lower", "0", "--upper", "1"), "slug"),
     ("admin", ("study", "create", "x", "--lower", "2", "--upper", "1"), "upper"),
+    ("admin", ("session", "show", "nothing"), "not_found"),
 ]
 
 
@@ -138,6 +168,8 @@ def test_a_refusal_exits_with_1_and_says_why(ask):
         (("mean", "x", "--token", "t", "-p", "variance"), "NAME=VALUE"),
         (("study", "create", "x", "--token", "t", "--lower", "zero", "--upper", "1"), "--lower"),
         (("study", "create", "x", "--token", "t"), "--lower"),
+        (("session", "create", "x", "--token", "t"), "--protocol"),
+        (("session", "create", "x", "--token", "t", "--protocol", "mode", "--epsilon", "1"), "--protocol"),
         (("token", "create", "x", "--token", "t", "--role", "king"), "--role"),
         (("contribute", "x", "-", "--token", "t", "--epsilon", "nan"), "--epsilon"),
     ],

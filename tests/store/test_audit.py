@@ -11,11 +11,13 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from app.core.epsilon import MICRO
-from app.core.study import Relation, Trust
+from app.core.study import Relation, Study, Trust
 from app.services.ledger import CHAIN_RULE, HEAD_RULE, AuditReport, Ledger
 from app.services.questions import Ask
+from app.sessions.search import Mode
 from app.store.database import Database, async_url
 from app.store.ledger import CHECKS
+from tests.store.session_kit import Stage
 from tests.store.workbench import ADMIN, KEY, Workbench, offer, workbench
 from tests.support.databases import Server, run_apart
 
@@ -28,6 +30,14 @@ SPENT = "spent is not the sum of a cohort's charges"
 FOLDED = "a cohort does not hold what was folded into it"
 FUTURE = "a contribution carries an epoch that has not begun"
 GAP = "a question has a gap in its releases"
+ENROLMENT_ORPHAN = "an enrolment belongs to no subject or no session"
+ENROLMENT_OVERSPENT = "an enrolment has spent more than it reserves"
+ENROLMENT_RESERVED = "an enrolment does not reserve what its session costs"
+ENROLMENT_SPENT = "spent is not what a person's answers in a session cost"
+ANSWERED_TWICE = "somebody answered a session in more rounds than they are asked"
+OPEN_ANSWERS = "a session does not count the answers of its open round"
+ROUND_AHEAD = "an answer belongs to a round that has not begun"
+CLOSED_ROUND = "a closed round does not hold the answers it was closed with"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +67,11 @@ SPARE = "(SELECT min(id) FROM cohort WHERE trust = 'central' AND spent < epsilon
 IN_COHORT = """(SELECT c.ctid FROM contribution c
     JOIN cohort g USING (study_id, epoch, trust, epsilon, carried)
     WHERE c.trust = 'central' AND c.value IS NOT NULL LIMIT 1)"""
+OPEN_SESSION = "(SELECT id FROM session WHERE state = 'open' AND assignment_key IS NULL)"
+ASKED_ONCE = "(SELECT id FROM session WHERE assignment_key IS NOT NULL)"
+FINISHED_SESSION = "(SELECT id FROM session WHERE state = 'finished')"
+PARTICIPANT = f"""(SELECT subject_id FROM answer WHERE session_id = {OPEN_SESSION} AND round = 2
+    ORDER BY subject_id LIMIT 1)"""
 LAST_LINK = "SELECT number, hash FROM release ORDER BY number DESC LIMIT 1"
 
 TAMPERINGS = (
@@ -250,6 +265,82 @@ TAMPERINGS = (
         "DELETE FROM charge",
         "DELETE FROM release",
     ),
+    tampering(
+        "an enrolment of nobody",
+        ENROLMENT_ORPHAN,
+        "ALTER TABLE enrolment DROP CONSTRAINT fk_enrolment_subject_id_subject",
+        f"INSERT INTO enrolment SELECT {OPEN_SESSION}, 'nobody', 6000000, 0",
+    ),
+    tampering(
+        "an enrolment in no session",
+        ENROLMENT_ORPHAN,
+        f"UPDATE enrolment SET session_id = gen_random_uuid() WHERE session_id = {ASKED_ONCE}",
+    ),
+    tampering(
+        "an enrolment that spent too much",
+        (ENROLMENT_OVERSPENT, ENROLMENT_SPENT),
+        "ALTER TABLE enrolment DROP CONSTRAINT ck_enrolment_spent_within_reserved",
+        f"UPDATE enrolment SET spent = reserved + 1 WHERE session_id = {OPEN_SESSION}",
+    ),
+    tampering(
+        "an enrolment's reservation lowered",
+        (ENROLMENT_RESERVED, RESERVED),
+        f"UPDATE enrolment SET reserved = reserved - 1 WHERE session_id = {OPEN_SESSION}",
+    ),
+    tampering(
+        "a reservation kept after the end",
+        (ENROLMENT_RESERVED, RESERVED),
+        f"UPDATE enrolment SET reserved = reserved + 1 WHERE session_id = {FINISHED_SESSION}",
+    ),
+    tampering(
+        "an enrolment deleted",
+        (ENROLMENT_SPENT, RESERVED),
+        f"DELETE FROM enrolment WHERE session_id = {OPEN_SESSION} AND subject_id = {PARTICIPANT}",
+    ),
+    tampering(
+        "what answers cost forgotten",
+        ENROLMENT_SPENT,
+        f"UPDATE enrolment SET spent = 0 WHERE session_id = {OPEN_SESSION}",
+    ),
+    tampering(
+        "an answer deleted",
+        (ENROLMENT_SPENT, OPEN_ANSWERS),
+        f"""DELETE FROM answer WHERE session_id = {OPEN_SESSION}
+            AND round = 2 AND subject_id = {PARTICIPANT}""",
+    ),
+    tampering(
+        "an answer added",
+        (ENROLMENT_SPENT, OPEN_ANSWERS),
+        f"INSERT INTO answer SELECT {OPEN_SESSION}, 2, 'stranger', 1",
+    ),
+    tampering(
+        "an answer of somebody who is asked once, in a second round",
+        (ENROLMENT_SPENT, ANSWERED_TWICE),
+        f"""INSERT INTO answer SELECT session_id, 3 - round, subject_id, 1 FROM answer
+            WHERE session_id = {ASKED_ONCE}""",
+    ),
+    tampering(
+        "an answer to a round that is yet to come",
+        ROUND_AHEAD,
+        f"UPDATE answer SET round = 3 WHERE session_id = {OPEN_SESSION} AND round = 2",
+    ),
+    tampering(
+        "a count of answers changed",
+        OPEN_ANSWERS,
+        f"UPDATE session SET answers = answers + 1 WHERE id = {OPEN_SESSION}",
+    ),
+    tampering(
+        "an answer of a closed round turned round",
+        CLOSED_ROUND,
+        f"""UPDATE answer SET answer = 1 - answer WHERE session_id = {OPEN_SESSION}
+            AND round = 1 AND subject_id = {PARTICIPANT}""",
+    ),
+    tampering(
+        "a tally changed",
+        CLOSED_ROUND,
+        f"""UPDATE session SET document = jsonb_set(document, '{{steps,0,positives}}', '0')
+            WHERE id = {OPEN_SESSION}""",
+    ),
     tampering("a head that is ahead", HEAD_RULE, "UPDATE chain SET number = number + 1"),
     tampering("a head of another chain", HEAD_RULE, "UPDATE chain SET hash = sha256(hash)"),
 )
@@ -284,8 +375,24 @@ async def fill(bench: Workbench) -> None:
     await bench.services.budgets.set_lifetime(
         KEY.digest("fresh"), epsilon=7 * MICRO, delta=None, reason="test", principal=ADMIN
     )
+    await search(bench, study)
     await bench.services.studies.close(secret.definition.slug, ADMIN)
     await contributions.withdraw(secret, KEY.digest("p3"))
+
+
+async def search(bench: Workbench, study: Study) -> None:
+    """A session in its second round, one that ended early, and one that asks each person once."""
+    names = ["p0", "p1", "newcomer", "other newcomer"]
+    stage = await Stage.set(bench, study, epsilon=3 * MICRO)
+    await stage.everybody(names, 1)
+    await stage.close(1)
+    await stage.everybody(names[:2], 2)
+    ended = await Stage.set(bench, study, epsilon=3 * MICRO)
+    await ended.everybody(names[2:], 1)
+    await ended.finish()
+    once = await Stage.set(bench, study, epsilon=MICRO, mode=Mode.USER_SPLIT, rounds=2)
+    asked = next(name for name in map(str, range(100)) if once.made(name, 1).assigned == 1)
+    await once.answer(asked, 1)
 
 
 async def filled(url: str) -> None:
@@ -333,7 +440,7 @@ async def test_an_honest_ledger_is_clean(honest_url: str):
     assert set(report.checked) == {*CHECKS, CHAIN_RULE, HEAD_RULE}
     assert report.counts["releases"] == 5
     assert report.counts["charges"] > 5
-    assert report.counts["subjects"] == 10
+    assert report.counts["subjects"] == 13
 
 
 @pytest.mark.parametrize("tampering", TAMPERINGS, ids=lambda tampering: tampering.name)

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import asyncpg
 
-from app.core.clock import SystemClock
+from app.core.clock import Clock, SystemClock
 from app.core.contribution import Offer
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
@@ -18,8 +18,8 @@ from app.core.principal import Principal, Role
 from app.core.study import Relation, Study, StudyDefinition, Trust
 from app.services import Services
 from app.services.batches import Batch
-from app.services.contributions import Idempotency
 from app.services.ledger import Finding
+from app.services.replies import Idempotency
 from app.services.subjects import SubjectKey
 from app.store import cohorts
 from app.store.database import Database
@@ -156,7 +156,12 @@ async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
 
 @asynccontextmanager
 async def workbench(
-    url: str, *, replicas: int = 1, pool_size: int = 10, databases: Sequence[Database] = ()
+    url: str,
+    *,
+    replicas: int = 1,
+    pool_size: int = 10,
+    databases: Sequence[Database] = (),
+    clock: Clock | None = None,
 ) -> AsyncIterator[Workbench]:
     """Open services on a migrated database.
 
@@ -165,6 +170,7 @@ async def workbench(
         replicas: How many processes there seem to be.
         pool_size: Connections of each.
         databases: Databases of the test's making for the first replicas.
+        clock: Where all of them take the time from; the operating system's if not given.
     """
     async with AsyncExitStack() as stack:
         built = []
@@ -174,7 +180,7 @@ async def workbench(
             built.append(
                 Services.build(
                     database,
-                    SystemClock(),
+                    clock or SystemClock(),
                     KEY,
                     lifetime_epsilon=LIFETIME_EPSILON,
                     lifetime_delta=LIFETIME_DELTA,

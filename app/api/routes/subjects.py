@@ -20,7 +20,7 @@ async def read_budget(request: ApiRequest, subject: SubjectPath) -> BudgetOut:
     """One person's statement. Somebody never seen has the budget of a new person."""
     digest = subject_digest(request, subject)
     statement = await request.api.services.budgets.statement(digest, request.principal.studies)
-    return BudgetOut.of(subject, statement.account, statement.studies)
+    return BudgetOut.of(subject, statement.account, statement.studies, statement.sessions)
 
 
 @router.put("/admin/subjects/{subject:path}/budget", openapi_extra={CONFLICTS: True})
@@ -34,7 +34,7 @@ async def set_budget(request: ApiRequest, subject: SubjectPath, document: Lifeti
         reason=document.reason,
         principal=request.principal,
     )
-    return BudgetOut.of(subject, statement.account, statement.studies)
+    return BudgetOut.of(subject, statement.account, statement.studies, statement.sessions)
 
 
 @router.get("/admin/budgets")

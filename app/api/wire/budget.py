@@ -47,8 +47,24 @@ class StudyLine(Protocol):
     def delta_spent(self) -> int: ...  # noqa: D102
 
 
+class SessionLine(Protocol):
+    """What is shown of one session on a statement."""
+
+    @property
+    def session(self) -> str: ...  # noqa: D102
+    @property
+    def study(self) -> str: ...  # noqa: D102
+    @property
+    def epsilon(self) -> int: ...  # noqa: D102
+    @property
+    def spent(self) -> int: ...  # noqa: D102
+
+
 class AmountsOut(WireOut):
-    """A lifetime budget. `reserved` is held by contributions; `spent` is the part of it that is gone."""
+    """A lifetime budget.
+
+    `reserved` is held by contributions and sessions; `spent` is the part of it that is gone.
+    """
 
     total: float
     reserved: float
@@ -105,6 +121,15 @@ class StudyLineOut(WireOut):
     delta_spent: float
 
 
+class SessionLineOut(WireOut):
+    """What taking part in one session holds of a person's budget."""
+
+    session: str
+    study: str
+    epsilon: float = Field(description="What is reserved; once the session has finished, what was spent.")
+    spent: float
+
+
 class BudgetOut(WireOut):
     """One person's statement."""
 
@@ -112,9 +137,16 @@ class BudgetOut(WireOut):
     epsilon: AmountsOut
     delta: AmountsOut
     studies: list[StudyLineOut]
+    sessions: list[SessionLineOut]
 
     @classmethod
-    def of(cls, subject: str, account: Account, studies: Sequence[StudyLine]) -> "BudgetOut":
+    def of(
+        cls,
+        subject: str,
+        account: Account,
+        studies: Sequence[StudyLine],
+        sessions: Sequence[SessionLine],
+    ) -> "BudgetOut":
         """The wire form of a statement."""
         lines = [
             StudyLineOut(
@@ -133,6 +165,15 @@ class BudgetOut(WireOut):
             epsilon=AmountsOut.epsilon_of(account),
             delta=AmountsOut.delta_of(account),
             studies=lines,
+            sessions=[
+                SessionLineOut(
+                    session=line.session,
+                    study=line.study,
+                    epsilon=epsilon_to_json(line.epsilon),
+                    spent=epsilon_to_json(line.spent),
+                )
+                for line in sessions
+            ],
         )
 
 

@@ -56,7 +56,12 @@ class WireOut(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-def _decimal(value: object) -> Decimal:
+def decimal_number(value: object) -> Decimal:
+    """The exact value of a JSON number.
+
+    Raises:
+        Refused: it is none, or not finite.
+    """
     if type(value) is not JsonNumber:
         raise Refused("must be a number")
     return _finite(value)
@@ -70,7 +75,7 @@ def _finite(text: str) -> Decimal:
 
 
 def _bound(value: object) -> Decimal:
-    number = _decimal(value)
+    number = decimal_number(value)
     if abs(number) > MAX_BOUND:
         raise Refused("must lie within 10^15 of zero")
     if Decimal(repr(float(number))) != number:

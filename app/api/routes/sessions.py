@@ -1,0 +1,175 @@
+"""Sessions: interactive local protocols with rounds. Answering is a busy route and reads its own document."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from app.api import idempotency
+from app.api.access import ANY_ROLE, allow
+from app.api.requests import JSON, ApiRequest
+from app.api.routing import CONFLICTS, StrictRoute
+from app.api.shortfall import explained_enrolment
+from app.api.wire.lists import Limit, NumbersCursor, PageOut
+from app.api.wire.paths import IdPath, StudyPath
+from app.api.wire.release import page_bytes
+from app.api.wire.session import (
+    ANSWER_EXAMPLE,
+    ANSWER_SCHEMA,
+    AnswerOut,
+    RoundCloseIn,
+    RoundOut,
+    SessionIn,
+    SessionOut,
+    answer_bytes,
+    round_bytes,
+    session_bytes,
+)
+from app.core.errors import BudgetExhausted, NotFound
+from app.core.principal import Role
+from app.core.session import AnswerOutcome
+from app.core.study import Study
+from app.services.session_reader import Session
+
+MAX_WAIT_SECONDS = 30
+
+router = APIRouter(prefix="/v1", tags=["sessions"], route_class=StrictRoute)
+
+
+@router.post(
+    "/studies/{study}/sessions",
+    status_code=201,
+    responses={201: {"model": SessionOut, "description": "Started; its first round is open"}},
+    openapi_extra={CONFLICTS: True, "parameters": [idempotency.PARAMETER]},
+)
+@allow(Role.ADMIN)
+async def create_session(request: ApiRequest, study: StudyPath, document: SessionIn) -> Response:
+    """Start a session. Taking part is up to each person, and costs at most the epsilon given here."""
+    found = await request.study(study, fresh=True)
+    body = await request.api.services.sessions.create(
+        found,
+        document.wish(),
+        document.schedule(),
+        request.principal,
+        render=lambda session: session_bytes(session, found),
+        idempotency=await idempotency.idempotency(request),
+    )
+    return Response(body, status_code=201, media_type=JSON)
+
+
+@router.get("/studies/{study}/sessions", responses={200: {"model": PageOut[SessionOut]}})
+@allow(*ANY_ROLE)
+async def list_sessions(
+    request: ApiRequest, study: StudyPath, limit: Limit = 50, cursor: NumbersCursor | None = None
+) -> Response:
+    """A study's sessions, newest first."""
+    found = await request.study(study)
+    page = await request.api.services.sessions.page(found, limit, cursor)
+    items = [session_bytes(session, found) for session in page.items]
+    return Response(page_bytes(items, page.next_cursor), media_type=JSON)
+
+
+@router.get("/sessions/{session}", responses={200: {"model": SessionOut}})
+@allow(*ANY_ROLE)
+async def read_session(request: ApiRequest, session: IdPath) -> Response:
+    """One session with its closed rounds; once it has finished, with its estimate."""
+    found = await request.api.services.sessions.get(_session_id(session))
+    return await _shown(request, found)
+
+
+@router.get("/sessions/{session}/round", responses={200: {"model": RoundOut}})
+@allow(*ANY_ROLE)
+async def read_round(
+    request: ApiRequest,
+    session: IdPath,
+    after: Annotated[int, Query(ge=0, le=1_000, description="The last round that you know of.")] = 0,
+    wait: Annotated[
+        float,
+        Query(
+            ge=0,
+            le=MAX_WAIT_SECONDS,
+            allow_inf_nan=False,
+            description="Seconds to wait for a later round than `after`, or for the end.",
+        ),
+    ] = 0,
+) -> Response:
+    """What is asked now. With `wait`, as soon as the open round is later than `after` or there is none."""
+    session_id = _session_id(session)
+    study = await _study_of(request, await request.api.services.sessions.find(session_id))
+    found = await request.api.services.sessions.wait(session_id, after, wait)
+    return Response(round_bytes(found, study), media_type=JSON)
+
+
+@router.post(
+    "/sessions/{session}/answers",
+    status_code=201,
+    responses={
+        201: {"model": AnswerOut, "description": "Stored, and its epsilon spent"},
+        200: {"model": AnswerOut, "description": "The very same one was stored before"},
+    },
+    openapi_extra={
+        CONFLICTS: True,
+        "requestBody": {
+            "required": True,
+            "content": {JSON: {"schema": ANSWER_SCHEMA, "example": ANSWER_EXAMPLE}},
+        },
+    },
+)
+@allow(Role.CONTRIBUTE)
+async def give_answer(request: ApiRequest, session: IdPath) -> Response:
+    """Answer a round. A person's first answer enrols them and reserves what taking part costs.
+
+    The same again is answered 200, another answer to the same round 409.
+    """
+    sessions = request.api.services.sessions
+    found = await sessions.find(_session_id(session))
+    request.refuse_other_studies(found.definition.study)
+    record = await request.read_object()
+    answer = sessions.read_answer(found, record)
+    request.refuse_other_subjects(answer.subject)
+    try:
+        given = await sessions.answer(found, answer)
+    except BudgetExhausted as refusal:
+        raise await explained_enrolment(refusal, request, found.terms.epsilon_total, answer.subject) from None
+    body = answer_bytes(found, str(record["subject"]), answer.round, given)
+    created = given.outcome is AnswerOutcome.CREATED
+    return Response(body, status_code=201 if created else 200, media_type=JSON)
+
+
+@router.post(
+    "/sessions/{session}/close-round",
+    responses={200: {"model": SessionOut}},
+    openapi_extra={CONFLICTS: True},
+)
+@allow(Role.ADMIN)
+async def close_round(request: ApiRequest, session: IdPath, document: RoundCloseIn) -> Response:
+    """Close a round with the answers that it has. A round that was closed before stays as it is."""
+    session_id = _session_id(session)
+    found = await request.api.services.sessions.close_round(session_id, document.round, request.principal)
+    return await _shown(request, found)
+
+
+@router.post("/sessions/{session}/finish", responses={200: {"model": SessionOut}})
+@allow(Role.ADMIN)
+async def finish_session(request: ApiRequest, session: IdPath) -> Response:
+    """End a session now, with what there is. What people reserved and did not spend is free again."""
+    found = await request.api.services.sessions.finish(_session_id(session), request.principal)
+    return await _shown(request, found)
+
+
+def _session_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise NotFound("There is no such session.") from None
+
+
+async def _study_of(request: ApiRequest, session: Session) -> Study:
+    request.refuse_other_studies(session.definition.study)
+    return await request.study(session.definition.study)
+
+
+async def _shown(request: ApiRequest, session: Session) -> Response:
+    study = await _study_of(request, session)
+    return Response(session_bytes(session, study), media_type=JSON)

@@ -1,0 +1,176 @@
+"""A session: an interactive local protocol with rounds, as the ledger knows it."""
+
+import hmac
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+
+class SessionProtocol(StrEnum):
+    """What a session looks for."""
+
+    MINIMUM = "minimum"
+    MAXIMUM = "maximum"
+    QUANTILE = "quantile"
+
+
+class SessionState(StrEnum):
+    """Life of a session."""
+
+    OPEN = "open"
+    """One of its rounds takes answers."""
+
+    FINISHED = "finished"
+    """It takes no more answers; what nobody has spent is free again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What is fixed, and announced, before anybody answers, whatever the protocol.
+
+    Attributes:
+        rounds: Their number.
+        epsilon_per_answer: Cost of one answer [micro-epsilon].
+        epsilon_report: Cost of the report that comes with a person's first answer; 0 where there is none
+            [micro-epsilon].
+        answers_per_person: Answers that one person can give: `rounds`, or 1 where each is assigned a round.
+        categories: An answer is one of 0..categories - 1.
+        report_dimension: Coordinates of the report; None where there is none.
+    """
+
+    rounds: int
+    epsilon_per_answer: int
+    answers_per_person: int
+    epsilon_report: int = 0
+    categories: int = 2
+    report_dimension: int | None = None
+
+    @property
+    def epsilon_total(self) -> int:
+        """What taking part in everything costs a person, and enrolling reserves [micro-epsilon]."""
+        return self.epsilon_report + self.answers_per_person * self.epsilon_per_answer
+
+    def cost(self, *, first: bool) -> int:
+        """Of one answer; a person's first one has the report beside it [micro-epsilon]."""
+        return self.epsilon_per_answer + (self.epsilon_report if first else 0)
+
+    def answers_given(self, spent: int) -> int:
+        """Answers of somebody who has spent so much in the session [micro-epsilon]."""
+        return max(spent - self.epsilon_report, 0) // self.epsilon_per_answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionDefinition:
+    """What never changes about a session.
+
+    Attributes:
+        id: Random.
+        study_id, study: The study, and its slug.
+        protocol: What is looked for.
+        assignment_key: Assigns each person a round; None where everybody answers in every round. Public.
+        answers_per_round: A round closes with so many answers; None: never by their number.
+        round_seconds: A round closes after so long; None: never by time.
+        deadline: The session ends then at the latest.
+        created_at: When it was made.
+    """
+
+    id: UUID
+    study_id: int
+    study: str
+    protocol: SessionProtocol
+    assignment_key: bytes | None
+    answers_per_round: int | None
+    round_seconds: float | None
+    deadline: datetime
+    created_at: datetime
+
+
+def assigned_round(key: bytes, subject: str, rounds: int) -> int:
+    """The round that a person is asked in. Devices compute the same from the published key.
+
+    Args:
+        key: The session's assignment key.
+        subject: External id.
+        rounds: Their number.
+
+    >>> assigned_round(bytes(16), "alice", 8)
+    6
+    """
+    digest = hmac.digest(key, subject.encode(), "sha256")
+    return 1 + int.from_bytes(digest[:8], "big") % rounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionHead:
+    """Where a session stands.
+
+    Attributes:
+        state: Open or finished.
+        round: The open round, from 1; None once finished.
+        answers: In the open round so far.
+        round_closes_at: When the open round closes by time; None: not by time.
+    """
+
+    state: SessionState
+    round: int | None
+    answers: int
+    round_closes_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRecord:
+    """A stored session.
+
+    Attributes:
+        number: Grows from session to session.
+        definition: What never changes.
+        head: Where it stands.
+        document: Rules and progress of its protocol, a JSON object.
+        finished_at: When it ended; None while it is open.
+    """
+
+    number: int
+    definition: SessionDefinition
+    head: SessionHead
+    document: str
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One validated answer.
+
+    Attributes:
+        subject: HMAC-SHA256 of the external id, 32 bytes.
+        round: The round it answers.
+        assigned: The round that this person is assigned; None where it is every round.
+        answer: The randomized category.
+        report: The randomized value beside a person's first answer, in grid steps; None without one.
+    """
+
+    subject: bytes
+    round: int
+    assigned: int | None
+    answer: int
+    report: tuple[int, ...] | None = None
+
+
+class AnswerOutcome(StrEnum):
+    """What became of an answer. The refusals have the codes of the matching errors."""
+
+    CREATED = "created"
+    UNCHANGED = "unchanged"
+    ROUND_CLOSED = "round_closed"
+    ROUND_NOT_OPEN = "round_not_open"
+    NOT_YOUR_ROUND = "not_your_round"
+    ANSWER_EXISTS = "answer_exists"
+    BUDGET_EXHAUSTED = "budget_exhausted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """An answer's outcome, with what its owner has spent in the session by now [micro-epsilon]."""
+
+    outcome: AnswerOutcome
+    spent: int

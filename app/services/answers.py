@@ -1,0 +1,187 @@
+"""Answers on their way in: their fields, and the transaction that stores a group of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from app.core.errors import FieldError, InvalidRequest
+from app.core.grid import NotANumber
+from app.core.numbers import JsonNumber, to_integer
+from app.core.session import (
+    Answer,
+    AnswerOutcome,
+    Given,
+    SessionDefinition,
+    SessionHead,
+    SessionState,
+    Terms,
+    assigned_round,
+)
+from app.services.intake import MAX_SUBJECT_LENGTH
+from app.services.rounds import Rounds
+from app.services.subjects import SubjectKey
+from app.store import sessions as store
+from app.store.contributions import Allowance
+from app.store.database import Connection
+from app.store.sessions import Known
+
+
+def read_answer(
+    record: Mapping[str, object], definition: SessionDefinition, terms: Terms, key: SubjectKey
+) -> Answer:
+    """Validate the fields of one answer.
+
+    Args:
+        record: Field to value; JSON numbers as `JsonNumber`.
+        definition, terms: Of the session.
+        key: For the digest of the external id.
+
+    Raises:
+        InvalidRequest: names every offending field, never a value.
+    """
+    errors: list[FieldError] = []
+    errors += [FieldError(name[:64], "unknown field") for name in record if name not in _FIELDS]
+    subject = _subject(record, errors)
+    round_number = _integer(record, "round", 1, terms.rounds, errors)
+    answer = _integer(record, "answer", 0, terms.categories - 1, errors)
+    if errors:
+        names = ", ".join(error.field for error in errors)
+        raise InvalidRequest(f"the answer is not admissible: {names}", fields=errors)
+    assigned = None
+    if definition.assignment_key is not None:
+        assigned = assigned_round(definition.assignment_key, subject, terms.rounds)
+    return Answer(subject=key.digest(subject), round=round_number, assigned=assigned, answer=answer)
+
+
+_FIELDS = frozenset({"subject", "round", "answer"})
+
+
+def _subject(record: Mapping[str, object], errors: list[FieldError]) -> str:
+    subject = record.get("subject")
+    if "subject" not in record:
+        errors.append(FieldError("subject", "missing"))
+    elif type(subject) is not str:
+        errors.append(FieldError("subject", "must be a string"))
+    elif not 1 <= len(subject) <= MAX_SUBJECT_LENGTH:
+        errors.append(FieldError("subject", f"must have 1 to {MAX_SUBJECT_LENGTH} characters"))
+    else:
+        return subject
+    return ""
+
+
+def _integer(record: Mapping[str, object], name: str, low: int, high: int, errors: list[FieldError]) -> int:
+    number = record.get(name)
+    if name not in record:
+        errors.append(FieldError(name, "missing"))
+        return low
+    value = None
+    if type(number) is JsonNumber:
+        try:
+            value = to_integer(number)
+        except NotANumber:
+            value = None
+    if value is None:
+        errors.append(FieldError(name, "must be an integer"))
+        return low
+    if not low <= value <= high:
+        errors.append(FieldError(name, f"must be between {low} and {high}"))
+        return low
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What became of a group of answers, one `Given` each, and whether they closed a round."""
+
+    given: Sequence[Given]
+    moved: bool
+
+
+async def take_answers(
+    connection: Connection,
+    definition: SessionDefinition,
+    terms: Terms,
+    answers: Sequence[Answer],
+    *,
+    rounds: Rounds,
+    allowance: Allowance,
+) -> Taken:
+    """Store a group of answers of one session; they may close one or more of its rounds.
+
+    A round that closes with so many answers gets exactly so many: the others of the group are late.
+
+    Args:
+        connection: An open transaction.
+        definition, terms: Of the session.
+        answers: In the order of their arrival; a subject may occur more than once.
+        rounds: Closes them.
+        allowance: Budget of subjects who are seen for the first time.
+    """
+    found = await store.lock_session(connection, definition.id)
+    head = await rounds.catch_up(connection, definition, found)
+    given: dict[int, Given] = {}
+    stored = 0
+    waiting = list(range(len(answers)))
+    while waiting:
+        known = await store.look_up(connection, definition.id, [answers[index] for index in waiting])
+        limit = definition.answers_per_round
+        room = len(waiting) if limit is None else limit - head.answers
+        chosen: dict[bytes, tuple[Answer, Known, int]] = {}
+        rest = []
+        for index, holding in zip(waiting, known, strict=True):
+            answer = answers[index]
+            outcome = judge(answer, holding, head)
+            if outcome is not None:
+                given[index] = Given(outcome=outcome, spent=holding.spent or 0)
+            elif answer.subject in chosen or len(chosen) >= max(room, 1):
+                rest.append(index)
+            else:
+                chosen[answer.subject] = (answer, holding, index)
+        accepted = await _store(connection, definition, terms, chosen, allowance)
+        for subject, (_, holding, index) in chosen.items():
+            spent = holding.spent or 0
+            if subject in accepted:
+                spent += terms.cost(first=holding.spent is None)
+                given[index] = Given(outcome=AnswerOutcome.CREATED, spent=spent)
+            else:
+                given[index] = Given(outcome=AnswerOutcome.BUDGET_EXHAUSTED, spent=spent)
+        stored += len(accepted)
+        head = replace(head, answers=head.answers + len(accepted))
+        if limit is not None and head.answers >= limit:
+            head = await rounds.close(connection, definition, head)
+            stored = 0
+        waiting = rest
+    if stored:
+        await store.count_answers(connection, definition.id, stored)
+    return Taken(given=[given[index] for index in range(len(answers))], moved=head.round != found.round)
+
+
+def judge(answer: Answer, known: Known, head: SessionHead) -> AnswerOutcome | None:
+    """What becomes of an answer by itself; None where it is to be stored if the budget allows it."""
+    if known.answer is not None:
+        same = known.answer == answer.answer and (answer.report is None or answer.report == known.report)
+        return AnswerOutcome.UNCHANGED if same else AnswerOutcome.ANSWER_EXISTS
+    if head.state is SessionState.FINISHED or head.round is None or answer.round < head.round:
+        return AnswerOutcome.ROUND_CLOSED
+    if answer.round > head.round:
+        return AnswerOutcome.ROUND_NOT_OPEN
+    if answer.assigned not in (None, answer.round):
+        return AnswerOutcome.NOT_YOUR_ROUND
+    return None
+
+
+async def _store(
+    connection: Connection,
+    definition: SessionDefinition,
+    terms: Terms,
+    chosen: Mapping[bytes, tuple[Answer, Known, int]],
+    allowance: Allowance,
+) -> set[bytes]:
+    """Store answers of different people to the open round; return whose are stored."""
+    ordered = [chosen[subject] for subject in sorted(chosen)]
+    joining = [answer for answer, known, _ in ordered if known.spent is None]
+    enrolled = [answer for answer, known, _ in ordered if known.spent is not None]
+    accepted: set[bytes] = set()
+    if joining:
+        accepted |= await store.accept_new(connection, definition.id, joining, terms, allowance)
+    costs = [terms.cost(first=False)] * len(enrolled)
+    return accepted | await store.accept_enrolled(connection, definition.id, enrolled, costs)

@@ -1,0 +1,91 @@
+"""How a session moves on: a round closes, the next one opens, the last one ends it.
+
+Everything here runs inside a transaction that holds the session's row, so a round closes exactly once,
+whichever process gets there first.
+"""
+
+import json
+from datetime import datetime, timedelta
+
+from app.core.clock import Clock
+from app.core.session import SessionDefinition, SessionHead, SessionState
+from app.sessions.course import Course, RoundAnswers
+from app.sessions.courses import restore_course
+from app.store import sessions as store
+from app.store.database import Connection
+
+
+class Rounds:
+    """Closes rounds and ends sessions."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def first(self, course: Course, round_seconds: float | None) -> SessionHead:
+        """Where a new session stands."""
+        return _head(course, round_seconds, self._clock.now())
+
+    async def close(
+        self, connection: Connection, definition: SessionDefinition, head: SessionHead
+    ) -> SessionHead:
+        """Close the open round; the last one ends the session.
+
+        Args:
+            connection: A transaction that holds the session.
+            definition: Of the session.
+            head: Where it stands; open.
+        """
+        return await self._move(connection, definition, head, stop=False)
+
+    async def finish(
+        self, connection: Connection, definition: SessionDefinition, head: SessionHead
+    ) -> SessionHead:
+        """End the session now, with what there is. Arguments as for `close`."""
+        return await self._move(connection, definition, head, stop=True)
+
+    async def catch_up(
+        self, connection: Connection, definition: SessionDefinition, head: SessionHead
+    ) -> SessionHead:
+        """Do what is due by time: end the session, or close its round. Arguments as for `close`."""
+        now = self._clock.now()
+        if head.state is SessionState.FINISHED or not is_due(definition, head, now):
+            return head
+        return await self._move(connection, definition, head, stop=definition.deadline <= now)
+
+    def is_due(self, definition: SessionDefinition, head: SessionHead) -> bool:
+        """Whether something is due by time at this moment."""
+        return is_due(definition, head, self._clock.now())
+
+    async def _move(
+        self, connection: Connection, definition: SessionDefinition, head: SessionHead, *, stop: bool
+    ) -> SessionHead:
+        assert head.round is not None, "only an open session moves"
+        before = restore_course(definition.protocol, await store.read_document(connection, definition.id))
+        answers = RoundAnswers(counts=await store.tally(connection, definition.id, head.round))
+        course = before.stop(answers) if stop else before.close(answers)
+        now = self._clock.now()
+        moved = _head(course, definition.round_seconds, now)
+        finished = moved.state is SessionState.FINISHED
+        await store.move(connection, definition.id, moved, course_document(course), now if finished else None)
+        if finished:
+            await store.free_unspent(connection, definition.id)
+        return moved
+
+
+def is_due(definition: SessionDefinition, head: SessionHead, now: datetime) -> bool:
+    """Whether a session's time, or that of its open round, is over."""
+    if head.state is SessionState.FINISHED:
+        return False
+    return definition.deadline <= now or (head.round_closes_at is not None and head.round_closes_at <= now)
+
+
+def course_document(course: Course) -> str:
+    """What is stored of a course."""
+    return json.dumps(course.document(), allow_nan=False, separators=(",", ":"))
+
+
+def _head(course: Course, round_seconds: float | None, now: datetime) -> SessionHead:
+    if course.round is None:
+        return SessionHead(state=SessionState.FINISHED, round=None, answers=0, round_closes_at=None)
+    closes_at = None if round_seconds is None else now + timedelta(seconds=round_seconds)
+    return SessionHead(state=SessionState.OPEN, round=course.round, answers=0, round_closes_at=closes_at)

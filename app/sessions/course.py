@@ -1,0 +1,70 @@
+"""What every protocol of a session has in common: the one interface between a protocol and its session.
+
+A session asks a question a round, takes answers, and when a round closes hands their counts to the course,
+which is frozen data and returns the next one. Who answered, what it cost and when a round closes is the
+session's business; what is asked and what the answers mean is the course's.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+from app.core.grid import Grid
+from app.core.session import Terms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundAnswers:
+    """The answers of one round.
+
+    Attributes:
+        counts: How many gave each answer; answers that nobody gave may be missing.
+    """
+
+    counts: Mapping[int, int]
+
+    @property
+    def total(self) -> int:
+        """All answers."""
+        return sum(self.counts.values())
+
+
+class Course(Protocol):
+    """A protocol under way."""
+
+    @property
+    def terms(self) -> Terms:
+        """What is fixed for everybody who takes part."""
+
+    @property
+    def assigns(self) -> bool:
+        """Whether each person answers in one round only, which is assigned."""
+
+    @property
+    def people_per_round(self) -> int:
+        """People who are expected to answer in one round."""
+
+    @property
+    def round(self) -> int | None:
+        """The open round, from 1; None once all are closed."""
+
+    def close(self, answers: RoundAnswers) -> Self:
+        """Close the open round."""
+
+    def stop(self, answers: RoundAnswers) -> Self:
+        """End early; the answers of the open round count where they can be relied on."""
+
+    def rules(self) -> Mapping[str, object]:
+        """What was fixed at the start, for people: JSON fields."""
+
+    def question(self, grid: Grid) -> Mapping[str, object]:
+        """What the open round asks, as JSON fields: in grid steps and in the data's unit."""
+
+    def progress(self, grid: Grid) -> Mapping[str, object]:
+        """What the closed rounds found, as JSON fields in the data's unit."""
+
+    def result(self, grid: Grid) -> Mapping[str, object]:
+        """What the session found in the end, as JSON fields in the data's unit."""
+
+    def document(self) -> dict[str, object]:
+        """Everything about it, to be stored as JSON and restored."""
