@@ -27,7 +27,9 @@ def contribute(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="CSV with a header: subject,value[,epsilon][,trust]; - for input."
+            metavar="FILE",
+            help="CSV with a header: subject,value[,epsilon][,trust]; - for input. Coordinates of a vector "
+            "stand in one cell, with semicolons between them.",
         ),
     ],
     trust: Annotated[Trust | None, typer.Option(help="For rows that give none.")] = None,
@@ -123,12 +125,16 @@ def _records(source: TextIO, subject: str, value: str, *, trusted: bool) -> Iter
             for row in reader:
                 yield Record(
                     subject=row[subject] or "",
-                    value=row[value] or "",
+                    value=_value(row[value] or ""),
                     epsilon=row.get("epsilon") or None,
                     trust=cast(Tag | None, row.get("trust") or None),
                 )
 
     return rows()
+
+
+def _value(cell: str) -> str | list[str]:
+    return [number.strip() for number in cell.split(";")] if ";" in cell else cell
 
 
 @contextmanager

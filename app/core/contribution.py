@@ -16,7 +16,8 @@ class Offer:
         epsilon: The most that it may ever cost its owner, what was already spent in this study
             included; rounded to three significant digits; 0 for public [micro-epsilon].
         delta: The same for delta [1e-12].
-        value: Grid point; for local the report.
+        value: Grid point; for local the report; 0 where there is a vector.
+        vector: Grid points of the coordinates, in studies of vectors.
     """
 
     subject: bytes
@@ -24,6 +25,7 @@ class Offer:
     epsilon: int
     delta: int
     value: int
+    vector: tuple[int, ...] | None = None
 
 
 class Outcome(StrEnum):

@@ -12,8 +12,8 @@ class Holding:
 
     Attributes:
         live: False once withdrawn.
-        trust, epsilon, delta, value: As contributed. Withdrawn: `epsilon` and `delta` are what was
-            spent and `value` is None.
+        trust, epsilon, delta, value, vector: As contributed. Withdrawn: `epsilon` and `delta` are what
+            was spent, `value` and `vector` are None.
         carried, delta_carried: What was spent before the present value came.
         epoch: The epoch the present value belongs to.
     """
@@ -25,6 +25,7 @@ class Holding:
     delta: int
     delta_carried: int
     value: int | None
+    vector: tuple[int, ...] | None
     epoch: int
 
 
@@ -38,11 +39,14 @@ class Entry:
     delta: int
     delta_carried: int
     value: int
+    vector: tuple[int, ...] | None = None
 
 
 def same_value(holding: Holding, offer: Offer) -> bool:
     """Whether the offer repeats what is live already, so that a retry is no news."""
-    if not (holding.live and holding.trust is offer.trust and holding.value == offer.value):
+    if not (holding.live and holding.trust is offer.trust):
+        return False
+    if (holding.value, holding.vector) != (offer.value, offer.vector):
         return False
     return offer.trust is Trust.PUBLIC or holding.epsilon == offer.epsilon
 
@@ -61,6 +65,7 @@ def entry(offer: Offer, *, spent: int, delta_spent: int) -> Entry | Outcome:
             delta=delta_spent,
             delta_carried=delta_spent,
             value=offer.value,
+            vector=offer.vector,
         )
     if offer.epsilon < spent or (offer.trust is Trust.LOCAL and offer.epsilon == spent):
         return Outcome.EPSILON_BELOW_SPENT
@@ -71,4 +76,5 @@ def entry(offer: Offer, *, spent: int, delta_spent: int) -> Entry | Outcome:
         delta=max(offer.delta, delta_spent),
         delta_carried=delta_spent,
         value=offer.value,
+        vector=offer.vector,
     )

@@ -13,6 +13,16 @@ class SessionProtocol(StrEnum):
     MINIMUM = "minimum"
     MAXIMUM = "maximum"
     QUANTILE = "quantile"
+    KMEANS = "kmeans"
+
+    @property
+    def has_central_part(self) -> bool:
+        """Whether a round closes with noisy sums over central people, too.
+
+        These are made outside of the transaction that closes the round, so such a round does not close at
+        once when it has its answers.
+        """
+        return self is SessionProtocol.KMEANS
 
 
 class SessionState(StrEnum):
@@ -37,6 +47,7 @@ class Terms:
         answers_per_person: Answers that one person can give: `rounds`, or 1 where each is assigned a round.
         categories: An answer is one of 0..categories - 1.
         report_dimension: Coordinates of the report; None where there is none.
+        takes_answers: Whether the study has people who answer.
     """
 
     rounds: int
@@ -45,6 +56,7 @@ class Terms:
     epsilon_report: int = 0
     categories: int = 2
     report_dimension: int | None = None
+    takes_answers: bool = True
 
     @property
     def epsilon_total(self) -> int:
@@ -165,6 +177,7 @@ class AnswerOutcome(StrEnum):
     ROUND_NOT_OPEN = "round_not_open"
     NOT_YOUR_ROUND = "not_your_round"
     ANSWER_EXISTS = "answer_exists"
+    REPORT_MISSING = "report_missing"
     BUDGET_EXHAUSTED = "budget_exhausted"
 
 

@@ -46,6 +46,10 @@ class StudyState(StrEnum):
     """Takes no more contributions; still answers."""
 
 
+MAX_DIMENSION = 64
+"""The most coordinates that a value may have."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyDefinition:
     """What an admin fixes when the study is made; never changed afterwards.
@@ -59,7 +63,7 @@ class StudyDefinition:
         epsilon_min, epsilon_max: Admissible personal epsilons [micro-epsilon].
         default_share: Part of each personal epsilon that a release uses by default [ppm].
         delta: Delta that each contribution reserves, 0 for pure studies [1e-12].
-        dimension: Coordinates of a value; 1 for a number.
+        dimension: Coordinates of a value, each in the range; 1 for a number.
         local_mechanism: Randomizer for local reports.
     """
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.core.errors import FieldError, InvalidRequest
-from app.core.grid import NotANumber
+from app.core.grid import REPORT_LIMIT, NotANumber
 from app.core.numbers import JsonNumber, to_integer
 from app.core.session import (
     Answer,
@@ -39,17 +39,25 @@ def read_answer(
         InvalidRequest: names every offending field, never a value.
     """
     errors: list[FieldError] = []
-    errors += [FieldError(name[:64], "unknown field") for name in record if name not in _FIELDS]
+    if not terms.takes_answers:
+        raise InvalidRequest.field("answer", "the study of this session has no local people")
+    fields = _FIELDS if terms.report_dimension is None else _FIELDS | {"report"}
+    errors += [FieldError(name[:64], "unknown field") for name in record if name not in fields]
     subject = _subject(record, errors)
     round_number = _integer(record, "round", 1, terms.rounds, errors)
     answer = _integer(record, "answer", 0, terms.categories - 1, errors)
+    report = None
+    if terms.report_dimension is not None and "report" in record:
+        report = _report(record["report"], terms.report_dimension, errors)
     if errors:
         names = ", ".join(error.field for error in errors)
         raise InvalidRequest(f"the answer is not admissible: {names}", fields=errors)
     assigned = None
     if definition.assignment_key is not None:
         assigned = assigned_round(definition.assignment_key, subject, terms.rounds)
-    return Answer(subject=key.digest(subject), round=round_number, assigned=assigned, answer=answer)
+    return Answer(
+        subject=key.digest(subject), round=round_number, assigned=assigned, answer=answer, report=report
+    )
 
 
 _FIELDS = frozenset({"subject", "round", "answer"})
@@ -88,12 +96,28 @@ def _integer(record: Mapping[str, object], name: str, low: int, high: int, error
     return value
 
 
+def _report(document: object, dimension: int, errors: list[FieldError]) -> tuple[int, ...]:
+    """A report's grid points, which may lie outside the grid but not further than any honest one."""
+    if not isinstance(document, list) or len(document) != dimension:
+        errors.append(FieldError("report", f"must be an array of {dimension} integers"))
+        return ()
+    named = {f"report.{place}": number for place, number in enumerate(document)}
+    return tuple(_integer(named, name, -REPORT_LIMIT, REPORT_LIMIT, errors) for name in named)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What became of a group of answers, one `Given` each, and whether they closed a round."""
+    """What became of a group of answers.
+
+    Attributes:
+        given: One each.
+        moved: Whether the session moved on.
+        closing: Whether its round is over and waits for its central part.
+    """
 
     given: Sequence[Given]
     moved: bool
+    closing: bool
 
 
 async def take_answers(
@@ -129,7 +153,7 @@ async def take_answers(
         rest = []
         for index, holding in zip(waiting, known, strict=True):
             answer = answers[index]
-            outcome = judge(answer, holding, head)
+            outcome = judge(answer, holding, head, terms, closing=rounds.is_closing(definition, head))
             if outcome is not None:
                 given[index] = Given(outcome=outcome, spent=holding.spent or 0)
             elif answer.subject in chosen or len(chosen) >= max(room, 1):
@@ -147,25 +171,39 @@ async def take_answers(
         stored += len(accepted)
         head = replace(head, answers=head.answers + len(accepted))
         if limit is not None and head.answers >= limit:
-            head = await rounds.close(connection, definition, head)
-            stored = 0
+            closed = await rounds.close(connection, definition, head)
+            stored = stored if closed == head else 0
+            head = closed
         waiting = rest
     if stored:
         await store.count_answers(connection, definition.id, stored)
-    return Taken(given=[given[index] for index in range(len(answers))], moved=head.round != found.round)
+    return Taken(
+        given=[given[index] for index in range(len(answers))],
+        moved=head.round != found.round,
+        closing=rounds.is_closing(definition, head),
+    )
 
 
-def judge(answer: Answer, known: Known, head: SessionHead) -> AnswerOutcome | None:
+def judge(
+    answer: Answer, known: Known, head: SessionHead, terms: Terms, *, closing: bool
+) -> AnswerOutcome | None:
     """What becomes of an answer by itself; None where it is to be stored if the budget allows it."""
+    other_report = known.spent is not None and answer.report not in (None, known.report)
     if known.answer is not None:
-        same = known.answer == answer.answer and (answer.report is None or answer.report == known.report)
+        same = known.answer == answer.answer and not other_report
         return AnswerOutcome.UNCHANGED if same else AnswerOutcome.ANSWER_EXISTS
     if head.state is SessionState.FINISHED or head.round is None or answer.round < head.round:
         return AnswerOutcome.ROUND_CLOSED
     if answer.round > head.round:
         return AnswerOutcome.ROUND_NOT_OPEN
+    if closing:
+        return AnswerOutcome.ROUND_CLOSED
     if answer.assigned not in (None, answer.round):
         return AnswerOutcome.NOT_YOUR_ROUND
+    if other_report:
+        return AnswerOutcome.ANSWER_EXISTS
+    if known.spent is None and terms.report_dimension is not None and answer.report is None:
+        return AnswerOutcome.REPORT_MISSING
     return None
 
 

@@ -32,6 +32,9 @@ NUMBER_FIELDS = frozenset({"value", "report", "epsilon"})
 TAGS = tuple(Trust)
 DIGEST_BYTES = 32
 
+MAX_KINDS = 1_000
+"""Different refusals of one batch that name their fields; further ones have their code only."""
+
 _WHITE_SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -49,9 +52,14 @@ class Format(StrEnum):
 
 
 class Batch:
-    """The records of one document, in order: packed offers and refusals."""
+    """The records of one document, in order: packed offers and refusals.
 
-    def __init__(self) -> None:
+    Args:
+        dimension: Coordinates of a value.
+    """
+
+    def __init__(self, dimension: int = 1) -> None:
+        self._dimension = dimension
         self.kinds: list[Mapping[str, object]] = [{"status": "created"}, {"status": "unchanged"}]
         self._kind_of: dict[object, int] = {}
         self._subjects = bytearray()
@@ -59,6 +67,7 @@ class Batch:
         self._epsilons = array("q")
         self._deltas = array("q")
         self._values = array("q")
+        self._vectors = array("q")
         self._ordinals = array("q")
         self.codes = array("I")
 
@@ -74,6 +83,8 @@ class Batch:
         self._epsilons.append(offer.epsilon)
         self._deltas.append(offer.delta)
         self._values.append(offer.value)
+        if offer.vector is not None:
+            self._vectors.extend(offer.vector)
 
     def refuse(self, code: str, fields: Sequence[FieldError] = ()) -> None:
         """Append a refused record."""
@@ -82,6 +93,8 @@ class Batch:
     def kind(self, code: str, fields: Sequence[FieldError] = ()) -> int:
         """The number of a refusal among `kinds`; equal refusals share one."""
         key = (code, tuple(fields))
+        if key not in self._kind_of and fields and len(self.kinds) >= MAX_KINDS:
+            return self.kind(code)
         if key not in self._kind_of:
             refusal: dict[str, object] = {"status": "refused", "code": code}
             if fields:
@@ -111,12 +124,17 @@ class Batch:
 
     def _offer(self, place: int) -> Offer:
         start = place * DIGEST_BYTES
+        vector = None
+        if self._dimension > 1:
+            first = place * self._dimension
+            vector = tuple(self._vectors[first : first + self._dimension])
         return Offer(
             subject=bytes(self._subjects[start : start + DIGEST_BYTES]),
             trust=TAGS[self._trusts[place]],
             epsilon=self._epsilons[place],
             delta=self._deltas[place],
             value=self._values[place],
+            vector=vector,
         )
 
 
@@ -173,7 +191,7 @@ class BatchReader:
 
     def __init__(self, study: StudyDefinition, subject_key: SubjectKey, form: Format) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")()
-        batch = Batch()
+        batch = Batch(study.dimension)
         intake = Intake(study, subject_key)
         self._batch = batch
         self._parser: _Parser
@@ -183,7 +201,7 @@ class BatchReader:
             case Format.NDJSON:
                 self._parser = _Lines(batch, intake)
             case Format.CSV:
-                self._parser = _Csv(batch, intake)
+                self._parser = _Csv(batch, intake, vectors=study.dimension > 1)
 
     def feed(self, piece: bytes) -> None:
         """Read the next piece.
@@ -258,9 +276,10 @@ class _Lines:
 
 
 class _Csv:
-    """CSV (RFC 4180) with a header."""
+    """CSV (RFC 4180) with a header. The coordinates of a vector share a cell: 1.5;-2;0.25."""
 
-    def __init__(self, batch: Batch, intake: Intake) -> None:
+    def __init__(self, batch: Batch, intake: Intake, *, vectors: bool) -> None:
+        self._vectors = vectors
         self._batch = batch
         self._intake = intake
         self._rest = ""
@@ -297,11 +316,13 @@ class _Csv:
         if header is None or len(row) != len(header):
             self._batch.refuse("malformed_row")
             return
-        record = {
+        record: dict[str, object] = {
             name: JsonNumber(cell) if name in NUMBER_FIELDS else cell
             for name, cell in zip(header, row, strict=True)
             if cell
         }
+        if self._vectors and "value" in record:
+            record["value"] = [JsonNumber(number.strip()) for number in str(record["value"]).split(";")]
         _add(self._batch, self._intake, record)
 
 

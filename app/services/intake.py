@@ -54,12 +54,17 @@ class Intake:
         digest = self._subject(record.get("subject") if subject is None else subject, errors)
         epsilon = 0 if trust is Trust.PUBLIC else self._epsilon(record, trust, errors)
         delta = self._delta(trust)
-        local = trust is Trust.LOCAL
-        value = self._report(record, epsilon, delta, errors) if local else self._value(record, errors)
+        value, vector = 0, None
+        if self._definition.dimension > 1:
+            vector = self._vector(record, trust, errors)
+        elif trust is Trust.LOCAL:
+            value = self._report(record, epsilon, delta, errors)
+        else:
+            value = self._value(record, errors)
         if errors:
             names = ", ".join(error.field for error in errors)
             raise InvalidRequest(f"the contribution is not admissible: {names}", fields=errors)
-        return Offer(subject=digest, trust=trust, epsilon=epsilon, delta=delta, value=value)
+        return Offer(subject=digest, trust=trust, epsilon=epsilon, delta=delta, value=value, vector=vector)
 
     def _trust(self, record: Mapping[str, object], errors: list[FieldError]) -> Trust:
         tag = record.get("trust")
@@ -106,15 +111,35 @@ class Intake:
             errors.append(FieldError("epsilon", reason))
         return round_down_to_significant(max(micro, 0))
 
-    def _value(self, record: Mapping[str, object], errors: list[FieldError]) -> int:
-        number = _number(record, "value", errors)
+    def _value(self, record: Mapping[str, object], errors: list[FieldError], name: str = "value") -> int:
+        number = _number(record, name, errors)
         if number is None:
             return 0
         point = self._grid.to_grid(*number)
         if point is None:
-            errors.append(FieldError("value", "outside the study's range"))
+            errors.append(FieldError(name, "outside the study's range"))
             return 0
         return point
+
+    def _vector(
+        self, record: Mapping[str, object], trust: Trust, errors: list[FieldError]
+    ) -> tuple[int, ...] | None:
+        dimension = self._definition.dimension
+        if trust is Trust.LOCAL:
+            reason = (
+                f"values of this study have {dimension} coordinates: local people send reports to sessions"
+            )
+            errors.append(FieldError("trust", reason))
+            return None
+        coordinates = record.get("value")
+        if "value" not in record:
+            errors.append(FieldError("value", "missing"))
+            return None
+        if not isinstance(coordinates, list) or len(coordinates) != dimension:
+            errors.append(FieldError("value", f"must be an array of {dimension} numbers"))
+            return None
+        named = {f"value.{place}": number for place, number in enumerate(coordinates)}
+        return tuple(self._value(named, errors, name) for name in named)
 
     def _delta(self, trust: Trust) -> int:
         """What a contribution reserves beside its epsilon; of the reports only Gaussian ones have a delta."""

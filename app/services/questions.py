@@ -97,6 +97,9 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
     """
     if ask.statistic not in STATISTICS:
         raise InvalidRequest.field("statistic", "must be mean")
+    if study.dimension > 1:
+        reason = f"values of this study have {study.dimension} coordinates: start a K-means session instead"
+        raise InvalidRequest.field("statistic", reason)
     name = ask.estimator or registry.AUTO
     declared = {parameter.name: parameter for parameter in registry.parameters(name, study.relation)}
     values: dict[str, object] = {name: parameter.default for name, parameter in declared.items()}

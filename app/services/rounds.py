@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from app.core.clock import Clock
 from app.core.session import SessionDefinition, SessionHead, SessionState
+from app.services.central import Prepared, publish
 from app.sessions.course import Course, RoundAnswers
 from app.sessions.courses import restore_course
 from app.store import sessions as store
@@ -26,7 +27,11 @@ class Rounds:
         return _head(course, round_seconds, self._clock.now())
 
     async def close(
-        self, connection: Connection, definition: SessionDefinition, head: SessionHead
+        self,
+        connection: Connection,
+        definition: SessionDefinition,
+        head: SessionHead,
+        prepared: Prepared | None = None,
     ) -> SessionHead:
         """Close the open round; the last one ends the session.
 
@@ -34,8 +39,15 @@ class Rounds:
             connection: A transaction that holds the session.
             definition: Of the session.
             head: Where it stands; open.
+            prepared: What central people say in this round. Without it a round of a protocol that has a
+                central part stays as it is.
+
+        Raises:
+            CohortsChanged: the central part is void; nothing was changed.
         """
-        return await self._move(connection, definition, head, stop=False)
+        if definition.protocol.has_central_part and prepared is None:
+            return head
+        return await self._move(connection, definition, head, stop=False, prepared=prepared)
 
     async def finish(
         self, connection: Connection, definition: SessionDefinition, head: SessionHead
@@ -50,18 +62,38 @@ class Rounds:
         now = self._clock.now()
         if head.state is SessionState.FINISHED or not is_due(definition, head, now):
             return head
-        return await self._move(connection, definition, head, stop=definition.deadline <= now)
+        if definition.deadline <= now:
+            return await self.finish(connection, definition, head)
+        return await self.close(connection, definition, head)
 
     def is_due(self, definition: SessionDefinition, head: SessionHead) -> bool:
-        """Whether something is due by time at this moment."""
+        """Whether something is due at this moment."""
         return is_due(definition, head, self._clock.now())
 
+    def is_closing(self, definition: SessionDefinition, head: SessionHead) -> bool:
+        """Whether the round is over and waits for its central part."""
+        return definition.protocol.has_central_part and self.is_due(definition, head)
+
     async def _move(
-        self, connection: Connection, definition: SessionDefinition, head: SessionHead, *, stop: bool
+        self,
+        connection: Connection,
+        definition: SessionDefinition,
+        head: SessionHead,
+        *,
+        stop: bool,
+        prepared: Prepared | None = None,
     ) -> SessionHead:
         assert head.round is not None, "only an open session moves"
         before = restore_course(definition.protocol, await store.read_document(connection, definition.id))
-        answers = RoundAnswers(counts=await store.tally(connection, definition.id, head.round))
+        part = None if prepared is None else prepared.part
+        dimension = before.terms.report_dimension
+        answers = RoundAnswers(
+            counts=await store.tally(connection, definition.id, head.round),
+            sums={}
+            if dimension is None
+            else await store.tally_reports(connection, definition.id, head.round, dimension),
+            central=None if part is None else part.sums,
+        )
         course = before.stop(answers) if stop else before.close(answers)
         now = self._clock.now()
         moved = _head(course, definition.round_seconds, now)
@@ -69,13 +101,17 @@ class Rounds:
         await store.move(connection, definition.id, moved, course_document(course), now if finished else None)
         if finished:
             await store.free_unspent(connection, definition.id)
+        if part is not None:
+            await publish(connection, part)
         return moved
 
 
 def is_due(definition: SessionDefinition, head: SessionHead, now: datetime) -> bool:
-    """Whether a session's time, or that of its open round, is over."""
+    """Whether a session's time is over, or that of its open round, or that has its answers."""
     if head.state is SessionState.FINISHED:
         return False
+    if definition.answers_per_round is not None and head.answers >= definition.answers_per_round:
+        return True
     return definition.deadline <= now or (head.round_closes_at is not None and head.round_closes_at <= now)
 
 

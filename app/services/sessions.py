@@ -8,13 +8,10 @@ from datetime import timedelta
 from typing import Literal
 from uuid import UUID, uuid4
 
-import structlog
-
 from app.core.clock import Clock
 from app.core.errors import (
     AnswerExists,
     BudgetExhausted,
-    InternalFault,
     InvalidRequest,
     NotYourRound,
     RoundClosed,
@@ -35,10 +32,12 @@ from app.core.session import (
 from app.core.study import Study, StudyState
 from app.mechanisms.entropy import system_bits
 from app.services.answers import read_answer, take_answers
+from app.services.central import Prepared
 from app.services.grouping import Grouper
 from app.services.replies import Idempotency, Replayed, replayed_reply, stored_reply
 from app.services.rounds import course_document
-from app.services.session_reader import Session, SessionReader
+from app.services.session_closer import SessionCloser
+from app.services.session_reader import Session
 from app.services.subjects import SubjectKey
 from app.sessions.course import Course
 from app.sessions.courses import Wish, start_course
@@ -86,7 +85,7 @@ class Schedule:
     deadline_seconds: float
 
 
-class Sessions(SessionReader):
+class Sessions(SessionCloser):
     """The sessions of one installation: everything that makes, moves and ends them."""
 
     def __init__(self, database: Database, clock: Clock, key: SubjectKey, allowance: Allowance) -> None:
@@ -94,7 +93,6 @@ class Sessions(SessionReader):
         self._key = key
         self._allowance = allowance
         self._groups: dict[UUID, Grouper[Answer, Given]] = {}
-        self._log = structlog.get_logger("dither.sessions")
 
     # ------------------------------------------------------------------------------------ making
 
@@ -162,7 +160,10 @@ class Sessions(SessionReader):
         now = self._clock.now()
         answers = schedule.answers_per_round
         if answers == "default":
-            answers = answers_needed_by_default(course.people_per_round, assigned=course.assigns)
+            expected = course.people_per_round
+            answers = (
+                None if expected is None else answers_needed_by_default(expected, assigned=course.assigns)
+            )
         return SessionDefinition(
             id=uuid4(),
             study_id=study.id,
@@ -196,6 +197,8 @@ class Sessions(SessionReader):
         if group is None:
             group = self._groups[session_id] = self._group(session.definition, session.terms)
         given = await group.submit(answer)
+        if given.outcome is AnswerOutcome.REPORT_MISSING:
+            raise InvalidRequest.field("report", "is required with a person's first answer")
         if given.outcome in REFUSALS:
             error, detail = REFUSALS[given.outcome]
             raise error(detail)
@@ -211,6 +214,8 @@ class Sessions(SessionReader):
             )
             if taken.moved:
                 self._waiting.wake(definition.id)
+            if taken.closing:
+                self._start_closing(definition)
             return taken.given
 
         return Grouper(run)
@@ -230,20 +235,19 @@ class Sessions(SessionReader):
         if not 1 <= round_number <= session.terms.rounds:
             raise InvalidRequest.field("round", f"must be between 1 and {session.terms.rounds}")
 
-        async def body(connection: Connection) -> None:
+        async def body(connection: Connection, prepared: Prepared | None) -> None:
             head = await store.lock_session(connection, session_id)
             head = await self._rounds.catch_up(connection, definition, head)
             if head.round is None or head.round > round_number:
                 return
             if head.round < round_number:
                 raise RoundNotOpen("the round is not open yet")
-            await self._rounds.close(connection, definition, head)
+            await self._rounds.close(connection, definition, head, prepared)
             await self._note(
                 connection, principal, "session.close_round", session_id, {"round": round_number}
             )
 
-        await self._database.run_tx("session.close_round", body)
-        self._waiting.wake(session_id)
+        await self._close_prepared(definition, round_number, body)
         return await self.get(session_id)
 
     async def finish(self, session_id: UUID, principal: Principal) -> Session:
@@ -272,7 +276,7 @@ class Sessions(SessionReader):
         for session_id in due:
             try:
                 await self._catch_up((await self.find(session_id)).definition)
-            except InternalFault:
+            except Exception:
                 # What is wrong with one session must not keep the others from closing.
                 self._log.exception("session_not_closed", session=str(session_id))
         return len(due)
@@ -291,6 +295,7 @@ class Sessions(SessionReader):
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
+            await self._stop_closing()
 
     async def _watch(self) -> None:
         while True:

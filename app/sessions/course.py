@@ -5,12 +5,28 @@ which is frozen data and returns the next one. Who answered, what it cost and wh
 session's business; what is asked and what the answers mean is the course's.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 from app.core.grid import Grid
 from app.core.session import Terms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CentralSums:
+    """Sums over central and public people, with noise.
+
+    Attributes:
+        release: Id of the release that published them.
+        counts: People next to each center [2^-30 people].
+        sums: For each center, the sums of their offsets from the middle of the range, coordinate by
+            coordinate [grid steps].
+    """
+
+    release: str
+    counts: tuple[int, ...]
+    sums: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +35,14 @@ class RoundAnswers:
 
     Attributes:
         counts: How many gave each answer; answers that nobody gave may be missing.
+        sums: For each answer, the sums of the reports of those who gave it, coordinate by coordinate [grid
+            steps]; empty where there are no reports.
+        central: What central people say; None where they do not take part.
     """
 
     counts: Mapping[int, int]
+    sums: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    central: CentralSums | None = None
 
     @property
     def total(self) -> int:
@@ -41,8 +62,8 @@ class Course(Protocol):
         """Whether each person answers in one round only, which is assigned."""
 
     @property
-    def people_per_round(self) -> int:
-        """People who are expected to answer in one round."""
+    def people_per_round(self) -> int | None:
+        """People who are expected to answer in one round; None where nobody knows."""
 
     @property
     def round(self) -> int | None:

@@ -1,14 +1,18 @@
 """Which protocols there are: how a course is started and how it is restored. A new one is added here."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
-from app.core.errors import InvalidRequest
+from app.core.errors import FieldError, InvalidRequest
 from app.core.session import SessionProtocol
-from app.core.study import Relation, StudyDefinition
+from app.core.study import Relation, StudyDefinition, Trust
 from app.sessions.course import Course
+from app.sessions.kmeans import ClusterRules
+from app.sessions.kmeans_course import KMeansCourse
+from app.sessions.points import GridPoint
 from app.sessions.search import DEFAULT_ALPHA, Depth, Mode, Search, Target, Threshold, make_rules
 from app.sessions.search_course import SearchCourse
 
@@ -20,7 +24,10 @@ class Wish:
     Attributes:
         protocol: What is looked for.
         epsilon: What taking part costs a person in all, at most [micro-epsilon].
-        mode, threshold, rounds, alpha, quantile, participants: Of a search, see `make_rules`.
+        rounds: Their number; for a search it may be derived.
+        participants: People who are expected to answer.
+        mode, threshold, alpha, quantile: Of a search, see `make_rules`.
+        centers: Of K-means: the public ones to start from, in the data's unit.
     """
 
     protocol: SessionProtocol
@@ -31,6 +38,7 @@ class Wish:
     alpha: float = DEFAULT_ALPHA
     quantile: float | None = None
     participants: int | None = None
+    centers: tuple[tuple[Decimal, ...], ...] = ()
 
 
 def start_course(wish: Wish, study: StudyDefinition) -> Course:
@@ -39,9 +47,6 @@ def start_course(wish: Wish, study: StudyDefinition) -> Course:
     Raises:
         InvalidRequest: it is not admissible, or not for this study.
     """
-    if study.relation is Relation.ADD_REMOVE_ONE:
-        reason = "answers would show who is there, which an add_remove_one study keeps secret"
-        raise InvalidRequest.field("protocol", reason)
     return _STARTERS[wish.protocol](wish, study)
 
 
@@ -55,6 +60,9 @@ def restore_course(protocol: SessionProtocol, document: str) -> Course:
 
 
 def _start_search(wish: Wish, study: StudyDefinition) -> Course:
+    if study.relation is Relation.ADD_REMOVE_ONE:
+        reason = "answers would show who is there, which an add_remove_one study keeps secret"
+        raise InvalidRequest.field("protocol", reason)
     if study.dimension != 1:
         raise InvalidRequest.field("protocol", "is for studies of single numbers")
     if wish.participants is None:
@@ -72,12 +80,60 @@ def _start_search(wish: Wish, study: StudyDefinition) -> Course:
     return SearchCourse(Search(rules=rules))
 
 
+def _start_kmeans(wish: Wish, study: StudyDefinition) -> Course:
+    if not isinstance(wish.rounds, int):
+        raise InvalidRequest.field("rounds", "must be an integer")
+    if not wish.centers:
+        raise InvalidRequest.field("centres", "is required")
+    rules = ClusterRules(
+        dimension=study.dimension,
+        clusters=len(wish.centers),
+        rounds=wish.rounds,
+        epsilon=wish.epsilon,
+        relation=study.relation,
+    )
+    return KMeansCourse(
+        fixed=rules,
+        first=_on_grid(wish.centers, study),
+        participants=wish.participants,
+        takes_answers=Trust.LOCAL in study.trust,
+    )
+
+
+def _on_grid(centers: Sequence[Sequence[Decimal]], study: StudyDefinition) -> tuple[GridPoint, ...]:
+    """The grid points of centers in the data's unit.
+
+    Raises:
+        InvalidRequest: names every one that is no point of the study's range.
+    """
+    grid, found, errors = study.grid, [], []
+    for number, center in enumerate(centers):
+        points = []
+        if len(center) != study.dimension:
+            errors.append(FieldError(f"centres.{number}", f"must have {study.dimension} coordinates"))
+            continue
+        for axis, coordinate in enumerate(center):
+            sign, digits, exponent = coordinate.as_tuple()
+            assert isinstance(exponent, int)
+            mantissa = int("".join(map(str, digits)))
+            point = grid.to_grid(-mantissa if sign else mantissa, exponent)
+            if point is None:
+                errors.append(FieldError(f"centres.{number}.{axis}", "outside the study's range"))
+            points.append(point or 0)
+        found.append(tuple(points))
+    if errors:
+        raise InvalidRequest("centres: not points of the study's range", fields=errors)
+    return tuple(found)
+
+
 _SEARCHES = (SessionProtocol.MINIMUM, SessionProtocol.MAXIMUM, SessionProtocol.QUANTILE)
 
-_STARTERS: Mapping[SessionProtocol, Callable[[Wish, StudyDefinition], Course]] = dict.fromkeys(
-    _SEARCHES, _start_search
-)
+_STARTERS: Mapping[SessionProtocol, Callable[[Wish, StudyDefinition], Course]] = {
+    **dict.fromkeys(_SEARCHES, _start_search),
+    SessionProtocol.KMEANS: _start_kmeans,
+}
 
-_RESTORERS: Mapping[SessionProtocol, Callable[[Mapping[str, Any]], Course]] = dict.fromkeys(
-    _SEARCHES, SearchCourse.restore
-)
+_RESTORERS: Mapping[SessionProtocol, Callable[[Mapping[str, Any]], Course]] = {
+    **dict.fromkeys(_SEARCHES, SearchCourse.restore),
+    SessionProtocol.KMEANS: KMeansCourse.restore,
+}

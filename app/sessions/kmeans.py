@@ -6,7 +6,8 @@ the server publishes K centers.
 - Central people are assigned to their nearest center exactly. Their K counts and K sums get Laplace noise of
   scale :math:`b_T = (d + 2) \tau / \epsilon` each. Somebody whose value is replaced leaves one cluster (1 and
   at most d / 2) and enters another, so all of them together move by at most d + 2 in L1 norm, and tau rounds
-  cost epsilon. Uncentered values would need 2 (d + 1).
+  cost epsilon. Uncentered values would need 2 (d + 1). Somebody who is added or removed moves them by half of
+  that, which is what add_remove_one studies calibrate the noise to.
 - Local people send their value once, with Laplace noise of scale :math:`b_L = d (\tau + 1) / \epsilon` on
   every coordinate, and each round their nearest center, computed from the true value, through k-ary
   randomized response of epsilon / (tau + 1): epsilon in all.
@@ -25,18 +26,19 @@ References:
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault, InvalidRequest
+from app.core.study import MAX_DIMENSION, Relation
 from app.mechanisms.randomized_response import KaryChannel, response_variance
 
 MAX_CLUSTERS = 256
 MAX_ROUNDS = 64
-MAX_DIMENSION = 64
 
 Floats = NDArray[np.float64]
 
@@ -50,12 +52,14 @@ class ClusterRules:
         clusters: K.
         rounds: tau.
         epsilon: What taking part costs a person in all, at most [micro-epsilon].
+        relation: The neighboring relation of central people; local ones are protected either way.
     """
 
     dimension: int
     clusters: int
     rounds: int
     epsilon: int
+    relation: Relation = Relation.REPLACE_ONE
 
     def __post_init__(self) -> None:
         _check("dimension", self.dimension, 1, MAX_DIMENSION)
@@ -65,9 +69,20 @@ class ClusterRules:
             raise InvalidRequest.field("epsilon", "leaves nothing for a single answer")
 
     @property
+    def epsilon_per_round(self) -> int:
+        """What a round costs a central person, rounded down [micro-epsilon]."""
+        return self.epsilon // self.rounds
+
+    @property
+    def l1_sensitivity(self) -> Fraction:
+        """What one central person moves all counts and sums by, together [range widths]."""
+        moved = Fraction(self.dimension + 2)
+        return moved if self.relation is Relation.REPLACE_ONE else moved / 2
+
+    @property
     def central_scale(self) -> float:
         """b_T, of the noise on every count and every coordinate of a sum [range widths]."""
-        return (self.dimension + 2) * self.rounds * MICRO / self.epsilon
+        return float(self.l1_sensitivity) * MICRO / self.epsilon_per_round
 
     @property
     def epsilon_per_answer(self) -> int:
@@ -160,11 +175,14 @@ class Clustering:
         centers: float64 array of shape (K, d), what the open round asks about [range widths]. The first
             ones are public: they depend on no value.
         round: The round that is open, from 1; after the last one rounds + 1.
+        errors: float64 array of shape (K,), standard deviation of the noise in a coordinate of each center,
+            as far as it is the noise of its sum; NaN where nobody had a say [range widths].
     """
 
     rules: ClusterRules
     centers: Floats
     round: int = 1
+    errors: Floats = field(default_factory=lambda: np.zeros(0))
 
     @property
     def finished(self) -> bool:
@@ -197,9 +215,14 @@ def nearest(points: Floats, centers: Floats) -> NDArray[np.intp]:
 
     Returns:
         intp array of shape (n,).
+
+    Privacy: what is found for a point depends on nothing but that point and the centers, to the last bit. A
+        matrix product would be quicker, but rounds a row by its place among the others.
     """
-    # |x - c|^2 without |x|^2, which is the same for all centers.
-    found: NDArray[np.intp] = np.argmin((centers**2).sum(axis=1) - 2 * (points @ centers.T), axis=1)
+    distances = np.zeros((len(points), len(centers)))
+    for axis in range(centers.shape[1]):
+        distances += np.square(points[:, axis, np.newaxis] - centers[:, axis])
+    found: NDArray[np.intp] = np.argmin(distances, axis=1)
     return found
 
 
@@ -234,7 +257,9 @@ def advance(clustering: Clustering, parts: tuple[Clusters, ...]) -> Clustering:
     known = precisions > 0
     centers = clustering.centers.copy()
     centers[known] = np.clip(weighted[known] / precisions[known, np.newaxis], -0.5, 0.5)
-    return replace(clustering, centers=centers, round=clustering.round + 1)
+    errors = np.full(clustering.rules.clusters, np.nan)
+    errors[known] = 1 / np.sqrt(precisions[known])
+    return replace(clustering, centers=centers, round=clustering.round + 1, errors=errors)
 
 
 def _check(name: str, value: int, low: int, high: int) -> None:

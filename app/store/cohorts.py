@@ -62,10 +62,11 @@ INSERT_COHORTS = text("""
 
 MARK_FOLDED = text("UPDATE study SET folded_epoch = :sealed WHERE id = :study_id")
 
-READ_COHORTS = text("""
-    SELECT id, trust, epsilon, carried, spent, delta, delta_carried, delta_spent, count AS members, total,
-           total_squares
-    FROM cohort WHERE study_id = :study_id AND count > 0 ORDER BY id
+COHORT_COLUMNS = """id, trust, epsilon, carried, spent, delta, delta_carried, delta_spent, count AS members,
+    total, total_squares"""
+
+READ_COHORTS = text(f"""
+    SELECT {COHORT_COLUMNS} FROM cohort WHERE study_id = :study_id AND count > 0 ORDER BY id
 """)
 
 NEWEST_EPOCH = text("SELECT coalesce(max(epoch), 0) FROM contribution WHERE study_id = :study_id")
@@ -160,22 +161,24 @@ async def _aggregate(
 async def read_cohorts(connection: AsyncConnection, study_id: int) -> list[Cohort]:
     """All folded cohorts with at least one live member, in the order of their ids."""
     rows = await connection.execute(READ_COHORTS, {"study_id": study_id})
-    return [
-        Cohort(
-            id=row.id,
-            trust=Trust(row.trust),
-            epsilon=row.epsilon,
-            carried=row.carried,
-            spent=row.spent,
-            delta=row.delta,
-            delta_carried=row.delta_carried,
-            delta_spent=row.delta_spent,
-            count=row.members,
-            total=int(row.total),
-            total_squares=int(row.total_squares),
-        )
-        for row in rows
-    ]
+    return [cohort_of(row) for row in rows]
+
+
+def cohort_of(row: Row[Any]) -> Cohort:
+    """The cohort of a row of `COHORT_COLUMNS`."""
+    return Cohort(
+        id=row.id,
+        trust=Trust(row.trust),
+        epsilon=row.epsilon,
+        carried=row.carried,
+        spent=row.spent,
+        delta=row.delta,
+        delta_carried=row.delta_carried,
+        delta_spent=row.delta_spent,
+        count=row.members,
+        total=int(row.total),
+        total_squares=int(row.total_squares),
+    )
 
 
 async def read_profile(connection: AsyncConnection, study_id: int) -> Sequence[Cohort]:

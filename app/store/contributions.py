@@ -5,7 +5,7 @@ epoch lock (shared), subjects in the order of their ids, then cohorts. Whoever w
 up no seal, and with it no contribution. Everything is set-based.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import text
@@ -33,9 +33,10 @@ READ_EPOCH = text("SELECT epoch, folded_epoch, state FROM study WHERE id = :stud
 ACCEPT_NEW = """
     WITH here AS MATERIALIZED (SELECT epoch, state FROM study WHERE id = $1),
     offer AS MATERIALIZED (
-        SELECT subject_id, CAST(trust AS trust) AS trust, epsilon, delta, value
-        FROM unnest($2::bytea[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[])
-            AS offer (subject_id, trust, epsilon, delta, value)
+        SELECT subject_id, CAST(trust AS trust) AS trust, epsilon, delta, value,
+               CAST(vector AS bigint[]) AS vector
+        FROM unnest($2::bytea[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $9::text[])
+            AS offer (subject_id, trust, epsilon, delta, value, vector)
     ),
     fresh AS (
         INSERT INTO subject (id, budget, reserved, delta_budget, delta_reserved)
@@ -47,8 +48,8 @@ ACCEPT_NEW = """
     ),
     written AS (
         INSERT INTO contribution
-            (study_id, subject_id, trust, epsilon, carried, delta, delta_carried, value, epoch)
-        SELECT $1, subject_id, trust, epsilon, 0, delta, 0, value, epoch FROM offer, here
+            (study_id, subject_id, trust, epsilon, carried, delta, delta_carried, value, vector, epoch)
+        SELECT $1, subject_id, trust, epsilon, 0, delta, 0, value, vector, epoch FROM offer, here
         WHERE (subject_id IN (SELECT id FROM fresh)) IS TRUE
     )
     SELECT epoch, state, (SELECT array_agg(id) FROM fresh) AS fresh FROM here
@@ -59,7 +60,7 @@ LOCK_SUBJECTS = text(
 )
 
 READ_HOLDINGS = text("""
-    SELECT subject_id, trust, epsilon, carried, delta, delta_carried, value, epoch
+    SELECT subject_id, trust, epsilon, carried, delta, delta_carried, value, vector, epoch
     FROM contribution
     WHERE study_id = :study_id AND subject_id = ANY(CAST(:subjects AS bytea[]))
 """)
@@ -76,22 +77,24 @@ RESERVE = text("""
 
 WRITE = text("""
     INSERT INTO contribution
-        (study_id, subject_id, trust, epsilon, carried, delta, delta_carried, value, epoch)
-    SELECT :study_id, subject_id, CAST(trust AS trust), epsilon, carried, delta, delta_carried, value, :epoch
+        (study_id, subject_id, trust, epsilon, carried, delta, delta_carried, value, vector, epoch)
+    SELECT :study_id, subject_id, CAST(trust AS trust), epsilon, carried, delta, delta_carried, value,
+           CAST(vector AS bigint[]), :epoch
     FROM unnest(CAST(:subjects AS bytea[]), CAST(:trusts AS text[]), CAST(:epsilons AS bigint[]),
                 CAST(:carried AS bigint[]), CAST(:deltas AS bigint[]), CAST(:deltas_carried AS bigint[]),
-                CAST(:values AS bigint[]))
-        AS entry (subject_id, trust, epsilon, carried, delta, delta_carried, value)
+                CAST(:values AS bigint[]), CAST(:vectors AS text[]))
+        AS entry (subject_id, trust, epsilon, carried, delta, delta_carried, value, vector)
     ORDER BY subject_id
     ON CONFLICT (study_id, subject_id) DO UPDATE SET
         trust = excluded.trust, epsilon = excluded.epsilon, carried = excluded.carried,
         delta = excluded.delta, delta_carried = excluded.delta_carried,
-        value = excluded.value, epoch = excluded.epoch
+        value = excluded.value, vector = excluded.vector, epoch = excluded.epoch
 """)
 
 WITHDRAW = text("""
     UPDATE contribution
-    SET value = NULL, epsilon = :spent, carried = :spent, delta = :delta_spent, delta_carried = :delta_spent
+    SET value = NULL, vector = NULL, epsilon = :spent, carried = :spent, delta = :delta_spent,
+        delta_carried = :delta_spent
     WHERE study_id = :study_id AND subject_id = :subject
 """)
 
@@ -177,6 +180,7 @@ async def _accept_new(
         [offer.value for offer in offers],
         allowance.epsilon,
         allowance.delta,
+        _vectors(offers),
     )
     _refuse_closed(StudyState(state))
     return epoch, frozenset(fresh or ())
@@ -222,6 +226,7 @@ async def read_holdings(
             delta=row.delta,
             delta_carried=row.delta_carried,
             value=row.value,
+            vector=None if row.vector is None else tuple(row.vector),
             epoch=row.epoch,
         )
         for row in rows
@@ -265,6 +270,7 @@ async def _write(
             "deltas": [row.delta for row in rows],
             "deltas_carried": [row.delta_carried for row in rows],
             "values": [row.value for row in rows],
+            "vectors": _vectors(rows),
         },
     )
 
@@ -313,6 +319,20 @@ async def withdraw(connection: AsyncConnection, study_id: int, subject: bytes) -
     )
     await reserve(connection, {subject: (spent - holding.epsilon, delta_spent - holding.delta)})
     return True
+
+
+def _vectors(rows: Iterable[Offer | Entry]) -> list[str]:
+    """Vectors as array literals. In a study of numbers there are none, and unnest fills up with NULL."""
+    return [array_literal(row.vector) for row in rows if row.vector is not None]
+
+
+def array_literal(numbers: Iterable[int]) -> str:
+    """An array of integers as PostgreSQL writes it, since an array of arrays must not be ragged.
+
+    >>> array_literal((1, -2))
+    '{1,-2}'
+    """
+    return f"{{{','.join(map(str, numbers))}}}"
 
 
 def _refuse_closed(state: StudyState) -> None:

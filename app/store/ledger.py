@@ -48,6 +48,13 @@ CHECKS: Mapping[str, str] = {
         WHERE carried > epsilon OR carried < 0 OR delta_carried > delta OR delta_carried < 0
            OR (value IS NULL AND (carried <> epsilon OR delta_carried <> delta))
     """,
+    "a vector does not have its study's dimension, or outlived its value": """
+        SELECT encode(c.subject_id, 'hex') AS subject, c.study_id FROM contribution c
+        JOIN study ON study.id = c.study_id
+        WHERE (study.dimension > 1 OR c.vector IS NOT NULL)
+          AND coalesce(cardinality(c.vector), 0)
+              <> CASE WHEN study.dimension > 1 AND c.value IS NOT NULL THEN study.dimension ELSE 0 END
+    """,
     "a cohort has spent more than its epsilon": """
         SELECT id AS cohort, spent, epsilon, delta_spent, delta FROM cohort
         WHERE spent > epsilon OR delta_spent > delta OR spent < carried OR delta_spent < delta_carried

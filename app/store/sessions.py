@@ -22,7 +22,7 @@ from app.core.session import (
     SessionState,
     Terms,
 )
-from app.store.contributions import LOCK_SUBJECTS, Allowance, reserve
+from app.store.contributions import LOCK_SUBJECTS, Allowance, array_literal, reserve
 from app.store.database import Database, driver
 
 COLUMNS = """session.id, session.number, session.study_id, study.slug AS study, session.protocol,
@@ -59,7 +59,8 @@ READ_HEADS = """
 """
 
 DUE = """
-    SELECT id FROM session WHERE state = 'open' AND least(deadline, round_closes_at) <= $1
+    SELECT id FROM session
+    WHERE state = 'open' AND (least(deadline, round_closes_at) <= $1 OR answers >= answers_per_round)
     ORDER BY number LIMIT $2
 """
 
@@ -114,12 +115,25 @@ ANSWER = """
     RETURNING subject_id
 """
 
+WRITE_REPORTS = """
+    UPDATE enrolment SET report = CAST(given.report AS bigint[])
+    FROM unnest($2::bytea[], $3::text[]) AS given (subject_id, report)
+    WHERE enrolment.session_id = $1 AND enrolment.subject_id = given.subject_id
+"""
+
 COUNT_ANSWERS = "UPDATE session SET answers = answers + $2 WHERE id = $1"
 
 TALLY = text("""
     SELECT answer, count(*) AS count FROM answer
     WHERE session_id = :session_id AND round = :round GROUP BY answer
 """)
+
+TALLY_REPORTS = """
+    SELECT answer.answer, {sums}
+    FROM answer JOIN enrolment
+      ON enrolment.session_id = answer.session_id AND enrolment.subject_id = answer.subject_id
+    WHERE answer.session_id = :session_id AND answer.round = :round GROUP BY answer.answer
+"""
 
 MOVE = text("""
     UPDATE session
@@ -279,13 +293,30 @@ async def accept_new(
     )
     fresh = {row["id"] for row in rows}
     rest = [answer for answer in answers if answer.subject not in fresh]
+    accepted = fresh | await _join(connection, session_id, rest, terms)
+    reports = [answer for answer in answers if answer.report is not None and answer.subject in accepted]
+    if reports:
+        await session.execute(
+            WRITE_REPORTS,
+            session_id,
+            [answer.subject for answer in reports],
+            [array_literal(answer.report or ()) for answer in reports],
+        )
+    return accepted
+
+
+async def _join(
+    connection: AsyncConnection, session_id: UUID, rest: Sequence[Answer], terms: Terms
+) -> set[bytes]:
+    """Enrol people who are known already, wherever the budget allows it, and store their answers."""
     if not rest:
-        return fresh
+        return set()
     await connection.execute(LOCK_SUBJECTS, {"subjects": [answer.subject for answer in rest]})
     able = await reserve(connection, {answer.subject: (terms.epsilon_total, 0) for answer in rest})
-    await session.execute(ENROL, session_id, sorted(able), terms.epsilon_total)
+    await driver(connection).execute(ENROL, session_id, sorted(able), terms.epsilon_total)
     joined = [answer for answer in rest if answer.subject in able]
-    return fresh | await accept_enrolled(connection, session_id, joined, [cost] * len(joined))
+    costs = [terms.cost(first=True)] * len(joined)
+    return await accept_enrolled(connection, session_id, joined, costs)
 
 
 async def accept_enrolled(
@@ -324,6 +355,17 @@ async def tally(connection: AsyncConnection, session_id: UUID, round_number: int
     """How many gave each answer in a round."""
     rows = await connection.execute(TALLY, {"session_id": session_id, "round": round_number})
     return {row["answer"]: row["count"] for row in rows.mappings()}
+
+
+async def tally_reports(
+    connection: AsyncConnection, session_id: UUID, round_number: int, dimension: int
+) -> dict[int, list[int]]:
+    """For each answer of a round, the sums of the reports of those who gave it [grid steps]."""
+    columns = ", ".join(f"sum(enrolment.report[{axis + 1}]) AS sum_{axis}" for axis in range(dimension))
+    rows = await connection.execute(
+        text(TALLY_REPORTS.format(sums=columns)), {"session_id": session_id, "round": round_number}
+    )
+    return {row[0]: [int(total) for total in row[1:]] for row in rows}
 
 
 async def move(

@@ -87,11 +87,13 @@ contribution = Table(
     Column("carried", BigInteger, nullable=False, comment="spent before this value, never forgotten"),
     Column("delta", BigInteger, nullable=False),
     Column("delta_carried", BigInteger, nullable=False),
-    Column("value", BigInteger, comment="grid point, local: the report, NULL: withdrawn"),
+    Column("value", BigInteger, comment="grid point, local: the report, vectors: 0, NULL: withdrawn"),
+    Column("vector", ARRAY(BigInteger), comment="grid points, in studies of vectors"),
     Column("trust", trust, nullable=False),
     Column("epoch", Integer, nullable=False),
     CheckConstraint("0 <= carried AND carried <= epsilon", name="carried_within_epsilon"),
     CheckConstraint("0 <= delta_carried AND delta_carried <= delta", name="carried_within_delta"),
+    CheckConstraint("value IS NOT NULL OR vector IS NULL", name="vector_withdrawn_with_value"),
     Index("ix_contribution_study_id_epoch", "study_id", "epoch"),
 )
 

@@ -30,7 +30,7 @@ from dither._models import (
     Study,
     Trust,
 )
-from dither._numbers import Numeric
+from dither._numbers import Numeric, Value
 from dither._wire import Parameter
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ class AsyncClient(BaseClient):
         study: str,
         *,
         subject: str,
-        value: Numeric,
+        value: Value,
         epsilon: Numeric | None = None,
         trust: Trust,
         check_spent: bool = True,
@@ -92,7 +92,7 @@ class AsyncClient(BaseClient):
         study: str,
         *,
         subject: str,
-        value: Numeric,
+        value: Value,
         epsilon: Numeric | None = None,
         trust: Trust,
         check_spent: bool = True,

@@ -30,7 +30,7 @@ from dither._models import (
     Study,
     Trust,
 )
-from dither._numbers import Numeric
+from dither._numbers import Numeric, Value
 from dither._wire import Parameter
 
 T = TypeVar("T")
@@ -99,7 +99,7 @@ class Client(BaseClient):
         study: str,
         *,
         subject: str,
-        value: Numeric,
+        value: Value,
         epsilon: Numeric | None = None,
         trust: Trust,
         check_spent: bool = True,
@@ -117,6 +117,7 @@ class Client(BaseClient):
             study: The study's slug.
             subject: Whose value it is.
             value: An int, Decimal, float, or the text of a decimal number; taken exactly as it is written.
+                In a study of vectors a sequence of these, one a coordinate, central or public.
             epsilon: The most that it may ever cost; rounded down to three significant digits, and it is
                 that which holds. None for public only.
             trust: `central`, `local` or `public`.
@@ -143,7 +144,7 @@ class Client(BaseClient):
         study: str,
         *,
         subject: str,
-        value: Numeric,
+        value: Value,
         epsilon: Numeric | None = None,
         trust: Trust,
         check_spent: bool = True,

@@ -51,10 +51,12 @@ class Prepared:
     new: bool
     older: tuple[Entry, ...]
 
-    def body(self, *, with_subject: bool) -> dict[str, str | int | Number]:
+    def body(self, *, with_subject: bool) -> dict[str, str | int | Number | tuple[Number, ...]]:
         """The fields of the request."""
         order = self.order
-        fields: dict[str, str | int | Number] = {"subject": order.subject} if with_subject else {}
+        fields: dict[str, str | int | Number | tuple[Number, ...]] = {}
+        if with_subject:
+            fields["subject"] = order.subject
         if self.entry.report is None:
             fields["value"] = order.value
         else:
@@ -318,7 +320,7 @@ def _lost(entry: Entry) -> Change:
 
 
 def _report(order: Order, epsilon: int | None) -> int | None:
-    if epsilon is None or order.randomizer is None:
+    if epsilon is None or order.randomizer is None or isinstance(order.position, tuple):
         return None
     report = order.randomizer.report(order.position, epsilon)
     if abs(report) > REPORT_LIMIT:

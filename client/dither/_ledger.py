@@ -86,7 +86,7 @@ class Transaction:
         self._connection = connection
         self._key = key
 
-    def digest(self, study: str, subject: str, position: int) -> bytes:
+    def digest(self, study: str, subject: str, position: int | tuple[int, ...]) -> bytes:
         """What stands for a value."""
         text = json.dumps(["dither/value/1", study, subject, position]).encode()
         return hmac.digest(self._key, text, "sha256")

@@ -10,7 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
-from dither._numbers import Numeric
+from dither._numbers import Numeric, Value
 
 Trust = Literal["central", "local", "public"]
 """Whom a contributor trusts: the service, nobody, or everybody."""
@@ -39,7 +39,7 @@ class Study:
         epsilon: Admissible personal epsilons.
         default_share: Part of each personal epsilon that a release uses by default.
         delta: Delta that each contribution reserves.
-        dimension: Coordinates of a value.
+        dimension: Coordinates of a value, each of them in the range; 1 for a number.
         local_mechanism: Randomizer for local reports.
     """
 
@@ -81,7 +81,7 @@ class Record:
     """One contribution of a bulk load. Epsilon and trust may be left to the call."""
 
     subject: str
-    value: Numeric
+    value: Value
     epsilon: Numeric | None = None
     trust: Trust | None = None
 

@@ -8,6 +8,7 @@ doi:10.1145/2382196.2382264).
 import math
 import operator
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -25,6 +26,9 @@ SIGNIFICANT_DIGITS = 3
 
 Numeric = Decimal | str | float | SupportsIndex
 """What a caller may give for a number: an int, a Decimal, a float, or the text of a decimal number."""
+
+Value = Numeric | Sequence[Numeric]
+"""A number, or the coordinates of a vector."""
 
 _NUMBER = re.compile(r"(-?)(\d{1,30})(?:\.(\d{1,30}))?(?:[eE]([+-]?\d{1,2}))?\Z", re.ASCII)
 _LONGEST_INTEGER = 128

@@ -25,7 +25,7 @@ from dither._models import (
     Study,
     Trust,
 )
-from dither._numbers import NotANumber, Numeric, epsilon_cost
+from dither._numbers import NotANumber, Numeric, Value, epsilon_cost
 from dither._orders import Order, check_study, check_subject, make_order
 from dither._wire import Parameter, build, decode, encode, query_text
 
@@ -82,7 +82,7 @@ class Operations:
         purpose: Purpose,
         slug: str,
         subject: str,
-        value: Numeric,
+        value: Value,
         epsilon: Numeric | None,
         trust: str,
         check_spent: bool,

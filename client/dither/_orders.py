@@ -1,6 +1,7 @@
 """What a caller wants to contribute, checked against the study's description. Pure."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -13,6 +14,7 @@ from dither._numbers import (
     NotANumber,
     Number,
     Numeric,
+    Value,
     epsilon_cost,
     epsilon_limit,
     round_down_to_significant,
@@ -33,20 +35,20 @@ class Order:
     Attributes:
         subject, trust: For whom, and as what.
         epsilon: Rounded down to three significant digits; None for public [micro-epsilon].
-        value: The value, as it is written.
-        position: Its grid point.
+        value: The value, as it is written; a tuple in a study of vectors.
+        position: Its grid point, or those of its coordinates.
         randomizer: What makes a report of it; local only.
     """
 
     subject: str
     trust: Trust
     epsilon: int | None
-    value: Number
-    position: int
+    value: Number | tuple[Number, ...]
+    position: int | tuple[int, ...]
     randomizer: Randomizer | None = None
 
 
-def make_order(study: Study, *, subject: str, value: Numeric, epsilon: Numeric | None, trust: str) -> Order:
+def make_order(study: Study, *, subject: str, value: Value, epsilon: Numeric | None, trust: str) -> Order:
     """Check what a caller wants to contribute.
 
     Raises:
@@ -59,20 +61,32 @@ def make_order(study: Study, *, subject: str, value: Numeric, epsilon: Numeric |
         raise InvalidRequest("trust", "must be central, local or public")
     if tag not in study.trust:
         raise InvalidRequest("trust", f"must be one that the study accepts: {', '.join(study.trust)}")
-    if study.dimension != 1:
-        raise UnsupportedMechanism("studies of vectors are not supported")
+    if study.dimension > 1 and tag == "local":
+        raise UnsupportedMechanism("local people of a study of vectors take part in its sessions instead")
     randomizer = _randomizer(study) if tag == "local" else None
     limit = _check_epsilon(study, epsilon, tag)
-    try:
-        number = Number.parse(value)
-    except NotANumber:
-        raise InvalidRequest("value", "is not a finite decimal number") from None
-    position = _grid(study.lower.as_integer_ratio(), study.upper.as_integer_ratio()).point(number)
-    if position is None:
-        raise InvalidRequest("value", "lies outside the study's range")
+    number, position = _vector(study, value) if study.dimension > 1 else _number(study, value, "value")
     return Order(
         subject=subject, trust=tag, epsilon=limit, value=number, position=position, randomizer=randomizer
     )
+
+
+def _number(study: Study, value: object, name: str) -> tuple[Number, int]:
+    try:
+        number = Number.parse(value)  # type: ignore[arg-type]  # whatever a caller gives
+    except NotANumber:
+        raise InvalidRequest(name, "is not a finite decimal number") from None
+    position = _grid(study.lower.as_integer_ratio(), study.upper.as_integer_ratio()).point(number)
+    if position is None:
+        raise InvalidRequest(name, "lies outside the study's range")
+    return number, position
+
+
+def _vector(study: Study, value: object) -> tuple[tuple[Number, ...], tuple[int, ...]]:
+    if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != study.dimension:
+        raise InvalidRequest("value", f"must be a sequence of {study.dimension} numbers")
+    found = [_number(study, coordinate, f"value.{place}") for place, coordinate in enumerate(value)]
+    return tuple(number for number, _ in found), tuple(position for _, position in found)
 
 
 def _randomizer(study: Study) -> Randomizer:

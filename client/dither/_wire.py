@@ -18,13 +18,17 @@ Parameter = str | int | float | Decimal
 """A parameter of a question: text, a number, or a bool."""
 
 
-def encode(document: Mapping[str, Number | Parameter]) -> str:
-    """A flat JSON object; numbers keep every digit.
+def encode(document: Mapping[str, Number | tuple[Number, ...] | Parameter]) -> str:
+    """A JSON object of scalars and vectors; numbers keep every digit.
 
     Raises:
         NotANumber: a number is not finite.
     """
-    return "{" + ",".join(f"{json.dumps(name)}:{_scalar(value)}" for name, value in document.items()) + "}"
+    return "{" + ",".join(f"{json.dumps(name)}:{_value(value)}" for name, value in document.items()) + "}"
+
+
+def _value(value: Number | tuple[Number, ...] | Parameter) -> str:
+    return f"[{','.join(map(_scalar, value))}]" if isinstance(value, tuple) else _scalar(value)
 
 
 def _scalar(value: Number | Parameter) -> str:

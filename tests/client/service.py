@@ -25,6 +25,7 @@ COMMUTE: dict[str, Any] = {
     "state": "open",
 }
 SLEEP = {**COMMUTE, "slug": "sleep", "upper": 24}
+PLACES = {**COMMUTE, "slug": "places", "dimension": 2}
 TILT = {**COMMUTE, "slug": "tilt", "local_mechanism": "exponential"}
 
 Fault = Exception | httpx.Response | Callable[[httpx.Request], httpx.Response]
@@ -54,7 +55,7 @@ class FakeService:
     """Serves requests, after the faults that are queued up for them."""
 
     studies: dict[str, dict[str, Any]] = field(
-        default_factory=lambda: {study["slug"]: deepcopy(study) for study in (COMMUTE, SLEEP, TILT)}
+        default_factory=lambda: {study["slug"]: deepcopy(study) for study in (COMMUTE, SLEEP, PLACES, TILT)}
     )
     holdings: dict[tuple[str, str], Holding] = field(default_factory=dict)
     releases: list[dict[str, Any]] = field(default_factory=list)

@@ -11,10 +11,23 @@ from typing import Any
 
 from app.api.wire.types import EPSILON_SCHEMA, WireOut
 from app.core.epsilon import epsilon_to_json
-from app.core.study import Trust
+from app.core.study import MAX_DIMENSION, Trust
 
 _SUBJECT: Mapping[str, Any] = {"type": "string", "minLength": 1, "maxLength": 256, "examples": ["alice"]}
-_VALUE: Mapping[str, Any] = {"type": "number", "description": "Within the study's range.", "examples": [37.5]}
+_VALUE: Mapping[str, Any] = {
+    "anyOf": [
+        {"type": "number"},
+        {
+            "type": "array",
+            "items": {"type": "number"},
+            "minItems": 2,
+            "maxItems": MAX_DIMENSION,
+            "description": "In a study of vectors: all coordinates.",
+        },
+    ],
+    "description": "Within the study's range.",
+    "examples": [37.5],
+}
 _REPORT: Mapping[str, Any] = {
     "type": "integer",
     "description": "The randomized value on the study's grid: 0 is lower, 2^30 is upper.",

@@ -11,13 +11,16 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 from app.api.reasons import Refused
 from app.api.wire.types import Epsilon, Integer, WireIn, WireOut, decimal_number, schema
 from app.core.epsilon import epsilon_to_json
+from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import GRID_BITS
 from app.core.numbers import JsonNumber, to_integer
 from app.core.session import Given, SessionProtocol, SessionState
-from app.core.study import Study
+from app.core.study import MAX_DIMENSION, Study
 from app.services.session_reader import Session
 from app.services.sessions import Schedule
 from app.sessions.courses import Wish
+from app.sessions.kmeans import MAX_CLUSTERS
+from app.sessions.kmeans import MAX_ROUNDS as MAX_CLUSTER_ROUNDS
 from app.sessions.search import DEFAULT_ALPHA, MAX_PARTICIPANTS, MAX_ROUNDS, Depth, Mode, Threshold
 
 MAX_SECONDS = 366 * 24 * 3600
@@ -79,8 +82,8 @@ class SessionIn(WireIn):
 
     protocol: SessionProtocol = Field(description="What to look for.")
     epsilon: Epsilon = Field(description="What taking part costs a person in all, at most.")
-    participants: Annotated[Integer, schema(type="integer", minimum=2, maximum=MAX_PARTICIPANTS)] = Field(
-        description="People who are expected to take part."
+    participants: Annotated[Integer, schema(type="integer", minimum=2, maximum=MAX_PARTICIPANTS)] | None = (
+        Field(None, description="People who are expected to take part; for searches it is required.")
     )
     mode: Mode = Field(
         Mode.USER_SPLIT,
@@ -95,10 +98,11 @@ class SessionIn(WireIn):
         BeforeValidator(_rounds),
         schema(
             anyOf=[
-                {"type": "integer", "minimum": 1, "maximum": MAX_ROUNDS},
+                {"type": "integer", "minimum": 1, "maximum": max(MAX_ROUNDS, MAX_CLUSTER_ROUNDS)},
                 {"type": "string", "enum": list(Depth)},
             ],
-            description="Their number, or what to derive it from: a lower bound on alpha, or no knowledge.",
+            description="Their number, or what to derive it from: a lower bound on alpha, or no knowledge. "
+            "For kmeans a number.",
         ),
     ] = Depth.LOWER_ALPHA
     alpha: Annotated[float, BeforeValidator(_alpha), schema(type="number", minimum=0.01, maximum=1000)] = (
@@ -112,6 +116,30 @@ class SessionIn(WireIn):
         ]
         | None
     ) = Field(None, description="The fraction that is looked for; with protocol quantile only.")
+    clusters: Annotated[Integer, schema(type="integer", minimum=2, maximum=MAX_CLUSTERS)] | None = Field(
+        None, description="kmeans: how many; as many as there are centres if it is not given."
+    )
+    centres: (
+        Annotated[
+            tuple[tuple[Annotated[Decimal, BeforeValidator(decimal_number)], ...], ...],
+            schema(
+                type="array",
+                minItems=2,
+                maxItems=MAX_CLUSTERS,
+                items={
+                    "type": "array",
+                    "minItems": 1,
+                    "maxItems": MAX_DIMENSION,
+                    "items": {"type": "number"},
+                },
+            ),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="kmeans: the public points to start from, in the data's unit. They must not depend on "
+        "anybody's value.",
+    )
     answers_per_round: (
         Annotated[Integer, Field(ge=1, le=MAX_PARTICIPANTS, json_schema_extra={"type": "integer"})] | None
     ) = Field(
@@ -125,7 +153,19 @@ class SessionIn(WireIn):
     deadline_seconds: Seconds = Field(DAY_SECONDS, description="The session ends after so long.")
 
     def wish(self) -> Wish:
-        """What it asks for."""
+        """What it asks for.
+
+        Raises:
+            InvalidRequest: it gives a field of another protocol, or as many centres as there are no clusters.
+        """
+        kmeans = self.protocol is SessionProtocol.KMEANS
+        others = self.model_fields_set & (_OF_SEARCHES if kmeans else _OF_KMEANS)
+        errors = [FieldError(name, f"not for protocol {self.protocol.value}") for name in sorted(others)]
+        if kmeans and self.centres is not None and self.clusters not in (None, len(self.centres)):
+            errors.append(FieldError("clusters", "must be the number of centres"))
+        if errors:
+            names = ", ".join(error.field for error in errors)
+            raise InvalidRequest(f"not admissible: {names}", fields=errors)
         return Wish(
             protocol=self.protocol,
             epsilon=self.epsilon,
@@ -135,6 +175,7 @@ class SessionIn(WireIn):
             alpha=self.alpha,
             quantile=self.quantile,
             participants=self.participants,
+            centers=self.centres or (),
         )
 
     def schedule(self) -> Schedule:
@@ -145,6 +186,10 @@ class SessionIn(WireIn):
             round_seconds=self.round_seconds,
             deadline_seconds=self.deadline_seconds,
         )
+
+
+_OF_SEARCHES = frozenset({"mode", "threshold", "alpha", "quantile"})
+_OF_KMEANS = frozenset({"clusters", "centres"})
 
 
 class RoundCloseIn(WireIn):
@@ -186,23 +231,51 @@ class ErrorOut(WireOut):
     undecided_rounds: int = Field(description="Rounds with too few answers to decide anything.")
 
 
+class ClusterStepOut(WireOut):
+    """A closed round of K-means: what came out."""
+
+    round: int
+    centres: list[list[float]] = Field(description="In the data's unit.")
+    noise_errors: list[float | None] = Field(
+        description="For each centre the standard deviation of the noise in a coordinate, as far as it is "
+        "that of its sum; null where nobody had a say and the centre stayed."
+    )
+    answers: int = Field(description="Local people who answered.")
+    central: float | None = Field(
+        description="Central and public people with noise, never exact; null where none took part."
+    )
+    release: str | None = Field(description="What was published about them.")
+
+
 class SessionOut(WireOut):
-    """A session. `estimate`, `interval` and `error` come once it has finished."""
+    """A session. `estimate`, `interval` and `error` of a search come once it has finished.
+
+    `mode`, `threshold` and `quantile` are those of a search; `dimension`, `clusters`, `report_epsilon`,
+    `central_epsilon_per_round`, `centres` and `initial_centres` those of kmeans.
+    """
 
     id: str
     study: str
     protocol: SessionProtocol
-    mode: Mode
-    threshold: Threshold
+    mode: Mode | None = None
+    threshold: Threshold | None = None
+    dimension: int | None = None
+    clusters: int | None = None
     state: SessionState
     rounds: int
     round: int | None = Field(description="The open one; null once finished.")
     answers: int = Field(description="In the open round so far.")
     epsilon_per_answer: float
     epsilon_total: float = Field(description="What taking part reserves.")
+    report_epsilon: float | None = Field(
+        None, description="What the report beside a person's first answer costs, out of epsilon_total."
+    )
+    central_epsilon_per_round: float | None = Field(
+        None, description="What a round costs a person whose central contribution takes part."
+    )
     answers_per_person: int
-    participants: int
-    quantile: float | None
+    participants: int | None
+    quantile: float | None = None
     answers_per_round: int | None
     round_seconds: float | None
     deadline: datetime
@@ -212,14 +285,16 @@ class SessionOut(WireOut):
     upper: float
     grid_bits: int
     assignment_key: str | None = Field(None, description="Hexadecimal; for user_split only.")
-    path: list[StepOut]
+    path: list[StepOut] | list[ClusterStepOut]
+    centres: list[list[float]] | None = Field(None, description="As they stand, in the data's unit.")
+    initial_centres: list[list[float]] | None = None
     estimate: float | None = None
     interval: BoundsOut | None = None
     error: ErrorOut | None = None
 
 
 class RoundOut(WireOut):
-    """What is asked now. `threshold`, `threshold_value` and `direction` are there while a round is open."""
+    """What is asked now. What stands below `epsilon_per_answer` is there while a round is open."""
 
     session: str
     state: SessionState
@@ -231,6 +306,9 @@ class RoundOut(WireOut):
     threshold: int | None = Field(None, description="A grid point: is yours at most, or at least, this?")
     threshold_value: float | None = Field(None, description="The same in the data's unit.")
     direction: Literal["at_most", "at_least"] | None = None
+    centres: list[list[int]] | None = Field(
+        None, description="kmeans: grid points. Which one is nearest to yours, counted from 0?"
+    )
 
 
 class AnswerOut(WireOut):
@@ -249,7 +327,20 @@ ANSWER_SCHEMA: Mapping[str, Any] = {
     "properties": {
         "subject": {"type": "string", "minLength": 1, "maxLength": 256, "examples": ["alice"]},
         "round": {"type": "integer", "minimum": 1, "examples": [3]},
-        "answer": {"type": "integer", "enum": [0, 1], "description": "Randomized on the device; 1 is yes."},
+        "answer": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": MAX_CLUSTERS - 1,
+            "description": "Randomized on the device. 0 or 1, which is yes; kmeans: a centre, from 0.",
+        },
+        "report": {
+            "type": "array",
+            "items": {"type": "integer"},
+            "minItems": 1,
+            "maxItems": MAX_DIMENSION,
+            "description": "kmeans, with a person's first answer: the value in grid steps, with discrete "
+            "Laplace noise of scale dimension * 2^30 / report_epsilon on every coordinate.",
+        },
     },
     "required": ["subject", "round", "answer"],
     "additionalProperties": False,

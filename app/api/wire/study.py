@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, JsonValue, ValidationInfo, field_validat
 from app.api.reasons import Refused
 from app.api.wire.types import Bound, Delta, Distinct, Epsilon, Integer, Share, Slug, Text, WireIn, WireOut
 from app.core.epsilon import MICRO, delta_to_json, epsilon_to_json
-from app.core.study import LocalMechanism, Relation, Study, StudyDefinition, StudyState, Trust
+from app.core.study import MAX_DIMENSION, LocalMechanism, Relation, Study, StudyDefinition, StudyState, Trust
 
 DEFAULT_EPSILON_MIN = MICRO // 1000
 DEFAULT_EPSILON_MAX = 10 * MICRO
@@ -21,7 +21,8 @@ def shown(value: int, default: float, description: str | None = None) -> Any:
     return Field(value, description=description, json_schema_extra={"default": default})
 
 
-SUPPORTED_DIMENSIONS = range(1, 2)
+SUPPORTED_DIMENSIONS = range(1, MAX_DIMENSION + 1)
+"""Coordinates that a value may have."""
 
 EXAMPLE: dict[str, JsonValue] = {
     "slug": "commute-minutes",
@@ -71,7 +72,18 @@ class StudyIn(WireIn):
         DEFAULT_SHARE, epsilon_to_json(DEFAULT_SHARE), "Part of each personal epsilon that a release uses."
     )
     delta: Delta = Field(0, description="Delta that each contribution reserves; 0 for pure studies.")
-    dimension: Annotated[Integer, Field(json_schema_extra={"type": "integer", "enum": [1]})] = 1
+    dimension: Annotated[
+        Integer,
+        Field(
+            description="Coordinates of a value, each of them in the range. Above 1, questions are asked in "
+            "K-means sessions.",
+            json_schema_extra={
+                "type": "integer",
+                "minimum": SUPPORTED_DIMENSIONS.start,
+                "maximum": SUPPORTED_DIMENSIONS.stop - 1,
+            },
+        ),
+    ] = 1
     local_mechanism: LocalMechanism = Field(
         LocalMechanism.LAPLACE,
         description="What devices randomize local reports with; gaussian needs a delta.",
@@ -102,7 +114,7 @@ class StudyIn(WireIn):
     @classmethod
     def _dimension_is_supported(cls, value: int) -> int:
         if value not in SUPPORTED_DIMENSIONS:
-            raise Refused("must be 1: this version answers questions about single numbers")
+            raise Refused(f"must be between 1 and {MAX_DIMENSION}")
         return value
 
     @field_validator("local_mechanism")
@@ -110,6 +122,8 @@ class StudyIn(WireIn):
     def _gaussian_has_a_delta(cls, value: LocalMechanism, info: ValidationInfo) -> LocalMechanism:
         if value is LocalMechanism.GAUSSIAN and not info.data.get("delta"):
             raise Refused("gaussian reports need a delta above 0")
+        if value is not LocalMechanism.LAPLACE and info.data.get("dimension", 1) > 1:
+            raise Refused("must be laplace, which is what reports of vectors are randomized with")
         return value
 
     def definition(self) -> StudyDefinition:
