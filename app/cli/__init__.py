@@ -9,7 +9,18 @@ import httpx
 import typer
 from dither import DitherError, ProblemError
 
-from app.cli import admin, ask, compare, contribute, database, demo, reproduce, serve, sessions
+from app.cli import (
+    admin,
+    ask,
+    compare,
+    contribute,
+    database,
+    demo,
+    reproduce,
+    serve,
+    sessions,
+    simulate,
+)
 from app.cli.common import CommandFailed, notes
 from app.cli.http import explain
 from app.core.errors import ServiceError
@@ -47,6 +58,7 @@ GROUPS = {
     "study": admin.studies,
     "session": sessions.sessions,
     "subject": admin.subjects,
+    "simulate": simulate.simulators,
 }
 
 

@@ -28,6 +28,8 @@ from dither._errors import (
     ProblemError,
     ProtocolFault,
     ResponseError,
+    SessionChanged,
+    SessionUnsound,
     StudyChanged,
     StudyUnsound,
     TimedOut,
@@ -53,6 +55,7 @@ from dither._models import (
     Study,
     StudySpending,
 )
+from dither._session_models import Bounds, Participation, Session, SessionEntry, SessionSpending
 
 __all__ = [
     "AlreadyContributed",
@@ -60,6 +63,7 @@ __all__ = [
     "AsyncClient",
     "BatchProgress",
     "BatchResult",
+    "Bounds",
     "Budget",
     "Client",
     "ConnectionFailed",
@@ -77,6 +81,7 @@ __all__ = [
     "LedgerEntry",
     "LedgerError",
     "MaxEpsilonExceeded",
+    "Participation",
     "Plan",
     "PlannedEstimator",
     "ProblemError",
@@ -86,6 +91,11 @@ __all__ = [
     "Release",
     "ResponseError",
     "Retry",
+    "Session",
+    "SessionChanged",
+    "SessionEntry",
+    "SessionSpending",
+    "SessionUnsound",
     "Study",
     "StudyChanged",
     "StudySpending",

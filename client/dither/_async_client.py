@@ -7,17 +7,16 @@ from typing import TypeVar
 
 import httpx
 
+from dither._async_client_sessions import AsyncClientSessions
 from dither._base import (
     DEFAULT_CHUNK,
     DEFAULT_TIMEOUT,
-    BaseClient,
     Directory,
     Proxy,
     Timeout,
-    request_options,
     to_reply,
 )
-from dither._flow import Effect, Flow, Retry, Send, Sleep
+from dither._flow import Effect, Flow, Reply, Request, Retry, Send, Sleep
 from dither._models import (
     BatchProgress,
     BatchResult,
@@ -31,15 +30,18 @@ from dither._models import (
     Trust,
 )
 from dither._numbers import Numeric, Value
+from dither._together import Shared, Works
 from dither._wire import Parameter
 
 T = TypeVar("T")
 
 
-class AsyncClient(BaseClient):
+class AsyncClient(AsyncClientSessions):
     """The same as `Client`, for asyncio: every method is a coroutine, `releases` an asynchronous iterator.
 
-    What blocks (the ledger's fsync, drawing noise for a large batch) runs in a thread.
+    What blocks (the ledger's fsync, drawing noise for a large batch) runs in a thread. Tasks that write to
+    the ledger at the same time share an fsync, and those that wait for the same round share a request, so
+    one client can stand for thousands of people.
 
     Args and Raises: see `Client`.
 
@@ -68,6 +70,8 @@ class AsyncClient(BaseClient):
     ) -> None:
         super().__init__(base_url, token, directory=directory, max_epsilon=max_epsilon, retry=retry)
         self._http = httpx.AsyncClient(transport=transport, **self._http_options(timeout, proxy))
+        self._works = Works(self._ledger)
+        self._shared = Shared(self._send)
 
     async def study(self, study: str) -> Study:
         """See `Client.study`."""
@@ -162,6 +166,7 @@ class AsyncClient(BaseClient):
 
     async def aclose(self) -> None:
         """See `Client.close`."""
+        await self._shared.aclose()
         await self._http.aclose()
         await asyncio.to_thread(self._close_ledger)
 
@@ -193,8 +198,11 @@ class AsyncClient(BaseClient):
 
     async def _carry_out(self, effect: Effect) -> object:
         if isinstance(effect, Send):
-            return to_reply(await self._http.request(**request_options(effect.request)))
+            return await (self._shared if effect.request.shared else self._send)(effect.request)
         if isinstance(effect, Sleep):
             await asyncio.sleep(effect.seconds)
             return None
-        return await asyncio.to_thread(effect.task)
+        return await self._works.do(effect.task)
+
+    async def _send(self, request: Request) -> Reply:
+        return to_reply(await self._http.request(**self._request_options(request)))

@@ -11,7 +11,7 @@ import httpx
 
 from dither._device import Device
 from dither._errors import InvalidRequest
-from dither._flow import Reply, Request, Retry
+from dither._flow import Pairs, Reply, Request, Retry
 from dither._ledger import Ledger
 from dither._numbers import NotANumber, Numeric, epsilon_limit
 from dither._operations import Operations
@@ -55,6 +55,7 @@ class BaseClient:
         if not isinstance(timeout, httpx.Timeout):
             # Waiting for a free connection is not the service's fault and ends by itself.
             timeout = httpx.Timeout(timeout, pool=None)
+        self._timeout = timeout
         return {
             "base_url": self._base_url,
             "headers": self._headers,
@@ -62,6 +63,19 @@ class BaseClient:
             "proxy": proxy,
             "verify": _tls(),
         }
+
+    def _request_options(self, request: Request) -> dict[str, Any]:
+        """A request as httpx takes it."""
+        options: dict[str, Any] = {
+            "method": request.method,
+            "url": _join(self._base_url, request.path, request.query),
+            "content": request.body,
+            "headers": dict(request.headers),
+        }
+        if request.patience and self._timeout.read is not None:
+            parts = self._timeout.as_dict()
+            options["timeout"] = httpx.Timeout(**{**parts, "read": self._timeout.read + request.patience})
+        return options
 
     def _close_ledger(self) -> None:
         if self._ledger is not None:
@@ -74,15 +88,13 @@ def _tls() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def request_options(request: Request) -> dict[str, Any]:
-    """A request as httpx takes it."""
-    return {
-        "method": request.method,
-        "url": request.path,
-        "params": list(request.query) or None,
-        "content": request.body,
-        "headers": dict(request.headers),
-    }
+@lru_cache(maxsize=1024)
+def _join(base: httpx.URL, path: str, query: Pairs) -> httpx.URL:
+    """A whole address; taking addresses apart is most of what a request costs, and most come again."""
+    whole = base.raw_path.rstrip(b"/") + path.encode()
+    if query:
+        whole += b"?" + str(httpx.QueryParams(list(query))).encode()
+    return base.copy_with(raw_path=whole)
 
 
 def to_reply(response: httpx.Response) -> Reply:

@@ -10,13 +10,12 @@ import httpx
 from dither._base import (
     DEFAULT_CHUNK,
     DEFAULT_TIMEOUT,
-    BaseClient,
     Directory,
     Proxy,
     Timeout,
-    request_options,
     to_reply,
 )
+from dither._client_sessions import ClientSessions
 from dither._flow import Effect, Flow, Retry, Send, Sleep
 from dither._models import (
     BatchProgress,
@@ -36,7 +35,7 @@ from dither._wire import Parameter
 T = TypeVar("T")
 
 
-class Client(BaseClient):
+class Client(ClientSessions):
     """A Dither service, seen from a device or from an analyst's desk.
 
     A client with a directory is a device: it keeps a ledger there of everything it gives away, so that
@@ -361,7 +360,7 @@ class Client(BaseClient):
 
     def _carry_out(self, effect: Effect) -> object:
         if isinstance(effect, Send):
-            return to_reply(self._http.request(**request_options(effect.request)))
+            return to_reply(self._http.request(**self._request_options(effect.request)))
         if isinstance(effect, Sleep):
             time.sleep(effect.seconds)
             return None

@@ -22,9 +22,7 @@ from dither._ledger import Entry, Ledger, Transaction
 from dither._models import EntryState, Study
 from dither._numbers import Number, epsilon_decimal, epsilon_text
 from dither._orders import Order, study_terms
-
-REPORT_LIMIT = 1 << 62
-"""No service takes a report further out than this. Honest noise never comes near it."""
+from dither._participants import REPORT_LIMIT, Participants
 
 Purpose = Literal["contribute", "replace"]
 Change = tuple[EntryState, int, int]
@@ -150,11 +148,13 @@ class Device:
     Attributes:
         ledger: What it gave away.
         max_epsilon: The person's own limit for each subject [micro-epsilon].
+        participants: Its decisions about sessions.
     """
 
     def __init__(self, ledger: Ledger, max_epsilon: int | None) -> None:
         self.ledger = ledger
         self.max_epsilon = max_epsilon
+        self.participants = Participants(ledger, max_epsilon)
 
     def see(self, study: Study) -> None:
         """Remember a study's terms, where they are new."""

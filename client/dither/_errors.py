@@ -8,6 +8,8 @@ DitherError
 │   ├── EpsilonBelowSpent     nothing is left of the offered epsilon after what was spent
 │   ├── InvalidRequest        an argument is not admissible
 │   ├── MaxEpsilonExceeded    the person's own limit
+│   ├── SessionChanged        the session's description or question is not the one this device saw before
+│   ├── SessionUnsound        the session's description or question makes no sense
 │   ├── StudyChanged          the description is not the one this device saw before
 │   ├── StudyUnsound          the description makes no sense
 │   └── UnsupportedMechanism  this SDK cannot randomize for this study
@@ -130,6 +132,28 @@ class StudyUnsound(DeviceRefusal):
     """The study's description makes no sense, for example a range that is empty."""
 
     code = "study_unsound"
+
+
+class SessionChanged(DeviceRefusal):
+    """A session is not the one this device saw before, or asks another question in a round it asked before.
+
+    Descriptions never change, and a round has one question: another one would cost a second time.
+
+    Attributes:
+        fields: What differs.
+    """
+
+    code = "session_changed"
+
+    def __init__(self, fields: Sequence[str]) -> None:
+        super().__init__(f"the session is not the one this device saw before: {', '.join(fields)} differ")
+        self.fields = tuple(fields)
+
+
+class SessionUnsound(DeviceRefusal):
+    """The session makes no sense, for example answers that cost more than the total that it states."""
+
+    code = "session_unsound"
 
 
 class UnsupportedMechanism(DeviceRefusal):

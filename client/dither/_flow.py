@@ -21,13 +21,21 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request. The path is percent-encoded and starts at the service's root."""
+    """One request. The path is percent-encoded and starts at the service's root.
+
+    Attributes:
+        method, path, query, body, headers: What is sent.
+        patience: Seconds that the service may take longer than usual, because it was asked to wait.
+        shared: Whether all who ask the same at the same time may share one answer.
+    """
 
     method: str
     path: str
     query: Pairs = ()
     body: bytes | None = None
     headers: Pairs = ()
+    patience: float = 0.0
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

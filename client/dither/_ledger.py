@@ -15,7 +15,7 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,8 +24,10 @@ from pathlib import Path
 from dither._errors import LedgerError
 from dither._models import DeviceLedger, EntryState, LedgerEntry, Trust
 from dither._numbers import epsilon_decimal
+from dither._session_ledger import SCHEMA as SESSION_SCHEMA
+from dither._session_ledger import SessionRows
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 DATABASE = "ledger.sqlite3"
 KEY = "device.key"
 BUSY_SECONDS = 30.0
@@ -48,8 +50,10 @@ _SCHEMA = (
         state TEXT NOT NULL CHECK (state IN ('pending', 'accepted', 'refused', 'replaced', 'withdrawn'))
     )""",
     "CREATE INDEX entry_by_subject ON entry (subject, study)",
-    f"PRAGMA user_version = {SCHEMA_VERSION}",
 )
+_ADDED = {1: _SCHEMA, 2: SESSION_SCHEMA}
+"""What each version of the schema added."""
+
 _COLUMNS = "id, made_at, study, subject, trust, epsilon, noise_epsilon, counted, digest, report, state"
 
 
@@ -86,6 +90,11 @@ class Transaction:
         self._connection = connection
         self._key = key
 
+    @property
+    def sessions(self) -> SessionRows:
+        """Statements about sessions."""
+        return SessionRows(self._connection, self._key, _now())
+
     def digest(self, study: str, subject: str, position: int | tuple[int, ...]) -> bytes:
         """What stands for a value."""
         text = json.dumps(["dither/value/1", study, subject, position]).encode()
@@ -113,11 +122,15 @@ class Transaction:
         return found
 
     def given_elsewhere(self, study: str, subject: str) -> int:
-        """What the subject gave away in all other studies [micro-epsilon]."""
+        """What the subject gave away in all other studies, and in sessions [micro-epsilon]."""
+        return self.contributed(subject, but=study) + self.sessions.counted(subject)
+
+    def contributed(self, subject: str, *, but: str | None = None) -> int:
+        """What the subject's contributions to all studies, but one, count together [micro-epsilon]."""
         row = self._connection.execute(
             "SELECT coalesce(sum(most), 0) FROM (SELECT max(counted) AS most FROM entry"
-            " WHERE subject = ? AND study <> ? GROUP BY study)",
-            (subject, study),
+            " WHERE subject = ? AND study IS NOT ? GROUP BY study)",
+            (subject, but),
         ).fetchone()
         return int(row[0])
 
@@ -153,15 +166,31 @@ class Transaction:
         return [Entry(*row) for row in rows]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a task returned, or raised."""
+
+    result: object = None
+    fault: Exception | None = None
+
+
+def _attempt(task: Callable[[], object]) -> Outcome:
+    try:
+        return Outcome(result=task())
+    except Exception as fault:
+        return Outcome(fault=fault)
+
+
 class Ledger:
     """The ledger of one directory. Safe to use from several threads and several processes."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._key = b""
         self._relaxed = "FULL"
+        self._grouping = False
 
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[Transaction]:
@@ -173,33 +202,79 @@ class Ledger:
         Raises:
             LedgerError: the ledger cannot be read or written.
         """
-        with self._lock:
-            try:
-                if self._connection is None:
-                    self._connection = self._open()
-                connection = self._connection
+        with self._lock, self._faults():
+            connection = self._connected()
+            if self._grouping:
+                begin, commit, rollback = "SAVEPOINT one", "RELEASE one", "ROLLBACK TO one"
+            else:
+                begin, commit, rollback = "BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"
                 connection.execute(f"PRAGMA synchronous = {'FULL' if durable else self._relaxed}")
+            connection.execute(begin)
+            try:
+                yield Transaction(connection, self._key)
+                connection.execute(commit)
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute(rollback)
+                raise
+
+    def run(self, tasks: Sequence[Callable[[], object]]) -> list[Outcome]:
+        """Do pieces of work whose transactions reach the disk together: one fsync for all of them.
+
+        Each stands and falls by itself, unless the ledger cannot be written: then all have failed.
+
+        Returns:
+            One outcome a task, in their order.
+        """
+        outcomes: list[Outcome] = []
+        try:
+            with self._lock, self._faults():
+                connection = self._connected()
+                connection.execute("PRAGMA synchronous = FULL")
                 connection.execute("BEGIN IMMEDIATE")
+                self._grouping = True
                 try:
-                    yield Transaction(connection, self._key)
+                    for task in tasks:
+                        outcomes.append(_attempt(task))
+                        if not connection.in_transaction:
+                            raise sqlite3.OperationalError("the transaction was rolled back")
                     connection.execute("COMMIT")
-                except BaseException:
+                finally:
+                    self._grouping = False
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
-                    raise
-            except (sqlite3.Error, OSError) as fault:
-                raise LedgerError(f"the ledger in {self._directory} cannot be used: {fault}") from fault
+        except LedgerError as fault:
+            return [Outcome(fault=fault)] * len(tasks)
+        return outcomes
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = self._open()
+        return self._connection
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as fault:
+            raise LedgerError(f"the ledger in {self._directory} cannot be used: {fault}") from fault
 
     def read(self, subject: str | None = None) -> DeviceLedger:
         """Everything that was given away."""
         with self.transaction(durable=False) as transaction:
-            entries = transaction.entries(subject)
+            entries, sessions = transaction.entries(subject), transaction.sessions.entries(subject)
         most: dict[str, dict[str, int]] = {}
         for entry in entries:
             studies = most.setdefault(entry.subject, {})
             studies[entry.study] = max(studies.get(entry.study, 0), entry.counted)
-        totals = {name: epsilon_decimal(sum(studies.values())) for name, studies in most.items()}
-        return DeviceLedger(entries=tuple(map(_public, entries)), totals=totals)
+        counted = {name: sum(studies.values()) for name, studies in most.items()}
+        for session, micro in sessions:
+            counted[session.subject] = counted.get(session.subject, 0) + micro
+        return DeviceLedger(
+            entries=tuple(map(_public, entries)),
+            sessions=tuple(session for session, _ in sessions),
+            totals={name: epsilon_decimal(micro) for name, micro in counted.items()},
+        )
 
     def close(self) -> None:
         """Close the database; the next transaction opens it again."""
@@ -231,14 +306,16 @@ class Ledger:
     def _prepare(self, connection: sqlite3.Connection) -> bytes:
         """Create the tables where there are none, and return the device's key."""
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0:
-            for statement in _SCHEMA:
+        if version > SCHEMA_VERSION:
+            raise LedgerError(f"the ledger in {self._directory} was written by a newer version of this SDK")
+        for added in range(version + 1, SCHEMA_VERSION + 1):
+            for statement in _ADDED[added]:
                 connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        if version == 0:
             key = self._make_key()
             connection.execute("INSERT INTO device VALUES (?)", (_fingerprint(key),))
             return key
-        if version != SCHEMA_VERSION:
-            raise LedgerError(f"the ledger in {self._directory} was written by another version of this SDK")
         path = self._directory / KEY
         key = path.read_bytes() if path.exists() else b""
         if connection.execute("SELECT key_fingerprint FROM device").fetchone() != (_fingerprint(key),):

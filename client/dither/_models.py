@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Literal
 
 from dither._numbers import Numeric, Value
+from dither._session_models import SessionEntry, SessionSpending
 
 Trust = Literal["central", "local", "public"]
 """Whom a contributor trusts: the service, nobody, or everybody."""
@@ -203,12 +204,13 @@ class StudySpending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """A subject's lifetime budget, as the service keeps it, and what the subject holds, by study."""
+    """A subject's lifetime budget, as the service keeps it, and what is held by study and by session."""
 
     subject: str
     epsilon: Amounts
     delta: Amounts | None
     studies: tuple[StudySpending, ...] = ()
+    sessions: tuple[SessionSpending, ...] = ()
     raw: Mapping[str, object] = field(repr=False, compare=False)
 
 
@@ -240,9 +242,11 @@ class DeviceLedger:
     """Everything that this device gave away.
 
     Attributes:
-        entries: In the order they were made.
-        totals: By subject: at most this much epsilon over all studies, not counting public values.
+        entries: Contributions, in the order they were made.
+        sessions: Sessions, in the order of enrolment.
+        totals: By subject: at most this much epsilon in all studies and sessions, without public values.
     """
 
     entries: tuple[LedgerEntry, ...]
+    sessions: tuple[SessionEntry, ...]
     totals: Mapping[str, Decimal]

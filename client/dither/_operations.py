@@ -27,6 +27,7 @@ from dither._models import (
 )
 from dither._numbers import NotANumber, Numeric, Value, epsilon_cost
 from dither._orders import Order, check_study, check_subject, make_order
+from dither._participation import SessionOperations
 from dither._wire import Parameter, build, decode, encode, query_text
 
 _JSON = (("content-type", "application/json"),)
@@ -44,11 +45,13 @@ class Operations:
     Attributes:
         retry: How often and how patiently requests are tried again.
         device: The device's decisions, where the client has a directory.
+        sessions: What it can do with sessions.
     """
 
     def __init__(self, *, retry: Retry, device: Device | None) -> None:
         self.retry = retry
         self.device = device
+        self.sessions = SessionOperations(retry=retry, device=None if device is None else device.participants)
         self._studies: dict[str, Study] = {}
 
     # -- studies and budgets

@@ -76,7 +76,7 @@ def _number(study: Study, value: object, name: str) -> tuple[Number, int]:
         number = Number.parse(value)  # type: ignore[arg-type]  # whatever a caller gives
     except NotANumber:
         raise InvalidRequest(name, "is not a finite decimal number") from None
-    position = _grid(study.lower.as_integer_ratio(), study.upper.as_integer_ratio()).point(number)
+    position = grid_of(study.lower.as_integer_ratio(), study.upper.as_integer_ratio()).point(number)
     if position is None:
         raise InvalidRequest(name, "lies outside the study's range")
     return number, position
@@ -102,7 +102,8 @@ def _randomizer(study: Study) -> Randomizer:
 
 
 @lru_cache(maxsize=64)
-def _grid(lower: tuple[int, int], upper: tuple[int, int]) -> Grid:
+def grid_of(lower: tuple[int, int], upper: tuple[int, int]) -> Grid:
+    """The grid of a range."""
     return Grid(Fraction(*lower), Fraction(*upper))
 
 

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from datetime import datetime
 from decimal import Decimal
@@ -18,8 +18,12 @@ Parameter = str | int | float | Decimal
 """A parameter of a question: text, a number, or a bool."""
 
 
-def encode(document: Mapping[str, Number | tuple[Number, ...] | Parameter]) -> str:
-    """A JSON object of scalars and vectors; numbers keep every digit.
+Document = Number | Parameter | Sequence["Document"] | None
+"""What a field of a request may be."""
+
+
+def encode(document: Mapping[str, Document]) -> str:
+    """A JSON object of scalars and lists; numbers keep every digit.
 
     Raises:
         NotANumber: a number is not finite.
@@ -27,8 +31,12 @@ def encode(document: Mapping[str, Number | tuple[Number, ...] | Parameter]) -> s
     return "{" + ",".join(f"{json.dumps(name)}:{_value(value)}" for name, value in document.items()) + "}"
 
 
-def _value(value: Number | tuple[Number, ...] | Parameter) -> str:
-    return f"[{','.join(map(_scalar, value))}]" if isinstance(value, tuple) else _scalar(value)
+def _value(value: Document) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, Number | Parameter):
+        return _scalar(value)
+    return "[" + ",".join(map(_value, value)) + "]"
 
 
 def _scalar(value: Number | Parameter) -> str:

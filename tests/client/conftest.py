@@ -1,7 +1,7 @@
 """Fixtures: a service in memory and clients of it, synchronous and asynchronous alike."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -31,8 +31,14 @@ class Portal:
         return call
 
     def releases(self, *args: Any, **keywords: Any) -> list[Any]:
+        return self._collect(self._client.releases(*args, **keywords))
+
+    def sessions(self, *args: Any, **keywords: Any) -> list[Any]:
+        return self._collect(self._client.sessions(*args, **keywords))
+
+    def _collect(self, items: AsyncIterator[Any]) -> list[Any]:
         async def collect() -> list[Any]:
-            return [release async for release in self._client.releases(*args, **keywords)]
+            return [item async for item in items]
 
         return self._loop.run_until_complete(collect())
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import httpx
 
+from tests.client.sessions import FakeSessions
+
 COMMUTE: dict[str, Any] = {
     "slug": "commute",
     "title": "How long is your way to work, in minutes?",
@@ -63,6 +65,7 @@ class FakeService:
     log: list[httpx.Request] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     lifetime: Decimal = Decimal(10)
+    sessions: FakeSessions = field(default_factory=FakeSessions)
 
     @property
     def transport(self) -> httpx.MockTransport:
@@ -96,6 +99,10 @@ class FakeService:
         parts = [httpx.URL(f"http://x/{part}").path[1:] for part in path.removeprefix("/v1/").split("/")]
         if parts[0] == "subjects":
             return self._budget(parts[1])
+        if parts[0] == "sessions":
+            sent = json.loads(request.content) if request.method == "POST" else None
+            status, answer = self.sessions.serve(request.method, parts[1:], sent)
+            return problem(status, answer) if status >= 400 else httpx.Response(status, json=answer)
         study = self.studies.get(parts[1])
         if study is None:
             return problem(404, "not_found", "There is no such study.")
@@ -116,6 +123,10 @@ class FakeService:
                 return self._mean(study, dict(request.url.params))
             case ["POST", "releases"]:
                 return self._release(study, request)
+            case ["GET", "sessions"]:
+                return self.sessions.of_study(study["slug"], dict(request.url.params))
+            case ["POST", "sessions"]:
+                return self.sessions.create(study["slug"], _read(request.content))
             case ["GET", "releases"]:
                 return self._page(dict(request.url.params))
         return problem(404, "not_found")

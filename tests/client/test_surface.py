@@ -27,7 +27,8 @@ PUBLIC = [getattr(dither, name) for name in dither.__all__ if inspect.isclass(ge
 
 
 def methods(kind: type) -> dict[str, Any]:
-    return {name: member for name, member in vars(kind).items() if not name.startswith("_")}
+    found = [item for base in reversed(kind.__mro__[:-1]) for item in vars(base).items()]
+    return {name: member for name, member in found if not name.startswith("_")}
 
 
 def test_all_is_sorted_and_complete() -> None:
@@ -136,7 +137,7 @@ def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     analyst = Client("https://dither.example", "analyst", **common)
     with client, analyst:
         names = {key: getattr(dither, key) for key in dither.__all__}
-        names |= {"client": client, "analyst": analyst, "asyncio": asyncio}
+        names |= {"client": client, "analyst": analyst, "admin": analyst, "asyncio": asyncio}
         names |= {"service": service.transport, "path": tmp_path / "b"}
         if name == "README":  # it shows what people write, without a transport
             for kind in (Client, AsyncClient):
@@ -153,7 +154,7 @@ def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_examples_of_private_modules_run() -> None:
     results = [
         doctest.testmod(import_module(f"dither.{name}"))
-        for name in ("_numbers", "_laplace", "_gaussian", "_shapes")
+        for name in ("_numbers", "_laplace", "_gaussian", "_shapes", "_sessions")
     ]
     assert sum(result.attempted for result in results) > 4
     assert sum(result.failed for result in results) == 0

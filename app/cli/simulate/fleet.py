@@ -1,0 +1,258 @@
+"""Devices of one process: the SDK as everybody runs it, many times over.
+
+All of them share one asynchronous client, so they share connections, polls and the ledger's fsyncs, and one
+directory: the ledger is kept by subject.
+"""
+
+import asyncio
+import itertools
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from dither import AsyncClient, DitherError, Participation, ProblemError, Session, TransportError
+
+from app.cli.simulate.people import Days, Device
+from app.cli.simulate.transport import CrowdClient
+
+REPORT_SECONDS = 0.25
+"""Time between two reports of how far it is."""
+
+REPORTS_A_LOOK = 4
+"""Reports between two looks at the session itself."""
+
+COME_BACK_SECONDS = 0.5
+"""After so long a device tries again that got no answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """What the devices of one process do.
+
+    Attributes:
+        url, token: Where the service is, and as whom to talk to it.
+        directory: Of the ledger.
+        study: Contribute to it, where there is no session.
+        session: Take part in it.
+        epsilon: Of each contribution; with a session the most that a device gives, None without a limit.
+        devices: All of this process.
+        days: Who is online when.
+        started: When the days begin [s since the epoch].
+        connections: At most so many at a time.
+        patience: Give up after so long without any success [s].
+    """
+
+    url: str
+    token: str
+    directory: Path
+    study: str
+    session: str | None
+    epsilon: Decimal | None
+    devices: tuple[Device, ...]
+    days: Days
+    started: float
+    connections: int
+    patience: float
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the devices have done so far.
+
+    Attributes:
+        online: Devices that are online now.
+        done: Devices that have nothing left to do.
+        accepted: Answers, or contributions, that the service took.
+        late: Answers that came when their round was closed.
+        returned: How often a device went offline before it was done.
+        unanswered: How often a device got no answer, and tried again later.
+        refused: Devices that were refused, or refused themselves, by code.
+        given: By how many answers a device gave: how many devices.
+        finished: Whether a device has seen the session finished.
+        first, last: When the first and the last success was [s since the epoch]; 0 without any.
+    """
+
+    online: int = 0
+    done: int = 0
+    accepted: int = 0
+    late: int = 0
+    returned: int = 0
+    unanswered: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    given: Counter[int] = field(default_factory=Counter)
+    finished: bool = False
+    first: float = 0.0
+    last: float = 0.0
+
+    def plus(self, other: "Tally") -> "Tally":
+        """What both have done together."""
+        return Tally(
+            online=self.online + other.online,
+            done=self.done + other.done,
+            accepted=self.accepted + other.accepted,
+            late=self.late + other.late,
+            returned=self.returned + other.returned,
+            unanswered=self.unanswered + other.unanswered,
+            refused=self.refused + other.refused,
+            given=self.given + other.given,
+            finished=self.finished or other.finished,
+            first=min(filter(None, (self.first, other.first)), default=0.0),
+            last=max(self.last, other.last),
+        )
+
+    @property
+    def rate(self) -> float:
+        """Successes a second, from the first to the last."""
+        return self.accepted / (self.last - self.first) if self.last > self.first else 0.0
+
+
+Report = Callable[[Tally, Session | None], None]
+"""Takes what the devices have done, and the session as it is, where there was a look at it."""
+
+
+async def run(orders: Orders, report: Report) -> Tally:
+    """Let all devices do what they are there for.
+
+    Args:
+        orders: What that is.
+        report: Called from time to time, and at the end.
+
+    Raises:
+        TransportError: nothing succeeded for longer than the patience.
+        ProblemError: the service refuses everybody: a wrong token, an unknown study or session.
+        DeviceRefusal: the description is refused.
+    """
+    client = CrowdClient(
+        orders.url,
+        orders.token,
+        directory=orders.directory,
+        max_epsilon=orders.epsilon if orders.session is not None else None,
+        connections=orders.connections,
+    )
+    async with client:
+        # Once for all, so that what is wrong with everybody is said once.
+        await client.study(orders.study)
+        if orders.session is not None:
+            await client.session(orders.session)
+        fleet = _Fleet(orders, client)
+        tasks = [asyncio.create_task(fleet.live(device)) for device in orders.devices]
+        crowd = asyncio.gather(*tasks)
+        try:
+            for number in itertools.count():
+                await asyncio.wait([crowd], timeout=REPORT_SECONDS)
+                looked = orders.session is not None and (number % REPORTS_A_LOOK == 0 or crowd.done())
+                report(fleet.tally, await fleet.look() if looked else None)
+                if crowd.done():
+                    break
+            await crowd
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return fleet.tally
+
+
+class _Fleet:
+    def __init__(self, orders: Orders, client: AsyncClient) -> None:
+        self.tally = Tally()
+        self._orders = orders
+        self._client = client
+        self._last_success = time.monotonic()
+        self._over = asyncio.Event()
+
+    async def live(self, device: Device) -> None:
+        """A device comes and goes until it has nothing left to do."""
+        days, answers = self._orders.days, 0
+
+        def count(part: Participation) -> None:
+            nonlocal answers
+            if len(part.rounds) > answers:
+                answers = len(part.rounds)
+                self._succeed()
+            else:
+                self.tally.late += 1
+
+        while not self._over.is_set():
+            pause = days.until_online(device, self._elapsed)
+            if pause:
+                await self._offline(pause)
+                continue
+            self.tally.online += 1
+            try:
+                async with asyncio.timeout(days.until_offline(device, self._elapsed)):
+                    await self._act(device, count)
+                break
+            except TimeoutError:
+                self.tally.returned += 1
+            except TransportError:
+                await self._come_back()
+            except ProblemError as problem:
+                if problem.status not in (429, 502, 503, 504):
+                    self.tally.refused[problem.code] += 1
+                    break
+                await self._come_back()
+            except DitherError as refusal:
+                self.tally.refused[refusal.code] += 1
+                break
+            finally:
+                self.tally.online -= 1
+        self.tally.done += 1
+        self.tally.given[answers] += 1
+
+    async def look(self) -> Session | None:
+        """The session as it is; None where nobody says."""
+        with suppress(TransportError, ProblemError):
+            return await self._client.session(self._orders.session or "")
+        return None
+
+    async def _act(self, device: Device, count: Callable[[Participation], None]) -> None:
+        orders = self._orders
+        if orders.session is not None:
+            part = await self._client.participate(
+                orders.session, subject=device.subject, value=device.value, on_progress=count
+            )
+            if part.finished:
+                self.tally.finished = True
+                self._over.set()
+            return
+        value: Any = device.value
+        await self._client.contribute(
+            orders.study,
+            subject=device.subject,
+            value=value,
+            epsilon=orders.epsilon,
+            trust="local",
+            check_spent=False,  # nobody else has these subjects
+        )
+        self._succeed()
+
+    @property
+    def _elapsed(self) -> float:
+        return time.time() - self._orders.started
+
+    def _succeed(self) -> None:
+        self.tally.accepted += 1
+        self._last_success = time.monotonic()
+        self.tally.last = time.time()
+        self.tally.first = self.tally.first or self.tally.last
+
+    async def _offline(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._over.wait()
+
+    async def _come_back(self) -> None:
+        """Try again later.
+
+        Raises:
+            TransportError: nobody has got an answer for too long.
+        """
+        self.tally.unanswered += 1
+        if time.monotonic() - self._last_success > self._orders.patience:
+            raise TransportError(f"no success for {self._orders.patience:g} seconds")
+        await asyncio.sleep(COME_BACK_SECONDS)

@@ -1,0 +1,176 @@
+"""What `Client` does with sessions."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, TypeVar
+
+from dither._base import BaseClient
+from dither._flow import Flow
+from dither._numbers import Numeric, Value
+from dither._participation import session_document
+from dither._session_models import Participation, Session
+
+T = TypeVar("T")
+
+Protocol = Literal["minimum", "maximum", "quantile", "kmeans"]
+Mode = Literal["budget_split", "user_split"]
+
+
+class ClientSessions(BaseClient):
+    """The methods about sessions."""
+
+    def participate(
+        self,
+        session: str | Session,
+        *,
+        subject: str,
+        value: Value,
+        on_progress: Callable[[Participation], None] | None = None,
+    ) -> Participation:
+        """Take part in a session: answer every round in which this person is asked.
+
+        Blocks until the last of them is answered or the session is finished, which can take as long as the
+        session does. Where it breaks off, call it again with the same arguments: what was drawn is sent
+        again, and nothing is drawn twice. An answer that comes too late is no error.
+
+        The session's description is remembered at first sight. A service that changes it, asks for more
+        than it states, or asks another question in a round that was asked before, gets no answer.
+
+        Privacy: costs the subject at most the session's `epsilon_total`, which the ledger and the own limit
+        count from the first moment. Every answer is randomized on this device and is epsilon-differentially
+        private by itself; when nothing more will be drawn, what was not given is free again.
+
+        Args:
+            session: The session, or its id.
+            subject: Whose value it is.
+            value: An int, Decimal, float, or the text of a decimal number; for kmeans a sequence of them.
+            on_progress: Called after each answer.
+
+        Raises:
+            DeviceRefusal: refused here, for example `SessionChanged`, `SessionUnsound` or
+                `MaxEpsilonExceeded`; nothing was sent for it.
+            ProblemError: the service refused.
+            TransportError: no answer. Call again with the same arguments.
+
+        Examples:
+            >>> part = client.participate("s1", subject="ada", value=34)
+            >>> part.rounds, str(part.epsilon)
+            ((1, 2), '1')
+            >>> [(entry.session, str(entry.counted)) for entry in client.ledger("ada").sessions]
+            [('s1', '1')]
+        """
+        return self._run(self._operations.sessions.participate(session, subject, value, on_progress))
+
+    def session(self, session: str) -> Session:
+        """The description of a session, with its result when it is finished.
+
+        A device remembers the description that it sees first, and refuses any other (`SessionChanged`).
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> session = client.session("s1")
+            >>> print(session.protocol, session.rounds, session.epsilon_total)
+            minimum 2 1
+        """
+        return self._run(self._operations.sessions.session(session))
+
+    def sessions(self, study: str, *, page_size: int = 100) -> Iterator[Session]:
+        """A study's sessions, fetched page by page.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> [session.id for session in client.sessions("commute") if session.state == "open"]
+            ['s1']
+        """
+        cursor: str | None = None
+        while True:
+            page = self._run(self._operations.sessions.page(study, page_size, cursor))
+            yield from page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def create_session(
+        self,
+        study: str,
+        *,
+        protocol: Protocol,
+        epsilon: Numeric,
+        participants: int | None = None,
+        mode: Mode | None = None,
+        threshold: Literal["paper", "hoeffding", "exact_binomial"] | None = None,
+        rounds: int | Literal["lower_alpha", "unknown_alpha"] | None = None,
+        alpha: Numeric | None = None,
+        quantile: Numeric | None = None,
+        answers_per_round: int | Literal["any"] | None = None,
+        round_seconds: Numeric | None = None,
+        deadline_seconds: Numeric | None = None,
+        clusters: int | None = None,
+        centres: Sequence[Sequence[Numeric]] | None = None,
+    ) -> Session:
+        """Open a session; takes an admin's token. What is None is left to the service.
+
+        Privacy: costs nothing by itself; each person who takes part pays at most `epsilon`.
+
+        Args:
+            study: The study's slug.
+            protocol: What is looked for.
+            epsilon: All that taking part costs a person.
+            participants: People who are expected; needed but for kmeans.
+            mode: How each person's epsilon is used.
+            threshold: When answers are believed.
+            rounds: Their number, or what it is derived from; a number for kmeans.
+            alpha: Lower bound on the fatness of the tail.
+            quantile: The fraction, for protocol quantile.
+            answers_per_round: A round closes with so many answers; "any": only by time, or by an admin.
+            round_seconds: A round closes after so long.
+            deadline_seconds: The session ends after so long.
+            clusters, centres: kmeans: how many, and the first ones, which must depend on nobody's value.
+
+        Examples:
+            >>> opened = admin.create_session("commute", protocol="maximum", epsilon=1, participants=2)
+            >>> opened.state, opened.round
+            ('open', 1)
+        """
+        options = {
+            "participants": participants,
+            "mode": mode,
+            "threshold": threshold,
+            "rounds": rounds,
+            "alpha": alpha,
+            "quantile": quantile,
+            "answers_per_round": answers_per_round,
+            "round_seconds": round_seconds,
+            "deadline_seconds": deadline_seconds,
+            "clusters": clusters,
+            "centres": centres,
+        }
+        document = session_document(protocol, epsilon, options)
+        return self._run(self._operations.sessions.create(study, document))
+
+    def close_round(self, session: str, round: int) -> Session:
+        """Close a round, if it is still open; takes an admin's token.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> admin.close_round("s1", 1).round
+            2
+        """
+        return self._run(self._operations.sessions.close_round(session, round))
+
+    def finish_session(self, session: str) -> Session:
+        """End a session now, with an estimate from what there is; takes an admin's token.
+
+        Privacy: costs nothing; what participants did not spend of their epsilon is free again.
+
+        Examples:
+            >>> admin.finish_session("s1").state
+            'finished'
+        """
+        return self._run(self._operations.sessions.finish(session))
+
+    def _run(self, flow: Flow[T]) -> T:
+        """Carry out what an operation wants done, until it is done."""
+        raise TypeError(f"{type(self).__name__} cannot carry out anything")

@@ -1,0 +1,209 @@
+"""What the device decides in sessions: who takes part, which answer is drawn, and what it counts.
+
+The whole price of a session counts from the moment of enrolment. Every answer, and the one report of a kmeans
+session, is drawn once and written down before it is sent; it counts as given whatever becomes of it, because
+it has been seen. Once nothing more will be drawn, only what was given counts.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dither._errors import AlreadyContributed, LedgerError, MaxEpsilonExceeded, SessionChanged, SessionUnsound
+from dither._laplace import RandomBits, discrete_laplace
+from dither._ledger import Ledger, Transaction
+from dither._numbers import GRID_SIZE, MICRO, epsilon_decimal
+from dither._response import respond
+from dither._session_ledger import Answer, AnswerState, Enrolment
+from dither._sessions import Person, Question, Terms, check_pinned, true_category
+
+REPORT_LIMIT = 1 << 62
+"""No service takes a report further out than this. Honest noise never comes near it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What is written down of somebody in a session.
+
+    Attributes:
+        answers: Everything drawn, by round.
+        report: kmeans: the one report, where it was drawn.
+        given: What that costs [micro-epsilon].
+        over: Whether nothing more will be drawn.
+    """
+
+    answers: tuple[Answer, ...]
+    report: tuple[int, ...] | None
+    given: int
+    over: bool
+
+    def to(self, number: int) -> Answer | None:
+        """The answer to a round."""
+        return next((answer for answer in self.answers if answer.round == number), None)
+
+    @property
+    def enrolled(self) -> bool:
+        """Whether the service took an answer."""
+        return any(answer.state == "accepted" for answer in self.answers)
+
+
+NOBODY = Standing(answers=(), report=None, given=0, over=False)
+
+
+class Participants:
+    """The decisions of one device about sessions, on its ledger."""
+
+    def __init__(self, ledger: Ledger, max_epsilon: int | None) -> None:
+        self._ledger = ledger
+        self._max_epsilon = max_epsilon
+
+    def see(self, terms: Terms) -> None:
+        """Remember a session's description, where it is new.
+
+        Raises:
+            SessionChanged: it is not the one seen before.
+        """
+        with self._ledger.transaction() as transaction:
+            check_pinned(transaction.sessions.pin(terms.session, terms.pinned), terms.pinned)
+
+    def standing(self, person: Person) -> Standing:
+        """What is written down of somebody, who need not take part.
+
+        Raises:
+            AlreadyContributed: with another value.
+        """
+        with self._ledger.transaction(durable=False) as transaction:
+            enrolment = _enrolment(transaction, person)
+            return NOBODY if enrolment is None else _standing(transaction, enrolment)
+
+    def enrol(self, person: Person) -> Standing:
+        """Count the whole price of the session, where the person may give as much.
+
+        Raises:
+            AlreadyContributed: the person takes part with another value.
+            MaxEpsilonExceeded: the person's own limit.
+        """
+        terms = person.terms
+        with self._ledger.transaction(durable=False) as transaction:
+            rows = transaction.sessions
+            enrolment = _enrolment(transaction, person)
+            if enrolment is not None and enrolment.state == "finished":
+                return _standing(transaction, enrolment)
+            self._check_limit(transaction, person, enrolment)
+            if enrolment is None:
+                digest = rows.digest(terms.session, person.subject, person.points)
+                rows.enrol(terms.session, terms.study, person.subject, terms.total, digest)
+                return NOBODY
+            if enrolment.state == "refused":
+                rows.set_state(enrolment.id, "open", enrolment.epsilon)
+            return _standing(transaction, enrolment, over=False)
+
+    def _check_limit(self, transaction: Transaction, person: Person, enrolment: Enrolment | None) -> None:
+        if self._max_epsilon is None or (enrolment is not None and enrolment.counted == enrolment.epsilon):
+            return
+        subject, session = person.subject, person.terms.session
+        given = transaction.contributed(subject) + transaction.sessions.counted(subject, but=session)
+        if given + person.terms.total > self._max_epsilon:
+            raise MaxEpsilonExceeded(limit=epsilon_decimal(self._max_epsilon), given=epsilon_decimal(given))
+
+    def answer(self, person: Person, question: Question) -> Standing:
+        """The answer to a round, drawn and on the disk, or remembered.
+
+        Privacy: epsilon-differentially private for its owner against everybody, with the epsilon of an
+            answer; the first one of a kmeans session with that of the report on top.
+
+        Raises:
+            SessionChanged: the round was asked before, with another question.
+            SessionUnsound: the person was asked as often as the session said already.
+        """
+        terms = person.terms
+        with self._ledger.transaction() as transaction:
+            rows = transaction.sessions
+            if rows.pin_question(terms.session, question.round, question.text) != question.text:
+                raise SessionChanged(["threshold" if question.threshold is not None else "centres"])
+            enrolment = _enrolment(transaction, person)
+            if enrolment is None:
+                raise LedgerError("the enrolment is gone from the ledger")
+            before = _standing(transaction, enrolment)
+            if before.over or before.to(question.round) is not None:
+                return before
+            if len(before.answers) >= terms.answers:
+                raise SessionUnsound("the session asks more often than it said")
+            if terms.report is not None and before.report is None:
+                rows.add_report(enrolment.id, make_report(person.points, terms.report), terms.report)
+            drawn = respond(true_category(person, question), terms.categories, terms.epsilon)
+            rows.add_answer(enrolment.id, question.round, drawn, terms.epsilon)
+            after = _enrolment(transaction, person)
+            if after is None or rows.given(after) > after.epsilon:
+                raise SessionUnsound("the session asks for more than it said")
+            return _standing(transaction, after)
+
+    def settle(self, person: Person, number: int, state: AnswerState, *, last: bool) -> Standing:
+        """Write down what became of an answer, and with the last one that nothing more will be drawn."""
+        with self._ledger.transaction(durable=False) as transaction:
+            enrolment = _enrolment(transaction, person)
+            if enrolment is None:
+                raise LedgerError("the enrolment is gone from the ledger")
+            rows = transaction.sessions
+            rows.set_answer(enrolment.id, number, state)
+            if last:
+                rows.set_state(enrolment.id, "finished", rows.given(enrolment))
+            return _standing(transaction, enrolment, over=last or enrolment.state == "finished")
+
+    def refuse(self, person: Person, number: int) -> None:
+        """Write down that the service refused an answer: what was not given is free until the next try."""
+        with self._ledger.transaction(durable=False) as transaction:
+            enrolment = _enrolment(transaction, person)
+            if enrolment is not None and enrolment.state == "open":
+                rows = transaction.sessions
+                rows.set_answer(enrolment.id, number, "refused")
+                if not any(answer.state == "accepted" for answer in rows.answers(enrolment.id)):
+                    rows.set_state(enrolment.id, "refused", rows.given(enrolment))
+
+    def finish(self, person: Person) -> Standing:
+        """Write down that nothing more will be drawn; what was not given is free again."""
+        with self._ledger.transaction(durable=False) as transaction:
+            enrolment = _enrolment(transaction, person)
+            if enrolment is None:
+                return NOBODY
+            if enrolment.state != "finished":
+                rows = transaction.sessions
+                rows.set_state(enrolment.id, "finished", rows.given(enrolment))
+            return _standing(transaction, enrolment, over=True)
+
+
+def make_report(points: Sequence[int], epsilon: int, bits: RandomBits = secrets.randbits) -> list[int]:
+    """The report for the grid points of a vector: discrete Laplace noise on every coordinate.
+
+    Two vectors of d coordinates lie at most d 2**30 apart in L1 norm, so with noise of scale
+    d 2**30 / epsilon the report is epsilon-differentially private for its owner against everybody.
+
+    Args:
+        points: Grid points in [0, 2**30].
+        epsilon: What the report costs its owner, above 0 [micro-epsilon].
+        bits: Source of random bits.
+    """
+    scale = len(points) * GRID_SIZE * MICRO
+    report = [point + discrete_laplace(scale, epsilon, bits) for point in points]
+    if any(abs(part) > REPORT_LIMIT for part in report):
+        raise LedgerError("the noise is too large to be true; nothing was sent")
+    return report
+
+
+def _enrolment(transaction: Transaction, person: Person) -> Enrolment | None:
+    """A person's enrolment, which stands for one value."""
+    rows, session = transaction.sessions, person.terms.session
+    enrolment = rows.enrolment(session, person.subject)
+    if enrolment is not None and enrolment.digest != rows.digest(session, person.subject, person.points):
+        raise AlreadyContributed("this subject takes part in the session with another value")
+    return enrolment
+
+
+def _standing(transaction: Transaction, enrolment: Enrolment, *, over: bool | None = None) -> Standing:
+    rows, report = transaction.sessions, enrolment.report_points
+    return Standing(
+        answers=tuple(rows.answers(enrolment.id)),
+        report=None if report is None else tuple(report),
+        given=rows.given(enrolment),
+        over=enrolment.state == "finished" if over is None else over,
+    )

@@ -1,0 +1,225 @@
+"""The operations of both clients about sessions, without I/O."""
+
+import secrets
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote
+
+from dither._errors import DirectoryRequired, InvalidRequest, ProblemError
+from dither._flow import Flow, Reply, Request, Retry, Sleep, exchange, work
+from dither._numbers import NotANumber, Number, Numeric, Value, epsilon_decimal
+from dither._participants import Participants, Standing
+from dither._session_models import Participation, Session, SessionPage
+from dither._sessions import Person, Question, RoundReply, Terms, make_person, read_question, read_terms
+from dither._wire import Document, Parameter, build, decode, encode, query_text
+
+POLL_SECONDS = 25
+"""How long the service is asked to wait for the next round before it answers."""
+
+_LONGEST_PAUSE = 3
+"""Failures in a row that the wait between polls without news grows with."""
+
+_JSON = (("content-type", "application/json"),)
+
+Progress = Callable[[Participation], None]
+
+
+class SessionOperations:
+    """What a client can do with sessions. Every public method is a flow.
+
+    Args:
+        retry: How often and how patiently requests are tried again.
+        device: The device's decisions, where the client has a directory.
+    """
+
+    def __init__(self, *, retry: Retry, device: Participants | None) -> None:
+        self._retry = retry
+        self._device = device
+        self._described: dict[str, tuple[Session, Terms]] = {}
+
+    def session(self, session: str) -> Flow[Session]:
+        """GET a session, and hold it to what this device saw first."""
+        reply = yield from self._get(_path(session), {}, shared=True)
+        found = build(Session, decode(reply.body))
+        device = self._device
+        if device is not None:
+            terms = read_terms(found, session)
+            yield from work(lambda: device.see(terms))
+            self._described[session] = (found, terms)
+        return found
+
+    def page(self, study: str, limit: int, cursor: str | None) -> Flow[SessionPage]:
+        """GET one page of a study's sessions."""
+        query: dict[str, Parameter] = {"limit": limit}
+        if cursor is not None:
+            query["cursor"] = cursor
+        reply = yield from self._get(f"/v1/studies/{_segment('study', study)}/sessions", query)
+        return build(SessionPage, decode(reply.body))
+
+    def create(self, study: str, document: Mapping[str, Document]) -> Flow[Session]:
+        """POST a session; one key for all tries."""
+        path = f"/v1/studies/{_segment('study', study)}/sessions"
+        return (yield from self._post(path, document, ("idempotency-key", secrets.token_hex(16))))
+
+    def close_round(self, session: str, number: int) -> Flow[Session]:
+        """POST the end of a round."""
+        return (yield from self._post(f"{_path(session)}/close-round", {"round": number}))
+
+    def finish(self, session: str) -> Flow[Session]:
+        """POST the end of a session."""
+        return (yield from self._post(f"{_path(session)}/finish", {}))
+
+    # -- taking part
+
+    def participate(
+        self, wanted: str | Session, subject: str, value: Value, on_progress: Progress | None
+    ) -> Flow[Participation]:
+        """Answer every round in which a person is asked, each answer written down before it is sent."""
+        device = self._device
+        if device is None:
+            raise DirectoryRequired("to take part, make the client with a directory")
+        name = wanted.id if isinstance(wanted, Session) else wanted
+        session, terms = yield from self._description(name)
+        person = make_person(session, terms, subject, value)
+        if session.state == "finished":
+            return (yield from self._end(device, person))
+        standing = yield from work(lambda: device.enrol(person))
+        last = 0 if person.asked_in is None else person.asked_in - 1
+        while not standing.over:
+            question = yield from self._next(terms, after=last)
+            if question is None:
+                return (yield from self._end(device, person))
+            last = question.round
+            if person.asked_in is not None and last > person.asked_in:
+                break
+            standing, news = yield from self._answer(device, person, question)
+            if news and on_progress is not None:
+                on_progress(_participation(person, standing, None))
+            if last == terms.rounds or last == person.asked_in:
+                break
+        standing = yield from work(lambda: device.finish(person))
+        return _participation(person, standing, None)
+
+    def _description(self, session: str) -> Flow[tuple[Session, Terms]]:
+        """The description that this client goes by; fetched once, and again after a finished one."""
+        if session not in self._described:
+            yield from self.session(session)
+        return self._described[session]
+
+    def _end(self, device: Participants, person: Person) -> Flow[Participation]:
+        """What a person gave to a session that is finished, and what came out of it."""
+        name = person.terms.session
+        if self._described[name][0].state != "finished":
+            yield from self.session(name)
+        standing = yield from work(lambda: device.finish(person))
+        return _participation(person, standing, self._described[name][0])
+
+    def _next(self, terms: Terms, *, after: int) -> Flow[Question | None]:
+        """Wait for a round after this one; None where the session is finished."""
+        query: dict[str, Parameter] = {"after": after, "wait": POLL_SECONDS}
+        failures = 0
+        while True:
+            reply = yield from self._get(
+                f"{_path(terms.session)}/round", query, patience=POLL_SECONDS, shared=True
+            )
+            question = _question(terms, reply.body)
+            if question is None or question.round > after:
+                return question
+            failures = min(failures + 1, _LONGEST_PAUSE)
+            yield Sleep(self._retry.wait(failures))
+
+    def _answer(
+        self, device: Participants, person: Person, question: Question
+    ) -> Flow[tuple[Standing, bool]]:
+        """Answer a round; whether there is news: an answer was sent and settled."""
+        number = question.round
+        standing = yield from work(lambda: device.answer(person, question))
+        answer = standing.to(number)
+        if answer is None or answer.state in ("accepted", "late"):
+            return standing, False
+        last = number in (person.terms.rounds, person.asked_in)
+        body: dict[str, Document] = {"subject": person.subject, "round": number, "answer": answer.answer}
+        if standing.report is not None and not standing.enrolled:
+            body["report"] = standing.report
+        request = Request(
+            method="POST",
+            path=f"{_path(person.terms.session)}/answers",
+            body=encode(body).encode(),
+            headers=_JSON,
+        )
+        try:
+            yield from exchange(request, self._retry)
+        except ProblemError as problem:
+            if problem.code == "round_closed":
+                return (yield from work(lambda: device.settle(person, number, "late", last=last))), True
+            if problem._refuses:
+                yield from work(lambda: device.refuse(person, number))
+            raise
+        return (yield from work(lambda: device.settle(person, number, "accepted", last=last))), True
+
+    # -- helpers
+
+    def _get(
+        self, path: str, query: Mapping[str, Parameter], *, patience: float = 0.0, shared: bool = False
+    ) -> Flow[Reply]:
+        pairs = tuple((name, query_text(value)) for name, value in query.items())
+        request = Request(method="GET", path=path, query=pairs, patience=patience, shared=shared)
+        return (yield from exchange(request, self._retry))
+
+    def _post(self, path: str, document: Mapping[str, Document], *headers: tuple[str, str]) -> Flow[Session]:
+        body = encode(document).encode()
+        request = Request(method="POST", path=path, body=body, headers=(*_JSON, *headers))
+        reply = yield from exchange(request, self._retry)
+        return build(Session, decode(reply.body))
+
+
+@lru_cache(maxsize=256)
+def _question(terms: Terms, body: bytes) -> Question | None:
+    """What an answer about a round asks; many who share a client get the same one."""
+    return read_question(terms, build(RoundReply, decode(body)))
+
+
+def session_document(protocol: str, epsilon: Numeric, options: Mapping[str, Any]) -> dict[str, Document]:
+    """The request for a session. What is None is left to the service; "any" answers a round are null.
+
+    Raises:
+        InvalidRequest: a number is not finite.
+    """
+    everything: dict[str, Any] = {"protocol": protocol, "epsilon": epsilon, **options}
+    document = {name: value for name, value in everything.items() if value is not None}
+    if document.get("answers_per_round") == "any":
+        document["answers_per_round"] = None
+    try:
+        for name in ("epsilon", "alpha", "quantile", "round_seconds", "deadline_seconds"):
+            if name in document:
+                document[name] = Number.parse(document[name])
+        if "centres" in document:
+            document["centres"] = [[Number.parse(part) for part in row] for row in document["centres"]]
+    except NotANumber:
+        raise InvalidRequest("parameters", "must be finite decimal numbers") from None
+    return document
+
+
+def _segment(name: str, text: str) -> str:
+    if not isinstance(text, str) or text in ("", ".", ".."):
+        raise InvalidRequest(name, "must be part of an address")
+    return quote(text, safe="")
+
+
+def _path(session: str) -> str:
+    return f"/v1/sessions/{_segment('session', session)}"
+
+
+def _participation(person: Person, standing: Standing, session: Session | None) -> Participation:
+    """What a person gave; with the result where the session is finished."""
+    return Participation(
+        session=person.terms.session,
+        subject=person.subject,
+        rounds=tuple(answer.round for answer in standing.answers if answer.state == "accepted"),
+        late=tuple(answer.round for answer in standing.answers if answer.state == "late"),
+        epsilon=epsilon_decimal(standing.given),
+        finished=session is not None,
+        estimate=None if session is None else session.estimate,
+        centres=None if session is None else session.centres,
+    )
