@@ -9,8 +9,10 @@ PYTEST_ARGS ?=
 SERVE_ARGS ?= --data-dir .dither --port 8000
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+# Commands that the browser client is built and tested with, and their Debian packages where they differ.
+BROWSER_TOOLS := chromium node:nodejs npm
 
-.PHONY: help setup lock format check test test-slow test-statistical coverage demo serve migrate bench docs clean
+.PHONY: help setup setup-browser lock format check test test-js test-slow test-statistical coverage demo serve migrate bench docs clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -24,6 +26,16 @@ $(STAMP): requirements-dev.lock pyproject.toml client/pyproject.toml
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements-dev.lock
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps -e . -e ./client
 	@touch $(STAMP)
+
+setup-browser: ## build client/js; installs Chromium and Node.js where they are missing (Debian, as root)
+	@missing=(); \
+	for tool in $(BROWSER_TOOLS); do command -v "$${tool%:*}" >/dev/null || missing+=("$${tool#*:}"); done; \
+	[ "$${#missing[@]}" -eq 0 ] && exit; \
+	if [ "$$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then \
+	  echo "missing: $${missing[*]} (not root, or no apt-get to install them with)" >&2; exit 1; \
+	fi; \
+	apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$${missing[@]}"
+	cd client/js && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci; } && npm run build
 
 lock: ## renew both lock files from pyproject.toml (needs uv: pip install uv)
 	$(COMPILE) --upgrade --extra demo --extra dev -o requirements-dev.lock pyproject.toml
@@ -39,8 +51,11 @@ check: setup ## lint, format, types and import contracts, without changing anyth
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check ## everything that must hold: check, then all tests but the slow ones
+test: check test-js ## everything that must hold: check, then all tests but the slow ones
 	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+
+test-js: setup-browser ## the tests of the browser client that need no browser
+	cd client/js && npm test
 
 test-slow: setup ## the tests that take longer than a minute each
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
@@ -48,7 +63,7 @@ test-slow: setup ## the tests that take longer than a minute each
 test-statistical: setup ## the statistical tests and privacy audits, on fresh entropy
 	DITHER_TEST_ENTROPY=os $(BIN)/python -m pytest -m statistical $(PYTEST_ARGS)
 
-coverage: setup ## the tests again, with a coverage report
+coverage: setup setup-browser ## the tests again, with a coverage report
 	$(BIN)/python -m coverage run -m pytest -m "not slow" $(PYTEST_ARGS)
 	$(BIN)/python -m coverage report
 

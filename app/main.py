@@ -59,7 +59,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         # Its spans and logs would carry paths, which name subjects, and the messages of exceptions.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    application.install(app, metrics)
+    application.install(app, metrics, cors_origins=settings.cors_origins)
     return app
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 PREFIX = "DITHER_"
 
@@ -24,6 +24,7 @@ SECRETS_DIRECTORY = Path("/run/secrets")
 SUBJECT_KEY_BYTES = 32
 
 _DATABASE_SCHEME = re.compile(r"postgres(?:ql)?(?:\+\w+)?://")
+_ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
 _HEXADECIMAL = re.compile(r"(?:[0-9a-fA-F]{2})+\Z")
 
 
@@ -73,6 +74,11 @@ class Settings(BaseSettings):
     database_pool_size: int = Field(
         default=10, ge=1, le=1000, description="Most database connections of one API process."
     )
+    cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Origins of web pages whose scripts may contribute from a browser, separated by commas "
+        "or spaces, for example `https://survey.example`. Without it, no page of another origin may.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least severe log line that is written to standard error."
     )
@@ -90,6 +96,16 @@ class Settings(BaseSettings):
         if value is not None and len(_decode_key(value.get_secret_value())) < SUBJECT_KEY_BYTES:
             raise ValueError(f"must be at least {SUBJECT_KEY_BYTES} bytes, in hexadecimal or base64")
         return value
+
+    @field_validator("cors_origins", mode="before")
+    @classmethod
+    def _are_origins(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        origins = tuple(value.replace(",", " ").split())
+        if not all(_ORIGIN.fullmatch(origin) for origin in origins):
+            raise ValueError("must be origins as browsers send them: http or https, a host, perhaps a port")
+        return origins
 
     @property
     def subject_key_bytes(self) -> bytes | None:

@@ -93,7 +93,7 @@ def settings_page() -> str:
 
 def _default(variable: str) -> str:
     default = Settings.model_fields[variable.removeprefix("DITHER_").lower()].default
-    if default is None:
+    if default is None or default == ():
         return "not set"
     return f"`{default:f}`" if isinstance(default, Decimal) else f"`{default}`"
 

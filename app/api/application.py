@@ -1,6 +1,9 @@
 """The routers of the application, in the order in which paths are matched."""
 
+from collections.abc import Sequence
+
 from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
 
 from app.api import openapi, problems
 from app.api.edge import Edge
@@ -30,14 +33,33 @@ ROUTERS = (
 )
 
 
-def install(app: FastAPI, metrics: Metrics) -> None:
-    """Add every route, every problem and the outermost layer to an application.
+PREFLIGHT_SECONDS = 600
+"""How long a browser may remember what it was allowed."""
+
+
+def install(app: FastAPI, metrics: Metrics, *, cors_origins: Sequence[str] = ()) -> None:
+    """Add every route, every problem and the outermost layers to an application.
 
     The routes are put into the application's own list: a nested router would be matched twice, which the
     busiest route can do without.
+
+    Args:
+        app, metrics: What to add to, and what counts the requests.
+        cors_origins: Origins of web pages that may contribute. A page sends its token itself, so no
+            browser is told to add credentials of its own.
     """
     for router in ROUTERS:
         app.router.routes.extend(router.routes)
     problems.install(app)
     openapi.install(app)
     app.add_middleware(Edge, metrics=metrics)
+    if cors_origins:
+        # Outside of the edge, so that a page can read every refusal, also the last resort's.
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=cors_origins,
+            allow_methods=("GET", "POST", "DELETE"),
+            allow_headers=("Authorization", "Content-Type"),
+            expose_headers=("Retry-After",),
+            max_age=PREFLIGHT_SECONDS,
+        )

@@ -1,4 +1,4 @@
-"""The outermost ASGI layer: counts every request and turns the unexpected into a bare 500."""
+"""The outermost ASGI layer but for CORS: counts every request and turns the unexpected into a bare 500."""
 
 import time
 import traceback

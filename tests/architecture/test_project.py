@@ -1,5 +1,6 @@
 """The shape of the project: sizes, locks, settings and commands."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -14,7 +15,13 @@ LOCKS = ("requirements.lock", "requirements-dev.lock")
 
 
 def modules() -> list[Path]:
-    return [path for part in ("app", "client/dither") for path in sorted((ROOT / part).rglob("*.py"))]
+    places = [
+        ("app", "*.py"),
+        ("client/dither", "*.py"),
+        ("client/js/src", "*.ts"),
+        ("client/js/example", "*.js"),
+    ]
+    return [path for part, name in places for path in sorted((ROOT / part).rglob(name))]
 
 
 def normalized(name: str) -> str:
@@ -54,6 +61,15 @@ def test_a_lock_names_no_index_host_and_no_path_and_checks_every_file(lock):
         r"^[a-z0-9][^\n]*==[^\n]*\\\n((?:    --hash=sha256:[0-9a-f]{64}[ \\]*\n)+)", text, re.MULTILINE
     )
     assert len(packages) == len(re.findall(r"^[a-z0-9].*==", text, re.MULTILINE)) > 50
+
+
+def test_the_lock_of_the_browser_client_names_no_registry_and_checks_every_file():
+    packages = json.loads((ROOT / "client" / "js" / "package-lock.json").read_text())["packages"]
+    packages.pop("")
+    assert packages
+    for package in packages.values():
+        assert "resolved" not in package
+        assert package["integrity"].startswith("sha512-")
 
 
 def test_the_locks_hold_every_declared_dependency():

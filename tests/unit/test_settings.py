@@ -84,3 +84,20 @@ def test_a_misspelled_setting_is_refused_and_the_right_one_named():
 
 def test_variables_of_commands_are_no_settings():
     Settings.load({"DITHER_URL": "http://localhost", "DITHER_TOKEN": "t", "DITHER_PORT": "1", "OTHER": "x"})
+
+
+def test_origins_are_separated_by_commas_or_spaces(monkeypatch):
+    assert Settings.load().cors_origins == ()
+    monkeypatch.setenv("DITHER_CORS_ORIGINS", "https://survey.example, http://localhost:8080 http://[::1]:80")
+    found = Settings.load().cors_origins
+    assert found == ("https://survey.example", "http://localhost:8080", "http://[::1]:80")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["*", "null", "https://*.example", "https://survey.example/", "survey.example", "https://SURVEY.example"],
+)
+def test_what_no_browser_sends_as_an_origin_is_refused(monkeypatch, text):
+    monkeypatch.setenv("DITHER_CORS_ORIGINS", text)
+    with pytest.raises(SettingsError, match="DITHER_CORS_ORIGINS"):
+        Settings.load()

@@ -1,0 +1,123 @@
+/** Descriptions of studies and sessions: read, checked for sense, and made into terms that may never change. */
+
+import { DeviceRefusal } from "./errors.js";
+import type { Document } from "./json.js";
+import { canonical, type Decimal, epsilonCost, epsilonLimit, GRID_BITS, isLess } from "./numbers.js";
+
+/** One bounded numeric question. Epsilons are micro-epsilon. */
+export interface Study {
+  readonly slug: string;
+  readonly title: string;
+  readonly lower: Decimal;
+  readonly upper: Decimal;
+  readonly trust: readonly string[];
+  readonly epsilonMin: bigint;
+  readonly epsilonMax: bigint;
+  readonly dimension: number;
+  readonly localMechanism: string;
+  readonly terms: string;
+}
+
+/** An interactive local protocol with rounds. Epsilons are micro-epsilon. */
+export interface Session {
+  readonly id: string;
+  readonly study: string;
+  readonly protocol: string;
+  readonly mode: string;
+  readonly finished: boolean;
+  readonly rounds: number;
+  readonly epsilonPerAnswer: bigint;
+  readonly epsilonTotal: bigint;
+  readonly answersPerPerson: number;
+  readonly lower: Decimal;
+  readonly upper: Decimal;
+  /** Key by which people are split among the rounds; null where everybody is asked in each. */
+  readonly assignmentKey: string | null;
+  /** What the session found, once it is finished; null where it found nothing. */
+  readonly estimate: number | null;
+  readonly terms: string;
+}
+
+/** The question of one round: is the value at most, or at least, the grid point `threshold`? */
+export interface Round {
+  readonly round: number;
+  readonly threshold: bigint;
+  readonly atMost: boolean;
+}
+
+const RELATIONS = ["replace_one", "add_remove_one"];
+const PROTOCOLS = ["minimum", "maximum", "quantile"];
+
+export function readStudy(document: Document, slug: string): Study {
+  const epsilon = document.object("epsilon");
+  const [lower, upper] = [document.decimal("lower"), document.decimal("upper")];
+  const study = {
+    slug: document.text("slug"),
+    title: document.has("title") ? document.text("title") : slug,
+    lower,
+    upper,
+    trust: document.texts("trust"),
+    epsilonMin: epsilonCost(epsilon.decimal("min")),
+    epsilonMax: epsilonLimit(epsilon.decimal("max")),
+    dimension: document.has("dimension") ? document.integer("dimension") : 1,
+    localMechanism: document.has("local_mechanism") ? document.text("local_mechanism") : "",
+  };
+  const relation = document.text("relation");
+  require(study.slug === slug, "the service described another study than the one asked for", "slug");
+  require(isLess(lower, upper), "the study's range is empty", "lower", "upper");
+  require(RELATIONS.includes(relation), "the study promises privacy for an unknown relation", "relation");
+  require(0n < study.epsilonMin && study.epsilonMin <= study.epsilonMax, "these epsilons are no range", "epsilon");
+  const delta = document.has("delta") ? canonical(document.decimal("delta")) : "0";
+  const { dimension, localMechanism } = study;
+  const terms = { lower: canonical(lower), upper: canonical(upper), relation, delta, dimension, localMechanism };
+  return { ...study, terms: JSON.stringify(terms) };
+}
+
+export function readSession(document: Document, id: string): Session {
+  const protocol = document.text("protocol");
+  if (!PROTOCOLS.includes(protocol)) {
+    throw new DeviceRefusal("unsupported", `this client takes part in ${PROTOCOLS.join(", ")} only`, ["protocol"]);
+  }
+  const mode = document.text("mode");
+  const [lower, upper] = [document.decimal("lower"), document.decimal("upper")];
+  const session = {
+    id: document.text("id"),
+    study: document.text("study"),
+    protocol,
+    mode,
+    finished: document.text("state") === "finished",
+    rounds: document.integer("rounds"),
+    epsilonPerAnswer: epsilonCost(document.decimal("epsilon_per_answer")),
+    epsilonTotal: epsilonLimit(document.decimal("epsilon_total")),
+    answersPerPerson: document.integer("answers_per_person"),
+    lower,
+    upper,
+    assignmentKey: mode === "user_split" ? document.text("assignment_key") : null,
+    estimate: document.has("estimate") ? document.float("estimate") : null,
+  };
+  require(session.id === id, "the service described another session than the one asked for", "id");
+  require(isLess(lower, upper), "the session's range is empty", "lower", "upper");
+  require(document.integer("grid_bits") === GRID_BITS, "the session is not on the grid of this client", "grid_bits");
+  require(mode === "user_split" || mode === "budget_split", "nobody knows this mode", "mode");
+  require(/^([0-9a-f]{2})+$/.test(session.assignmentKey ?? "00"), "this is no key", "assignment_key");
+  require(session.rounds >= 1, "the session has no rounds", "rounds");
+  const asked = session.assignmentKey === null ? session.rounds : 1;
+  require(session.answersPerPerson === asked, "the session does not ask as often as its mode says", "answers_per_person");
+  const cost = session.epsilonPerAnswer * BigInt(asked);
+  require(0n < cost && cost <= session.epsilonTotal, "the session costs more than it says", "epsilon_total");
+  const { id: _id, finished: _finished, estimate: _estimate, ...fixed } = session;
+  const terms = JSON.stringify({ ...fixed, lower: canonical(lower), upper: canonical(upper) }, (_, value: unknown) =>
+    typeof value === "bigint" ? String(value) : value,
+  );
+  return { ...session, terms };
+}
+
+/** Names of the terms that differ. */
+export function differences(before: string, now: string): string[] {
+  const [old, current] = [JSON.parse(before), JSON.parse(now)] as [Record<string, unknown>, Record<string, unknown>];
+  return Object.keys({ ...old, ...current }).filter((name) => old[name] !== current[name]);
+}
+
+function require(holds: boolean, message: string, ...fields: string[]): void {
+  if (!holds) throw new DeviceRefusal("description_unsound", message, fields);
+}

@@ -1,0 +1,111 @@
+/**
+ * The randomizers: exact noise from random bits and integers only.
+ *
+ * Every random decision is made from uniform bits, by comparing integers; nothing is rounded, so the
+ * probabilities are exactly the ones stated. Whoever reads the same bits in the same order draws the same
+ * noise: tests/client/vectors.json and tests/client/randomizer_vectors.json hold this client and the Python
+ * SDK to each other.
+ */
+
+import { GRID_SIZE, MICRO } from "./numbers.js";
+
+/** Given k > 0, a uniform integer in [0, 2^k). The first bit drawn is the highest. */
+export type RandomBits = (width: number) => bigint;
+
+/** Random bits of the operating system, by Web Crypto. */
+export const systemBits: RandomBits = (width) => {
+  const bytes = crypto.getRandomValues(new Uint8Array(Math.ceil(width / 8)));
+  let bits = 0n;
+  for (const byte of bytes) bits = (bits << 8n) | BigInt(byte);
+  return bits >> BigInt(8 * bytes.length - width);
+};
+
+/** A uniform integer in [0, bound), by rejection. A bound of one draws nothing. */
+export function below(bound: bigint, bits: RandomBits): bigint {
+  if (bound === 1n) return 0n;
+  const width = (bound - 1n).toString(2).length;
+  let candidate = bits(width);
+  while (candidate >= bound) candidate = bits(width);
+  return candidate;
+}
+
+/**
+ * True with probability exp(-numerator / denominator), for any numerator >= 0.
+ *
+ * Canonne, Kamath, Steinke, arXiv:2004.00010, algorithm 1.
+ */
+export function bernoulliExp(numerator: bigint, denominator: bigint, bits: RandomBits): boolean {
+  while (numerator > denominator) {
+    if (!bernoulliExp(1n, 1n, bits)) return false;
+    numerator -= denominator;
+  }
+  let k = 1n;
+  while (below(k * denominator, bits) < numerator) k += 1n;
+  return k % 2n === 1n;
+}
+
+/**
+ * An integer x with probability proportional to exp(-|x| * denominator / numerator), exactly.
+ *
+ * Canonne, Kamath, Steinke, arXiv:2004.00010, algorithm 2 (there t = numerator, s = denominator).
+ */
+export function discreteLaplace(numerator: bigint, denominator: bigint, bits: RandomBits): bigint {
+  const divisor = greatestCommonDivisor(numerator, denominator);
+  const t = numerator / divisor;
+  const s = denominator / divisor;
+  for (;;) {
+    const u = below(t, bits);
+    if (!bernoulliExp(u, t, bits)) continue;
+    let v = 0n;
+    while (bernoulliExp(1n, 1n, bits)) v += 1n;
+    const magnitude = (u + t * v) / s;
+    const negative = bits(1) === 1n;
+    if (negative && magnitude === 0n) continue; // or zero would count twice
+    return negative ? -magnitude : magnitude;
+  }
+}
+
+/**
+ * The report for a grid point: the point plus discrete Laplace noise of scale 2^30 / epsilon.
+ *
+ * Two values of one person lie at most 2^30 apart, so the report is epsilon-differentially private for its
+ * owner against everybody, the service included.
+ *
+ * @param point Grid point in [0, 2^30].
+ * @param epsilon What the report costs its owner, above 0 [micro-epsilon].
+ */
+export function randomize(point: bigint, epsilon: bigint, bits: RandomBits = systemBits): bigint {
+  if (epsilon <= 0n || point < 0n || point > GRID_SIZE) {
+    throw new RangeError("a report needs a point on the grid and a positive epsilon");
+  }
+  return point + discreteLaplace(GRID_SIZE * MICRO, epsilon, bits);
+}
+
+/**
+ * A randomized answer: the truth is e^epsilon times as likely as each other category, exactly.
+ *
+ * A category is chosen evenly; the truth is kept, anything else with probability e^-epsilon only.
+ * Warner, JASA 60 (1965), doi:10.1080/01621459.1965.10480775; arXiv:1602.07387, equation 2.
+ *
+ * @param category The truth, in 0..categories - 1.
+ * @param epsilon What the answer costs its owner, above 0 [micro-epsilon].
+ */
+export function respond(
+  category: number,
+  categories: number,
+  epsilon: bigint,
+  bits: RandomBits = systemBits,
+): number {
+  if (categories < 2 || category < 0 || category >= categories || epsilon <= 0n) {
+    throw new RangeError("an answer needs a category, one of at least two, and a positive epsilon");
+  }
+  for (;;) {
+    const step = Number(below(BigInt(categories), bits));
+    if (step === 0 || bernoulliExp(epsilon, MICRO, bits)) return (category + step) % categories;
+  }
+}
+
+function greatestCommonDivisor(a: bigint, b: bigint): bigint {
+  while (b > 0n) [a, b] = [b, a % b];
+  return a;
+}

@@ -1,0 +1,98 @@
+/**
+ * Exact numbers: decimal text, the grid of a study, and epsilons as integers.
+ *
+ * The service and the Python SDK do the same computations, on integers and on the decimal text of a number,
+ * so that all agree on every bit. No float touches a value before the noise (Mironov, CCS 2012,
+ * doi:10.1145/2382196.2382264).
+ */
+
+export const GRID_BITS = 30;
+/** Grid steps between the ends of a study's range. */
+export const GRID_SIZE = 1n << BigInt(GRID_BITS);
+/** Micro-epsilons in one epsilon. */
+export const MICRO = 1_000_000n;
+
+const MICRO_DIGITS = 6;
+/** A personal epsilon keeps this many digits. */
+const SIGNIFICANT_DIGITS = 3;
+const NUMBER = /^(-?)(\d{1,30})(?:\.(\d{1,30}))?(?:[eE]([+-]?\d{1,2}))?$/;
+
+/** What a caller may give for a number. A float means the shortest text that reads back as it. */
+export type Numeric = number | bigint | string;
+
+/** A decimal number, exactly: mantissa * 10^exponent. `text` is the same number as JSON writes it. */
+export interface Decimal {
+  readonly mantissa: bigint;
+  readonly exponent: number;
+  readonly text: string;
+}
+
+/** The exact number that a caller means, or null for what is no finite decimal number of a sensible length. */
+export function parseDecimal(value: Numeric): Decimal | null {
+  const match = NUMBER.exec(String(value));
+  if (match === null) return null;
+  const [, sign = "", whole = "", fraction = "", power = ""] = match;
+  const mantissa = BigInt(whole + fraction);
+  return {
+    mantissa: sign ? -mantissa : mantissa,
+    exponent: Number(power || 0) - fraction.length,
+    text: sign + (whole.replace(/^0+/, "") || "0") + (fraction && `.${fraction}`) + (power && `e${power}`),
+  };
+}
+
+/** One text for all ways to write a number, for comparisons. */
+export function canonical({ mantissa, exponent }: Decimal): string {
+  if (mantissa === 0n) return "0";
+  const digits = String(mantissa).replace(/0+$/, "");
+  return `${digits}e${exponent + String(mantissa).length - digits.length}`;
+}
+
+/** Whether a < b, exactly. */
+export function isLess(a: Decimal, b: Decimal): boolean {
+  const [first, second] = align(a, b) as [bigint, bigint];
+  return first < second;
+}
+
+/**
+ * The grid point of a value, round((value - lower) / (upper - lower) * 2^30) with ties up, exactly; null where
+ * the value lies outside the range.
+ */
+export function gridPoint(value: Decimal, lower: Decimal, upper: Decimal): bigint | null {
+  const [v, low, high] = align(value, lower, upper) as [bigint, bigint, bigint];
+  if (v < low || v > high) return null;
+  const width = high - low;
+  return (2n * (v - low) * GRID_SIZE + width) / (2n * width); // not negative, so rounded down
+}
+
+/** An epsilon that is a limit, in micro-epsilon, rounded down. */
+export function epsilonLimit({ mantissa, exponent }: Decimal): bigint {
+  const power = exponent + MICRO_DIGITS;
+  return power >= 0 ? mantissa * 10n ** BigInt(power) : floorDivide(mantissa, 10n ** BigInt(-power));
+}
+
+/** An epsilon that is a cost, in micro-epsilon, rounded up. */
+export function epsilonCost(epsilon: Decimal): bigint {
+  return -epsilonLimit({ ...epsilon, mantissa: -epsilon.mantissa });
+}
+
+/** A personal epsilon rounded down to three significant digits [micro-epsilon]. */
+export function roundDownToSignificant(micro: bigint): bigint {
+  const excess = String(micro).length - SIGNIFICANT_DIGITS;
+  return excess > 0 ? micro - (micro % 10n ** BigInt(excess)) : micro;
+}
+
+/** Micro-epsilons as people, and JSON, write an epsilon: "1.23". Exact. */
+export function epsilonText(micro: bigint): string {
+  const rest = String(micro % MICRO).padStart(MICRO_DIGITS, "0").replace(/0+$/, "");
+  return String(micro / MICRO) + (rest && `.${rest}`);
+}
+
+/** Mantissas of numbers on their smallest common exponent. */
+function align(...numbers: Decimal[]): bigint[] {
+  const exponent = Math.min(...numbers.map((number) => number.exponent));
+  return numbers.map((number) => number.mantissa * 10n ** BigInt(number.exponent - exponent));
+}
+
+function floorDivide(a: bigint, b: bigint): bigint {
+  return a < 0n ? -((-a + b - 1n) / b) : a / b;
+}

@@ -1,0 +1,185 @@
+// Contributions: what is sent, what is drawn and remembered, what is refused before anything is sent.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { connect, json, MemoryLedger, problem, STUDY, takesAll } from "./support.mjs";
+
+const ADA = { subject: "ada", value: "34.50", epsilon: "0.5", trust: "local" };
+const refusal = (code) => ({ name: "DeviceRefusal", code });
+
+test("a central contribution sends the value, digit for digit", async () => {
+  const { client, posts } = connect(takesAll());
+  const stored = await client.contribute("commute", { ...ADA, trust: "central", epsilon: 1.23999 });
+  assert.deepEqual(stored, { status: "created", epsilon: "1.23", epsilonUsedAtMost: null, sent: { value: "34.50" } });
+  assert.equal(posts()[0].text, '{"subject":"ada","value":34.50,"epsilon":1.23,"trust":"central"}');
+  assert.equal(posts()[0].init.headers.authorization, "Bearer a-token");
+  assert.equal(posts()[0].init.credentials, "omit");
+});
+
+test("a local contribution sends a report and never the value", async () => {
+  const { client, posts, ledger } = connect(takesAll());
+  const stored = await client.contribute("commute", ADA);
+  assert.deepEqual(Object.keys(posts()[0].body).sort(), ["epsilon", "report", "subject", "trust"]);
+  assert.match(stored.sent.report, /^-?\d+$/);
+  assert.notEqual(posts()[0].body.report, 308700774, "the grid point itself, but for a probability of 1e-9");
+  const remembered = JSON.stringify(ledger.memory, (_, item) => (typeof item === "bigint" ? String(item) : item));
+  assert.ok(!remembered.includes("34.5"), "the ledger holds no value");
+  assert.equal(await client.given("ada"), "0.5");
+});
+
+test("the same again is the same report, also of another client on the same ledger", async () => {
+  const { client, posts, ledger } = connect(takesAll());
+  await client.contribute("commute", ADA);
+  await client.contribute("commute", { ...ADA, value: 34.5 });
+  const reloaded = connect(takesAll(), { ledger });
+  await reloaded.client.contribute("commute", ADA);
+  const texts = [...posts(), ...reloaded.posts()].map((call) => call.text);
+  assert.equal(texts.length, 3);
+  assert.equal(new Set(texts).size, 1);
+  assert.equal(ledger.memory.contributions.length, 1);
+});
+
+test("a report is written down before it is sent, and sent again when no answer came", async () => {
+  const ledger = new MemoryLedger();
+  const states = [];
+  const broken = {
+    ...takesAll(),
+    "POST /v1/studies/commute/contributions": () => {
+      states.push(ledger.memory.contributions.map((entry) => entry.state));
+      throw new TypeError("Failed to fetch");
+    },
+  };
+  const first = connect(broken, { ledger, retry: { attempts: 3 } });
+  await assert.rejects(first.client.contribute("commute", ADA), { name: "TransportError", code: "connection_failed" });
+  assert.deepEqual(states, [["pending"], ["pending"], ["pending"]]);
+  const second = connect(takesAll(), { ledger });
+  await second.client.contribute("commute", ADA);
+  assert.deepEqual(new Set([...first.posts(), ...second.posts()].map((call) => call.text)).size, 1);
+  assert.equal(ledger.memory.contributions[0].state, "accepted");
+});
+
+test("something else of the same person is refused", async () => {
+  const { client, posts } = connect(takesAll());
+  await client.contribute("commute", ADA);
+  for (const other of [{ value: 35 }, { epsilon: 0.6 }, { trust: "central" }]) {
+    await assert.rejects(client.contribute("commute", { ...ADA, ...other }), refusal("already_contributed"));
+  }
+  assert.equal(posts().length, 1);
+});
+
+test("the own limit holds over all studies, and what is given may be sent again", async () => {
+  const sleep = { ...STUDY, slug: "sleep" };
+  const { client, posts } = connect({ ...takesAll(), ...takesAll(sleep) }, { maxEpsilon: "0.8" });
+  await client.contribute("commute", ADA);
+  await assert.rejects(client.contribute("sleep", { ...ADA, epsilon: "0.301" }), refusal("max_epsilon_exceeded"));
+  await assert.rejects(
+    client.contribute("sleep", { ...ADA, epsilon: "0.301", trust: "central" }),
+    refusal("max_epsilon_exceeded"),
+  );
+  await client.contribute("commute", ADA);
+  await client.contribute("sleep", { ...ADA, epsilon: "0.3" });
+  assert.equal(posts().length, 3);
+  assert.equal(await client.given("ada"), "0.8");
+  assert.equal(await client.given("bob"), "0");
+});
+
+test("a study that changes is refused", async () => {
+  for (const change of [{ lower: -1 }, { upper: 120.5 }, { relation: "add_remove_one" }, { local_mechanism: "duchi" }]) {
+    const routes = takesAll();
+    const { client, posts } = connect(routes);
+    await client.study("commute");
+    routes["GET /v1/studies/commute"] = () => ({ ...STUDY, ...change });
+    await assert.rejects(client.contribute("commute", ADA), refusal("description_changed"));
+    assert.equal(posts().length, 0);
+  }
+});
+
+test("another way to write the same study is no change", async () => {
+  const routes = takesAll();
+  const { client } = connect(routes);
+  await client.study("commute");
+  routes["GET /v1/studies/commute"] = () =>
+    json(JSON.stringify(STUDY).replace('"lower":0', '"lower":0.00').replace('"upper":120', '"upper":"1.2e2"'));
+  await client.contribute("commute", ADA);
+});
+
+test("a description that makes no sense is refused", async () => {
+  const senseless = [{ slug: "sleep" }, { upper: 0 }, { relation: "none" }, { epsilon: { min: 2, max: 1 } }];
+  for (const change of senseless) {
+    const { client } = connect({ ...takesAll(), "GET /v1/studies/commute": () => ({ ...STUDY, ...change }) });
+    await assert.rejects(client.contribute("commute", ADA), refusal("description_unsound"), JSON.stringify(change));
+  }
+  const { client } = connect({ "GET /v1/studies/commute": () => ({ ...STUDY, upper: undefined }) });
+  await assert.rejects(client.study("commute"), { name: "ResponseError", code: "unexpected_response" });
+});
+
+test("what this client cannot randomize is refused, nothing weaker is sent", async () => {
+  for (const change of [{ local_mechanism: "piecewise" }, { local_mechanism: null }, { dimension: 2 }]) {
+    const { client, posts } = connect({ ...takesAll(), "GET /v1/studies/commute": () => ({ ...STUDY, ...change }) });
+    await assert.rejects(client.contribute("commute", ADA), refusal("unsupported"), JSON.stringify(change));
+    assert.equal(posts().length, 0);
+  }
+});
+
+test("arguments that are not admissible are refused by name", async () => {
+  const { client, posts } = connect(takesAll());
+  const bad = {
+    value: ["", "abc", NaN, -0.001, 120.1, "1e999"],
+    epsilon: ["", 0.009, 5.01, -1, Infinity],
+    trust: ["public", "", "LOCAL"],
+    subject: ["", ".", "..", "a".repeat(257), "\ud800", "nul\0"],
+  };
+  for (const [field, values] of Object.entries(bad)) {
+    for (const value of values) {
+      const attempt = client.contribute("commute", { ...ADA, [field]: value });
+      await assert.rejects(attempt, { ...refusal("invalid_request"), fields: [field] }, `${field}: ${value}`);
+    }
+  }
+  assert.equal(posts().length, 0);
+});
+
+test("a refused report has been seen, a refused value has not been used", async () => {
+  const routes = {
+    ...takesAll(),
+    "POST /v1/studies/commute/contributions": () => problem(409, "budget_exhausted"),
+  };
+  const { client, ledger } = connect(routes);
+  const refused = { name: "ProblemError", status: 409, code: "budget_exhausted" };
+  await assert.rejects(client.contribute("commute", { ...ADA, trust: "central" }), refused);
+  assert.equal(await client.given("ada"), "0");
+  await assert.rejects(client.contribute("commute", ADA), refused);
+  assert.equal(await client.given("ada"), "0.5");
+  assert.deepEqual(ledger.memory.contributions.map((entry) => entry.state), ["refused", "refused"]);
+  // The next report gets what is left of its epsilon.
+  routes["POST /v1/studies/commute/contributions"] = takesAll()["POST /v1/studies/commute/contributions"];
+  await client.contribute("commute", { ...ADA, epsilon: "0.8" });
+  assert.equal(ledger.memory.contributions[2].noiseEpsilon, 300_000n);
+  assert.equal(await client.given("ada"), "0.8");
+});
+
+test("an epsilon includes what the service says was spent", async () => {
+  const budget = { subject: "ada", studies: [{ study: "commute", spent: 0.2 }, { study: "sleep", spent: 3 }] };
+  const { client, ledger } = connect({ ...takesAll(), "GET /v1/subjects/ada/budget": () => budget });
+  await assert.rejects(client.contribute("commute", { ...ADA, epsilon: "0.2" }), refusal("epsilon_below_spent"));
+  await client.contribute("commute", ADA);
+  assert.equal(ledger.memory.contributions[0].noiseEpsilon, 300_000n);
+});
+
+test("withdrawing keeps what was spent, and another value comes after it", async () => {
+  const budget = { subject: "ada", studies: [{ study: "commute", spent: 0.1 }] };
+  const { client, ledger } = connect({ ...takesAll(), "GET /v1/subjects/ada/budget": () => budget });
+  await client.contribute("commute", { ...ADA, trust: "central" });
+  await client.withdraw("commute", "ada");
+  assert.equal(await client.given("ada"), "0.1");
+  await client.contribute("commute", ADA);
+  assert.equal(ledger.memory.contributions[1].noiseEpsilon, 400_000n);
+  await client.withdraw("commute", "ada");
+  assert.equal(await client.given("ada"), "0.5", "a report was seen for good");
+});
+
+test("a larger epsilon than the offered one is no answer", async () => {
+  const greedy = () => json({ study: "commute", epsilon: 0.51 }, 201);
+  const { client } = connect({ ...takesAll(), "POST /v1/studies/commute/contributions": greedy });
+  await assert.rejects(client.contribute("commute", ADA), { name: "ResponseError" });
+});

@@ -1,0 +1,87 @@
+// The client agrees with the vectors that every client of the service must agree with.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { bitStream, vectors } from "./support.mjs";
+
+const numbers = await import("../dist/numbers.js");
+const noise = await import("../dist/noise.js");
+const VECTORS = vectors("vectors");
+const RANDOMIZERS = vectors("randomizer_vectors");
+
+test("grid points agree", () => {
+  assert.equal(VECTORS.grid_bits, numbers.GRID_BITS);
+  for (const row of VECTORS.grid) {
+    const [value, lower, upper] = [row.value, row.lower, row.upper].map(numbers.parseDecimal);
+    const point = numbers.gridPoint(value, lower, upper);
+    assert.equal(point === null ? null : Number(point), row.point, JSON.stringify(row));
+  }
+});
+
+test("what is no number agrees", () => {
+  for (const text of VECTORS.not_numbers) assert.equal(numbers.parseDecimal(text), null, text);
+  for (const value of [NaN, Infinity, 1e100]) assert.equal(numbers.parseDecimal(value), null);
+});
+
+test("epsilons agree", () => {
+  for (const row of VECTORS.epsilons) {
+    const micro = numbers.epsilonLimit(numbers.parseDecimal(row.epsilon));
+    assert.equal(micro, BigInt(row.micro), row.epsilon);
+    assert.equal(numbers.roundDownToSignificant(micro), BigInt(row.rounded), row.epsilon);
+  }
+});
+
+test("noise agrees, bit for bit", () => {
+  for (const row of VECTORS.discrete_laplace) {
+    const bits = bitStream(row.bits);
+    const drawn = noise.discreteLaplace(BigInt(row.numerator), BigInt(row.denominator), bits);
+    assert.equal(drawn, BigInt(row.noise), JSON.stringify(row));
+    assert.equal(bits.used, row.used);
+  }
+});
+
+test("reports agree", () => {
+  for (const row of VECTORS.reports) {
+    const report = noise.randomize(BigInt(row.point), BigInt(row.epsilon), bitStream(row.bits));
+    assert.equal(report, BigInt(row.report), JSON.stringify(row));
+  }
+  const laplace = RANDOMIZERS.reports.filter((row) => row.mechanism === "laplace");
+  assert.ok(laplace.length >= 20);
+  for (const row of laplace) {
+    const bits = bitStream(row.bits);
+    assert.equal(noise.randomize(BigInt(row.point), BigInt(row.epsilon), bits), BigInt(row.outcome), JSON.stringify(row));
+    assert.equal(bits.used, row.used);
+  }
+});
+
+test("randomized answers agree", () => {
+  for (const row of RANDOMIZERS.responses) {
+    const bits = bitStream(row.bits);
+    assert.equal(noise.respond(row.category, row.categories, BigInt(row.epsilon), bits), row.outcome, JSON.stringify(row));
+    assert.equal(bits.used, row.used);
+  }
+});
+
+test("the system's bits are uniform on their width, and no wider", () => {
+  for (const width of [1, 7, 8, 9, 63, 64, 65, 200]) {
+    let [ever, always] = [0n, (1n << BigInt(width)) - 1n];
+    for (let draw = 0; draw < 64; draw += 1) {
+      const bits = noise.systemBits(width);
+      assert.ok(bits >= 0n && bits < 1n << BigInt(width));
+      ever |= bits;
+      always &= bits;
+    }
+    // Each bit is 1 once and 0 once, but for a probability of 2^-62 a bit.
+    assert.equal(ever, (1n << BigInt(width)) - 1n, `width ${width}`);
+    assert.equal(always, 0n, `width ${width}`);
+  }
+});
+
+test("epsilons are written without loss", () => {
+  for (const [micro, text] of [[0n, "0"], [1n, "0.000001"], [500_000n, "0.5"], [1_230_000n, "1.23"], [20_000_000n, "20"]]) {
+    assert.equal(numbers.epsilonText(micro), text);
+    assert.equal(numbers.epsilonLimit(numbers.parseDecimal(text)), micro);
+  }
+  assert.equal(numbers.epsilonCost(numbers.parseDecimal("0.1234561")), 123_457n);
+});
