@@ -1,12 +1,16 @@
-"""`dither audit privacy`: what the mechanisms and estimators cost, bounded from below by their outputs."""
+"""`dither audit privacy`: what mechanisms, estimators and sessions cost, bounded from below by outputs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Annotated
 
 import numpy as np
 import typer
-from dither._randomizers import MECHANISMS, Randomizer  # the device's own, as a black box
+
+# The device's own, as black boxes.
+from dither._laplace import discrete_laplace
+from dither._randomizers import MECHANISMS, Randomizer
+from dither._response import respond
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -15,6 +19,7 @@ from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.grid import GRID_SIZE
 from app.experiments.privacy_audit import DELTA, Cells, Subject, Verdict, judge, off_grid_subject, subjects
 from app.experiments.privacy_controls import controls
+from app.experiments.protocol_audit import Device, protocol_subjects
 
 
 def privacy(
@@ -23,13 +28,13 @@ def privacy(
     ] = 20_000,
     as_json: AsJson = False,
 ) -> None:
-    """Audit the privacy of every mechanism and estimator, as black boxes.
+    """Audit the privacy of every mechanism, every estimator and whole sessions, as black boxes.
 
     Draws outputs on worst-case neighbors and bounds epsilon from below (Clopper-Pearson, each bound wrong
     with probability at most 1e-6). Exit status 1 if anything costs more than it claims, or if a planted bug
     is not caught. Passing proves nothing; it is the proofs and prices that do.
     """
-    queue = [*subjects(), off_grid_subject(), *report_subjects(), *controls()]
+    queue = [*subjects(), off_grid_subject(), *report_subjects(), *protocol_subjects(device()), *controls()]
     verdicts = []
     with Progress(
         TextColumn("{task.description}"),
@@ -51,6 +56,15 @@ def privacy(
         _print(verdicts)
     if not all(verdict.as_expected for verdict in verdicts):
         raise typer.Exit(1)
+
+
+def device() -> Device:
+    """What a device does in a session."""
+    return Device(respond=respond, report=_session_report)
+
+
+def _session_report(points: Sequence[int], epsilon: int) -> list[int]:
+    return [point + discrete_laplace(len(points) * GRID_SIZE * MICRO, epsilon) for point in points]
 
 
 def report_subjects() -> Iterator[Subject]:

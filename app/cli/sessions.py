@@ -7,7 +7,7 @@ import typer
 from app.cli.common import AsJson, console, print_json, print_table
 from app.cli.http import DEFAULT_URL, Token, Url, number, segment, service
 from app.core.session import SessionProtocol
-from app.sessions.search import Depth, Mode, Threshold
+from app.sessions.search import DEFAULT_DEPTH, Depth, Mode, Threshold
 
 sessions = typer.Typer(no_args_is_help=True, help="Start sessions, follow their rounds, end them.")
 
@@ -36,7 +36,7 @@ def create_session(
     rounds: Annotated[
         str,
         typer.Option(metavar="NUMBER", help="How many, or lower_alpha, or unknown_alpha."),
-    ] = Depth.LOWER_ALPHA.value,
+    ] = DEFAULT_DEPTH.value,
     alpha: Annotated[
         str | None,
         typer.Option(metavar="NUMBER", help="For lower_alpha: lower bound on the fatness of the tail."),

@@ -10,8 +10,10 @@ from app.experiments import (
     adpm_statements,
     amplification,
     clustering,
+    clustering_default,
     hybrid,
     minimum,
+    minimum_default,
 )
 from app.experiments.results import Reproduction
 
@@ -25,9 +27,11 @@ _ALL: tuple[Reproduction, ...] = (
     adpm_statements.REMARK_2,
     *hybrid.FIGURES,
     clustering.FIGURE_6,
+    clustering_default.TWO_ROUNDS,
     amplification.FIGURE_7,
     hybrid.FIGURE_8,
     *minimum.FIGURES,
+    minimum_default.DEFAULT,
     add_remove.FIGURE_2,
 )
 

@@ -53,8 +53,18 @@ def draw_points(random: Random) -> Floats:
 
 def square_sum(points: Floats, centers: Floats) -> float:
     """Sum of squared distances to the nearest center (WCSS)."""
-    without_square = (centers**2).sum(axis=1) - 2 * (points @ centers.T)
-    return float((points**2).sum() + without_square.min(axis=1).sum())
+    without_square = (centers**2).sum(axis=1)[:, np.newaxis] - 2 * (centers @ points.T)
+    return float((points**2).sum() + without_square.min(axis=0).sum())
+
+
+def best_centers(points: Floats, centers: Floats) -> Floats:
+    """Where K-means without privacy ends (Lloyd)."""
+    while True:
+        named = nearest(points, centers)
+        means = np.stack([points[named == index].mean(axis=0) for index in range(len(centers))])
+        if np.allclose(means, centers, atol=1e-12):
+            return means
+        centers = means
 
 
 def ask_central(points: Floats, centers: Floats, rules: ClusterRules, random: Random) -> Clusters:

@@ -56,7 +56,7 @@ class Subject:
         delta: The delta it claims [1].
         outputs: Draws so many outputs on each of two neighbors, as cells.
         planted: Whether it has a bug that the audit must find.
-        effort: How many times the usual number of draws it takes to see anything.
+        effort: How many times the usual number of draws it takes to see anything, or is worth.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Subject:
     outputs: Callable[[int], tuple[Cells, Cells]]
     delta: float = 0.0
     planted: bool = False
-    effort: int = 1
+    effort: float = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ class Verdict:
 
 def judge(subject: Subject, draws: int) -> Verdict:
     """Audit one subject with so many draws on either neighbor, times its effort."""
-    first, second = subject.outputs(draws * subject.effort)
+    first, second = subject.outputs(round(draws * subject.effort))
     audit = audited_epsilon(first, second, delta=subject.delta)
     return Verdict(
         name=subject.name,

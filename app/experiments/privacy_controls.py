@@ -31,6 +31,13 @@ def controls() -> Iterator[Subject]:
     yield _control("staircase on each coordinate", EPSILON, _staircases(2, 0.5))
     yield _hybrid_minimum()
     yield _control("K-means with half the sensitivity", EPSILON, _clusters)
+    yield _control(
+        "K-means of two rounds with the printed noise", SESSION_CLAIM, _printed_clusters, effort=10
+    )
+    yield _control("K-means, an extra report", EPSILON, _extra_report, effort=5)
+    yield _control("K-means, k-ary answers over the binary denominator", EPSILON, _wrong_denominator)
+    yield _control("budget_split with an extra round", EPSILON, _yes_or_no(answers=3, rounds=2), effort=3)
+    yield _control("user_split that asks twice", EPSILON, _yes_or_no(answers=2, rounds=1))
     yield _control("floating-point noise, off the grid", EPSILON, _floating_point)
 
 
@@ -134,6 +141,67 @@ def _clusters(draws: int, random: Random) -> tuple[Cells, Cells]:
         ratio = (np.abs(noisy) - np.abs(noisy - shift)).sum(axis=1) / scale
         results.append(np.digitize(ratio, RATIO_STEPS).astype(np.int64))
     return results[0], results[1]
+
+
+SESSION_CLAIM = 2.0
+
+
+def _printed_clusters(draws: int, random: Random) -> tuple[Cells, Cells]:
+    """A whole session of central people with the printed b_T = (d + 1) tau / epsilon, d = 1.
+
+    It is right for somebody who is added. A value that is replaced moves two counts and two sums by 1 each.
+    """
+    rounds = 2
+    scale = 2 * rounds / SESSION_CLAIM
+    results = []
+    for displaced in (0.0, 1.0):
+        noisy = random.laplace(scale=scale, size=(draws, 4 * rounds)) + displaced
+        ratio = (np.abs(noisy) - np.abs(noisy - 1)).sum(axis=1) / scale
+        results.append(np.digitize(ratio, RATIO_STEPS).astype(np.int64))
+    return results[0], results[1]
+
+
+def _extra_report(draws: int, random: Random) -> tuple[Cells, Cells]:
+    """One round of local K-means: an answer, and the report drawn again for a retry."""
+    share = EPSILON / 2
+    results = []
+    for value in (0.0, 1.0):
+        reports = value + random.laplace(scale=1 / share, size=(draws, 2))
+        answers = _responses(int(value), 2, math.exp(share) / (1 + math.exp(share)), draws, random)
+        parts = np.digitize(reports, [0.0, 1.0])
+        results.append((answers + 2 * parts[:, 0] + 6 * parts[:, 1]).astype(np.int64))
+    return results[0], results[1]
+
+
+def _wrong_denominator(draws: int, random: Random) -> tuple[Cells, Cells]:
+    """One round of local K-means with four centers: the truth with e^epsilon / (e^epsilon + 1), not + 3."""
+    share = EPSILON / 2
+    results = []
+    for value in (0.0, 1.0):
+        report = np.digitize(value + random.laplace(scale=1 / share, size=draws), [0.0, 1.0])
+        answers = _responses(int(value), 4, math.exp(share) / (1 + math.exp(share)), draws, random)
+        results.append((answers + 4 * report).astype(np.int64))
+    return results[0], results[1]
+
+
+def _yes_or_no(*, answers: int, rounds: int) -> Callable[[int, Random], tuple[Cells, Cells]]:
+    """More answers than the rounds that epsilon was split over."""
+    truth = math.exp(EPSILON / rounds) / (1 + math.exp(EPSILON / rounds))
+
+    def outputs(draws: int, random: Random) -> tuple[Cells, Cells]:
+        results = []
+        for value in (0, 1):
+            given = [_responses(value, 2, truth, draws, random) for _ in range(answers)]
+            results.append(np.stack(given, axis=1) @ 2 ** np.arange(answers))
+        return results[0], results[1]
+
+    return outputs
+
+
+def _responses(category: int, categories: int, truth: float, draws: int, random: Random) -> Cells:
+    """Randomized response by floating-point numbers: nobody is protected by it."""
+    lies = (category + random.integers(1, categories, draws)) % categories
+    return np.where(random.random(draws) < truth, category, lies).astype(np.int64)
 
 
 def _floating_point(draws: int, random: Random) -> tuple[Cells, Cells]:

@@ -20,6 +20,7 @@ from app.sessions.search import (
     Target,
     Threshold,
     least_positives,
+    make_rules,
 )
 
 LOW, HIGH = -1.0, 1.0
@@ -144,6 +145,19 @@ def paper_rules(
         participants=people,
         failure_exponent=exponent,
     )
+
+
+def default_rules(people: int, epsilon: float) -> Rules:
+    """The rules of a minimum for which nothing was chosen.
+
+    Args:
+        people: N.
+        epsilon: Of one person.
+
+    Raises:
+        InvalidRequest: there are too few people.
+    """
+    return make_rules(target=Target.MINIMUM, epsilon=micro(epsilon), participants=people)
 
 
 def search(rules: Rules, crowd: FixedCrowd | DrawnCrowd, runs: int, random: Random) -> Floats:

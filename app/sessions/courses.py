@@ -13,7 +13,16 @@ from app.sessions.course import Course
 from app.sessions.kmeans import ClusterRules
 from app.sessions.kmeans_course import KMeansCourse
 from app.sessions.points import GridPoint
-from app.sessions.search import DEFAULT_ALPHA, Depth, Mode, Search, Target, Threshold, make_rules
+from app.sessions.search import (
+    DEFAULT_ALPHA,
+    DEFAULT_DEPTH,
+    Depth,
+    Mode,
+    Search,
+    Target,
+    Threshold,
+    make_rules,
+)
 from app.sessions.search_course import SearchCourse
 
 
@@ -34,7 +43,7 @@ class Wish:
     epsilon: int
     mode: Mode = Mode.USER_SPLIT
     threshold: Threshold = Threshold.EXACT_BINOMIAL
-    rounds: int | Depth = Depth.LOWER_ALPHA
+    rounds: int | Depth = DEFAULT_DEPTH
     alpha: float = DEFAULT_ALPHA
     quantile: float | None = None
     participants: int | None = None

@@ -68,6 +68,10 @@ class Depth(StrEnum):
     UNKNOWN_ALPHA = "unknown_alpha"
 
 
+DEFAULT_DEPTH = Depth.UNKNOWN_ALPHA
+"""Measures best: over alphas from 1/2 to 4, `dither reproduce minimum-default`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """What is fixed, and announced, before anybody answers.
@@ -116,7 +120,7 @@ def make_rules(
     participants: int,
     mode: Mode = Mode.USER_SPLIT,
     threshold: Threshold = Threshold.EXACT_BINOMIAL,
-    rounds: int | Depth = Depth.LOWER_ALPHA,
+    rounds: int | Depth = DEFAULT_DEPTH,
     alpha: float = DEFAULT_ALPHA,
     quantile: float | None = None,
 ) -> Rules:

@@ -20,6 +20,8 @@ EXPECTED = {
     *(f"hybrid-figure-{number}" for number in range(1, 9)),
     "minimum-figure-1",
     "minimum-figure-2",
+    "minimum-default",
+    "hybrid-kmeans",
     "add-remove-figure-2",
 }
 

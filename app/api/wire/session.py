@@ -21,7 +21,15 @@ from app.services.sessions import Schedule
 from app.sessions.courses import Wish
 from app.sessions.kmeans import MAX_CLUSTERS
 from app.sessions.kmeans import MAX_ROUNDS as MAX_CLUSTER_ROUNDS
-from app.sessions.search import DEFAULT_ALPHA, MAX_PARTICIPANTS, MAX_ROUNDS, Depth, Mode, Threshold
+from app.sessions.search import (
+    DEFAULT_ALPHA,
+    DEFAULT_DEPTH,
+    MAX_PARTICIPANTS,
+    MAX_ROUNDS,
+    Depth,
+    Mode,
+    Threshold,
+)
 
 MAX_SECONDS = 366 * 24 * 3600
 """The longest round, and the longest session."""
@@ -104,7 +112,7 @@ class SessionIn(WireIn):
             description="Their number, or what to derive it from: a lower bound on alpha, or no knowledge. "
             "For kmeans a number.",
         ),
-    ] = Depth.LOWER_ALPHA
+    ] = DEFAULT_DEPTH
     alpha: Annotated[float, BeforeValidator(_alpha), schema(type="number", minimum=0.01, maximum=1000)] = (
         Field(DEFAULT_ALPHA, description="Lower bound on the fatness of the tail, for lower_alpha.")
     )

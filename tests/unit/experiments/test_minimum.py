@@ -162,7 +162,37 @@ def test_the_figures_say_what_the_paper_says():
     assert [c.ours for q, c in first.items() if q.endswith("applies and is exceeded")] == [0]
     (slope,) = [c for q, c in first.items() if q.startswith("error at 2^20")]
     assert slope.ours == pytest.approx(slope.paper, rel=0.1)
+    slopes = [c for q, c in first.items() if q.startswith("slope against ln^3 N / N")]
+    assert len(slopes) == 4  # alpha 1 and 2, epsilon 1 and 4
+    for check in slopes:
+        assert check.ours == pytest.approx(check.paper, rel=0.15)
     second = {check.quantity: check for check in REPRODUCTIONS["minimum-figure-2"].reproduce(60).checks}
     assert float(second["smallest error of the naive way"].ours) > 1
     (better,) = [c for q, c in second.items() if q.startswith("one answer each")]
     assert float(better.ours) < 0.25
+
+
+@pytest.mark.parametrize(("power", "floor"), [(15, 0.0039), (20, 0.00098)])
+def test_erratum_a_depth_for_alpha_of_at_least_1_has_its_grid_as_floor_for_less(power, floor):
+    """'Known alpha' of the figure is a lower bound of 1: at alpha = 1/2 the error is 2^-L."""
+    rules = paper_rules(2**power, 4.0, Depth.LOWER_ALPHA)
+    assert 2.0**-rules.rounds == pytest.approx(floor, rel=0.01)
+    errors = search_errors(rules, 200, seeded(f"floor {power}"), alpha=0.5)
+    assert errors.mean == pytest.approx(floor, rel=0.05)
+
+
+def test_erratum_a_bounded_density_does_not_make_a_tail_1_fat():
+    """Published: any truncated distribution is 1-fat. Beta(2, 1) is bounded and vanishes at the minimum: F
+    falls below every C (x - xmin), and its error falls half as fast as that of a 1-fat law."""
+    tail = BetaTail(alpha=2.0, beta=1.0, width=1.0, minimum=0.0)
+    for constant in (1.0, 0.1, 0.001):
+        point = constant / 2
+        assert float(tail.cumulative(np.array([point]))[0]) < constant * point
+    random = seeded("not 1-fat")
+    small, large = (paper_rules(2**power, 4.0, Depth.LOWER_ALPHA) for power in (15, 20))
+    fall = {
+        alpha: search_errors(large, 100, random, alpha=alpha).mean
+        / search_errors(small, 100, random, alpha=alpha).mean
+        for alpha in (1.0, 2.0)
+    }
+    assert fall[2.0] == pytest.approx(math.sqrt(fall[1.0]), rel=0.1)

@@ -55,6 +55,42 @@ def test_replacing_a_person_moves_counts_and_sums_by_d_plus_2_at_most():
     assert RULES.rounds * max(moves) / RULES.central_scale == pytest.approx(5)
 
 
+def test_erratum_uncentered_sums_move_by_twice_what_is_printed():
+    """Published: b_T = (m d + 1) tau / epsilon where values are replaced. Next to the far corner of [0, 1]^d,
+    across the border of two clusters, both counts move by 1 and all sums by nearly 1."""
+    centers = np.array([[0.97, 0.97], [1.0, 1.0], [0.0, 0.0]])
+    points = np.array([[0.984, 0.984], [0.986, 0.986]])
+    near, far = nearest(points, centers).tolist()
+    assert near != far
+    moved = np.zeros((3, 3))
+    moved[near] += np.array([1, *points[0]])
+    moved[far] -= np.array([1, *points[1]])
+    printed = 2 + 1
+    assert np.abs(moved).sum() > 1.97 * printed
+    centered = np.zeros((3, 3))
+    centered[near] += np.array([1, *(points[0] - 0.5)])
+    centered[far] -= np.array([1, *(points[1] - 0.5)])
+    assert np.abs(centered).sum() <= RULES.dimension + 2
+
+
+def test_the_printed_answer_is_the_same_channel():
+    """Truth with (e^x - 1) / (K + e^x - 1), else any center evenly: right as printed."""
+    x, size = RULES.epsilon_per_answer / MICRO, RULES.clusters
+    kept = np.expm1(x) / (size + np.expm1(x))
+    assert kept + (1 - kept) / size == pytest.approx(RULES.channel.truth)
+    assert (1 - kept) / size == pytest.approx(RULES.channel.lie)
+
+
+def test_erratum_the_center_nearest_to_the_report_is_not_nearest_to_the_person():
+    """Published, line 7: assigned by the noised point, whose noise is many range widths here. Hardly more
+    than a third would name their own center; the true point, which the main text means, always does."""
+    random = np.random.default_rng(11)
+    truth = random.integers(0, 3, 20_000)
+    reports = CENTERS[truth] + random.laplace(0, RULES.report_scale, (truth.size, 2))
+    assert np.array_equal(nearest(CENTERS[truth], CENTERS), truth)
+    assert np.mean(nearest(reports, CENTERS) == truth) < 0.5
+
+
 def test_a_local_person_spends_epsilon_over_the_report_and_all_answers():
     assert RULES.epsilon_per_answer * (RULES.rounds + 1) == RULES.epsilon
     assert RULES.dimension / RULES.report_scale == pytest.approx(1)
