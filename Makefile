@@ -79,9 +79,10 @@ migrate: setup ## bring the schema of DITHER_DATABASE_URL (or .dither) up to dat
 bench: setup ## the benchmarks, as ratios measured in one run
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
-docs: setup ## regenerate the reference pages that are made from the code
+docs: setup ## regenerate the reference pages that are made from the code, and build the site into site/
 	$(BIN)/python -m docs.generate
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 clean: ## remove what the tools left behind; keeps .venv and .dither
-	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .import_linter_cache build dist
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .import_linter_cache build dist site
 	find app client tests migrations benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

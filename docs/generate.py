@@ -4,18 +4,22 @@
 drifted from the code.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import typer
+from nbconvert import MarkdownExporter
 from typer.core import TyperCommand, TyperGroup
 
 from app.cli import build
+from app.main import create_app
 from app.settings import COMMAND_VARIABLES, SECRETS_DIRECTORY, Settings
 
 DIRECTORY = Path(__file__).parent
+TUTORIAL = DIRECTORY / "tutorial.ipynb"
 WIDTH = 100
 NOTE = "<!-- Made by `make docs` from the code. Do not edit. -->"
 
@@ -103,7 +107,87 @@ def _table(rows: Iterator[tuple[str, str, str]]) -> str:
     return "\n".join(lines + [f"| {name} | {default} | {meaning} |" for name, default, meaning in rows])
 
 
-PAGES: Mapping[str, Callable[[], str]] = {"cli.md": cli_page, "settings.md": settings_page}
+METHODS = ("get", "post", "put", "delete")
+
+
+def routes_page() -> str:
+    """Every route, from the OpenAPI document."""
+    document = create_app(Settings()).openapi()
+    parts = [
+        NOTE,
+        "# Every route",
+        "Made from the OpenAPI document, which a running service has at `/openapi.json`. "
+        "[HTTP](http.md) explains; this page lists. Every refusal is a [problem](problems.md).",
+    ]
+    groups: dict[str, list[str]] = {}
+    for path, operations in document["paths"].items():
+        for method in METHODS:
+            if method in operations:
+                operation = operations[method]
+                groups.setdefault(operation["tags"][0], []).append(_route(method, path, operation))
+    for tag, routes in groups.items():
+        parts += [f"## {tag}", *routes]
+    return "\n\n".join(parts) + "\n"
+
+
+def _route(method: str, path: str, operation: Mapping[str, Any]) -> str:
+    lines = [f"### `{method.upper()} {path}`", operation["description"].strip()]
+    parameters = [
+        (
+            f"`{given['name']}`",
+            given["in"],
+            "yes" if given.get("required") else "",
+            _one_line(given.get("description") or given.get("schema", {}).get("description", "")),
+        )
+        for given in operation.get("parameters", [])
+    ]
+    if parameters:
+        lines.append(_rows("| parameter | in | required | meaning |", parameters))
+    body = operation.get("requestBody")
+    if body is not None:
+        lines.append("Takes " + ", ".join(f"`{kind}`" for kind in body["content"]) + ".")
+    answers = [
+        (f"`{status}`", _one_line(answer["description"]))
+        for status, answer in sorted(operation["responses"].items())
+    ]
+    lines.append(_rows("| status | meaning |", answers))
+    return "\n\n".join(lines)
+
+
+def _rows(heading: str, rows: Sequence[Sequence[str]]) -> str:
+    columns = heading.count("|") - 1
+    return "\n".join([heading, "|---" * columns + "|", *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def tutorial_page() -> str:
+    """The notebook, as a page."""
+    return f"{NOTE}\n\n{_tutorial()[0].strip()}\n"
+
+
+def tutorial_plots() -> Mapping[str, bytes]:
+    """The notebook's plots by file name under docs/."""
+    return _tutorial()[1]
+
+
+def _tutorial() -> tuple[str, Mapping[str, bytes]]:
+    notebook = nbformat.read(TUTORIAL, as_version=4)
+    names = {"unique_key": TUTORIAL.stem, "output_files_dir": ""}
+    text, resources = MarkdownExporter().from_notebook_node(notebook, resources=names)
+    return text.replace("![png](/", "![Predicted errors](").replace("![png](", "![Predicted errors]("), {
+        name.lstrip("/"): content for name, content in resources["outputs"].items()
+    }
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "cli.md": cli_page,
+    "settings.md": settings_page,
+    "http-reference.md": routes_page,
+    "tutorial.md": tutorial_page,
+}
 """File names under docs/ and what writes them."""
 
 
@@ -111,6 +195,8 @@ def main() -> None:
     """Write every page."""
     for name, page in PAGES.items():
         (DIRECTORY / name).write_text(page(), encoding="utf-8")
+    for name, plot in tutorial_plots().items():
+        (DIRECTORY / name).write_bytes(plot)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,30 @@
+"""The tutorial is a notebook, and runs."""
+
+import os
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from docs.generate import TUTORIAL
+from tests.conftest import LiveServer
+
+pytestmark = [
+    pytest.mark.system,
+    # Jupyter's own: it says that a kernel on this machine talks to it in plain text.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::RuntimeWarning", "ignore::UserWarning"),
+]
+
+
+def test_the_tutorial_runs_from_its_first_cell_to_its_last(
+    live_server: LiveServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = live_server()
+    monkeypatch.setenv("DITHER_URL", service.base_url)
+    monkeypatch.setenv("DITHER_TOKEN", service.admin_token)
+    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+    monkeypatch.delenv("DITHER_DATABASE_URL", raising=False)
+    notebook = nbformat.read(TUTORIAL, as_version=4)
+    expected = [len(cell.get("outputs", ())) for cell in notebook.cells]
+    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": os.getcwd()}}).execute()
+    assert [len(cell.get("outputs", ())) for cell in notebook.cells] == expected
