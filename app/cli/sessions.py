@@ -23,19 +23,35 @@ def create_session(
     epsilon: Annotated[
         str, typer.Option(metavar="EPSILON", help="What taking part costs a person in all, at most.")
     ],
-    participants: Annotated[int, typer.Option(help="People who are expected to take part.")],
+    participants: Annotated[
+        int | None, typer.Option(help="People who are expected to take part; for kmeans not required.")
+    ] = None,
     quantile: Annotated[
         str | None, typer.Option(metavar="FRACTION", help="For protocol quantile: which one, in (0, 1).")
     ] = None,
+    centre: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="POINT",
+            help="For kmeans, for each cluster: a public point to start from, such as '20;80'.",
+        ),
+    ] = None,
     mode: Annotated[
-        Mode, typer.Option(help="Ask each person once with all of epsilon, or in every round with a part.")
-    ] = Mode.USER_SPLIT,
+        Mode | None,
+        typer.Option(
+            help="Ask each person once with all of epsilon, or in every round with a part.",
+            show_default=Mode.USER_SPLIT.value,
+        ),
+    ] = None,
     threshold: Annotated[
-        Threshold, typer.Option(help="From how many yes a round is believed.")
-    ] = Threshold.EXACT_BINOMIAL,
+        Threshold | None,
+        typer.Option(
+            help="From how many yes a round is believed.", show_default=Threshold.EXACT_BINOMIAL.value
+        ),
+    ] = None,
     rounds: Annotated[
         str,
-        typer.Option(metavar="NUMBER", help="How many, or lower_alpha, or unknown_alpha."),
+        typer.Option(metavar="NUMBER", help="How many, or lower_alpha, or unknown_alpha; kmeans: a number."),
     ] = DEFAULT_DEPTH.value,
     alpha: Annotated[
         str | None,
@@ -61,11 +77,18 @@ def create_session(
     document: dict[str, Any] = {
         "protocol": protocol.value,
         "epsilon": number(epsilon, "--epsilon"),
-        "participants": participants,
-        "mode": mode.value,
-        "threshold": threshold.value,
         "rounds": rounds if rounds in tuple(Depth) else number(rounds, "--rounds"),
     }
+    if participants is not None:
+        document["participants"] = participants
+    if mode is not None:
+        document["mode"] = mode.value
+    if threshold is not None:
+        document["threshold"] = threshold.value
+    if centre:
+        document["centres"] = [
+            [number(coordinate.strip(), "--centre") for coordinate in point.split(";")] for point in centre
+        ]
     if answers_per_round is not None:
         unlimited = answers_per_round == "none"
         document["answers_per_round"] = (
@@ -143,7 +166,12 @@ def _show(session: dict[str, Any], as_json: bool) -> None:
     rows = [
         {"name": "session", "value": session["id"]},
         {"name": "study", "value": session["study"]},
-        {"name": "protocol", "value": f"{session['protocol']}, {session['mode']}, {session['threshold']}"},
+        {
+            "name": "protocol",
+            "value": ", ".join(
+                str(session[name]) for name in ("protocol", "mode", "threshold") if session.get(name)
+            ),
+        },
         {"name": "state", "value": session["state"]},
         {"name": "round", "value": f"{'-' if asked is None else asked} of {session['rounds']}"},
         {"name": "answers so far", "value": session["answers"]},
@@ -151,7 +179,11 @@ def _show(session: dict[str, Any], as_json: bool) -> None:
         {"name": "epsilon", "value": f"{session['epsilon_per_answer']:g} of {session['epsilon_total']:g}"},
         {"name": "deadline", "value": session["deadline"]},
     ]
-    if session["state"] == "finished":
+    rows += [
+        {"name": f"centre {place}", "value": _point(centre)}
+        for place, centre in enumerate(session.get("centres") or ())
+    ]
+    if session.get("interval"):
         interval, error = session["interval"], session["error"]
         rows += [
             {"name": "estimate", "value": session["estimate"]},
@@ -160,7 +192,14 @@ def _show(session: dict[str, Any], as_json: bool) -> None:
             {"name": "wrong with probability", "value": f"{error['failure_probability']:.2%} at most"},
         ]
     print_table(rows, {"name": "", "value": ""})
-    if session["path"]:
+    if session["path"] and session.get("centres"):
+        steps = [
+            {**step, "centres": " ".join(map(_point, step["centres"])), "central": _rounded(step["central"])}
+            for step in session["path"]
+        ]
+        columns = {"round": "round", "answers": "answers", "central": "central, noisy", "centres": "centres"}
+        print_table(steps, columns)
+    elif session["path"]:
         columns = {"round": "round", "lower": "lower", "upper": "upper", "threshold": "asked"}
         print_table(
             session["path"],
@@ -168,3 +207,11 @@ def _show(session: dict[str, Any], as_json: bool) -> None:
         )
     else:
         console.print("No round is closed yet.")
+
+
+def _point(centre: list[Any]) -> str:
+    return ";".join(f"{float(coordinate):.6g}" for coordinate in centre)
+
+
+def _rounded(count: Any) -> str:
+    return "-" if count is None else f"{float(count):.0f}"

@@ -4,7 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from app.accounting.clusters import clusters_cost
+from app.core.errors import InternalFault
+from app.core.noise import DiscreteLaplace
 from app.core.release import GENESIS
+from app.core.study import Relation
 from app.services.paging import Page, decode_cursor, page_of
 from app.store import ledger as store
 from app.store.database import Connection, Database
@@ -66,16 +70,37 @@ class Ledger:
                 examples = await store.violations(connection, rule, EXAMPLES)
                 if examples:
                     findings.append(Finding(rule=rule, examples=examples))
+            findings += await _verify_rounds(connection)
             findings += await _verify_chain(connection)
             return AuditReport(
-                checked=[*store.CHECKS, CHAIN_RULE, HEAD_RULE],
+                checked=[*store.CHECKS, ROUND_RULE, CHAIN_RULE, HEAD_RULE],
                 counts=await store.counts(connection),
                 findings=findings,
             )
 
 
+ROUND_RULE = "a K-means round charged something else than its noise costs, or closed nothing"
 CHAIN_RULE = "a link of the hash chain does not match its release and charges"
 HEAD_RULE = "the head of the hash chain is not its last link"
+
+
+async def _verify_rounds(connection: Connection) -> list[Finding]:
+    broken: list[dict[str, object]] = []
+    for row in await store.rounds(connection):
+        scales, dimension = row["noise"].get("scales", ()), row["dimension"]
+        try:
+            price = clusters_cost(
+                DiscreteLaplace(scales=tuple(float(scale) for scale in scales)),
+                Relation(row["relation"]),
+                clusters=len(scales) // (1 + dimension),
+                dimension=dimension,
+            )
+        except InternalFault:
+            price = None
+        charged = row["epsilons"] or [price]
+        if charged != [price] or price is None or row["delta"] or not row["closed_a_round"]:
+            broken.append({"release": str(row["id"]), "charged": charged, "price": price})
+    return [Finding(rule=ROUND_RULE, examples=broken[:EXAMPLES])] if broken else []
 
 
 async def _verify_chain(connection: Connection) -> list[Finding]:

@@ -177,6 +177,18 @@ READ_LINK_CHARGES = text("""
     WHERE release_id = ANY(CAST(:releases AS uuid[])) ORDER BY cohort_id
 """)
 
+READ_ROUNDS = text("""
+    SELECT release.id, release.noise, study.relation, study.dimension,
+           (SELECT array_agg(DISTINCT charge.epsilon) FROM charge WHERE charge.release_id = release.id)
+               AS epsilons,
+           (SELECT max(charge.delta) FROM charge WHERE charge.release_id = release.id) AS delta,
+           EXISTS (SELECT FROM session, jsonb_array_elements(session.document->'steps') AS step
+                   WHERE session.study_id = release.study_id AND session.protocol = 'kmeans'
+                     AND step->>'release' = CAST(release.id AS text)) AS closed_a_round
+    FROM release JOIN study ON study.id = release.study_id
+    WHERE release.estimator = 'kmeans' ORDER BY release.number
+""")
+
 READ_HEAD = text("SELECT number, hash FROM chain WHERE id = 1")
 
 LINKS_AT_ONCE = 500
@@ -207,6 +219,11 @@ async def head(connection: AsyncConnection) -> tuple[int, bytes]:
     """Number and hash of the last link, as the chain remembers them."""
     row = (await connection.execute(READ_HEAD)).one()
     return row.number, row.hash
+
+
+async def rounds(connection: AsyncConnection) -> list[dict[str, Any]]:
+    """Every release of a K-means round: its noise, what it charged, whether it closed a round."""
+    return [dict(row) for row in (await connection.execute(READ_ROUNDS)).mappings()]
 
 
 async def links(connection: AsyncConnection) -> AsyncIterator[tuple[int, UUID, bytes, bytes, bytes]]:

@@ -14,6 +14,7 @@ from app.core.grid import GRID_SIZE
 from app.core.session import Answer, SessionProtocol, SessionState
 from app.core.study import Relation, Study, Trust
 from app.services import Services
+from app.services.ledger import ROUND_RULE
 from app.services.questions import Ask
 from app.services.session_reader import Session
 from app.sessions.courses import Wish
@@ -272,3 +273,31 @@ def _numbers(value: object) -> list[float]:
             return [value]
         case _:
             return []
+
+
+# -------------------------------------------------------------------------------------------- audit
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "UPDATE release SET noise = jsonb_set(noise, '{scales,0}', '1000000')",
+        'UPDATE release SET noise = \'{"mechanism": "NoNoise"}\'',
+        "UPDATE charge SET epsilon = epsilon - 1",
+        "UPDATE charge SET delta = 1",
+        "UPDATE session SET document = jsonb_set(document, '{steps,0,release}', 'null')",
+    ],
+)
+async def test_the_audit_prices_every_round_again(bench: Workbench, fault: str) -> None:
+    study = await bench.study()
+    await bench.crowd(study, 5, epsilon=2)
+    await close(bench.services, await start(bench, study), 1)
+    await bench.assert_clean()
+    await bench.execute(
+        "ALTER TABLE release DISABLE TRIGGER append_only",
+        "ALTER TABLE charge DISABLE TRIGGER append_only",
+        fault,
+        "ALTER TABLE release ENABLE TRIGGER append_only",
+        "ALTER TABLE charge ENABLE TRIGGER append_only",
+    )
+    assert ROUND_RULE in [finding.rule for finding in await bench.findings()]
