@@ -28,6 +28,9 @@ pytestmark = pytest.mark.system
 
 PEOPLE = 5_000
 
+PATIENCE = 300.0
+"""Seconds that a busy machine may take to start the service again."""
+
 FALSE_ALARM = 1e-4
 """How often a run of a faultless service fails here: its error would have to be that improbable."""
 
@@ -130,7 +133,7 @@ async def killed_in_round(
     service: LiveService, session: str, number: int, answers: int, fleet: "asyncio.Task[Tally]"
 ) -> None:
     """kill -9 the service when a round has so many answers, and start it again."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while True:
             document = await asyncio.to_thread(read_session, service, session)
             if document["round"] == number and document["answers"] >= answers:
@@ -152,7 +155,7 @@ async def test_a_session_survives_the_death_of_the_server_in_the_middle_of_a_rou
     )
     assert session["rounds"] == 10
     directory = tmp_path / "devices"
-    fleet = asyncio.create_task(send_fleet(service, directory, session, values))
+    fleet = asyncio.create_task(send_fleet(service, directory, session, values, patience=PATIENCE))
     try:
         await killed_in_round(service, session["id"], 3, session["answers_per_round"] // 3, fleet)
         tally = await fleet
@@ -168,7 +171,7 @@ async def test_a_session_survives_the_death_of_the_server_in_the_middle_of_a_rou
     assert max(drawn(directory)) == 1
     # Every answer was charged once: who was let in gave one answer and paid its epsilon, and nobody more.
     answers = sum(step["answers"] for step in finished["path"])
-    assert tally.accepted == answers
+    assert tally.accepted <= answers, "some learn only from the end that theirs was taken"
     assert await charged(service) == {"people": answers, "spent": 4 * MICRO * answers, "most": 4 * MICRO}
     assert await findings(service) == []
     report = audit(service)

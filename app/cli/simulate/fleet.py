@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 from dither import AsyncClient, DitherError, Participation, ProblemError, Session, TransportError
 
@@ -220,11 +219,10 @@ class _Fleet:
                 self.tally.finished = True
                 self._over.set()
             return
-        value: Any = device.value
         await self._client.contribute(
             orders.study,
             subject=device.subject,
-            value=value,
+            value=device.value,
             epsilon=orders.epsilon,
             trust="local",
             check_spent=False,  # nobody else has these subjects
