@@ -28,7 +28,7 @@ OVER_BETTER = 1.15
 OVER_OPTIMUM = 1.1
 """What it may be of the sum of squares without privacy, with 1 % central people."""
 
-CENTRAL, LOCAL, REST, HYBRID = "central only", "everybody local", "local people only", "hybrid"
+CENTRAL, LOCAL, HYBRID = "central people only", "everybody local", "hybrid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Sums:
 
     def over_better(self, share: float) -> float:
         """The hybrid's mean over the better one's of what can be done without it."""
-        return self.mean(HYBRID, share) / min(self.mean(name, share) for name in (CENTRAL, LOCAL, REST))
+        return self.mean(HYBRID, share) / min(self.mean(name, share) for name in (CENTRAL, LOCAL))
 
 
 def compare(runs: int, random: Random, track: Track = untracked) -> Sums:
@@ -73,7 +73,6 @@ def compare(runs: int, random: Random, track: Track = untracked) -> Sums:
             trusting, others = points[:cut], points[cut:]
             parts = {
                 CENTRAL: People(central=trusting, local=nobody),
-                REST: People(central=nobody, local=others),
                 HYBRID: People(central=trusting, local=others),
             }
             sums = {name: square_sum(points, run(people, RULES, random)) for name, people in parts.items()}

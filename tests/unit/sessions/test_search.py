@@ -224,13 +224,13 @@ def test_the_exact_threshold_is_split_over_the_rounds():
 
 @pytest.mark.parametrize("mode", list(Mode))
 def test_a_search_among_people_who_all_lie_right_rarely_goes_left(mode):
-    """With everybody at the far end each of 3000 rounds is wrong with probability exp(-h) / L at most.
+    """With everybody at the far end each of 1000 rounds is wrong with probability exp(-h) / L at most.
     Seeded; with fresh numbers it would fail with probability below 1e-6. Control: answers two standard
     deviations above what such people send."""
     found = rules(mode=mode, participants=2**12, rounds=10, epsilon=3 * MICRO)
     answers, lie = found.people_per_round, 1 - truth_probability(found.epsilon_per_answer)
     random = seeded(f"right {mode}")
-    searches = 300
+    searches = 100
 
     def mistakes(extra):
         wrong = 0
