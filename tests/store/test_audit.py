@@ -4,26 +4,29 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 
 import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from app.core.epsilon import MICRO
+from app.core.session import SessionProtocol
 from app.core.study import Relation, Study, Trust
-from app.services.ledger import CHAIN_RULE, HEAD_RULE, AuditReport, Ledger
+from app.services.ledger import CHAIN_RULE, HEAD_RULE, ROUND_RULE, AuditReport, Ledger
 from app.services.questions import Ask
 from app.sessions.search import Mode
 from app.store.database import Database, async_url
 from app.store.ledger import CHECKS
 from tests.store.session_kit import Stage
-from tests.store.workbench import ADMIN, KEY, Workbench, offer, workbench
+from tests.store.workbench import ADMIN, KEY, Workbench, batch, offer, workbench
 from tests.support.databases import Server, run_apart
 
 OVER_BUDGET = "a subject reserves more than the lifetime budget"
 RESERVED = "reserved is not the sum of a subject's reservations"
 ORPHAN = "a contribution belongs to no subject or no study"
+VECTOR = "a vector does not have its study's dimension, or outlived its value"
 CONTRIBUTION_OVERSPENT = "a contribution has spent more than its epsilon"
 COHORT_OVERSPENT = "a cohort has spent more than its epsilon"
 SPENT = "spent is not the sum of a cohort's charges"
@@ -67,7 +70,8 @@ SPARE = "(SELECT min(id) FROM cohort WHERE trust = 'central' AND spent < epsilon
 IN_COHORT = """(SELECT c.ctid FROM contribution c
     JOIN cohort g USING (study_id, epoch, trust, epsilon, carried)
     WHERE c.trust = 'central' AND c.value IS NOT NULL LIMIT 1)"""
-OPEN_SESSION = "(SELECT id FROM session WHERE state = 'open' AND assignment_key IS NULL)"
+OPEN_SESSION = """(SELECT id FROM session
+    WHERE state = 'open' AND assignment_key IS NULL AND protocol = 'minimum')"""
 ASKED_ONCE = "(SELECT id FROM session WHERE assignment_key IS NOT NULL)"
 FINISHED_SESSION = "(SELECT id FROM session WHERE state = 'finished')"
 PARTICIPANT = f"""(SELECT subject_id FROM answer WHERE session_id = {OPEN_SESSION} AND round = 2
@@ -75,6 +79,34 @@ PARTICIPANT = f"""(SELECT subject_id FROM answer WHERE session_id = {OPEN_SESSIO
 LAST_LINK = "SELECT number, hash FROM release ORDER BY number DESC LIMIT 1"
 
 TAMPERINGS = (
+    tampering(
+        "a coordinate lost",
+        VECTOR,
+        "UPDATE contribution SET vector = vector[1:1] WHERE vector IS NOT NULL",
+    ),
+    tampering(
+        "a vector made of a number",
+        VECTOR,
+        f"UPDATE contribution SET vector = '{{1}}' WHERE ctid = {IN_COHORT}",
+    ),
+    tampering(
+        "a vector kept after a withdrawal",
+        VECTOR,
+        "ALTER TABLE contribution DROP CONSTRAINT ck_contribution_vector_withdrawn_with_value",
+        "UPDATE contribution SET value = NULL WHERE vector IS NOT NULL",
+    ),
+    tampering(
+        "less noise in a K-means round",
+        (ROUND_RULE, CHAIN_RULE),
+        *UNLOCK,
+        "UPDATE release SET noise = jsonb_set(noise, '{scales,0}', '1000000') WHERE estimator = 'kmeans'",
+    ),
+    tampering(
+        "a K-means round that is forgotten",
+        ROUND_RULE,
+        """UPDATE session SET document = jsonb_set(document, '{steps,0,release}', 'null')
+           WHERE protocol = 'kmeans'""",
+    ),
     tampering(
         "a budget below the reservations",
         OVER_BUDGET,
@@ -395,9 +427,27 @@ async def search(bench: Workbench, study: Study) -> None:
     await once.answer(asked, 1)
 
 
+async def cluster(bench: Workbench) -> None:
+    """A K-means session over vectors, in its second round."""
+    study = await bench.study(dimension=2)
+    points = [replace(offer(f"v{number}"), value=0, vector=(number, 5)) for number in range(3)]
+    await bench.services.contributions.apply_batch(study, batch(points, dimension=2))
+    stage = await Stage.set(
+        bench,
+        study,
+        protocol=SessionProtocol.KMEANS,
+        epsilon=MICRO,
+        rounds=2,
+        participants=None,
+        centers=((Decimal(0), Decimal(0)), (Decimal(1), Decimal(1))),
+    )
+    await stage.close(1)
+
+
 async def filled(url: str) -> None:
     async with workbench(url) as bench:
         await fill(bench)
+        await cluster(bench)
         await bench.assert_clean()
 
 
@@ -437,10 +487,10 @@ async def audited(url: str, statements: Sequence[str]) -> AuditReport:
 async def test_an_honest_ledger_is_clean(honest_url: str):
     report = await audited(honest_url, ())
     assert report.clean
-    assert set(report.checked) == {*CHECKS, CHAIN_RULE, HEAD_RULE}
-    assert report.counts["releases"] == 5
+    assert set(report.checked) == {*CHECKS, ROUND_RULE, CHAIN_RULE, HEAD_RULE}
+    assert report.counts["releases"] == 6
     assert report.counts["charges"] > 5
-    assert report.counts["subjects"] == 13
+    assert report.counts["subjects"] == 16
 
 
 @pytest.mark.parametrize("tampering", TAMPERINGS, ids=lambda tampering: tampering.name)
@@ -457,7 +507,12 @@ async def test_the_audit_finds(honest_url: str, tampering: Tampering):
 
 
 def test_every_rule_of_the_audit_catches_something():
-    assert frozenset().union(*(one.rules for one in TAMPERINGS)) == {*CHECKS, CHAIN_RULE, HEAD_RULE}
+    assert frozenset().union(*(one.rules for one in TAMPERINGS)) == {
+        *CHECKS,
+        ROUND_RULE,
+        CHAIN_RULE,
+        HEAD_RULE,
+    }
 
 
 async def test_tampering_was_undone(honest_url: str):

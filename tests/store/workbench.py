@@ -63,9 +63,9 @@ def offer(name: str, *, epsilon: float = 1, value: float = 0.5, trust: Trust = T
     )
 
 
-def batch(offers: Sequence[Offer]) -> Batch:
+def batch(offers: Sequence[Offer], *, dimension: int = 1) -> Batch:
     """A document with these records."""
-    made = Batch()
+    made = Batch(dimension)
     for one in offers:
         made.admit(one)
     return made
