@@ -6,15 +6,18 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
 
+import httpx
 from fastapi import FastAPI
 
 from app.api import application
 from app.api.metrics import Metrics
+from app.api.oidc import Grant, Provider, Verifier
 from app.api.rate import RateLimit
 from app.api.state import Api, Limits, State
 from app.core.clock import SystemClock
 from app.core.epsilon import delta_limit, epsilon_limit
 from app.core.errors import Unavailable
+from app.core.principal import Role
 from app.logging import configure_logging
 from app.services import Services
 from app.services.subjects import SubjectKey
@@ -25,6 +28,8 @@ from app.store.keyfile import load_or_create_key
 from app.store.migrate import head_revision, require_head, upgrade
 
 KEY_FILE = "subject.key"
+
+PROVIDER_TIMEOUT_SECONDS = 5.0
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -59,7 +64,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         # Its spans and logs would carry paths, which name subjects, and the messages of exceptions.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    application.install(app, metrics, cors_origins=settings.cors_origins)
+    application.install(
+        app,
+        metrics,
+        timeout_seconds=settings.request_timeout_seconds,
+        cors_origins=settings.cors_origins,
+    )
     return app
 
 
@@ -75,14 +85,18 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
     async with AsyncExitStack() as stack:
         url = await _database_url(settings, stack)
         await require_head(url)
-        database = Database.open(url, pool_size=settings.database_pool_size)
+        subject_key = SubjectKey(_subject_key(settings))
+        database = Database.open(
+            url, pool_size=settings.database_pool_size, subject_key=subject_key.fingerprint()
+        )
         stack.push_async_callback(database.close)
         services = Services.build(
             database,
             SystemClock(),
-            SubjectKey(_subject_key(settings)),
+            subject_key,
             lifetime_epsilon=epsilon_limit(settings.lifetime_epsilon),
             lifetime_delta=delta_limit(settings.lifetime_delta),
+            observer=metrics,
         )
         await services.check_subject_key()
         await stack.enter_async_context(services.sessions.watched())
@@ -92,6 +106,7 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
         async def check_ready() -> None:
             if list(await database.ping()) != [head]:
                 raise Unavailable("The database has another schema than this version of the service.")
+            await services.require_subject_key()
 
         yield Api(
             services=services,
@@ -102,6 +117,7 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
             ),
             metrics=metrics,
             rate=RateLimit(settings.rate_limit_per_minute),
+            oidc=await _verifier(settings, stack),
             check_ready=check_ready,
         )
 
@@ -117,6 +133,27 @@ async def _database_url(settings: Settings, stack: AsyncExitStack) -> str:
     stack.push_async_callback(asyncio.to_thread, embedded.stop)
     await upgrade(url)
     return url
+
+
+async def _verifier(settings: Settings, stack: AsyncExitStack) -> Verifier | None:
+    """What checks the JWTs of the provider; None where there is none."""
+    if settings.oidc_issuer is None or settings.oidc_audience is None:
+        return None
+    http = httpx.AsyncClient(timeout=PROVIDER_TIMEOUT_SECONDS, follow_redirects=False)
+    await stack.enter_async_context(http)
+    provider = Provider(
+        issuer=settings.oidc_issuer,
+        audience=settings.oidc_audience,
+        jwks_url=settings.oidc_jwks_url,
+        role_claim=settings.oidc_role_claim,
+        roles={
+            value: Grant(
+                role=Role(found.role), studies=None if found.studies is None else frozenset(found.studies)
+            )
+            for value, found in settings.oidc_roles.items()
+        },
+    )
+    return Verifier(provider, http)
 
 
 def _subject_key(settings: Settings) -> bytes:

@@ -10,8 +10,17 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings.exceptions import SettingsError as UnreadableSource
 
 PREFIX = "DITHER_"
 
@@ -25,11 +34,21 @@ SUBJECT_KEY_BYTES = 32
 
 _DATABASE_SCHEME = re.compile(r"postgres(?:ql)?(?:\+\w+)?://")
 _ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
+_SECURE_URL = re.compile(r"https://[^/]|http://(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|\Z)")
 _HEXADECIMAL = re.compile(r"(?:[0-9a-fA-F]{2})+\Z")
 
 
 class SettingsError(Exception):
     """The environment does not describe a service; the message names variables, never their values."""
+
+
+class OidcRole(BaseModel):
+    """What one value of the role claim allows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    role: Literal["contribute", "analyse", "admin"]
+    studies: Annotated[list[str], Field(min_length=1)] | None = None
 
 
 class Settings(BaseSettings):
@@ -71,6 +90,39 @@ class Settings(BaseSettings):
         ge=1024,
         description="Largest batch of contributions, after decompression; a larger one is refused with 413.",
     )
+    request_timeout_seconds: float = Field(
+        default=120.0,
+        gt=0,
+        le=86400,
+        allow_inf_nan=False,
+        description="Longest time from the first byte of a request to its answer, with a second more for "
+        "each 64 KiB of its body. A body that is not there by then is refused with 408, an answer that is "
+        "not ready with 503.",
+    )
+    oidc_issuer: str | None = Field(
+        default=None,
+        description="Issuer of an OpenID Connect provider whose JWTs (RS256, ES256) are taken as bearer "
+        "tokens; exactly as in their claim `iss`. Without it, none is.",
+    )
+    oidc_audience: str | None = Field(
+        default=None, description="What the claim `aud` of such a JWT must name. Required with an issuer."
+    )
+    oidc_jwks_url: str | None = Field(
+        default=None,
+        description="Where the provider's keys are; asked of its discovery document if not set.",
+    )
+    oidc_role_claim: str = Field(
+        default="roles",
+        min_length=1,
+        description="The claim that holds somebody's roles or groups; dots lead into objects, as in "
+        "`realm_access.roles`.",
+    )
+    oidc_roles: dict[str, OidcRole] = Field(
+        default_factory=dict,
+        description='What its values allow, as JSON: `{"dither-admins": {"role": "admin"}, "survey-team": '
+        '{"role": "analyse", "studies": ["commute"]}}`. Required with an issuer. Somebody from whose claims '
+        "no role follows, or more than one, is refused.",
+    )
     database_pool_size: int = Field(
         default=10, ge=1, le=1000, description="Most database connections of one API process."
     )
@@ -107,6 +159,22 @@ class Settings(BaseSettings):
             raise ValueError("must be origins as browsers send them: http or https, a host, perhaps a port")
         return origins
 
+    @field_validator("oidc_issuer", "oidc_jwks_url")
+    @classmethod
+    def _is_secure(cls, value: str | None) -> str | None:
+        if value is not None and not _SECURE_URL.match(value):
+            raise ValueError("must be an https:// URL")
+        return value
+
+    @model_validator(mode="after")
+    def _provider_is_complete(self) -> Self:
+        if self.oidc_issuer is None:
+            if self.oidc_audience is not None or self.oidc_jwks_url is not None or self.oidc_roles:
+                raise ValueError("DITHER_OIDC_ISSUER is needed by the other DITHER_OIDC_ settings")
+        elif self.oidc_audience is None or not self.oidc_roles:
+            raise ValueError("DITHER_OIDC_ISSUER needs DITHER_OIDC_AUDIENCE and DITHER_OIDC_ROLES")
+        return self
+
     @property
     def subject_key_bytes(self) -> bytes | None:
         """The subject key itself, None when it is not in the environment."""
@@ -130,10 +198,12 @@ class Settings(BaseSettings):
             return cls()
         except ValidationError as error:
             problems = (
-                f"{PREFIX}{'.'.join(str(part) for part in problem['loc']).upper()}: {problem['msg']}"
+                _problem(problem["loc"], problem["msg"])
                 for problem in error.errors(include_input=False, include_url=False)
             )
             raise SettingsError("; ".join(problems)) from None
+        except UnreadableSource as error:
+            raise SettingsError(f"a variable that holds JSON cannot be read: {error}") from None
 
     @classmethod
     def variables(cls) -> dict[str, str]:
@@ -141,6 +211,12 @@ class Settings(BaseSettings):
         return {
             f"{PREFIX}{name.upper()}": field.description or "" for name, field in cls.model_fields.items()
         }
+
+
+def _problem(location: tuple[int | str, ...], message: str) -> str:
+    if not location:
+        return message
+    return f"{PREFIX}{'.'.join(str(part) for part in location).upper()}: {message}"
 
 
 def _refuse_unknown(environment: Mapping[str, str], known: Mapping[str, str]) -> None:

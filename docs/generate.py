@@ -96,8 +96,10 @@ def settings_page() -> str:
 
 
 def _default(variable: str) -> str:
-    default = Settings.model_fields[variable.removeprefix("DITHER_").lower()].default
-    if default is None or default == ():
+    default = Settings.model_fields[variable.removeprefix("DITHER_").lower()].get_default(
+        call_default_factory=True
+    )
+    if default is None or not default and default != 0:
         return "not set"
     return f"`{default:f}`" if isinstance(default, Decimal) else f"`{default}`"
 

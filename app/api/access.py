@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from app.api.identify import identify
 from app.api.requests import ApiRequest
-from app.core.errors import Forbidden, Unauthenticated
+from app.core.errors import Forbidden
 from app.core.principal import Role
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
@@ -39,12 +40,13 @@ class Access:
         Raises:
             Unauthenticated: no valid token.
             Forbidden: another role or study.
+            Unavailable: a JWT cannot be checked now.
             RateLimited: the token has asked too often.
         """
         if not self.roles:
             return
-        principal = request.principal = await request.api.services.tokens.authenticate(bearer(request))
-        request.api.rate.take(principal.token_id)
+        principal = request.principal = await identify(request)
+        request.note_headers(request.api.rate.take(principal.token_id))
         if principal.role not in self.roles:
             raise Forbidden(f"This takes a token with the role {' or '.join(sorted(self.roles))}.")
         study = request.path_params.get("study")
@@ -80,19 +82,3 @@ def access_of(endpoint: Callable[..., Any]) -> Access:
     if not isinstance(access, Access):
         raise TypeError(f"{endpoint.__qualname__} does not say who may call it")
     return access
-
-
-def bearer(request: ApiRequest) -> str:
-    """The bearer token of a request.
-
-    Raises:
-        Unauthenticated: there is none.
-    """
-    header = request.header(b"authorization")
-    if header is None:
-        raise Unauthenticated("This takes a bearer token.")
-    scheme, _, secret = header.partition(" ")
-    secret = secret.strip()
-    if scheme.lower() != "bearer" or not secret or not secret.isascii():
-        raise Unauthenticated("The Authorization header must be: Bearer TOKEN")
-    return secret

@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from app.api import openapi, problems
-from app.api.edge import Edge
+from app.api.edge import DEFAULT_TIMEOUT_SECONDS, Edge
 from app.api.metrics import Metrics
 from app.api.routes import (
     batches,
@@ -37,7 +37,13 @@ PREFLIGHT_SECONDS = 600
 """How long a browser may remember what it was allowed."""
 
 
-def install(app: FastAPI, metrics: Metrics, *, cors_origins: Sequence[str] = ()) -> None:
+def install(
+    app: FastAPI,
+    metrics: Metrics,
+    *,
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    cors_origins: Sequence[str] = (),
+) -> None:
     """Add every route, every problem and the outermost layers to an application.
 
     The routes are put into the application's own list: a nested router would be matched twice, which the
@@ -52,7 +58,7 @@ def install(app: FastAPI, metrics: Metrics, *, cors_origins: Sequence[str] = ())
         app.router.routes.extend(router.routes)
     problems.install(app)
     openapi.install(app)
-    app.add_middleware(Edge, metrics=metrics)
+    app.add_middleware(Edge, metrics=metrics, timeout_seconds=timeout_seconds)
     if cors_origins:
         # Outside of the edge, so that a page can read every refusal, also the last resort's.
         app.add_middleware(

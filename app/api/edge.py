@@ -1,5 +1,6 @@
 """The outermost ASGI layer but for CORS: counts every request and turns the unexpected into a bare 500."""
 
+import asyncio
 import time
 import traceback
 from typing import Any
@@ -9,11 +10,18 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.metrics import Metrics
-from app.api.problems import internal_fault
+from app.api.problems import internal_fault, problem_of
+from app.api.requests import RESPONSE_HEADERS
+from app.core.errors import RequestTimeout, Unavailable
 
 log = structlog.get_logger("dither.http")
 
 CLIENT_LEFT = 499
+
+DEFAULT_TIMEOUT_SECONDS = 120.0
+
+SLOWEST_BYTES_PER_SECOND = 64 * 1024
+"""A body of so many bytes has a second more to arrive and to be worked on."""
 
 
 class Edge:
@@ -23,9 +31,12 @@ class Edge:
     gets its class and where it happened, and the client gets neither.
     """
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+    def __init__(
+        self, app: ASGIApp, *, metrics: Metrics, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+    ) -> None:
         self._app = app
         self._metrics = metrics
+        self._timeout_seconds = timeout_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run one connection."""
@@ -34,24 +45,69 @@ class Edge:
             return
         started = time.perf_counter()
         status = 0
+        patience = Patience(receive, self._timeout_seconds)
 
         async def watch(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                noted = scope.get(RESPONSE_HEADERS)
+                if noted:
+                    headers = ((name.lower().encode(), value.encode()) for name, value in noted.items())
+                    message = {**message, "headers": [*message["headers"], *headers]}
             await send(message)
 
         try:
-            await self._app(scope, receive, watch)
+            async with patience.limit:
+                await self._app(scope, patience.receive, watch)
         except ClientDisconnect:
             status = status or CLIENT_LEFT
         except Exception as error:
-            _report(scope, error)
+            if patience.limit.expired():
+                log.warning("request.timed_out", method=scope["method"], route=_route(scope))
+                refusal = problem_of(Unavailable("The answer took too long."))
+            else:
+                _report(scope, error)
+                refusal = internal_fault()
             if status:
                 raise BrokenResponse("the response broke off") from None
-            await internal_fault()(scope, receive, watch)
+            await refusal(scope, receive, watch)
         finally:
             self._metrics.observe(scope, status or 500, time.perf_counter() - started)
+
+
+class Patience:
+    """How long one request may take: from its first byte to its answer, and longer for a longer body.
+
+    Attributes:
+        limit: Ends whoever works on the request once it takes too long.
+    """
+
+    def __init__(self, receive: Receive, seconds: float) -> None:
+        self._receive = receive
+        self._seconds = seconds
+        self._deadline = asyncio.get_running_loop().time() + seconds
+        self._complete = False
+        self.limit = asyncio.timeout_at(self._deadline)
+
+    async def receive(self) -> Message:
+        """The next part of the body.
+
+        Raises:
+            RequestTimeout: it does not come in time.
+        """
+        if self._complete:
+            return await self._receive()
+        self.limit.reschedule(None)
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            raise RequestTimeout(f"The document did not arrive within {self._seconds:g} seconds.") from None
+        self._deadline += len(message.get("body", b"")) / SLOWEST_BYTES_PER_SECOND
+        self._complete = not message.get("more_body", False)
+        self.limit.reschedule(self._deadline)
+        return message
 
 
 class BrokenResponse(Exception):
@@ -70,10 +126,9 @@ def _report(scope: Scope, error: Exception) -> None:
             }
         )
         cause = cause.__cause__ or cause.__context__
-    route = scope.get("route")
-    log.error(
-        "request.failed",
-        method=scope["method"],
-        route=getattr(route, "path_format", None),
-        causes=causes,
-    )
+    log.error("request.failed", method=scope["method"], route=_route(scope), causes=causes)
+
+
+def _route(scope: Scope) -> str | None:
+    """The template of the route; the path itself may name a person."""
+    return getattr(scope.get("route"), "path_format", None)

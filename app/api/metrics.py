@@ -1,4 +1,4 @@
-"""Prometheus metrics: how many requests took how long, by route template and status. No values.
+"""Prometheus metrics: how many requests took how long, and what the service did for them. No values.
 
 How many contributions arrived is itself private in an add_remove_one study. What contributors do is
 therefore shown to an admin's token only.
@@ -7,12 +7,15 @@ therefore shown to an admin's token only.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.metrics_core import Metric
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+SHOWN_TO_ALL = frozenset({"dither_http_requests", "dither_http_request_seconds"})
+"""Families of which everybody sees the part that is not about contributors."""
 
 UNMATCHED = "unmatched"
 """The route label of requests that no route took."""
@@ -35,6 +38,36 @@ class Metrics:
             ("method", "route"),
             registry=self._registry,
             buckets=BUCKETS,
+        )
+        self._refusals = Counter(
+            "dither_refusals",
+            "Refused requests, by the code of the problem.",
+            ("code",),
+            registry=self._registry,
+        )
+        self._commits = Histogram(
+            "dither_commit_contributions",
+            "Single contributions that were decided in one commit.",
+            registry=self._registry,
+            buckets=(1, 2, 5, 10, 20, 50, 100, 200, 500),
+        )
+        self._folds = Histogram(
+            "dither_fold_seconds",
+            "Time to fold a study's new contributions into cohorts.",
+            registry=self._registry,
+            buckets=BUCKETS,
+        )
+        self._releases = Histogram(
+            "dither_release_seconds",
+            "Time to make a release, from the question to the commit.",
+            registry=self._registry,
+            buckets=BUCKETS,
+        )
+        self._sessions = Gauge(
+            "dither_sessions",
+            "Sessions of the whole installation, by state.",
+            ("state",),
+            registry=self._registry,
         )
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._private = {UNMATCHED}
@@ -61,11 +94,32 @@ class Metrics:
         children[0].inc()
         children[1].observe(seconds)
 
+    def refused(self, code: str) -> None:
+        """A request was answered with a problem."""
+        self._refusals.labels(code).inc()
+
+    def committed(self, contributions: int) -> None:
+        """One transaction stored what so many single requests brought."""
+        self._commits.observe(contributions)
+
+    def folded(self, seconds: float) -> None:
+        """A study's new contributions were folded into cohorts."""
+        self._folds.observe(seconds)
+
+    def released(self, seconds: float) -> None:
+        """A release was made, from the question to the commit."""
+        self._releases.observe(seconds)
+
+    def count_sessions(self, states: Mapping[str, int]) -> None:
+        """How many sessions are in each state now."""
+        for state in ("open", "finished"):
+            self._sessions.labels(state).set(states.get(state, 0))
+
     def exposition(self, *, private: bool) -> bytes:
         """The metrics in the text format.
 
         Args:
-            private: Whether to include what contributors do.
+            private: Whether to include what contributors do, and what depends on them.
         """
         hidden = frozenset() if private else frozenset(self._private)
         text: bytes = generate_latest(_Shown(self._registry, hidden))
@@ -81,6 +135,8 @@ class _Shown:
 
     def collect(self) -> Iterator[Metric]:
         for family in self._registry.collect():
+            if self._hidden and family.name not in SHOWN_TO_ALL:
+                continue
             shown = Metric(family.name, family.documentation, family.type, family.unit)
             shown.samples = [
                 sample for sample in family.samples if sample.labels.get("route") not in self._hidden

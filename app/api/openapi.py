@@ -45,6 +45,7 @@ _DESCRIPTIONS: Mapping[int, str] = {
     403: "The token does not allow this",
     404: "Not found",
     409: "It contradicts what is stored, or the privacy budget is exhausted",
+    408: "The document took too long",
     413: "The document is too large",
     415: "The media type is not supported",
     422: "Some field is not admissible",
@@ -75,7 +76,7 @@ def problem_responses(
     statuses = {422, 500, 503}
     statuses |= {401, 403, 429} if token else set()
     statuses |= {400, 404} if path_parameters else set()
-    statuses |= {400, 413, 415} if body else set()
+    statuses |= {400, 408, 413, 415} if body else set()
     statuses |= {409} if conflicts else set()
     return {status: problem_response(status) for status in sorted(statuses)}
 

@@ -20,6 +20,7 @@ from app.api.reasons import field_errors
 from app.core import errors
 from app.core.documents import DuplicateKey
 from app.core.errors import FieldError, ServiceError
+from app.core.quota import QuotaExhausted
 from app.estimators.interface import NotApplicable
 
 MEDIA_TYPE = "application/problem+json"
@@ -57,9 +58,11 @@ KINDS: Mapping[type[ServiceError], Kind] = {
     errors.PrivacyRefusal: Kind(409, "Refused for privacy"),
     errors.BudgetExhausted: Kind(409, "The privacy budget is exhausted"),
     NotApplicable: Kind(409, "The estimator has no answer here"),
+    errors.RequestTimeout: Kind(408, "The document took too long"),
     errors.Unauthenticated: Kind(401, "A valid token is needed"),
     errors.Forbidden: Kind(403, "The token does not allow this"),
     RateLimited: Kind(429, "Too many requests"),
+    QuotaExhausted: Kind(429, "The token's quota is used up"),
     errors.Unavailable: Kind(503, "The service cannot answer now"),
     errors.InternalFault: Kind(500, "Internal fault"),
     ServiceError: Kind(500, "Internal fault"),
@@ -70,6 +73,7 @@ METHOD_NOT_ALLOWED = "method_not_allowed"
 
 _HEADERS: Mapping[int, Mapping[str, str]] = {
     401: {"WWW-Authenticate": "Bearer"},
+    408: {"Connection": "close"},
     503: {"Retry-After": "1"},
 }
 
@@ -112,7 +116,11 @@ def problem_of(error: ServiceError) -> Response:
     kind = kind_of(error)
     if kind.status == 500:
         return internal_fault()
-    headers = {"Retry-After": str(error.retry_after)} if isinstance(error, RateLimited) else None
+    headers: dict[str, str] = {}
+    if isinstance(error, RateLimited | QuotaExhausted):
+        headers["Retry-After"] = str(error.retry_after)
+    if isinstance(error, RateLimited):
+        headers |= error.headers
     return problem(
         status=kind.status,
         code=error.code,
@@ -136,6 +144,9 @@ async def on_service_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, ServiceError)
     if kind_of(error).status == 500:
         raise error
+    state = request.scope.get("state") or {}
+    if "api" in state:
+        state["api"].metrics.refused(error.code)
     return problem_of(error)
 
 

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 from uuid import UUID
 
@@ -17,13 +17,17 @@ class RateLimited(ServiceError):
 
     Attributes:
         retry_after: Seconds until it may ask again.
+        headers: What every response says about the limit.
     """
 
     code: ClassVar[str] = "rate_limited"
 
-    def __init__(self, detail: str, *, retry_after: int = 60) -> None:
+    def __init__(
+        self, detail: str, *, retry_after: int = 60, headers: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(detail)
         self.retry_after = retry_after
+        self.headers = headers or {}
 
 
 class RateLimit:
@@ -40,20 +44,28 @@ class RateLimit:
         self._clock = clock
         self._buckets: dict[UUID, tuple[float, float]] = {}
 
-    def take(self, token: UUID) -> None:
+    def take(self, token: UUID) -> Mapping[str, str]:
         """Count one request.
+
+        Returns:
+            The headers `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers): how many
+            requests are left, and in how many seconds there are as many as ever.
 
         Raises:
             RateLimited: it is one too many.
         """
         if not self._capacity:
-            return
+            return {}
         now = self._clock()
         left = self._left(token, now)
         if left < 1:
             wait = math.ceil((1 - left) / self._per_second)
             limit = int(self._capacity)
-            raise RateLimited(f"This token may make {limit} requests a minute.", retry_after=wait)
+            raise RateLimited(
+                f"This token may make {limit} requests a minute.",
+                retry_after=wait,
+                headers=self._headers(left),
+            )
         if len(self._buckets) >= MAX_BUCKETS:
             self._buckets = {
                 other: bucket
@@ -61,6 +73,14 @@ class RateLimit:
                 if self._left(other, now) < self._capacity
             }
         self._buckets[token] = (left - 1, now)
+        return self._headers(left - 1)
+
+    def _headers(self, left: float) -> Mapping[str, str]:
+        full = math.ceil((self._capacity - left) / self._per_second)
+        return {
+            "RateLimit-Policy": f'"token";q={int(self._capacity)};w=60',
+            "RateLimit": f'"token";r={int(left)};t={full}',
+        }
 
     def _left(self, token: UUID, now: float) -> float:
         left, then = self._buckets.get(token, (self._capacity, now))

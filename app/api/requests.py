@@ -1,6 +1,7 @@
 """The request as routes see it: who asks, and strict documents."""
 
 import re
+from collections.abc import Mapping
 from typing import cast
 from urllib.parse import unquote_to_bytes
 
@@ -22,6 +23,9 @@ from app.core.study import Study
 
 JSON = "application/json"
 
+RESPONSE_HEADERS = "dither.response_headers"
+"""Key of the ASGI scope: what `note_headers` noted, for the outermost layer."""
+
 SLUG = re.compile(SLUG_PATTERN, re.ASCII)
 
 
@@ -42,6 +46,11 @@ class ApiRequest(Request):
             if key == name:
                 return cast(bytes, value).decode("latin-1")
         return None
+
+    def note_headers(self, headers: Mapping[str, str]) -> None:
+        """Headers that the response gets, whatever it will be."""
+        if headers:
+            self.scope[RESPONSE_HEADERS] = headers
 
     @property
     def media_type(self) -> str | None:

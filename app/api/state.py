@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypedDict
 
 from app.api.metrics import Metrics
+from app.api.oidc import Verifier
 from app.api.rate import RateLimit
 from app.core.study import Study
 from app.services import Services
@@ -34,6 +35,7 @@ class Api:
         services: The use cases.
         limits: Body limits.
         metrics: The application's metrics.
+        oidc: Checks the JWTs of a provider; None where none is taken.
         rate: How often a token may ask.
         check_ready: Raises Unavailable where the database or its schema is not as it should be.
     """
@@ -41,6 +43,7 @@ class Api:
     services: Services
     limits: Limits
     metrics: Metrics
+    oidc: Verifier | None = None
     rate: RateLimit = field(default_factory=lambda: RateLimit(0))
     check_ready: Callable[[], Awaitable[None]]
     _intakes: dict[int, Intake] = field(default_factory=dict)

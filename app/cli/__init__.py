@@ -20,6 +20,7 @@ from app.cli import (
     serve,
     sessions,
     simulate,
+    tokens,
 )
 from app.cli.common import CommandFailed, notes
 from app.cli.http import explain
@@ -52,9 +53,12 @@ PLAIN_COMMANDS = (
     compare.compare,
 )
 
+PASSED_ON = {"allow_extra_args": True, "allow_interspersed_args": False, "ignore_unknown_options": True}
+"""Of a command that hands what follows its argument to another program."""
+
 GROUPS = {
     "audit": database.audits,
-    "token": admin.tokens,
+    "token": tokens.tokens,
     "study": admin.studies,
     "session": sessions.sessions,
     "subject": admin.subjects,
@@ -82,6 +86,7 @@ def build() -> typer.Typer:
     app.callback()(_options)
     for command in PLAIN_COMMANDS:
         app.command()(command)
+    app.command(context_settings=PASSED_ON)(database.postgres)
     for name, group in GROUPS.items():
         app.add_typer(group, name=name)
     return app

@@ -1,88 +1,22 @@
-"""Commands of an admin over HTTP: tokens, studies and people's budgets."""
+"""Commands of an admin over HTTP: studies and people's budgets."""
 
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
-from app.cli.common import AsJson, console, notes, print_json, print_table
-from app.cli.database import recover
+from app.cli.common import AsJson, console, print_json, print_table
 from app.cli.http import DEFAULT_URL, Token, Url, number, segment, service
-from app.core.principal import Role
+from app.cli.rekey import rekey
 from app.core.study import Relation, Trust
 
-tokens = typer.Typer(no_args_is_help=True, help="Create, list and revoke bearer tokens.")
-tokens.command("recover")(recover)
 studies = typer.Typer(no_args_is_help=True, help="Create, list, show and close studies.")
-subjects = typer.Typer(no_args_is_help=True, help="Look at people's lifetime budgets, and set them.")
+subjects = typer.Typer(
+    no_args_is_help=True, help="Look at people's lifetime budgets, set them, change the key."
+)
+subjects.command("rekey")(rekey)
 
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="Slug of the study.")]
 SubjectName = Annotated[str, typer.Argument(metavar="SUBJECT", help="External id of the person.")]
-
-
-# ------------------------------------------------------------------------------------------ tokens
-
-
-@tokens.command("create")
-def create_token(
-    name: Annotated[str, typer.Argument(help="What to call it, for people.")],
-    role: Annotated[Role, typer.Option(help="What it may do.")],
-    study: Annotated[
-        list[str] | None, typer.Option("--study", help="Limit it to this study; may be repeated.")
-    ] = None,
-    subject: Annotated[
-        str | None, typer.Option(help="Limit it to this person; role contribute only.")
-    ] = None,
-    expires_at: Annotated[
-        datetime | None,
-        typer.Option(help="From then on it is refused; UTC.", formats=["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d"]),
-    ] = None,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
-    as_json: AsJson = False,
-) -> None:
-    """Make a token and print it: TOKEN=$(dither token create app --role analyse).
-
-    It is shown this once; the service keeps a hash of it.
-    """
-    document: dict[str, Any] = {"name": name, "role": role.value}
-    if study:
-        document["studies"] = study
-    if subject is not None:
-        document["subject"] = subject
-    if expires_at is not None:
-        document["expires_at"] = expires_at.replace(tzinfo=UTC).isoformat()
-    with service(url, token) as api:
-        made = api.call("POST", "admin/tokens", document=document)
-    if as_json:
-        print_json(made)
-        return
-    notes.print(f"Token {made['id']} of role {role.value}; it is shown this once:", markup=False)
-    typer.echo(made["token"])
-
-
-@tokens.command("list")
-def list_tokens(url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False) -> None:
-    """List all tokens, without their secrets."""
-    with service(url, token) as api:
-        found = api.all("admin/tokens")
-    if as_json:
-        print_json(found)
-        return
-    columns = {"id": "id", "name": "name", "role": "role", "studies": "studies"}
-    print_table(found, columns | {"expires_at": "expires", "revoked_at": "revoked", "created_at": "created"})
-
-
-@tokens.command("revoke")
-def revoke_token(
-    token_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the token, from `dither token list`.")],
-    url: Url = DEFAULT_URL,
-    token: Token = None,
-) -> None:
-    """Refuse a token from now on, at every process of the service."""
-    with service(url, token) as api:
-        api.call("DELETE", f"admin/tokens/{segment(token_id)}")
-    notes.print(f"Token {token_id} is revoked.", markup=False)
 
 
 # ----------------------------------------------------------------------------------------- studies

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli.common import AsJson, DataDir, console, load_settings, open_database, print_json
+from app.cli.common import AsJson, CommandFailed, DataDir, console, load_settings, open_database, print_json
 from app.cli.privacy import privacy
 from app.core.clock import SystemClock
 from app.core.principal import Role
@@ -14,6 +14,7 @@ from app.services.ledger import AuditReport, Ledger
 from app.services.tokens import Tokens
 from app.store.database import Database
 from app.store.migrate import require_head, upgrade
+from app.store.tools import run_tool
 
 
 def migrate(data_dir: DataDir = None, as_json: AsJson = False) -> None:
@@ -69,6 +70,28 @@ def recover(
     with open_database(settings) as (url, _):
         asyncio.run(require_head(url))
         typer.echo(asyncio.run(_make_token(url, name)))
+
+
+def postgres(
+    context: typer.Context,
+    program: Annotated[str, typer.Argument(help="psql, pg_dump, pg_restore or another one of PostgreSQL's.")],
+    data_dir: DataDir = None,
+    create: Annotated[
+        bool, typer.Option("--create", help="Make an embedded database where there is none.")
+    ] = False,
+) -> None:
+    """Run one of PostgreSQL's own programs on the service's database: dither postgres psql -c "SELECT 1".
+
+    What follows the program is passed on to it. Programs are those that come with the embedded PostgreSQL;
+    where the database is, they are told by their environment, not by arguments that others could see.
+    """
+    settings = load_settings(data_dir)
+    with open_database(settings, create=create) as (url, _):
+        try:
+            status = run_tool(url, program, context.args)
+        except ValueError as error:
+            raise CommandFailed(str(error)) from None
+    raise typer.Exit(status)
 
 
 async def _audit(url: str) -> AuditReport:

@@ -57,6 +57,12 @@ class DocumentTooLarge(ServiceError):
     code = "document_too_large"
 
 
+class RequestTimeout(ServiceError):
+    """The body did not arrive in time."""
+
+    code = "request_timeout"
+
+
 class UnsupportedMediaType(ServiceError):
     """The content type or encoding of the body is not one this route reads."""
 

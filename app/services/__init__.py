@@ -8,6 +8,7 @@ from app.core.errors import InternalFault, Unavailable
 from app.services.budgets import Budgets
 from app.services.contributions import Contributions
 from app.services.ledger import Ledger
+from app.services.observing import Nobody, Observer
 from app.services.releases import Releases
 from app.services.saturation import Saturation
 from app.services.sessions import Sessions
@@ -42,6 +43,7 @@ class Services:
         *,
         lifetime_epsilon: int,
         lifetime_delta: int,
+        observer: Observer | None = None,
     ) -> "Services":
         """Wire the use cases together.
 
@@ -51,20 +53,32 @@ class Services:
             subject_key: For the digests of external ids.
             lifetime_epsilon: Budget of a new subject [micro-epsilon].
             lifetime_delta: Budget of a new subject [1e-12].
+            observer: Who keeps count of what is done.
         """
         allowance = Allowance(epsilon=lifetime_epsilon, delta=lifetime_delta)
         saturation = Saturation(database)
+        watching = observer or Nobody()
         return cls(
             database=database,
             subject_key=subject_key,
             tokens=Tokens(database, clock),
             studies=Studies(database, clock),
-            contributions=Contributions(database, clock, allowance, saturation),
+            contributions=Contributions(database, clock, allowance, saturation, watching),
             budgets=Budgets(database, clock, allowance),
-            releases=Releases(database, clock, saturation),
+            releases=Releases(database, clock, saturation, watching),
             ledger=Ledger(database),
             sessions=Sessions(database, clock, subject_key, allowance),
         )
+
+    async def require_subject_key(self) -> None:
+        """Find out whether the database still has this process's subject key; reads only.
+
+        Raises:
+            Unavailable: people were moved to another key while this process ran.
+        """
+        kept = await self.database.run_tx("installation.read", lambda c: journal.read_fact(c, "subject_key"))
+        if kept != self.subject_key.fingerprint():
+            raise Unavailable("The database has another subject key than this process.")
 
     async def check_subject_key(self, *, attempts: int = 50) -> None:
         """Refuse a database that was filled under another subject key.

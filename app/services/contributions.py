@@ -18,6 +18,7 @@ from app.core.errors import (
 from app.core.study import Study
 from app.services.batches import Batch, BatchResult
 from app.services.grouping import Grouper
+from app.services.observing import Observer
 from app.services.replies import Idempotency, Replayed, replayed_reply, stored_reply
 from app.services.saturation import Saturation
 from app.store import contributions as store
@@ -70,12 +71,18 @@ class Contributions:
     """Everything that changes contributions."""
 
     def __init__(
-        self, database: Database, clock: Clock, allowance: Allowance, saturation: Saturation
+        self,
+        database: Database,
+        clock: Clock,
+        allowance: Allowance,
+        saturation: Saturation,
+        observer: Observer,
     ) -> None:
         self._database = database
         self._clock = clock
         self._allowance = allowance
         self._saturation = saturation
+        self._observer = observer
         self._groups: dict[int, Grouper[Offer, Outcome]] = {}
         self._maintenance: set[asyncio.Task[None]] = set()
         self._log = structlog.get_logger("dither.contributions")
@@ -91,6 +98,7 @@ class Contributions:
 
             async def run(offers: Sequence[Offer]) -> Sequence[Outcome]:
                 outcomes = await self._accept(study, offers)
+                self._observer.committed(len(offers))
                 made = zip(offers, outcomes, strict=True)
                 self._saturation.add(study, (offer for offer, what in made if what is Outcome.CREATED))
                 return outcomes

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from app.core.epsilon import MICRO, share_of
+from app.core.epsilon import MICRO, round_down_to_significant, share_of
 from app.core.errors import InvalidRequest
 from app.core.study import StudyDefinition
 from app.estimators import registry
@@ -58,6 +58,17 @@ class Resolved:
         """What somebody with this epsilon may be charged [micro-epsilon]."""
         offer = share_of(epsilon, self.share)
         return offer if self.epsilon is None else min(offer, self.epsilon)
+
+    def share_taken(self, study: StudyDefinition) -> int:
+        """The most that a release takes of anybody's epsilon [ppm]; depends on question and study only.
+
+        A cap takes most of those who offer least. It does not bound the delta, so where there is one it
+        does not count.
+        """
+        if self.epsilon is None or study.delta:
+            return self.share
+        least = max(1, round_down_to_significant(study.epsilon_min))
+        return min(self.share, -(-self.epsilon * MICRO // least))
 
     def digest(self) -> bytes:
         """SHA-256 of the question."""

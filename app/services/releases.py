@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
@@ -9,17 +10,19 @@ from uuid import UUID, uuid4
 from app.core.clock import Clock
 from app.core.cohort import Cohort
 from app.core.errors import IdempotencyKeyReused, InternalFault, NotFound, ServiceError, Unavailable
+from app.core.quota import QuotaExhausted
 from app.core.release import Draft, StoredRelease, Used
 from app.core.study import Relation, Study, Trust
 from app.estimators import registry
 from app.estimators.interface import Estimator, NotApplicable, Plan, Question
 from app.services import planning
+from app.services.observing import Observer
 from app.services.paging import Page, decode_cursor, page_of
 from app.services.planning import Crowd
 from app.services.questions import Ask, Resolved, resolve
 from app.services.replies import Idempotency
 from app.services.saturation import Saturation
-from app.store import cohorts, journal
+from app.store import cohorts, journal, quotas
 from app.store import releases as store
 from app.store.database import Connection, Database
 
@@ -56,10 +59,11 @@ class Answer:
 class Releases:
     """Everything that answers questions."""
 
-    def __init__(self, database: Database, clock: Clock, saturation: Saturation) -> None:
+    def __init__(self, database: Database, clock: Clock, saturation: Saturation, observer: Observer) -> None:
         self._database = database
         self._clock = clock
         self._saturation = saturation
+        self._observer = observer
 
     async def plan(self, study: Study, ask: Ask) -> list[PlannedEstimator]:
         """Price and accuracy of every estimator that has an answer; spends and changes nothing.
@@ -87,16 +91,21 @@ class Releases:
         ]
         return sorted((entry for entry in planned if entry), key=lambda entry: entry.predicted_error)
 
-    async def current(self, study: Study, ask: Ask) -> Answer:
+    async def current(self, study: Study, ask: Ask, *, asker: UUID | None = None) -> Answer:
         """The release for a question; makes it, and spends for it, the first time it is asked.
 
+        Args:
+            study: The study.
+            ask: The question.
+            asker: The token whose quota a new release uses; None for the installation itself.
+
         Raises:
-            InvalidRequest, BudgetExhausted, NotApplicable: nothing was spent.
+            InvalidRequest, BudgetExhausted, NotApplicable, QuotaExhausted: nothing was spent.
         """
         resolved = resolve(study.definition, ask)
         release = await self._known(study, resolved.digest(), first=True, idempotency=None)
         if release is None:
-            release = await self._make(study, resolved, first=True, idempotency=None)
+            release = await self._make(study, resolved, first=True, idempotency=None, asker=asker)
         if study.definition.relation is Relation.ADD_REMOVE_ONE:
             return Answer(release=release, new_contributions=None)
         epoch = release.epoch
@@ -105,16 +114,24 @@ class Releases:
         )
         return Answer(release=release, new_contributions=fresh)
 
-    async def release(self, study: Study, ask: Ask, idempotency: Idempotency | None) -> StoredRelease:
+    async def release(
+        self, study: Study, ask: Ask, idempotency: Idempotency | None, *, asker: UUID | None = None
+    ) -> StoredRelease:
         """A new release for a question.
 
+        Args:
+            study: The study.
+            ask: The question.
+            idempotency: The client's key for this request.
+            asker: The token whose quota it uses; None for the installation itself.
+
         Raises:
-            InvalidRequest, BudgetExhausted, NotApplicable: nothing was spent.
+            InvalidRequest, BudgetExhausted, NotApplicable, QuotaExhausted: nothing was spent.
             IdempotencyKeyReused: the key belongs to another request.
         """
         resolved = resolve(study.definition, ask)
         known = await self._known(study, resolved.digest(), first=False, idempotency=idempotency)
-        return known or await self._make(study, resolved, first=False, idempotency=idempotency)
+        return known or await self._make(study, resolved, first=False, idempotency=idempotency, asker=asker)
 
     async def get(self, release_id: UUID) -> StoredRelease:
         """A committed release.
@@ -148,12 +165,29 @@ class Releases:
         return await self._saturation.point(study)
 
     async def _make(
-        self, study: Study, resolved: Resolved, *, first: bool, idempotency: Idempotency | None
+        self,
+        study: Study,
+        resolved: Resolved,
+        *,
+        first: bool,
+        idempotency: Idempotency | None,
+        asker: UUID | None,
     ) -> StoredRelease:
         digest = resolved.digest()
+        use = None if asker is None else _Use(token_id=asker, share=resolved.share_taken(study.definition))
+        try:
+            await self._check_quota(study, use)
+        except QuotaExhausted:
+            known = await self._known(study, digest, first=first, idempotency=idempotency)
+            if known is None:
+                raise
+            return known
+        started = time.perf_counter()
         epochs = await self._database.run_tx("release.seal", lambda c: cohorts.seal(c, study.id))
         if epochs.folded < epochs.sealed:
+            folding = time.perf_counter()
             await self._database.run_tx("release.fold", lambda c: cohorts.fold(c, study.id))
+            self._observer.folded(time.perf_counter() - folding)
         for _ in range(MAX_ATTEMPTS):
             try:
                 draft = await self._draft(study, resolved, digest)
@@ -164,11 +198,12 @@ class Releases:
                     raise
                 return known
             try:
-                release_id = await self._publish(draft, first=first, idempotency=idempotency)
+                release_id = await self._publish(draft, first=first, idempotency=idempotency, use=use)
             except store.CohortsChanged:
                 continue
             except _Answered as answered:
                 return answered.release
+            self._observer.released(time.perf_counter() - started)
             return await self.get(release_id)
         raise Unavailable("too many people came and went while the release was made; ask again")
 
@@ -207,7 +242,16 @@ class Releases:
             clock=self._clock,
         )
 
-    async def _publish(self, draft: Draft, *, first: bool, idempotency: Idempotency | None) -> UUID:
+    async def _check_quota(self, study: Study, use: "_Use | None") -> None:
+        """Refuse early, before anything is drawn, what `_publish` would refuse."""
+        if use is not None:
+            await self._database.run_tx(
+                "release.quota", lambda c: quotas.check(c, use.token_id, study.id, use.share)
+            )
+
+    async def _publish(
+        self, draft: Draft, *, first: bool, idempotency: Idempotency | None, use: "_Use | None"
+    ) -> UUID:
         async def body(connection: Connection) -> None:
             head = await store.lock_chain(connection)
             known, sequence = await store.latest(connection, draft.study_id, draft.question)
@@ -224,7 +268,11 @@ class Releases:
                 ):
                     stored = await self._replay_in(connection, idempotency)
                     raise _Answered(stored)
+            if use is not None:
+                await quotas.check(connection, use.token_id, draft.study_id, use.share)
             await store.publish(connection, draft, head=head, sequence=sequence + 1)
+            if use is not None:
+                await quotas.note(connection, draft.id, use.token_id, draft.study_id, use.share)
 
         await self._database.run_tx("release.publish", body)
         return draft.id
@@ -264,6 +312,14 @@ class Releases:
         count = json.loads(last[0][1].body).get("noisy_count") if last else None
         size = max(1.0, float(count)) if count is not None else None
         return resolved.question(study.definition, people=None, expected_size=size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Use:
+    """What a new release takes of its asker's quota [ppm]."""
+
+    token_id: UUID
+    share: int
 
 
 class _Answered(Exception):

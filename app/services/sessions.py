@@ -270,6 +270,10 @@ class Sessions(SessionCloser):
         self._waiting.wake(session_id)
         return await self.get(session_id)
 
+    async def states(self) -> dict[str, int]:
+        """How many sessions are in each state."""
+        return await store.count_states(self._database)
+
     async def close_due(self) -> int:
         """Do whatever is due by time, in any session; returns of how many sessions something was due."""
         due = await store.due_sessions(self._database, self._clock.now(), DUE_AT_ONCE)

@@ -2,18 +2,22 @@
 
 import hashlib
 import secrets
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 from app.core.clock import Clock
-from app.core.errors import InvalidRequest, NotFound, Unauthenticated
+from app.core.errors import Conflict, InvalidRequest, NotFound, Unauthenticated, Unavailable
 from app.core.principal import Principal, Role
+from app.core.quota import Quota
 from app.services.grouping import Grouper
 from app.services.paging import Page, decode_cursor, page_of
-from app.store import journal
+from app.store import journal, quotas
 from app.store import tokens as store
 from app.store.database import Connection, Database
+from app.store.quotas import StudyUsage
 from app.store.tokens import TokenRecord
 
 PREFIX = "dither_"
@@ -29,6 +33,10 @@ def hash_secret(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
+def _new_secret() -> str:
+    return PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+
+
 class Tokens:
     """The tokens of one installation."""
 
@@ -36,6 +44,7 @@ class Tokens:
         self._database = database
         self._clock = clock
         self._lookups = Grouper(self._find)
+        self._identities = Grouper(self._find_identities)
 
     async def authenticate(self, secret: str) -> Principal:
         """Who bears this token. Always asks the database, so a revocation holds at once everywhere.
@@ -57,10 +66,66 @@ class Tokens:
             subject=record.subject,
         )
 
+    async def identify(self, identity: bytes, *, role: Role, studies: frozenset[str] | None) -> Principal:
+        """Who an identity of the OIDC provider is here. It gets a row at its first use, without a secret.
+
+        The row is what quotas, idempotency keys and the audit trail refer to, and revoking it locks the
+        identity out.
+
+        Args:
+            identity: SHA-256 of issuer and subject.
+            role, studies: What the provider's claims allow at this moment.
+
+        Raises:
+            Unauthenticated: an admin revoked it.
+        """
+        record = await self._identities.submit(identity)
+        if record is None or (record.role, record.studies) != (role, studies):
+            record = await self._remember(identity, role, studies)
+        if record.revoked_at is not None:
+            raise Unauthenticated("the identity was revoked")
+        return Principal(token_id=record.id, name=record.name, role=role, studies=studies, subject=None)
+
+    async def _remember(self, identity: bytes, role: Role, studies: frozenset[str] | None) -> TokenRecord:
+        """The row of an identity, as its claims are now."""
+
+        async def body(connection: Connection) -> TokenRecord:
+            now = self._clock.now()
+            name = f"identity {identity.hex()[:16]}"
+            record, changed = await store.claim_identity(
+                connection, identity, name=name, role=role, studies=studies, at=now
+            )
+            if changed:
+                await journal.record(
+                    connection,
+                    at=now,
+                    actor=str(record.id),
+                    action="token.identity",
+                    target=str(record.id),
+                    detail={"role": role.value, "studies": None if studies is None else sorted(studies)},
+                )
+            return record
+
+        return await self._database.run_tx("token.identity", body)
+
+    async def _find_identities(self, identities: Sequence[bytes]) -> Sequence[TokenRecord | None]:
+        found = await store.read_tokens_by_identity(self._database, sorted(set(identities)))
+        await self._touch(found.values())
+        return [found.get(identity) for identity in identities]
+
     async def _find(self, hashes: Sequence[bytes]) -> Sequence[TokenRecord | None]:
         wanted = sorted(set(hashes))
         found = await store.read_tokens_by_hash(self._database, wanted)
+        await self._touch(found.values())
         return [found.get(digest) for digest in hashes]
+
+    async def _touch(self, records: Iterable[TokenRecord]) -> None:
+        """Note once a day that tokens are in use. Nobody is refused because that could not be written."""
+        today = self._clock.now().date()
+        ids = sorted(record.id for record in records if record.last_used_on != today)
+        if ids:
+            with suppress(Unavailable):
+                await self._database.run_tx("token.touch", lambda c: store.touch_tokens(c, ids, today))
 
     async def create(
         self,
@@ -90,7 +155,7 @@ class Tokens:
             raise InvalidRequest.field("subject", "only a contribute token can be limited to a subject")
         if expires_at is not None and expires_at <= now:
             raise InvalidRequest.field("expires_at", "must be in the future")
-        secret = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+        secret = _new_secret()
         record = TokenRecord(
             id=uuid4(),
             name=name,
@@ -124,6 +189,94 @@ class Tokens:
         )
         return page_of(items, limit, lambda record: str(record.id))
 
+    async def get(self, token_id: UUID) -> TokenRecord:
+        """One token, without its secret.
+
+        Raises:
+            NotFound: there is no such token.
+        """
+        record = await self._database.run_tx("token.read", lambda c: store.read_token(c, token_id))
+        if record is None:
+            raise NotFound("there is no such token")
+        return record
+
+    async def rotate(self, token_id: UUID, grace_seconds: int, actor: str) -> tuple[TokenRecord, str]:
+        """Give a token another secret; its id, limits, quota and idempotency keys stay.
+
+        Args:
+            token_id: The token.
+            grace_seconds: How long the present secret is taken beside the new one; one from an earlier
+                rotation is refused from now on.
+            actor: Who does it, for the audit trail.
+
+        Returns:
+            The token, and the new secret, this once.
+
+        Raises:
+            NotFound: there is no such token.
+            Conflict: it is revoked or has expired, or it has no secret.
+        """
+        secret = _new_secret()
+
+        async def body(connection: Connection) -> TokenRecord:
+            now = self._clock.now()
+            record = await _locked(connection, token_id)
+            if record.by_provider:
+                raise Conflict("this token stands for an identity of the provider and has no secret")
+            if record.revoked_at is not None or (record.expires_at is not None and record.expires_at <= now):
+                raise Conflict("the token is revoked or has expired; make a new one")
+            until = now + timedelta(seconds=grace_seconds) if grace_seconds else None
+            await store.rotate_token(connection, token_id, hash_secret(secret), old_until=until)
+            await journal.record(
+                connection,
+                at=now,
+                actor=actor,
+                action="token.rotate",
+                target=str(token_id),
+                detail={"grace_seconds": grace_seconds},
+            )
+            return record
+
+        return await self._database.run_tx("token.rotate", body), secret
+
+    async def set_quota(self, token_id: UUID, quota: Quota | None, actor: str) -> TokenRecord:
+        """Limit what a token may use of each study, or lift that limit. What it used already counts.
+
+        Raises:
+            NotFound: there is no such token.
+            InvalidRequest: the token does not ask questions.
+        """
+
+        async def body(connection: Connection) -> TokenRecord:
+            record = await _locked(connection, token_id)
+            if record.role is not Role.ANALYSE:
+                raise InvalidRequest("only a token with the role analyse has a quota")
+            await quotas.set_quota(connection, token_id, quota)
+            await journal.record(
+                connection,
+                at=self._clock.now(),
+                actor=actor,
+                action="token.quota",
+                target=str(token_id),
+                detail={} if quota is None else asdict(quota),
+            )
+            return replace(record, quota=quota)
+
+        return await self._database.run_tx("token.quota", body)
+
+    async def usage(self, token_id: UUID, limit: int, cursor: str | None) -> Page[StudyUsage]:
+        """What a token used of each study in its quota's period, or ever where it has no quota.
+
+        Raises:
+            NotFound: there is no such token.
+        """
+        after = decode_cursor(cursor, str, "")
+        await self.get(token_id)
+        items = await self._database.run_tx(
+            "token.usage", lambda c: quotas.page_usage(c, token_id, after=after, limit=limit + 1)
+        )
+        return page_of(items, limit, lambda entry: entry.study)
+
     async def revoke(self, token_id: UUID, actor: str) -> None:
         """Refuse a token from now on; doing it twice is no error.
 
@@ -142,3 +295,10 @@ class Tokens:
 
         if not await self._database.run_tx("token.revoke", body):
             raise NotFound("there is no such token")
+
+
+async def _locked(connection: Connection, token_id: UUID) -> TokenRecord:
+    record = await store.lock_token(connection, token_id)
+    if record is None:
+        raise NotFound("there is no such token")
+    return record

@@ -31,6 +31,9 @@ BROKEN = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 MAX_ATTEMPTS = 8
 
+APPLICATION = "dither"
+"""What connections are called in `pg_stat_activity`; those of a service go on with its key's fingerprint."""
+
 
 def async_url(url: str) -> URL:
     """Any postgresql:// URL, for the asyncpg driver.
@@ -62,13 +65,16 @@ class Database:
         self._engine = engine
 
     @classmethod
-    def open(cls, url: str, *, pool_size: int = 10) -> Self:
+    def open(cls, url: str, *, pool_size: int = 10, subject_key: bytes | None = None) -> Self:
         """Make the pool; no connection is opened before it is used.
 
         Args:
             url: Any postgresql:// URL.
             pool_size: Most connections this process holds.
+            subject_key: Fingerprint of the key under which this process knows people. It stands in the name
+                of every connection, and the database makes nobody under another one than its own.
         """
+        name = APPLICATION if subject_key is None else f"{APPLICATION} {subject_key.hex()[:16]}"
         engine = create_async_engine(
             async_url(url),
             pool_size=pool_size,
@@ -77,7 +83,7 @@ class Database:
             pool_pre_ping=False,
             # Transactions are begun and ended by `run_tx`: in one message each, where SQLAlchemy has layers.
             isolation_level="AUTOCOMMIT",
-            connect_args={"server_settings": {"application_name": "dither"}},
+            connect_args={"server_settings": {"application_name": name}},
         )
         return cls(engine)
 

@@ -22,6 +22,8 @@ CLAIM_KEY = text("""
 
 READ_KEY = text("SELECT request, status, body FROM idempotency WHERE token_id = :token_id AND key = :key")
 
+READ_FACT = text("SELECT value FROM installation WHERE key = :key")
+
 CLAIM_FACT = text("""
     INSERT INTO installation (key, value) VALUES (:key, :value)
     ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING value
@@ -79,3 +81,9 @@ async def store_reply(
 async def claim_fact(connection: AsyncConnection, key: str, value: bytes) -> bytes:
     """Fix a fact about the installation the first time; returns the one that holds."""
     return bytes((await connection.execute(CLAIM_FACT, {"key": key, "value": value})).scalar_one())
+
+
+async def read_fact(connection: AsyncConnection, key: str) -> bytes | None:
+    """A fact about the installation, or None."""
+    value = (await connection.execute(READ_FACT, {"key": key})).scalar_one_or_none()
+    return None if value is None else bytes(value)

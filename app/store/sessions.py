@@ -233,6 +233,14 @@ async def due_sessions(database: Database, now: datetime, limit: int) -> list[UU
     return [row["id"] for row in await database.fetch("session.due", DUE, now, limit)]
 
 
+async def count_states(database: Database) -> dict[str, int]:
+    """How many sessions are in each state."""
+    rows = await database.fetch(
+        "session.states", "SELECT state, count(*) AS count FROM session GROUP BY state"
+    )
+    return {row["state"]: row["count"] for row in rows}
+
+
 async def lock_session(connection: AsyncConnection, session_id: UUID) -> SessionHead:
     """Be alone with a session until this transaction ends, and read where it stands."""
     return _head(await driver(connection).fetchrow(LOCK, session_id))

@@ -9,6 +9,7 @@ from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Column,
+    Date,
     DateTime,
     Double,
     Enum,
@@ -214,12 +215,31 @@ token = Table(
     Column("id", Uuid, primary_key=True),
     Column("name", Text, nullable=False),
     Column("role", role, nullable=False),
-    Column("hash", LargeBinary, nullable=False, unique=True, comment="SHA-256 of the secret"),
+    Column("hash", LargeBinary, unique=True, comment="SHA-256 of the secret"),
     Column("studies", ARRAY(Text), comment="slugs; NULL: all"),
     Column("subject_id", LargeBinary, comment="the one subject it acts for; NULL: all"),
     Column("expires_at", DateTime(timezone=True)),
     Column("revoked_at", DateTime(timezone=True)),
     Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("old_hash", LargeBinary, unique=True, comment="SHA-256 of the secret before the last rotation"),
+    Column("old_expires_at", DateTime(timezone=True)),
+    Column("identity", LargeBinary, unique=True, comment="SHA-256 of an OIDC issuer and subject"),
+    Column("last_used_on", Date),
+    Column("quota_share", Integer, comment="parts per million"),
+    Column("quota_period", Integer, comment="seconds"),
+    CheckConstraint("(hash IS NULL) <> (identity IS NULL)", name="secret_or_identity"),
+    CheckConstraint("(quota_share IS NULL) = (quota_period IS NULL)", name="quota_complete"),
+)
+
+usage = Table(
+    "usage",
+    metadata,
+    Column("release_id", Uuid, ForeignKey("release.id"), primary_key=True),
+    Column("token_id", Uuid, ForeignKey("token.id"), nullable=False),
+    Column("study_id", Integer, ForeignKey("study.id"), nullable=False),
+    Column("share", Integer, nullable=False, comment="of anybody's epsilon, at most [parts per million]"),
+    Column("at", DateTime(timezone=True), nullable=False, comment="by the database's clock"),
+    Index("ix_usage_token_id_study_id_at", "token_id", "study_id", "at"),
 )
 
 idempotency = Table(

@@ -20,6 +20,7 @@ OTHER = "other-study"
 NEW_STUDY = {"slug": "a-new-study", "lower": 0, "upper": 1}
 REPLACEMENT = {"value": 2, "epsilon": 2, "trust": "central"}
 NEW_TOKEN = {"name": "new", "role": "contribute"}
+QUOTA = {"share": 0.5, "period_seconds": 60}
 NEW_SESSION = {"protocol": "minimum", "epsilon": 4, "participants": 100, "mode": "budget_split", "rounds": 2}
 ANSWER = {"subject": "alice", "round": 1, "answer": 1}
 LIFETIME = {"epsilon": 50, "reason": "asked"}
@@ -58,7 +59,12 @@ ROUTES: Mapping[tuple[str, str], Row] = {
     ("GET", "/v1/admin/ledger"): ({"admin"}, {}),
     ("POST", "/v1/admin/tokens"): ({"admin"}, {"json": NEW_TOKEN}),
     ("GET", "/v1/admin/tokens"): ({"admin"}, {}),
+    ("GET", "/v1/admin/tokens/{token}"): ({"admin"}, {}),
     ("DELETE", "/v1/admin/tokens/{token}"): ({"admin"}, {}),
+    ("POST", "/v1/admin/tokens/{token}/rotate"): ({"admin"}, {"json": {"grace_seconds": 60}}),
+    ("PUT", "/v1/admin/tokens/{token}/quota"): ({"admin"}, {"json": QUOTA}),
+    ("DELETE", "/v1/admin/tokens/{token}/quota"): ({"admin"}, {}),
+    ("GET", "/v1/admin/tokens/{token}/usage"): ({"admin"}, {}),
     ("GET", "/health/live"): (EVERYBODY, {}),
     ("GET", "/health/ready"): (EVERYBODY, {}),
     ("GET", "/metrics"): (EVERYBODY, {}),

@@ -6,7 +6,7 @@ import pytest
 
 from app.api import rate
 from app.api.rate import RateLimit, RateLimited
-from tests.api.service import assert_problem, open_service
+from tests.api.service import Service, assert_problem, open_service
 
 
 class Watch:
@@ -71,11 +71,23 @@ def test_full_buckets_are_forgotten_and_others_are_not(monkeypatch: pytest.Monke
 
 async def test_the_service_refuses_one_request_too_many(database_url: str) -> None:
     async with open_service(database_url, rate_limit_per_minute=3) as service:
-        for _ in range(3):
-            assert (await service.call("GET", "/v1/studies", "analyse")).status_code == 200
+        for left in (2, 1, 0):
+            response = await service.call("GET", "/v1/studies", "analyse")
+            assert response.status_code == 200
+            assert response.headers["ratelimit-policy"] == '"token";q=3;w=60'
+            assert response.headers["ratelimit"] == f'"token";r={left};t={60 - 20 * left}'
         response = await service.call("GET", "/v1/studies", "analyse")
         assert_problem(response, "rate_limited", 429)
         assert response.headers["retry-after"] == "20"
+        assert response.headers["ratelimit"] == '"token";r=0;t=60'
+        refused = await service.call("GET", "/v1/admin/tokens", "contribute")
+        assert_problem(refused, "forbidden", 403)
+        assert refused.headers["ratelimit"] == '"token";r=2;t=20'
         assert (await service.call("GET", "/v1/studies", "contribute")).status_code == 200
         for _ in range(5):
             assert (await service.call("GET", "/health/live", "analyse")).status_code == 200
+
+
+async def test_without_a_limit_there_is_nothing_to_say(service: Service) -> None:
+    response = await service.call("GET", "/v1/studies", "analyse")
+    assert not [name for name in response.headers if name.startswith("ratelimit")]

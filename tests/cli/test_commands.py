@@ -131,6 +131,30 @@ def test_a_session_from_its_start_to_its_estimate(ask):
     assert json.loads(derived.output)["rounds"] == 5
 
 
+def test_a_token_is_limited_and_rotated(ask):
+    old = ask("admin", "token", "create", "app", "--role", "analyse").output.strip()
+    mine = next(
+        one for one in json.loads(ask("admin", "token", "list", "--json").output) if one["name"] == "app"
+    )
+    limited = ask("admin", "token", "limit", mine["id"], "--share", "0.2", "--period", "86400")
+    assert limited.status == 0, limited.errors
+    ask("admin", "study", "create", "age", "--lower", "0", "--upper", "100", "--relation", "add_remove_one")
+    with ask.service.client(old) as analyst:
+        statuses = [
+            analyst.post("/v1/studies/age/releases", json={"share": share}).status_code
+            for share in (0.2, 0.01)
+        ]
+    assert statuses == [201, 429]
+    usage = json.loads(ask("admin", "token", "usage", mine["id"], "--json").output)
+    assert usage == [{"study": "age", "releases": 1, "used": 0.2}]
+    assert ask("admin", "token", "limit", mine["id"], "--lift").status == 0
+    new = ask("admin", "token", "rotate", mine["id"]).output.strip()
+    assert re.fullmatch(r"dither_\S{40,}", new)
+    for secret, status in ((old, 401), (new, 200)):
+        with ask.service.client(secret) as client:
+            assert client.get("/v1/studies").status_code == status
+
+
 def test_tokens_are_made_listed_and_revoked(ask):
     token = ask("admin", "token", "create", "app", "--role", "analyse").output.strip()
     assert re.fullmatch(r"dither_\S{40,}", token)
@@ -171,6 +195,8 @@ def test_a_refusal_exits_with_1_and_says_why(ask):
         (("session", "create", "x", "--token", "t"), "--protocol"),
         (("session", "create", "x", "--token", "t", "--protocol", "mode", "--epsilon", "1"), "--protocol"),
         (("token", "create", "x", "--token", "t", "--role", "king"), "--role"),
+        (("token", "limit", "x", "--token", "t", "--share", "0.1"), "--period"),
+        (("token", "limit", "x", "--token", "t", "--share", "0.1", "--period", "9", "--lift"), "--lift"),
         (("contribute", "x", "-", "--token", "t", "--epsilon", "nan"), "--epsilon"),
     ],
 )

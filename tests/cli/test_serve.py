@@ -10,6 +10,7 @@ import pytest
 
 from app.store.embedded import EmbeddedPostgres
 from tests.support.databases import execute, run_apart, scratch_directory
+from tests.system.load import make_study
 
 pytestmark = pytest.mark.system
 
@@ -162,3 +163,27 @@ def test_what_cannot_be_meant_exits_with_2_and_names_it(dither, arguments, varia
     assert named in done.errors
     assert "secret" not in done.errors
     assert "Traceback" not in done.errors
+
+
+def test_the_subject_key_is_changed_while_the_service_rests(live_server, dither, tmp_path):
+    service = live_server(embedded=True)
+    make_study(service, "age")
+    people = [f"p{number}" for number in range(20)]
+    with service.client(service.create_token("contribute")) as client:
+        for name in people:
+            document = {"subject": name, "value": 5, "epsilon": 1, "trust": "central"}
+            assert client.post("/v1/studies/age/contributions", json=document).status_code == 201
+    ids, key = tmp_path / "ids", tmp_path / "new.key"
+    ids.write_text("\n".join(people))
+    command = ("subject", "rekey", str(ids), "--new-key", str(key), "--data-dir", str(service.data_directory))
+    assert "running" in dither(*command).errors
+    service.stop()
+    before = (service.data_directory / "subject.key").read_text()
+    done = dither(*command)
+    assert (done.status, done.output) == (0, "20 people are known under the new key.\n"), done.errors
+    assert (service.data_directory / "subject.key").read_text() == key.read_text() != before
+    assert "already" in dither(*command).output
+    service.start()
+    with service.client() as admin:
+        assert admin.get("/v1/subjects/p3/budget").json()["epsilon"]["reserved"] == 1
+    assert dither("audit", "--data-dir", str(service.data_directory)).status == 0

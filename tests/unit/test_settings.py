@@ -45,6 +45,46 @@ def test_an_epsilon_keeps_every_digit(monkeypatch):
     assert Settings.load().lifetime_epsilon == Decimal("0.1000001")
 
 
+PROVIDER = {
+    "DITHER_OIDC_ISSUER": "https://id.example",
+    "DITHER_OIDC_AUDIENCE": "dither",
+    "DITHER_OIDC_ROLES": '{"team": {"role": "analyse", "studies": ["commute"]}}',
+}
+
+
+def test_a_provider_is_described_by_its_settings(monkeypatch):
+    for name, value in PROVIDER.items():
+        monkeypatch.setenv(name, value)
+    found = Settings.load()
+    assert (found.oidc_roles["team"].role, found.oidc_roles["team"].studies) == ("analyse", ["commute"])
+    assert (found.oidc_jwks_url, found.oidc_role_claim) == (None, "roles")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DITHER_OIDC_ISSUER", None),
+        ("DITHER_OIDC_AUDIENCE", None),
+        ("DITHER_OIDC_ROLES", None),
+        ("DITHER_OIDC_ISSUER", "http://id.example"),
+        ("DITHER_OIDC_JWKS_URL", "http://localhost.id.example/keys"),
+        ("DITHER_OIDC_ROLES", "{"),
+        ("DITHER_OIDC_ROLES", '{"team": {"role": "root"}}'),
+        ("DITHER_OIDC_ROLES", '{"team": {"role": "analyse", "studies": []}}'),
+        ("DITHER_OIDC_ROLES", '{"team": {"role": "analyse", "study": "x"}}'),
+    ],
+)
+def test_a_provider_that_is_described_badly_is_refused(monkeypatch, name, value):
+    for known, good in PROVIDER.items():
+        monkeypatch.setenv(known, good)
+    if value is None:
+        monkeypatch.delenv(name)
+    else:
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError, match=r"(?i)oidc_"):
+        Settings.load()
+
+
 @pytest.mark.parametrize(
     "url", ["postgresql://u:p@h/d", "postgres://h/d", "postgresql+asyncpg://h/d?host=/tmp"]
 )

@@ -1,14 +1,18 @@
 """Whether the service lives, whether it can answer, and how busy it is."""
 
+from contextlib import suppress
+
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.api.access import bearer, public
+from app.api.access import public
+from app.api.identify import identify
 from app.api.metrics import CONTENT_TYPE
 from app.api.openapi import problem_response
 from app.api.requests import ApiRequest
 from app.api.routing import StrictRoute
 from app.api.wire.health import HealthOut
+from app.core.errors import Unavailable
 from app.core.principal import Role
 
 TEXT = {"schema": {"type": "string"}}
@@ -35,7 +39,7 @@ async def ready(request: ApiRequest) -> HealthOut:
     "/metrics",
     responses={
         200: {"description": "Prometheus text format", "content": {"text/plain": TEXT}},
-        401: problem_response(401),
+        **{status: problem_response(status) for status in (401, 403)},
     },
     openapi_extra={"security": [{}, {"bearer": []}]},
     response_class=Response,
@@ -45,6 +49,9 @@ async def metrics(request: ApiRequest) -> Response:
     """Requests and latencies by route and status; what contributors do with an admin's token only."""
     private = False
     if request.header(b"authorization") is not None:
-        principal = await request.api.services.tokens.authenticate(bearer(request))
+        principal = await identify(request)
         private = principal.role is Role.ADMIN
+        if private:
+            with suppress(Unavailable):
+                request.api.metrics.count_sessions(await request.api.services.sessions.states())
     return Response(request.api.metrics.exposition(private=private), media_type=CONTENT_TYPE)

@@ -69,7 +69,7 @@ async def current_mean(request: ApiRequest, study: StudyPath) -> Response:
     """The release for this question. Made, and paid for, the first time it is asked; free afterwards."""
     found = await request.study(study)
     ask = asking.read_question(request.single_query(), statistic="mean")
-    answer = await request.api.services.releases.current(found, ask)
+    answer = await request.api.services.releases.current(found, ask, asker=request.principal.token_id)
     body = answer.release.body
     if answer.new_contributions is not None:
         body = with_field(body, "new_contributions", answer.new_contributions)
@@ -94,7 +94,8 @@ async def make_release(request: ApiRequest, study: StudyPath) -> Response:
     document = await request.read_object(required=False)
     ask = asking.read_question(request.single_query(), document)
     key = await idempotency.idempotency(request)
-    release = await request.api.services.releases.release(found, ask, key)
+    asker = request.principal.token_id
+    release = await request.api.services.releases.release(found, ask, key, asker=asker)
     return Response(release.body, status_code=201, media_type=JSON)
 
 

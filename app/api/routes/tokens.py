@@ -1,4 +1,4 @@
-"""Tokens: make, list, revoke."""
+"""Tokens: make, list, limit, rotate, revoke."""
 
 from uuid import UUID
 
@@ -6,12 +6,14 @@ from fastapi import APIRouter, Response
 
 from app.api.access import allow
 from app.api.requests import ApiRequest
-from app.api.routing import StrictRoute
-from app.api.wire.lists import Limit, PageOut, UuidCursor
+from app.api.routing import CONFLICTS, StrictRoute
+from app.api.wire.lists import Limit, PageOut, SlugCursor, UuidCursor
 from app.api.wire.paths import IdPath
-from app.api.wire.token import NewTokenOut, TokenIn, TokenOut
+from app.api.wire.token import NewTokenOut, QuotaIn, QuotaOut, RotateIn, TokenIn, TokenOut, UsageOut
+from app.core.epsilon import MICRO
 from app.core.errors import NotFound
 from app.core.principal import Role
+from app.core.quota import Quota
 
 router = APIRouter(prefix="/v1/admin/tokens", tags=["tokens"], route_class=StrictRoute)
 
@@ -29,9 +31,7 @@ async def create_token(request: ApiRequest, response: Response, document: TokenI
         expires_at=document.expires_at,
         actor=str(request.principal.token_id),
     )
-    response.headers["Cache-Control"] = "no-store"
-    shown = TokenOut.model_validate(record, from_attributes=True)
-    return NewTokenOut(**dict(shown), token=secret)
+    return _new(record, secret, response)
 
 
 @router.get("")
@@ -45,13 +45,71 @@ async def list_tokens(
     return PageOut(items=items, next_cursor=page.next_cursor)
 
 
+@router.get("/{token}")
+@allow(Role.ADMIN)
+async def read_token(request: ApiRequest, token: IdPath) -> TokenOut:
+    """One token, without its secret."""
+    record = await request.api.services.tokens.get(_id(token))
+    return TokenOut.model_validate(record, from_attributes=True)
+
+
 @router.delete("/{token}", status_code=204, response_class=Response)
 @allow(Role.ADMIN)
 async def revoke_token(request: ApiRequest, token: IdPath) -> Response:
     """Refuse a token from now on. Doing it again changes nothing."""
+    await request.api.services.tokens.revoke(_id(token), str(request.principal.token_id))
+    return Response(status_code=204)
+
+
+@router.post("/{token}/rotate", openapi_extra={CONFLICTS: True})
+@allow(Role.ADMIN)
+async def rotate_token(
+    request: ApiRequest, response: Response, token: IdPath, document: RotateIn
+) -> NewTokenOut:
+    """Give a token another secret. Its id, limits and quota stay."""
+    record, secret = await request.api.services.tokens.rotate(
+        _id(token), document.grace_seconds, str(request.principal.token_id)
+    )
+    return _new(record, secret, response)
+
+
+@router.put("/{token}/quota")
+@allow(Role.ADMIN)
+async def set_quota(request: ApiRequest, token: IdPath, document: QuotaIn) -> QuotaOut:
+    """Limit what an analyst's token may use of each study. What it used already counts."""
+    quota = Quota(share=document.share, period_seconds=document.period_seconds)
+    await request.api.services.tokens.set_quota(_id(token), quota, str(request.principal.token_id))
+    return QuotaOut.of(quota)
+
+
+@router.delete("/{token}/quota", status_code=204, response_class=Response)
+@allow(Role.ADMIN)
+async def lift_quota(request: ApiRequest, token: IdPath) -> Response:
+    """Lift a token's quota. Doing it again changes nothing."""
+    await request.api.services.tokens.set_quota(_id(token), None, str(request.principal.token_id))
+    return Response(status_code=204)
+
+
+@router.get("/{token}/usage")
+@allow(Role.ADMIN)
+async def list_usage(
+    request: ApiRequest, token: IdPath, limit: Limit = 50, cursor: SlugCursor | None = None
+) -> PageOut[UsageOut]:
+    """What a token used of each study, in its quota's period or, without a quota, ever."""
+    page = await request.api.services.tokens.usage(_id(token), limit, cursor)
+    items = [
+        UsageOut(study=entry.study, releases=entry.releases, used=entry.used / MICRO) for entry in page.items
+    ]
+    return PageOut(items=items, next_cursor=page.next_cursor)
+
+
+def _id(token: str) -> UUID:
     try:
-        token_id = UUID(token)
+        return UUID(token)
     except ValueError:
         raise NotFound("There is no such token.") from None
-    await request.api.services.tokens.revoke(token_id, str(request.principal.token_id))
-    return Response(status_code=204)
+
+
+def _new(record: object, secret: str, response: Response) -> NewTokenOut:
+    response.headers["Cache-Control"] = "no-store"
+    return NewTokenOut(**dict(TokenOut.model_validate(record, from_attributes=True)), token=secret)

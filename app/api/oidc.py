@@ -1,0 +1,271 @@
+"""Bearer JWTs of an OpenID Connect provider, beside our own tokens.
+
+Fails closed: a token that is not certainly good is refused, and where the provider's keys cannot be had,
+nobody's is.
+"""
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import jwt
+import structlog
+
+from app.core.errors import Forbidden, Unauthenticated, Unavailable
+from app.core.principal import Role
+
+ALGORITHMS = {"RS256": "RSA", "ES256": "EC"}
+"""Signatures that are taken, and the type of their keys. Nothing symmetric, and never `none`."""
+
+LEEWAY_SECONDS = 30
+"""How far the provider's clock and ours may be apart."""
+
+FRESH_SECONDS = 300.0
+"""Keys older than this are fetched again."""
+
+KEEP_SECONDS = 3600.0
+"""Keys older than this are not used, even if the provider does not answer."""
+
+PAUSE_SECONDS = 10.0
+"""The provider is asked no more often than this, whatever keys tokens name."""
+
+MAX_DOCUMENT_BYTES = 1 << 20
+
+MAX_TOKEN_LENGTH = 16 * 1024
+
+MIN_RSA_BITS = 2048
+
+log = structlog.get_logger("dither.oidc")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """What a value of the role claim allows.
+
+    Attributes:
+        role: The role.
+        studies: Slugs it is limited to; None for all.
+    """
+
+    role: Role
+    studies: frozenset[str] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who bears a good JWT.
+
+    Attributes:
+        digest: SHA-256 of issuer and subject.
+        grant: What they may do.
+    """
+
+    digest: bytes
+    grant: Grant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """An OpenID Connect provider and what its claims mean here.
+
+    Attributes:
+        issuer: Exactly as in the claim `iss`.
+        audience: What the claim `aud` must name.
+        jwks_url: Where the keys are; None to ask the provider's discovery document.
+        role_claim: Name of the claim with the roles, or a path to it with dots.
+        roles: What its values allow.
+    """
+
+    issuer: str
+    audience: str
+    jwks_url: str | None
+    role_claim: str
+    roles: Mapping[str, Grant]
+
+
+class Verifier:
+    """Checks JWTs of one provider.
+
+    Args:
+        provider: The provider.
+        http: For its documents.
+        clock: Seconds that only ever grow, for the age of keys.
+    """
+
+    def __init__(
+        self, provider: Provider, http: httpx.AsyncClient, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._provider = provider
+        self._keys = Keys(provider, http, clock)
+
+    async def verify(self, token: str) -> Identity:
+        """Who bears this token.
+
+        Raises:
+            Unauthenticated: it is not a good one.
+            Forbidden: it is, but no role follows from it, or more than one.
+            Unavailable: the provider's keys cannot be had.
+        """
+        key = await self._keys.get(*_header(token))
+        try:
+            claims: Mapping[str, Any] = jwt.decode(
+                token,
+                key.key,
+                algorithms=[key.algorithm_name],
+                audience=self._provider.audience,
+                issuer=self._provider.issuer,
+                leeway=LEEWAY_SECONDS,
+                options={"require": ["exp", "iss", "aud", "sub"]},
+            )
+        except jwt.PyJWTError as error:
+            raise Unauthenticated(f"the JWT is refused: {type(error).__name__}") from None
+        subject = claims["sub"]
+        if not isinstance(subject, str) or not subject:
+            raise Unauthenticated("the JWT names no subject")
+        digest = hashlib.sha256(json.dumps([self._provider.issuer, subject]).encode()).digest()
+        return Identity(digest=digest, grant=self._grant(claims))
+
+    def _grant(self, claims: Mapping[str, Any]) -> Grant:
+        values = _claim(claims, self._provider.role_claim)
+        grants = [self._provider.roles[value] for value in values if value in self._provider.roles]
+        if not grants:
+            raise Forbidden("The JWT is good, but no role follows from its claims.")
+        if len({grant.role for grant in grants}) > 1:
+            raise Forbidden("More than one role follows from the JWT; no role includes another one.")
+        if any(grant.studies is None for grant in grants):
+            return Grant(role=grants[0].role, studies=None)
+        return Grant(
+            role=grants[0].role,
+            studies=frozenset().union(*(grant.studies for grant in grants if grant.studies is not None)),
+        )
+
+
+class Keys:
+    """The provider's public keys, fetched when they are needed and kept for a while."""
+
+    def __init__(self, provider: Provider, http: httpx.AsyncClient, clock: Callable[[], float]) -> None:
+        self._provider = provider
+        self._http = http
+        self._clock = clock
+        self._known: Mapping[str, jwt.PyJWK] = {}
+        self._fetched: float | None = None
+        self._asked: float | None = None
+        self._turn = asyncio.Lock()
+
+    async def get(self, kid: str, algorithm: str) -> jwt.PyJWK:
+        """The key of this name for this algorithm.
+
+        Raises:
+            Unauthenticated: the provider has no such key.
+            Unavailable: it is not known what keys the provider has.
+        """
+        if self._age() > FRESH_SECONDS or kid not in self._known:
+            await self._refresh(kid)
+        if self._age() > KEEP_SECONDS:
+            raise Unavailable("the keys of the identity provider cannot be had")
+        key = self._known.get(kid)
+        if key is None or key.algorithm_name != algorithm:
+            raise Unauthenticated("the JWT is signed with an unknown key")
+        return key
+
+    async def _refresh(self, kid: str) -> None:
+        """Fetch the keys, one request at a time and not too often; what fails leaves them as they are."""
+        async with self._turn:
+            if self._age() <= FRESH_SECONDS and kid in self._known:
+                return
+            if self._asked is not None and self._clock() - self._asked < PAUSE_SECONDS:
+                return
+            self._asked = self._clock()
+            try:
+                self._known = _usable(await self._fetch())
+                self._fetched = self._clock()
+            except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError) as error:
+                log.warning("oidc.keys_unavailable", reason=type(error).__name__)
+
+    async def _fetch(self) -> Sequence[Any]:
+        url = self._provider.jwks_url
+        if url is None:
+            base = self._provider.issuer.rstrip("/")
+            document = await self._document(f"{base}/.well-known/openid-configuration")
+            if document["issuer"] != self._provider.issuer:
+                raise ValueError("the discovery document is another issuer's")
+            url = str(document["jwks_uri"])
+        keys = (await self._document(url))["keys"]
+        if not isinstance(keys, list):
+            raise ValueError("not a set of keys")
+        return keys
+
+    async def _document(self, url: str) -> Mapping[str, Any]:
+        body = bytearray()
+        async with self._http.stream("GET", url) as response:
+            if response.status_code != 200:
+                raise ValueError("the provider does not answer with a document")
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > MAX_DOCUMENT_BYTES:
+                    raise ValueError("the document is too large")
+        document = json.loads(body)
+        if not isinstance(document, dict):
+            raise ValueError("not an object")
+        return document
+
+    def _age(self) -> float:
+        return float("inf") if self._fetched is None else self._clock() - self._fetched
+
+
+def _header(token: str) -> tuple[str, str]:
+    """Key and algorithm that a JWT names.
+
+    Raises:
+        Unauthenticated: none, or an algorithm that is not taken.
+    """
+    if len(token) > MAX_TOKEN_LENGTH:
+        raise Unauthenticated("the JWT is too long")
+    try:
+        header = jwt.get_unverified_header(token)
+    except jwt.PyJWTError:
+        raise Unauthenticated("the token is not a JWT") from None
+    kid, algorithm = header.get("kid"), header.get("alg")
+    if algorithm not in ALGORITHMS:
+        raise Unauthenticated(f"a JWT must be signed with {' or '.join(ALGORITHMS)}")
+    if not isinstance(kid, str) or "crit" in header:
+        raise Unauthenticated("a JWT must name its key, and nothing that must be understood beside it")
+    return kid, str(algorithm)
+
+
+def _usable(keys: Sequence[Any]) -> dict[str, jwt.PyJWK]:
+    """The keys that sign with an algorithm that is taken; providers may publish others beside them."""
+    found: dict[str, jwt.PyJWK] = {}
+    for document in keys:
+        for algorithm, kind in ALGORITHMS.items():
+            if (
+                isinstance(document, dict)
+                and isinstance(document.get("kid"), str)
+                and document.get("kty") == kind
+                and document.get("use", "sig") == "sig"
+                and document.get("alg", algorithm) == algorithm
+                and (kind != "EC" or document.get("crv") == "P-256")
+            ):
+                try:
+                    key = jwt.PyJWK(document, algorithm)
+                except jwt.PyJWTError:
+                    continue
+                if kind != "RSA" or key.key.key_size >= MIN_RSA_BITS:
+                    found[document["kid"]] = key
+    return found
+
+
+def _claim(claims: Mapping[str, Any], name: str) -> list[str]:
+    """The values of a claim: a name, else a path with dots; a string counts as one value."""
+    value: object = claims.get(name)
+    if value is None:
+        value = claims
+        for part in name.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+    values = value if isinstance(value, list) else [value]
+    return [entry for entry in values if isinstance(entry, str)]

@@ -1,0 +1,95 @@
+"""`dither subject rekey`: change the subject key."""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.cli.common import CommandFailed, DataDir, console, load_settings, notes, open_database, usage_error
+from app.core.clock import SystemClock
+from app.main import KEY_FILE
+from app.services.rekeying import Rekeyed, rekey_subjects
+from app.services.subjects import SubjectKey
+from app.settings import Settings
+from app.store.database import Database
+from app.store.keyfile import load_key, load_or_create_key, replace_secret
+from app.store.migrate import require_head
+
+
+def rekey(
+    ids: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="Everybody's external id, one a line, UTF-8; - is standard input."
+        ),
+    ],
+    new_key: Annotated[
+        Path, typer.Option(metavar="FILE", help="The new key, in hexadecimal; made there if there is none.")
+    ],
+    leave_unknown: Annotated[
+        bool, typer.Option("--leave-unknown", help="Go on although somebody's id is not in the file.")
+    ] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Change the key that turns external ids into subjects.
+
+    The database does not know the external ids, so bring them. Stop every service first. All digests are
+    replaced in one transaction, or none. A key in the data directory is replaced, too; otherwise give the new
+    one to the services as DITHER_SUBJECT_KEY before they start again.
+    """
+    settings = load_settings(data_dir)
+    if settings.data_dir is None and settings.subject_key is None:
+        raise usage_error("give --data-dir DIR with the present key in it, or set DITHER_SUBJECT_KEY")
+    old = SubjectKey(_present_key(settings))
+    new = SubjectKey(load_or_create_key(new_key))
+    with open_database(settings) as (url, _):
+        asyncio.run(require_head(url))
+        done = asyncio.run(_rekey(url, _lines(ids), old, new, leave_unknown))
+    if done.done:
+        console.print(f"{done.moved:,} people are known under the new key.")
+    else:
+        console.print("The database has the new key already.")
+    if done.left:
+        notes.print(f"{done.left:,} people were left: nobody finds them any more.")
+    if settings.subject_key is None and settings.data_dir is not None:
+        replace_secret(settings.data_dir / KEY_FILE, load_key(new_key).hex())
+    else:
+        notes.print(f"Give the services the key in {new_key} as DITHER_SUBJECT_KEY.", markup=False)
+
+
+async def _rekey(
+    url: str, ids: Iterator[str], old: SubjectKey, new: SubjectKey, leave_unknown: bool
+) -> Rekeyed:
+    database = Database.open(url, pool_size=1)
+    try:
+        return await rekey_subjects(
+            database, SystemClock(), ids, old=old, new=new, leave_unknown=leave_unknown
+        )
+    finally:
+        await database.close()
+
+
+def _present_key(settings: Settings) -> bytes:
+    key = settings.subject_key_bytes
+    if key is not None:
+        return key
+    assert settings.data_dir is not None, "checked above"
+    return load_key(settings.data_dir / KEY_FILE)
+
+
+def _lines(path: str) -> Iterator[str]:
+    """The ids in a file, exactly as they are between the ends of lines."""
+    try:
+        source = sys.stdin.buffer if path == "-" else Path(path).open("rb")  # noqa: SIM115
+        with source:
+            for line in source:
+                name = line.decode().rstrip("\r\n")
+                if name:
+                    yield name
+    except OSError as error:
+        raise CommandFailed(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise CommandFailed(f"{path} is not UTF-8") from None

@@ -1,0 +1,151 @@
+"""Commands of an admin over HTTP: bearer tokens."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from app.cli.common import AsJson, notes, print_json, print_table, usage_error
+from app.cli.database import recover
+from app.cli.http import DEFAULT_URL, Token, Url, number, segment, service
+from app.core.principal import Role
+
+tokens = typer.Typer(no_args_is_help=True, help="Create, list, limit, rotate and revoke bearer tokens.")
+tokens.command("recover")(recover)
+
+TOKEN_DATES = {
+    "expires_at": "expires",
+    "revoked_at": "revoked",
+    "last_used_on": "last used",
+    "created_at": "created",
+}
+
+TokenId = Annotated[str, typer.Argument(metavar="ID", help="Id of the token, from `dither token list`.")]
+
+
+@tokens.command("create")
+def create_token(
+    name: Annotated[str, typer.Argument(help="What to call it, for people.")],
+    role: Annotated[Role, typer.Option(help="What it may do.")],
+    study: Annotated[
+        list[str] | None, typer.Option("--study", help="Limit it to this study; may be repeated.")
+    ] = None,
+    subject: Annotated[
+        str | None, typer.Option(help="Limit it to this person; role contribute only.")
+    ] = None,
+    expires_at: Annotated[
+        datetime | None,
+        typer.Option(help="From then on it is refused; UTC.", formats=["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d"]),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a token and print it: TOKEN=$(dither token create app --role analyse).
+
+    It is shown this once; the service keeps a hash of it.
+    """
+    document: dict[str, Any] = {"name": name, "role": role.value}
+    if study:
+        document["studies"] = study
+    if subject is not None:
+        document["subject"] = subject
+    if expires_at is not None:
+        document["expires_at"] = expires_at.replace(tzinfo=UTC).isoformat()
+    with service(url, token) as api:
+        made = api.call("POST", "admin/tokens", document=document)
+    if as_json:
+        print_json(made)
+        return
+    notes.print(f"Token {made['id']} of role {role.value}; it is shown this once:", markup=False)
+    typer.echo(made["token"])
+
+
+@tokens.command("list")
+def list_tokens(url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False) -> None:
+    """List all tokens, without their secrets."""
+    with service(url, token) as api:
+        found = api.all("admin/tokens")
+    if as_json:
+        print_json(found)
+        return
+    columns = {"id": "id", "name": "name", "role": "role", "studies": "studies"}
+    print_table(found, columns | TOKEN_DATES)
+
+
+@tokens.command("revoke")
+def revoke_token(
+    token_id: TokenId,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+) -> None:
+    """Refuse a token from now on, at every process of the service."""
+    with service(url, token) as api:
+        api.call("DELETE", f"admin/tokens/{segment(token_id)}")
+    notes.print(f"Token {token_id} is revoked.", markup=False)
+
+
+@tokens.command("limit")
+def limit_token(
+    token_id: TokenId,
+    share: Annotated[
+        str | None,
+        typer.Option(metavar="SHARE", help="The most that it may take of anybody's epsilon in a study."),
+    ] = None,
+    period: Annotated[
+        int | None, typer.Option(metavar="SECONDS", min=1, help="Within any stretch of so many seconds.")
+    ] = None,
+    lift: Annotated[bool, typer.Option("--lift", help="Lift the quota instead.")] = False,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+) -> None:
+    """Limit what an analyst's token may use of each study: --share 0.2 --period 86400.
+
+    It is refused with 429 beyond that, whatever people's own budgets would still allow.
+    """
+    given = share is not None and period is not None
+    if given == lift or (lift and (share is not None or period is not None)):
+        raise usage_error("give --share and --period, or --lift")
+    path = f"admin/tokens/{segment(token_id)}/quota"
+    with service(url, token) as api:
+        if lift:
+            api.call("DELETE", path)
+        else:
+            assert share is not None, "checked above"
+            document = {"share": number(share, "--share"), "period_seconds": period}
+            api.call("PUT", path, document=document)
+    notes.print(f"Token {token_id} has {'no' if lift else 'a'} quota.", markup=False)
+
+
+@tokens.command("usage")
+def show_usage(
+    token_id: TokenId, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False
+) -> None:
+    """Show what a token used of each study, in its quota's period or, without a quota, ever."""
+    with service(url, token) as api:
+        found = api.all(f"admin/tokens/{segment(token_id)}/usage")
+    if as_json:
+        print_json(found)
+        return
+    print_table(found, {"study": "study", "releases": "releases", "used": "share used"})
+
+
+@tokens.command("rotate")
+def rotate_token(
+    token_id: TokenId,
+    grace: Annotated[
+        int, typer.Option(metavar="SECONDS", min=0, help="How long the old secret is taken, too.")
+    ] = 0,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a token another secret and print it. Its id, limits and quota stay."""
+    with service(url, token) as api:
+        path = f"admin/tokens/{segment(token_id)}/rotate"
+        made = api.call("POST", path, document={"grace_seconds": grace})
+    if as_json:
+        print_json(made)
+        return
+    notes.print(f"New secret of token {token_id}; it is shown this once:", markup=False)
+    typer.echo(made["token"])

@@ -1,0 +1,34 @@
+"""How much of a study one token may use."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from app.core.errors import ServiceError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """What a token may take of every study, on top of what people's own budgets allow.
+
+    Attributes:
+        share: The most that its releases of one study may take of anybody's epsilon, together, within any
+            stretch of time as long as the period [ppm].
+        period_seconds: Length of that stretch.
+    """
+
+    share: int
+    period_seconds: int
+
+
+class QuotaExhausted(ServiceError):
+    """The token may not use that much of this study now.
+
+    Attributes:
+        retry_after: Seconds until it may; the whole period where the question takes more than the quota.
+    """
+
+    code: ClassVar[str] = "quota_exhausted"
+
+    def __init__(self, detail: str, *, retry_after: int = 60) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after

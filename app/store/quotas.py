@@ -1,0 +1,113 @@
+"""Quotas: what each token has used of each study, by the database's own clock."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.core.quota import Quota, QuotaExhausted
+
+SET = text("UPDATE token SET quota_share = :share, quota_period = :period WHERE id = :id")
+
+# The clock of the database, not that of a process: processes may disagree about the time. Read after the lock
+# of the chain was had, so a row that is not seen here is written later than this.
+READ = text("""
+    SELECT token.quota_share, token.quota_period, coalesce(sum(usage.share), 0) AS used
+    FROM token LEFT JOIN usage ON usage.token_id = token.id AND usage.study_id = :study
+        AND usage.at > clock_timestamp() - make_interval(secs => token.quota_period)
+    WHERE token.id = :token GROUP BY token.id
+""")
+
+# When so much of what was used will be older than the period.
+FREED = text("""
+    SELECT extract(epoch FROM at + make_interval(secs => :period) - clock_timestamp()) AS seconds
+    FROM (SELECT at, sum(share) OVER (ORDER BY at, release_id) AS freed FROM usage
+          WHERE token_id = :token AND study_id = :study
+            AND at > clock_timestamp() - make_interval(secs => :period)) older
+    WHERE freed >= :needed ORDER BY at LIMIT 1
+""")
+
+NOTE = text("""
+    INSERT INTO usage (release_id, token_id, study_id, share, at)
+    VALUES (:release, :token, :study, :share, clock_timestamp())
+""")
+
+PAGE = text("""
+    SELECT study.slug, count(*) AS releases, sum(usage.share) AS used
+    FROM usage JOIN study ON study.id = usage.study_id LEFT JOIN token ON token.id = usage.token_id
+    WHERE usage.token_id = :token AND study.slug > :after
+      AND (token.quota_period IS NULL
+           OR usage.at > clock_timestamp() - make_interval(secs => token.quota_period))
+    GROUP BY study.slug ORDER BY study.slug LIMIT :limit
+""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyUsage:
+    """What a token used of one study, in its quota's period or, without a quota, ever.
+
+    Attributes:
+        study: Slug.
+        releases: How many it made.
+        used: The most that they took of anybody's epsilon, together [ppm].
+    """
+
+    study: str
+    releases: int
+    used: int
+
+
+async def set_quota(connection: AsyncConnection, token_id: UUID, quota: Quota | None) -> None:
+    """Limit a token, or lift its limit."""
+    values = (None, None) if quota is None else (quota.share, quota.period_seconds)
+    await connection.execute(SET, {"id": token_id, "share": values[0], "period": values[1]})
+
+
+async def check(connection: AsyncConnection, token_id: UUID, study_id: int, share: int) -> None:
+    """Refuse a release that does not fit the token's quota. Exact if the chain is locked.
+
+    Args:
+        connection: In a transaction.
+        token_id: Who asks.
+        study_id: The study.
+        share: The most that the release takes of anybody's epsilon [ppm].
+
+    Raises:
+        QuotaExhausted: it does not fit.
+    """
+    row = (await connection.execute(READ, {"token": token_id, "study": study_id})).one()
+    if row.quota_share is None or row.used + share <= row.quota_share:
+        return
+    if share > row.quota_share:
+        raise QuotaExhausted(
+            "the question takes more than this token's whole quota; ask with a smaller share",
+            retry_after=row.quota_period,
+        )
+    needed = row.used + share - row.quota_share
+    freed = await connection.execute(
+        FREED, {"token": token_id, "study": study_id, "period": row.quota_period, "needed": needed}
+    )
+    seconds = freed.scalar_one_or_none() or 0
+    raise QuotaExhausted(
+        "this token has used its quota of this study",
+        retry_after=min(row.quota_period, max(1, math.ceil(seconds))),
+    )
+
+
+async def note(
+    connection: AsyncConnection, release_id: UUID, token_id: UUID, study_id: int, share: int
+) -> None:
+    """Remember who asked for a release, and what it takes [ppm]; in the transaction that publishes it."""
+    values = {"release": release_id, "token": token_id, "study": study_id, "share": share}
+    await connection.execute(NOTE, values)
+
+
+async def page_usage(
+    connection: AsyncConnection, token_id: UUID, *, after: str, limit: int
+) -> Sequence[StudyUsage]:
+    """What a token used of each study, by slug."""
+    rows = await connection.execute(PAGE, {"token": token_id, "after": after, "limit": limit})
+    return [StudyUsage(study=row.slug, releases=row.releases, used=int(row.used)) for row in rows]

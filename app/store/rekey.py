@@ -1,0 +1,89 @@
+"""Moving everybody from one subject key to another: new digests in every table, in one transaction."""
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.store.database import APPLICATION, driver
+from app.store.tables import metadata, subject
+
+ROWS_AT_ONCE = 50_000
+
+HOLDERS = tuple(table.name for table in metadata.sorted_tables if "subject_id" in table.columns)
+"""Every table that says whose a row is."""
+
+_OTHER_COLUMNS = ", ".join(column.name for column in subject.columns if column.name != "id")
+
+LOCK = text(f"LOCK TABLE subject, installation, {', '.join(HOLDERS)} IN ACCESS EXCLUSIVE MODE")
+
+SERVICES = text("""
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name LIKE :name AND pid <> pg_backend_pid()
+""")
+
+TEMPORARY = text("CREATE TEMPORARY TABLE rekeyed (old bytea, new bytea) ON COMMIT DROP")
+
+INDEX = text("CREATE UNIQUE INDEX ON rekeyed (old)")
+
+ANALYZE = text("ANALYZE rekeyed")
+
+LEFT = text(f"""
+    SELECT count(*) FROM (
+        SELECT id FROM subject {" ".join(f"UNION SELECT subject_id FROM {table}" for table in HOLDERS)}
+    ) known WHERE id IS NOT NULL AND NOT EXISTS (SELECT FROM rekeyed WHERE rekeyed.old = known.id)
+""")
+
+COPY_SUBJECTS = text(f"""
+    INSERT INTO subject (id, {_OTHER_COLUMNS})
+    SELECT rekeyed.new, {_OTHER_COLUMNS} FROM subject JOIN rekeyed ON rekeyed.old = subject.id
+""")
+
+MOVE = tuple(
+    text(f"UPDATE {table} SET subject_id = rekeyed.new FROM rekeyed WHERE subject_id = rekeyed.old")
+    for table in HOLDERS
+)
+
+DROP_SUBJECTS = text("DELETE FROM subject USING rekeyed WHERE id = rekeyed.old")
+
+SET_KEY = text("UPDATE installation SET value = :fingerprint WHERE key = 'subject_key'")
+
+
+async def services_connected(connection: AsyncConnection) -> int:
+    """How many connections of running services there are."""
+    return int((await connection.execute(SERVICES, {"name": f"{APPLICATION} %"})).scalar_one())
+
+
+async def lock_everybody(connection: AsyncConnection) -> None:
+    """Keep everybody else away from everything that is about people, until this transaction ends."""
+    await connection.execute(LOCK)
+
+
+async def load_digests(connection: AsyncConnection, digests: Mapping[bytes, bytes]) -> int:
+    """Tell the database which digest becomes which.
+
+    Returns:
+        How many people it knows whose digest was not told.
+    """
+    await connection.execute(TEMPORARY)
+    rows: Iterable[tuple[bytes, bytes]] = iter(digests.items())
+    while chunk := list(islice(rows, ROWS_AT_ONCE)):
+        await driver(connection).copy_records_to_table("rekeyed", records=chunk, columns=["old", "new"])
+    await connection.execute(INDEX)
+    await connection.execute(ANALYZE)
+    return int((await connection.execute(LEFT)).scalar_one())
+
+
+async def move_everybody(connection: AsyncConnection, fingerprint: bytes) -> int:
+    """Give everybody who was told the new digest, and the database the new key's fingerprint.
+
+    Returns:
+        How many people have one now.
+    """
+    moved = await connection.execute(COPY_SUBJECTS)
+    for statement in MOVE:
+        await connection.execute(statement)
+    await connection.execute(DROP_SUBJECTS)
+    await connection.execute(SET_KEY, {"fingerprint": fingerprint})
+    return moved.rowcount

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Restore a backup into an empty database, and check it: deploy/restore.sh FILE
+#
+# The database is that of DITHER_DATABASE_URL, else a new embedded one in DITHER_DATA_DIR. It must be empty. Afterwards it has the
+# schema of this version, and `dither audit` has found the ledger clean. Bring the subject key yourself.
+set -euo pipefail
+
+file=${1:?usage: restore.sh FILE}
+
+tables=$(dither postgres --create psql -XtAc "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
+if [ "$tables" != 0 ]; then
+    echo "the database is not empty: nothing was restored" >&2
+    exit 1
+fi
+# All of it, or nothing.
+dither postgres pg_restore --no-owner --no-privileges --file=- < "$file" \
+    | dither postgres psql -Xq --single-transaction --set=ON_ERROR_STOP=1 > /dev/null
+dither migrate
+dither postgres psql -Xqc "ANALYZE"
+dither audit

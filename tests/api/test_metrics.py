@@ -1,0 +1,107 @@
+"""The metrics: each documented, none with a value or an id in a label, and what they count."""
+
+import re
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from app.api.metrics import SHOWN_TO_ALL, Metrics
+from app.api.problems import KINDS
+from app.api.routing import StrictRoute
+from tests.api.service import VALUE, Service
+
+PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
+
+
+def described() -> dict[str, tuple[str, set[str]]]:
+    """Name on the page -> type and labels."""
+    rows = re.findall(r"^\| `(dither_\w+)` \| (\w+) \|([^|]*)\|", PAGE.read_text(), re.MULTILINE)
+    return {name: (kind, set(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
+
+
+async def use(service: Service) -> str:
+    """Do a little of everything; returns what an admin sees then."""
+    study = await service.study()
+    await service.crowd(study, 20)
+    await service.contribute(study, "alice")
+    await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 1})
+    await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 1})
+    greedy = {**VALUE, "subject": "bob", "epsilon": 9}
+    for other in (study, await service.study()):
+        await service.call("POST", f"/v1/studies/{other}/contributions", "contribute", json=greedy)
+    session = {"protocol": "minimum", "epsilon": 4, "participants": 100, "rounds": 2}
+    for _ in range(2):
+        made = await service.call("POST", f"/v1/studies/{study}/sessions", "admin", json=session)
+    await service.call("POST", f"/v1/sessions/{made.json()['id']}/finish", "admin")
+    await service.call("GET", "/v1/studies")
+    return (await service.call("GET", "/metrics", "admin")).text
+
+
+async def test_every_metric_is_documented_as_it_is(service: Service) -> None:
+    found = {}
+    for family in text_string_to_metric_families(await use(service)):
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        labels = {label for sample in family.samples for label in sample.labels} - {"le"}
+        if not name.endswith("_created"):
+            found[name] = (family.type, labels)
+    assert found == described()
+
+
+async def test_no_label_says_whom_or_what(service: Service) -> None:
+    templates = {route.path_format for route in service.app.routes if isinstance(route, StrictRoute)}
+    allowed = {
+        "method": re.compile("GET|POST|PUT|DELETE|HEAD|any"),
+        "route": re.compile("|".join(map(re.escape, [*templates, "unmatched", "/openapi.json"]))),
+        "status": re.compile(r"\d{3}"),
+        "state": re.compile("open|finished"),
+        "code": re.compile("|".join(kind.code for kind in KINDS)),
+        "le": re.compile(r"[\d.]+|\+Inf"),
+    }
+    seen = set()
+    for family in text_string_to_metric_families(await use(service)):
+        for sample in family.samples:
+            for label, value in sample.labels.items():
+                assert allowed[label].fullmatch(value), (family.name, label, value)
+                seen.add(label)
+    assert seen == set(allowed)
+
+
+async def test_they_count_what_was_done(service: Service) -> None:
+    samples = {
+        (sample.name, sample.labels.get("code")): sample.value
+        for family in text_string_to_metric_families(await use(service))
+        for sample in family.samples
+        if "le" not in sample.labels and "route" not in sample.labels
+    }
+    assert samples["dither_refusals_total", "budget_exhausted"] == 2
+    assert samples["dither_refusals_total", "unauthenticated"] == 1
+    assert samples["dither_release_seconds_count", None] == 1
+    assert samples["dither_fold_seconds_count", None] == 1
+    assert samples["dither_commit_contributions_sum", None] == 3
+
+
+async def test_sessions_are_counted_by_state(service: Service) -> None:
+    text = await use(service)
+    found = {
+        sample.labels["state"]: sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == "dither_sessions"
+    }
+    assert found == {"open": 1, "finished": 1}
+
+
+async def test_others_see_only_requests_that_are_no_contributions(service: Service) -> None:
+    await use(service)
+    for token in (None, "analyse", "contribute"):
+        text = (await service.call("GET", "/metrics", token)).text
+        families = list(text_string_to_metric_families(text))
+        assert {family.name.removesuffix("_created") for family in families} <= SHOWN_TO_ALL
+        assert "contributions" not in text
+
+
+def test_a_fresh_process_shows_every_family() -> None:
+    names = re.findall(
+        r"^# TYPE (\w+) (?:counter|gauge|histogram)$", Metrics().exposition(private=True).decode(), re.M
+    )
+    assert {name for name in names if not name.endswith("_created")} == set(described())

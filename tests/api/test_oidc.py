@@ -1,0 +1,304 @@
+"""JWTs of an OpenID Connect provider: which are good, whom they make, and what happens without keys."""
+
+import base64
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from app.api import oidc
+from tests.api.service import Service, assert_problem, open_service
+from tests.api.test_permissions import KEYS, ROUTES
+from tests.support.provider import AUDIENCE, Provider, provider
+
+ROLES = {
+    "team": {"role": "analyse"},
+    "guests": {"role": "analyse", "studies": ["own-study"]},
+    "more guests": {"role": "analyse", "studies": ["other-study"]},
+    "operators": {"role": "admin"},
+    "app": {"role": "contribute"},
+}
+
+
+@pytest.fixture
+def issuer() -> Iterator[Provider]:
+    with provider() as made:
+        yield made
+
+
+@pytest.fixture
+async def service(database_url: str, issuer: Provider) -> AsyncIterator[Service]:
+    settings = {"oidc_issuer": issuer.issuer, "oidc_audience": AUDIENCE, "oidc_roles": ROLES}
+    async with open_service(database_url, **settings) as service:
+        yield service
+
+
+def unsigned(header: dict[str, Any], token: str) -> str:
+    """The token with another header and no signature."""
+    encoded = base64.urlsafe_b64encode(json.dumps(header).encode()).decode().rstrip("=")
+    return f"{encoded}.{token.split('.')[1]}."
+
+
+def with_public_key_as_secret(issuer: Provider) -> str:
+    """The classic confusion: HMAC under the public key, which everybody knows."""
+    claims = jwt.decode(issuer.token(), options={"verify_signature": False})
+    header = {"alg": "HS256", "kid": "rsa", "typ": "JWT"}
+    head, body = (
+        base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in (header, claims)
+    )
+    signature = jwt.algorithms.HMACAlgorithm(jwt.algorithms.HMACAlgorithm.SHA256).sign(
+        f"{head}.{body}".encode(), issuer.public_pem("rsa")
+    )
+    return f"{head}.{body}.{base64.urlsafe_b64encode(signature).decode().rstrip('=')}"
+
+
+def by_another_key(issuer: Provider) -> str:
+    stranger = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    claims = jwt.decode(issuer.token(), options={"verify_signature": False})
+    return jwt.encode(claims, stranger, algorithm="RS256", headers={"kid": "rsa"})
+
+
+def without_a_key(issuer: Provider) -> str:
+    claims = jwt.decode(issuer.token(), options={"verify_signature": False})
+    return jwt.encode(claims, issuer.keys["rsa"], algorithm="RS256")
+
+
+NOW = int(time.time())
+
+BAD: dict[str, Callable[[Provider], str]] = {
+    "another audience": lambda p: p.token(aud="another service"),
+    "no audience": lambda p: p.token(aud=None),
+    "another issuer": lambda p: p.token(iss="https://id.example"),
+    "an issuer with a slash": lambda p: p.token(iss=p.issuer + "/"),
+    "expired": lambda p: p.token(exp=NOW - 3600),
+    "without an end": lambda p: p.token(exp=None),
+    "not yet valid": lambda p: p.token(nbf=NOW + 3600),
+    "no subject": lambda p: p.token(sub=None),
+    "an empty subject": lambda p: p.token(sub=""),
+    "algorithm none": lambda p: unsigned({"alg": "none", "kid": "rsa"}, p.token()),
+    "no signature": lambda p: p.token().rpartition(".")[0] + ".",
+    "HMAC with the public key": with_public_key_as_secret,
+    "another key": by_another_key,
+    "a key of the other kind": lambda p: p.token("rsa", headers={"kid": "ec"}),
+    "an unknown key": lambda p: p.token(headers={"kid": "unknown"}),
+    "no key": without_a_key,
+    "something critical": lambda p: p.token(headers={"crit": ["b64"], "b64": True}),
+    "not a JWT": lambda p: "a.b.c",
+    "too long": lambda p: p.token(padding="x" * 20_000),
+}
+
+
+async def test_a_good_token_is_let_in(service: Service, issuer: Provider) -> None:
+    for kid in ("rsa", "ec"):
+        assert (await service.call("GET", "/v1/studies", issuer.token(kid))).status_code == 200
+    several = issuer.token(aud=["another service", AUDIENCE])
+    assert (await service.call("GET", "/v1/studies", several)).status_code == 200
+    assert issuer.asked == ["/.well-known/openid-configuration", "/keys"]
+
+
+@pytest.mark.parametrize("what", BAD)
+async def test_a_bad_token_is_refused(service: Service, issuer: Provider, what: str) -> None:
+    before = await service.rows()
+    response = await service.call("GET", "/v1/studies", BAD[what](issuer))
+    assert_problem(response, "unauthenticated", 401)
+    assert await service.rows() == before
+
+
+async def test_no_route_lets_a_bad_token_in(service: Service, issuer: Provider) -> None:
+    for kind in ("another audience", "expired", "algorithm none"):
+        token = BAD[kind](issuer)
+        for method, path in KEYS:
+            allowed, options = ROUTES[method, path]
+            if "nobody" in allowed and path != "/metrics":
+                continue
+            concrete = path.format(study="x", subject="x", release="x", token="x")
+            response = await service.call(method, concrete, token, **options)
+            assert_problem(response, "unauthenticated", 401)
+
+
+async def test_the_role_follows_from_the_claims(service: Service, issuer: Provider) -> None:
+    for slug in ("own-study", "other-study", "third-study"):
+        await service.study(slug=slug)
+
+    async def listed(*values: str) -> list[str]:
+        response = await service.call("GET", "/v1/studies", issuer.token(roles=list(values)))
+        return [item["slug"] for item in response.json()["items"]]
+
+    assert await listed("guests") == ["own-study"]
+    assert await listed("guests", "more guests", "unknown") == ["other-study", "own-study"]
+    assert len(await listed("guests", "team")) == 3
+    for values in ([], ["unknown"], ["team", "operators"], [1], {"team": True}, None):
+        response = await service.call("GET", "/v1/studies", issuer.token(roles=values))
+        assert_problem(response, "forbidden", 403)
+    assert (await service.call("GET", "/v1/admin/tokens", issuer.token(roles="operators"))).status_code == 200
+    assert_problem(await service.call("GET", "/v1/admin/tokens", issuer.token()), "forbidden", 403)
+    metrics = await service.call("GET", "/metrics", issuer.token(roles="operators"))
+    assert "unmatched" not in metrics.text
+    assert metrics.status_code == 200
+
+
+async def test_a_claim_may_lie_deeper(database_url: str, issuer: Provider) -> None:
+    settings = {
+        "oidc_issuer": issuer.issuer,
+        "oidc_audience": AUDIENCE,
+        "oidc_roles": ROLES,
+        "oidc_role_claim": "realm_access.roles",
+        "oidc_jwks_url": f"{issuer.issuer}/other-keys",
+    }
+    async with open_service(database_url, **settings) as service:
+        token = issuer.token(roles=None, realm_access={"roles": ["team"]})
+        assert (await service.call("GET", "/v1/studies", token)).status_code == 200
+        assert_problem(await service.call("GET", "/v1/studies", issuer.token()), "forbidden", 403)
+    assert issuer.asked == ["/other-keys"]
+
+
+async def test_an_identity_has_a_quota_keys_and_a_name_in_the_audit(
+    service: Service, issuer: Provider
+) -> None:
+    study = await service.study()
+    await service.crowd(study)
+    path = f"/v1/studies/{study}/releases"
+    key = {"Idempotency-Key": "same"}
+    first = await service.call("POST", path, issuer.token(), json={"share": 0.1}, headers=key)
+    again = await service.call("POST", path, issuer.token("ec"), json={"share": 0.1}, headers=key)
+    assert first.status_code == 201
+    assert again.content == first.content
+    other = await service.call("POST", path, issuer.token(sub="else"), json={"share": 0.1}, headers=key)
+    assert other.content != first.content
+
+    tokens = (await service.call("GET", "/v1/admin/tokens?limit=200", "admin")).json()["items"]
+    mine = [token for token in tokens if token["by_provider"]]
+    assert [token["role"] for token in mine] == ["analyse", "analyse"]
+    assert "somebody" not in json.dumps(tokens)
+    quota = {"share": 0.15, "period_seconds": 3600}
+    for token in mine:
+        base = f"/v1/admin/tokens/{token['id']}"
+        assert (await service.call("PUT", f"{base}/quota", "admin", json=quota)).status_code == 200
+        rotated = await service.call("POST", f"{base}/rotate", "admin", json={})
+        assert_problem(rotated, "conflict", 409)
+    refused = await service.call("POST", path, issuer.token(), json={"share": 0.1})
+    assert_problem(refused, "quota_exhausted", 429)
+    for token in mine:
+        await service.call("DELETE", f"/v1/admin/tokens/{token['id']}", "admin")
+    assert_problem(await service.call("GET", "/v1/studies", issuer.token()), "unauthenticated", 401)
+    moved = issuer.token(roles="operators")
+    assert_problem(await service.call("GET", "/v1/studies", moved), "unauthenticated", 401)
+    assert (await service.call("GET", "/v1/studies", issuer.token(sub="third"))).status_code == 200
+
+
+class Ages:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def ages(service: Service) -> Ages:
+    clock = Ages()
+    assert service.api.oidc is not None
+    service.api.oidc._keys._clock = clock
+    return clock
+
+
+async def status(service: Service, token: str) -> int:
+    return (await service.call("GET", "/v1/studies", token)).status_code
+
+
+async def test_new_keys_are_fetched_and_old_ones_forgotten(
+    service: Service, issuer: Provider, ages: Ages
+) -> None:
+    old = issuer.token("ec")
+    assert await status(service, old) == 200
+    issuer.keys["new"] = ec.generate_private_key(ec.SECP256R1())
+    del issuer.keys["ec"]
+    ages.now = oidc.PAUSE_SECONDS / 2
+    assert await status(service, issuer.token("new")) == 401, "asked a moment ago"
+    ages.now = oidc.PAUSE_SECONDS
+    assert await status(service, issuer.token("new")) == 200
+    assert await status(service, old) == 401
+    asked = len(issuer.asked)
+    for number in range(20):
+        assert await status(service, issuer.token("rsa", headers={"kid": f"k{number}"})) == 401
+    assert len(issuer.asked) == asked
+    del issuer.keys["new"]
+    issuer.keys["rsa"] = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    ages.now += oidc.FRESH_SECONDS + 1
+    assert await status(service, issuer.token()) == 200
+
+
+async def test_without_keys_nobody_is_let_in(service: Service, issuer: Provider, ages: Ages) -> None:
+    issuer.status = 500
+    response = await service.call("GET", "/v1/studies", issuer.token())
+    assert_problem(response, "unavailable", 503)
+    assert response.headers["retry-after"] == "1"
+    asked = len(issuer.asked)
+    assert await status(service, issuer.token()) == 503
+    assert len(issuer.asked) == asked, "not asked again at once"
+    assert await status(service, service.tokens["analyse"]) == 200, "our own tokens need no provider"
+    issuer.status = 200
+    ages.now += oidc.PAUSE_SECONDS
+    assert await status(service, issuer.token()) == 200
+    issuer.status = 500
+    ages.now += oidc.KEEP_SECONDS - 1
+    assert await status(service, issuer.token()) == 200
+    ages.now += oidc.PAUSE_SECONDS
+    assert await status(service, issuer.token()) == 503
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"kty": "oct", "kid": "shared", "k": "c2VjcmV0"},
+        {"kty": "RSA", "kid": "broken", "n": "AQAB"},
+        {"kty": "RSA", "kid": "broken", "use": "enc", "n": "AQAB", "e": "AQAB"},
+        {"kty": "OKP", "kid": "edwards", "crv": "Ed25519", "x": "AAAA"},
+        "not a key",
+        {},
+    ],
+)
+async def test_keys_of_other_kinds_are_passed_over(service: Service, issuer: Provider, extra: Any) -> None:
+    issuer.extra = [extra]
+    assert await status(service, issuer.token()) == 200
+    if isinstance(extra, dict) and extra.get("kty") == "oct":
+        forged = jwt.encode(
+            {"iss": issuer.issuer}, "secret" * 8, algorithm="HS256", headers={"kid": "shared"}
+        )
+        assert await status(service, forged) == 401
+
+
+async def test_a_weak_key_is_no_key(service: Service, issuer: Provider) -> None:
+    issuer.keys["weak"] = rsa.generate_private_key(public_exponent=65537, key_size=1024)
+    with pytest.warns(jwt.warnings.InsecureKeyLengthWarning):
+        token = issuer.token("weak")
+    assert await status(service, token) == 401
+
+
+@pytest.mark.parametrize("document", ["another issuer", "not an object", "no keys", "huge"])
+async def test_a_provider_that_talks_nonsense_has_no_keys(
+    service: Service, issuer: Provider, monkeypatch: pytest.MonkeyPatch, document: str
+) -> None:
+    honest = issuer.document
+    if document == "another issuer":
+        issuer.claimed_issuer = "https://id.example"
+    else:
+        nonsense: object = {"not an object": [], "no keys": {"keys": 5}, "huge": {"keys": ["x" * 2**20]}}[
+            document
+        ]
+        monkeypatch.setattr(issuer, "document", lambda path: nonsense if path == "/keys" else honest(path))
+    assert await status(service, issuer.token()) == 503
+
+
+async def test_without_a_provider_a_jwt_is_an_unknown_token(database_url: str, issuer: Provider) -> None:
+    async with open_service(database_url) as service:
+        response: httpx.Response = await service.call("GET", "/v1/studies", issuer.token())
+        assert_problem(response, "unauthenticated", 401)
+    assert issuer.asked == []

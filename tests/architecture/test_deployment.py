@@ -1,0 +1,117 @@
+"""The examples under deploy/ and docker-compose.yml: they can be read, and name settings that there are."""
+
+import configparser
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from app.cli.serve import SHUTDOWN_SECONDS
+from app.settings import COMMAND_VARIABLES, Settings
+from tests.support.live import ROOT
+
+DEPLOY = ROOT / "deploy"
+
+EXAMPLES = sorted([*DEPLOY.iterdir(), ROOT / "docker-compose.yml", ROOT / "Dockerfile"])
+
+VARIABLE = re.compile(r"\bDITHER_[A-Z_]+\b|\bdither_(?:database|subject)_[a-z_]+\b")
+
+
+def kubernetes() -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_every_setting_that_is_named_exists(path: Path) -> None:
+    named = {name.upper() for name in VARIABLE.findall(path.read_text())}
+    assert named <= {*Settings.variables(), *COMMAND_VARIABLES}
+
+
+def test_every_example_is_in_the_guide() -> None:
+    guide = (ROOT / "docs" / "operations.md").read_text()
+    for path in DEPLOY.iterdir():
+        assert f"deploy/{path.name}" in guide
+
+
+def test_the_unit_stops_gracefully_and_may_do_little() -> None:
+    unit = configparser.ConfigParser(strict=False, interpolation=None, delimiters=("=",))
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(DEPLOY / "dither.service")
+    service = unit["Service"]
+    assert service["ExecStart"].endswith("dither serve")
+    assert service["KillSignal"] == "SIGTERM"
+    assert service["KillMode"] == "mixed", "the supervisor asks its workers"
+    assert int(service["TimeoutStopSec"]) > SHUTDOWN_SECONDS
+    assert service["User"] == "dither"
+    assert (service["NoNewPrivileges"], service["ProtectSystem"], service["UMask"]) == (
+        "yes",
+        "strict",
+        "0077",
+    )
+    assert service["StateDirectory"] == "dither"
+    assert "DITHER_DATA_DIR=/var/lib/dither" in service["Environment"]
+    assert unit["Install"]["WantedBy"] == "multi-user.target"
+
+
+def test_the_deployment_is_probed_and_drained() -> None:
+    found = {document["kind"]: document for document in kubernetes()}
+    assert set(found) == {"Job", "Deployment", "Service", "PodDisruptionBudget"}
+    pod = found["Deployment"]["spec"]["template"]["spec"]
+    (api,) = pod["containers"]
+    assert found["Deployment"]["spec"]["replicas"] > 1
+    assert api["readinessProbe"]["httpGet"]["path"] == "/health/ready"
+    assert api["livenessProbe"]["httpGet"]["path"] == "/health/live"
+    paused = int(api["lifecycle"]["preStop"]["exec"]["command"][-1])
+    assert pod["terminationGracePeriodSeconds"] > SHUTDOWN_SECONDS + paused
+    labels = found["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert found["Service"]["spec"]["selector"] == labels
+    assert found["Deployment"]["spec"]["selector"]["matchLabels"] == labels
+
+
+@pytest.mark.parametrize("kind", ["Job", "Deployment"])
+def test_a_pod_may_do_little_and_reads_secrets_from_files(kind: str) -> None:
+    (document,) = (document for document in kubernetes() if document["kind"] == kind)
+    pod = document["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    for container in pod["containers"]:
+        limits = container["securityContext"]
+        assert limits["readOnlyRootFilesystem"] is True
+        assert limits["allowPrivilegeEscalation"] is False
+        assert limits["capabilities"] == {"drop": ["ALL"]}
+        assert {"name": "secrets", "mountPath": "/run/secrets", "readOnly": True} in container["volumeMounts"]
+        assert not any("KEY" in entry["name"] or "URL" in entry["name"] for entry in container.get("env", []))
+
+
+def test_compose_waits_long_enough_for_a_shutdown() -> None:
+    api = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]["api"]
+    assert int(api["stop_grace_period"].removesuffix("s")) > SHUTDOWN_SECONDS
+
+
+def test_the_proxy_is_patient_enough_and_logs_no_path() -> None:
+    text = (DEPLOY / "nginx.conf").read_text()
+    assert text.count("{") == text.count("}")
+    read = re.search(r"proxy_read_timeout (\d+)s;", text)
+    most = re.search(r"client_max_body_size (\d+)m;", text)
+    assert read is not None
+    assert most is not None
+    fields = Settings.model_fields
+    assert int(read[1]) > fields["request_timeout_seconds"].default
+    assert int(most[1]) * 2**20 > fields["max_batch_bytes"].default
+    (line,) = re.findall(r"^log_format dither (.*);$", text, re.MULTILINE)
+    assert not re.search(r"\$request\b|\$(request_)?uri|\$args|\$http_|\$remote_user", line)
+    assert "proxy_next_upstream error timeout;" in text, "never non_idempotent"
+
+
+@pytest.mark.parametrize("name", ["backup.sh", "restore.sh"])
+def test_a_script_can_be_run(name: str) -> None:
+    path = DEPLOY / name
+    assert path.stat().st_mode & 0o111
+    assert "set -euo pipefail" in path.read_text()
+    bash = shutil.which("bash")
+    assert bash is not None
+    subprocess.run([bash, "-n", path], check=True)

@@ -1,0 +1,162 @@
+"""Changing the subject key keeps every balance, loses nobody unasked, and shuts the old key out."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from app.core.clock import SystemClock
+from app.core.errors import Conflict, InternalFault, NotFound, Unavailable
+from app.core.principal import Role
+from app.core.study import Trust
+from app.services import Services
+from app.services.questions import Ask
+from app.services.rekeying import Rekeyed, rekey_subjects
+from app.services.subjects import SubjectKey
+from app.store import rekey
+from app.store.database import Database
+from app.store.tables import metadata
+from tests.store.workbench import KEY, LIFETIME_DELTA, LIFETIME_EPSILON, Workbench, offer, workbench
+
+NEW = SubjectKey(bytes(range(1, 33)))
+
+PEOPLE = [f"crowd-{number}" for number in range(50)]
+
+
+@pytest.fixture
+async def bench(database_url: str) -> AsyncIterator[Workbench]:
+    async with workbench(database_url) as bench:
+        await bench.services.check_subject_key()
+        yield bench
+
+
+async def run(bench: Workbench, ids: list[str], **options: object) -> Rekeyed:
+    arguments = {"old": KEY, "new": NEW, **options}
+    return await rekey_subjects(bench.services.database, SystemClock(), ids, **arguments)  # type: ignore[arg-type]
+
+
+def services(database: Database, key: SubjectKey) -> Services:
+    return Services.build(
+        database, SystemClock(), key, lifetime_epsilon=LIFETIME_EPSILON, lifetime_delta=LIFETIME_DELTA
+    )
+
+
+async def balances(bench: Workbench) -> list[tuple[object, ...]]:
+    query = """SELECT s.budget, s.reserved, c.study_id, c.epsilon, c.carried, c.value, c.trust::text, c.epoch
+               FROM subject s LEFT JOIN contribution c ON c.subject_id = s.id ORDER BY 3, 4, 5, 6, 7, 8"""
+    return [tuple(row.values()) for row in await bench.fetch(query)]
+
+
+async def test_everybody_keeps_what_is_theirs(bench: Workbench) -> None:
+    study, other = await bench.study(), await bench.study()
+    await bench.crowd(study, 50)
+    contributions = bench.services.contributions
+    await contributions.contribute(other, offer("crowd-7", epsilon=2, value=0.25, trust=Trust.LOCAL))
+    await bench.services.releases.release(study, Ask(estimator="uniform", share=100_000), None)
+    await contributions.withdraw(study, KEY.digest("crowd-3"))
+    _, secret = await bench.services.tokens.create(
+        name="phone", role=Role.CONTRIBUTE, subject=KEY.digest("crowd-7"), actor="test"
+    )
+    before = await balances(bench)
+    statement = await bench.services.budgets.statement(KEY.digest("crowd-7"))
+
+    done = await run(bench, [*PEOPLE, *PEOPLE[:5], "somebody who never came"])
+    assert done == Rekeyed(done=True, moved=50, left=0)
+    assert await balances(bench) == before
+    await bench.assert_clean()
+    moved = services(bench.services.database, NEW)
+    await moved.check_subject_key()
+    found = await moved.budgets.statement(NEW.digest("crowd-7"))
+    assert (found.account.reserved, found.studies) == (statement.account.reserved, statement.studies)
+    assert (await moved.tokens.authenticate(secret)).subject == NEW.digest("crowd-7")
+    await moved.contributions.withdraw(study, NEW.digest("crowd-7"))
+    assert (await moved.releases.release(study, Ask(estimator="uniform", share=100_000), None)).body
+    await bench.assert_clean()
+    noted = await bench.fetch("SELECT detail::text FROM audit WHERE action = 'subject.rekey'")
+    assert noted == [{"detail": '{"left": 0, "moved": 50}'}]
+    assert await run(bench, []) == Rekeyed(done=False, moved=0, left=0)
+
+
+async def test_nobody_is_lost_unasked(bench: Workbench) -> None:
+    study = await bench.study()
+    await bench.crowd(study, 50)
+    before = await balances(bench)
+    with pytest.raises(Conflict, match="10 people"):
+        await run(bench, PEOPLE[10:])
+    assert await bench.value("SELECT count(*) FROM audit WHERE action = 'subject.rekey'") == 0
+    await bench.services.check_subject_key()
+    assert await run(bench, PEOPLE[10:], leave_unknown=True) == Rekeyed(done=True, moved=40, left=10)
+    assert await balances(bench) == before
+    await bench.assert_clean()
+
+
+async def test_a_person_known_by_a_token_only_counts(bench: Workbench) -> None:
+    await bench.services.tokens.create(
+        name="phone", role=Role.CONTRIBUTE, subject=KEY.digest("ada"), actor="test"
+    )
+    with pytest.raises(Conflict, match="1 people"):
+        await run(bench, [])
+
+
+async def test_the_wrong_old_key_changes_nothing(bench: Workbench) -> None:
+    await bench.crowd(await bench.study(), 5)
+    with pytest.raises(InternalFault):
+        await run(bench, PEOPLE, old=SubjectKey(bytes(32)))
+    await bench.services.check_subject_key()
+
+
+async def test_a_running_service_stands_against_it(bench: Workbench, database_url: str) -> None:
+    database = Database.open(database_url, pool_size=1, subject_key=KEY.fingerprint())
+    try:
+        await database.ping()
+        with pytest.raises(Conflict, match="running"):
+            await run(bench, [])
+    finally:
+        await database.close()
+
+
+async def test_a_process_with_the_old_key_makes_nobody(bench: Workbench, database_url: str) -> None:
+    """One that held no connection at that moment would take everybody for new."""
+    study = await bench.study()
+    await bench.crowd(study, 5)
+    database = Database.open(database_url, pool_size=1, subject_key=KEY.fingerprint())
+    late = services(database, KEY)
+    try:
+        await run(bench, PEOPLE)
+        with pytest.raises(DBAPIError, match="another subject key"):
+            await late.contributions.contribute(study, offer("crowd-1"))
+        with pytest.raises(NotFound):
+            await late.contributions.withdraw(study, KEY.digest("crowd-1"))
+        with pytest.raises(Unavailable):
+            await late.require_subject_key()
+        assert await bench.value("SELECT count(*) FROM subject") == 5
+    finally:
+        await database.close()
+    renewed = Database.open(database_url, pool_size=1, subject_key=NEW.fingerprint())
+    try:
+        await services(renewed, NEW).contributions.contribute(study, offer("somebody else"))
+    finally:
+        await renewed.close()
+
+
+def test_every_table_that_holds_people_is_moved() -> None:
+    referring = {
+        table.name
+        for table in metadata.sorted_tables
+        for key in table.foreign_keys
+        if key.target_fullname == "subject.id"
+    }
+    assert {*referring, "token"} <= set(rekey.HOLDERS)
+
+
+async def test_a_failure_on_the_way_changes_nothing(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bench.crowd(await bench.study(), 5)
+    monkeypatch.setattr(rekey, "SET_KEY", text("SELECT 1 / 0"))
+    with pytest.raises(DBAPIError):
+        await run(bench, PEOPLE)
+    monkeypatch.undo()
+    await bench.services.check_subject_key()
+    assert (await bench.services.budgets.statement(KEY.digest("crowd-1"))).account.reserved > 0

@@ -1,0 +1,93 @@
+"""An installation of the first released schema: brought up to date, it is whole and goes on."""
+
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from app.core.principal import Role
+from app.services.questions import Ask
+from app.store import migrate
+from tests.store.workbench import KEY, offer, workbench
+
+DUMP = Path(__file__).parent / "data" / "revision_0001.sql"
+
+SECRET = "dither_of-the-first-released-schema-0123456789abcd"
+
+KEPT = ("study", "subject", "contribution", "cohort", "release", "charge", "chain", "token", "idempotency")
+
+
+async def rows(url: str) -> dict[str, list[str]]:
+    """The rows of the first schema's tables and columns, whatever has come beside them."""
+    connection = await asyncpg.connect(url)
+    try:
+        found = {}
+        for table in KEPT:
+            columns = ", ".join(COLUMNS[table])
+            found[table] = [
+                str(tuple(row.values()))
+                for row in await connection.fetch(f"SELECT {columns} FROM {table} ORDER BY 1, 2")
+            ]
+        return found
+    finally:
+        await connection.close()
+
+
+COLUMNS: dict[str, list[str]] = {}
+
+
+async def load(url: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(DUMP.read_text())
+        for table in KEPT:
+            described = await connection.fetch(
+                """SELECT column_name FROM information_schema.columns
+                   WHERE table_name = $1 AND table_schema = 'public' ORDER BY ordinal_position""",
+                table,
+            )
+            COLUMNS[table] = [f'"{row["column_name"]}"' for row in described]
+    finally:
+        await connection.close()
+
+
+@pytest.fixture
+async def old_url(empty_database_url: str) -> str:
+    """A database at the first released schema, with data."""
+    await load(empty_database_url)
+    assert await migrate.current_revision(empty_database_url) == "0001"
+    return empty_database_url
+
+
+async def test_an_upgrade_keeps_every_row(old_url: str) -> None:
+    before = await rows(old_url)
+    assert {table: len(found) > 0 for table, found in before.items()} == dict.fromkeys(KEPT, True)
+    done = await migrate.upgrade(old_url)
+    assert (done.before, done.after) == ("0001", migrate.head_revision())
+    assert await rows(old_url) == before
+
+
+async def test_an_upgraded_installation_audits_clean_and_goes_on(old_url: str) -> None:
+    await migrate.upgrade(old_url)
+    async with workbench(old_url) as bench:
+        await bench.assert_clean()
+        services = bench.services
+        await services.check_subject_key()
+        principal = await services.tokens.authenticate(SECRET)
+        assert (principal.role, principal.studies) == (Role.ANALYSE, frozenset({"commute"}))
+
+        study = await services.studies.read("commute")
+        known = (await services.releases.page(study, 50, None)).items
+        assert len(known) == 2
+        again = await services.releases.current(study, Ask(estimator="adpm"))
+        assert again.release.body in [release.body for release in known]
+
+        statement = await services.budgets.statement(KEY.digest("p3"))
+        assert statement.account.spent > 0
+        await services.contributions.contribute(study, offer("somebody new"))
+        await services.contributions.withdraw(study, KEY.digest("p5"))
+        for slug in ("commute", "secret-size"):
+            asked = await services.studies.read(slug)
+            made = await services.releases.release(asked, Ask(share=50_000), None, asker=principal.token_id)
+            assert made.body
+        await bench.assert_clean()
