@@ -99,7 +99,7 @@ def _default(variable: str) -> str:
     default = Settings.model_fields[variable.removeprefix("DITHER_").lower()].get_default(
         call_default_factory=True
     )
-    if default is None or not default and default != 0:
+    if default in (None, (), {}):
         return "not set"
     return f"`{default:f}`" if isinstance(default, Decimal) else f"`{default}`"
 
