@@ -12,7 +12,7 @@ BENCH_ARGS ?=
 # Commands that the browser client is built and tested with, and their Debian packages where they differ.
 BROWSER_TOOLS := chromium node:nodejs npm
 
-.PHONY: help setup setup-browser lock format check test test-js test-slow test-statistical coverage demo serve migrate bench docs clean
+.PHONY: help setup setup-browser lock format check test test-js test-slow test-statistical coverage demo serve migrate bench docs screenshots clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -82,6 +82,9 @@ bench: setup ## the benchmarks, as ratios measured in one run
 docs: setup ## regenerate the reference pages that are made from the code, and build the site into site/
 	$(BIN)/python -m docs.generate
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+screenshots: setup-browser setup ## take the pictures of the dashboard in docs/screenshots again
+	SCREENSHOTS=1 $(BIN)/python -m pytest tests/system/test_dashboard.py
 
 clean: ## remove what the tools left behind; keeps .venv and .dither
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .import_linter_cache build dist site

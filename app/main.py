@@ -18,6 +18,7 @@ from app.core.clock import SystemClock
 from app.core.epsilon import delta_limit, epsilon_limit
 from app.core.errors import Unavailable
 from app.core.principal import Role
+from app.dashboard import application as dashboard
 from app.logging import configure_logging
 from app.services import Services
 from app.services.subjects import SubjectKey
@@ -70,6 +71,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         timeout_seconds=settings.request_timeout_seconds,
         cors_origins=settings.cors_origins,
     )
+    dashboard.install(app)
     return app
 
 
@@ -97,7 +99,9 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
             lifetime_epsilon=epsilon_limit(settings.lifetime_epsilon),
             lifetime_delta=delta_limit(settings.lifetime_delta),
             observer=metrics,
+            login_seconds=settings.login_minutes * 60,
         )
+        stack.push_async_callback(services.figures.close)
         await services.check_subject_key()
         await stack.enter_async_context(services.sessions.watched())
 
@@ -118,6 +122,7 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
             metrics=metrics,
             rate=RateLimit(settings.rate_limit_per_minute),
             oidc=await _verifier(settings, stack),
+            public_url=settings.public_url,
             check_ready=check_ready,
         )
 

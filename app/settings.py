@@ -126,6 +126,15 @@ class Settings(BaseSettings):
     database_pool_size: int = Field(
         default=10, ge=1, le=1000, description="Most database connections of one API process."
     )
+    login_minutes: int = Field(
+        default=480, ge=1, le=7 * 24 * 60, description="How long a login of the dashboard lasts."
+    )
+    public_url: str | None = Field(
+        default=None,
+        description="Where people reach the service, such as https://dither.example.org. One-time links "
+        "start with it, and forms are accepted from there only. Without it, the address of each request "
+        "counts.",
+    )
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
         description="Origins of web pages whose scripts may contribute from a browser, separated by commas "
@@ -148,6 +157,13 @@ class Settings(BaseSettings):
         if value is not None and len(_decode_key(value.get_secret_value())) < SUBJECT_KEY_BYTES:
             raise ValueError(f"must be at least {SUBJECT_KEY_BYTES} bytes, in hexadecimal or base64")
         return value
+
+    @field_validator("public_url")
+    @classmethod
+    def _is_an_origin(cls, value: str | None) -> str | None:
+        if value is not None and not _ORIGIN.fullmatch(value.rstrip("/").lower()):
+            raise ValueError("must be http:// or https:// and a host, without a path")
+        return value and value.rstrip("/").lower()
 
     @field_validator("cors_origins", mode="before")
     @classmethod

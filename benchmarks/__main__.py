@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
 
-from benchmarks import answers, batches, mathematics, posts, releases, solver
+from benchmarks import answers, batches, dashboard, mathematics, posts, releases, solver
 from benchmarks.report import Ratio, print_json, print_table
 
 SECTIONS: Mapping[str, Callable[..., list[Ratio]]] = {
@@ -15,6 +15,7 @@ SECTIONS: Mapping[str, Callable[..., list[Ratio]]] = {
     "answer": answers.run,
     "batch": batches.run,
     "release": releases.run,
+    "dashboard": dashboard.run,
     "solver": solver.run,
     "mathematics": mathematics.run,
 }

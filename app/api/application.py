@@ -11,6 +11,7 @@ from app.api.metrics import Metrics
 from app.api.routes import (
     batches,
     contributions,
+    figures,
     health,
     ledger,
     releases,
@@ -29,6 +30,7 @@ ROUTERS = (
     subjects.router,
     tokens.router,
     ledger.router,
+    figures.router,
     health.router,
 )
 

@@ -38,11 +38,12 @@ _NUMBERS: Mapping[str, Callable[[str], Any]] = {
     "epsilon": parse_epsilon,
     "expected_size": parse_size,
 }
-_PARAMETERS: Mapping[str, str] = {
+PARAMETERS: Mapping[str, str] = {
     parameter.name: parameter.description
     for estimator in ESTIMATORS.values()
     for parameter in estimator.parameters
 }
+"""Every estimator's own parameters, with what they mean."""
 
 
 def query_parameters(*, statistic: bool) -> list[dict[str, Any]]:
@@ -56,7 +57,7 @@ def query_parameters(*, statistic: bool) -> list[dict[str, Any]]:
     }
     fields |= {
         name: {"type": "string", "minLength": 1, "description": description}
-        for name, description in _PARAMETERS.items()
+        for name, description in PARAMETERS.items()
     }
     return [
         {
@@ -74,7 +75,7 @@ def request_body() -> dict[str, Any]:
     """The question as an OpenAPI request body."""
     parameters = {
         name: {"type": ["string", "number"], "description": description}
-        for name, description in _PARAMETERS.items()
+        for name, description in PARAMETERS.items()
     }
     schema = {
         "title": "Question",

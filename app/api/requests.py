@@ -53,6 +53,11 @@ class ApiRequest(Request):
             self.scope[RESPONSE_HEADERS] = headers
 
     @property
+    def public_url(self) -> str:
+        """Where people reach the service, without a slash at the end."""
+        return self.api.public_url or str(self.base_url).rstrip("/")
+
+    @property
     def media_type(self) -> str | None:
         """The announced media type, lower case, without parameters.
 

@@ -37,6 +37,7 @@ class Api:
         metrics: The application's metrics.
         oidc: Checks the JWTs of a provider; None where none is taken.
         rate: How often a token may ask.
+        public_url: Where people reach the service; None: wherever they asked.
         check_ready: Raises Unavailable where the database or its schema is not as it should be.
     """
 
@@ -45,6 +46,7 @@ class Api:
     metrics: Metrics
     oidc: Verifier | None = None
     rate: RateLimit = field(default_factory=lambda: RateLimit(0))
+    public_url: str | None = None
     check_ready: Callable[[], Awaitable[None]]
     _intakes: dict[int, Intake] = field(default_factory=dict)
 

@@ -41,8 +41,8 @@ audits.command()(privacy)
 def audit(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Recompute the whole ledger and verify its hash chain; or audit the privacy of the mechanisms.
 
-    Without a subcommand: reads one snapshot, also of a running service. Exit status 1 if anything does not
-    match.
+    Without a subcommand: reads one snapshot, also of a running service, and records what it found for the
+    dashboard. Exit status 1 if anything does not match.
     """
     if context.invoked_subcommand is not None:
         return
@@ -97,7 +97,10 @@ def postgres(
 async def _audit(url: str) -> AuditReport:
     database = Database.open(url, pool_size=1)
     try:
-        return await Ledger(database).audit()
+        ledger = Ledger(database)
+        report = await ledger.audit()
+        await ledger.record(report, at=SystemClock().now(), actor="command line")
+        return report
     finally:
         await database.close()
 

@@ -7,7 +7,9 @@ from app.core.clock import Clock
 from app.core.errors import InternalFault, Unavailable
 from app.services.budgets import Budgets
 from app.services.contributions import Contributions
+from app.services.figures import Figures
 from app.services.ledger import Ledger
+from app.services.logins import Logins
 from app.services.observing import Nobody, Observer
 from app.services.releases import Releases
 from app.services.saturation import Saturation
@@ -25,6 +27,7 @@ class Services:
     """Every use case of one installation."""
 
     database: Database
+    clock: Clock
     subject_key: SubjectKey
     tokens: Tokens
     studies: Studies
@@ -33,6 +36,8 @@ class Services:
     releases: Releases
     ledger: Ledger
     sessions: Sessions
+    logins: Logins
+    figures: Figures
 
     @classmethod
     def build(
@@ -44,6 +49,7 @@ class Services:
         lifetime_epsilon: int,
         lifetime_delta: int,
         observer: Observer | None = None,
+        login_seconds: int = 8 * 60 * 60,
     ) -> "Services":
         """Wire the use cases together.
 
@@ -54,20 +60,25 @@ class Services:
             lifetime_epsilon: Budget of a new subject [micro-epsilon].
             lifetime_delta: Budget of a new subject [1e-12].
             observer: Who keeps count of what is done.
+            login_seconds: How long a login of the dashboard lasts.
         """
         allowance = Allowance(epsilon=lifetime_epsilon, delta=lifetime_delta)
         saturation = Saturation(database)
+        tokens = Tokens(database, clock)
         watching = observer or Nobody()
         return cls(
             database=database,
+            clock=clock,
             subject_key=subject_key,
-            tokens=Tokens(database, clock),
+            tokens=tokens,
             studies=Studies(database, clock),
             contributions=Contributions(database, clock, allowance, saturation, watching),
             budgets=Budgets(database, clock, allowance),
             releases=Releases(database, clock, saturation, watching),
             ledger=Ledger(database),
             sessions=Sessions(database, clock, subject_key, allowance),
+            logins=Logins(database, clock, tokens, seconds=login_seconds),
+            figures=Figures(database, clock),
         )
 
     async def require_subject_key(self) -> None:

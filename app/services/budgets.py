@@ -1,5 +1,7 @@
 """What people have given, what it cost them, what is left."""
 
+from typing import Any
+
 from app.core.clock import Clock
 from app.core.errors import BudgetBelowReserved
 from app.core.principal import Principal
@@ -9,6 +11,8 @@ from app.store import journal
 from app.store.budgets import Account, Statement
 from app.store.contributions import Allowance
 from app.store.database import Connection, Database
+
+NEWEST = 2**62
 
 
 class Budgets:
@@ -35,6 +39,17 @@ class Budgets:
             studies=tuple(line for line in statement.studies if line.study in studies),
             sessions=tuple(line for line in statement.sessions if line.study in studies),
         )
+
+    async def charges(
+        self, subject: bytes, limit: int, cursor: str | None, studies: frozenset[str] | None = None
+    ) -> Page[dict[str, Any]]:
+        """What releases cost one person, newest first, in these studies only unless None."""
+        before = decode_cursor(cursor, int, NEWEST)
+        items = await self._database.run_tx(
+            "budget.charges",
+            lambda c: store.page_charges(c, subject, before=before, limit=limit + 1, slugs=studies),
+        )
+        return page_of(items, limit, lambda row: str(row["number"]))
 
     async def set_lifetime(
         self, subject: bytes, *, epsilon: int, delta: int | None, reason: str, principal: Principal

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from app.accounting.clusters import clusters_cost
 from app.core.errors import InternalFault
@@ -10,6 +12,7 @@ from app.core.noise import DiscreteLaplace
 from app.core.release import GENESIS
 from app.core.study import Relation
 from app.services.paging import Page, decode_cursor, page_of
+from app.store import journal
 from app.store import ledger as store
 from app.store.database import Connection, Database
 
@@ -17,6 +20,9 @@ EXAMPLES = 5
 """Rows that a finding shows."""
 
 NEWEST = (2**62, 2**62)
+
+AUDIT_ACTION = "ledger.audit"
+"""What an audit is called in the trail of what admins did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,20 +53,80 @@ class AuditReport:
         return not self.findings
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedAudit:
+    """What is kept of an audit.
+
+    Attributes:
+        at: When.
+        rules: How many rules were checked.
+        counts: How many rows were looked at.
+        findings: The broken rules.
+    """
+
+    at: datetime
+    rules: int
+    counts: Mapping[str, int]
+    findings: Sequence[str]
+
+
 class Ledger:
-    """Reads the ledger; never writes."""
+    """Reads the ledger, and notes that it was audited."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def page(self, limit: int, cursor: str | None, study: str | None = None) -> Page[dict[str, Any]]:
-        """Charges, newest first, of one study only unless None."""
+    async def page(
+        self, limit: int, cursor: str | None, study_id: int | None = None, release: UUID | None = None
+    ) -> Page[dict[str, Any]]:
+        """Charges, newest first, of one study or one release only unless None."""
         number, cohort = decode_cursor(cursor, _parse, NEWEST)
         items = await self._database.run_tx(
             "ledger.page",
-            lambda c: store.page_charges(c, number=number, cohort=cohort, study=study, limit=limit + 1),
+            lambda c: store.page_charges(
+                c, number=number, cohort=cohort, study_id=study_id, release=release, limit=limit + 1
+            ),
         )
         return page_of(items, limit, lambda row: f"{row['number']} {row['cohort_id']}")
+
+    async def releases(
+        self, limit: int, cursor: str | None, study_id: int | None = None
+    ) -> Page[dict[str, Any]]:
+        """Releases of all studies, newest first, of one study only unless None."""
+        number = decode_cursor(cursor, int, NEWEST[0])
+        items = await self._database.run_tx(
+            "ledger.releases",
+            lambda c: store.page_releases(c, number=number, study_id=study_id, limit=limit + 1),
+        )
+        return page_of(items, limit, lambda row: str(row["number"]))
+
+    async def head(self) -> tuple[int, bytes]:
+        """Number and hash of the last link of the hash chain."""
+        return await self._database.run_tx("ledger.head", store.head)
+
+    async def last_audit(self) -> RecordedAudit | None:
+        """The audit that was recorded last; None where there was none."""
+        row = await self._database.run_tx("ledger.audited", lambda c: store.last_audit(c, AUDIT_ACTION))
+        if row is None:
+            return None
+        detail = row["detail"]
+        return RecordedAudit(
+            at=row["at"], rules=detail["rules"], counts=detail["counts"], findings=detail["findings"]
+        )
+
+    async def record(self, report: AuditReport, *, at: datetime, actor: str) -> None:
+        """Note in the trail of what admins did that an audit was made, and which rules were broken."""
+        detail = {
+            "rules": len(report.checked),
+            "counts": dict(report.counts),
+            "findings": [finding.rule for finding in report.findings],
+        }
+        await self._database.run_tx(
+            "ledger.record",
+            lambda c: journal.record(
+                c, at=at, actor=actor, action=AUDIT_ACTION, target="ledger", detail=detail
+            ),
+        )
 
     async def audit(self) -> AuditReport:
         """Recompute every balance and verify the hash chain, on one snapshot of a running service."""

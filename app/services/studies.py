@@ -1,6 +1,7 @@
 """Making, finding and closing studies."""
 
 from app.core.clock import Clock
+from app.core.cohort import Cohort
 from app.core.errors import NotFound, StudyExists
 from app.core.principal import Principal
 from app.core.study import Study, StudyDefinition, StudyState
@@ -68,6 +69,14 @@ class Studies:
             lambda c: store.page_studies(c, after=after, limit=limit + 1, slugs=principal.studies),
         )
         return page_of(items, limit, lambda study: study.definition.slug)
+
+    async def cohorts(self, study: Study, limit: int, cursor: str | None) -> Page[Cohort]:
+        """A study's cohorts as the ledger charges them, in the order of their ids. For admins."""
+        after = decode_cursor(cursor, int, 0)
+        items = await self._database.run_tx(
+            "study.cohorts", lambda c: cohorts.page_cohorts(c, study.id, after=after, limit=limit + 1)
+        )
+        return page_of(items, limit, lambda cohort: str(cohort.id))
 
     async def close(self, slug: str, principal: Principal) -> Study:
         """Take no more contributions, once those in flight have committed."""

@@ -28,13 +28,33 @@ SECRET_BYTES = 32
 NOBODY = UUID(int=0)
 
 
+def new_secret() -> str:
+    """A secret of 256 random bits, for a cookie or a link."""
+    return secrets.token_urlsafe(SECRET_BYTES)
+
+
 def hash_secret(secret: str) -> bytes:
     """SHA-256 of a token. A secret of 256 random bits needs no slow hash."""
     return hashlib.sha256(secret.encode()).digest()
 
 
-def _new_secret() -> str:
-    return PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+def principal_of(record: TokenRecord, now: datetime) -> Principal:
+    """The bearer of a token.
+
+    Raises:
+        Unauthenticated: expired or revoked.
+    """
+    if record.revoked_at is not None:
+        raise Unauthenticated("the token is unknown or revoked")
+    if record.expires_at is not None and record.expires_at <= now:
+        raise Unauthenticated("the token has expired")
+    return Principal(
+        token_id=record.id,
+        name=record.name,
+        role=record.role,
+        studies=record.studies,
+        subject=record.subject,
+    )
 
 
 class Tokens:
@@ -53,18 +73,9 @@ class Tokens:
             Unauthenticated: unknown, expired or revoked.
         """
         record = await self._lookups.submit(hash_secret(secret))
-        now = self._clock.now()
-        if record is None or record.revoked_at is not None:
+        if record is None:
             raise Unauthenticated("the token is unknown or revoked")
-        if record.expires_at is not None and record.expires_at <= now:
-            raise Unauthenticated("the token has expired")
-        return Principal(
-            token_id=record.id,
-            name=record.name,
-            role=record.role,
-            studies=record.studies,
-            subject=record.subject,
-        )
+        return principal_of(record, self._clock.now())
 
     async def identify(self, identity: bytes, *, role: Role, studies: frozenset[str] | None) -> Principal:
         """Who an identity of the OIDC provider is here. It gets a row at its first use, without a secret.
@@ -155,7 +166,7 @@ class Tokens:
             raise InvalidRequest.field("subject", "only a contribute token can be limited to a subject")
         if expires_at is not None and expires_at <= now:
             raise InvalidRequest.field("expires_at", "must be in the future")
-        secret = _new_secret()
+        secret = PREFIX + new_secret()
         record = TokenRecord(
             id=uuid4(),
             name=name,
@@ -216,7 +227,7 @@ class Tokens:
             NotFound: there is no such token.
             Conflict: it is revoked or has expired, or it has no secret.
         """
-        secret = _new_secret()
+        secret = PREFIX + new_secret()
 
         async def body(connection: Connection) -> TokenRecord:
             now = self._clock.now()

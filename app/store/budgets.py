@@ -1,6 +1,7 @@
 """Lifetime budgets and what is left of them."""
 
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from sqlalchemy import Row, text
@@ -26,10 +27,21 @@ JOIN_COHORT = """
 """
 
 READ_HOLDINGS = text(f"""
-    SELECT study.slug, c.trust, c.epsilon, c.delta, c.value IS NOT NULL AS live,
+    SELECT study.slug, c.trust, c.epsilon, c.delta, c.value IS NOT NULL AS live, c.contributed_on,
            {SPENT_EPSILON} AS spent, {SPENT_DELTA} AS delta_spent
     FROM contribution c JOIN study ON study.id = c.study_id {JOIN_COHORT}
     WHERE c.subject_id = :subject ORDER BY study.slug
+""")
+
+# What the present values of one person were charged; `carried` holds what former ones were.
+PAGE_CHARGES = text(f"""
+    SELECT release.number, release.id AS release, study.slug AS study, release.estimator, release.created_at,
+           charge.epsilon, charge.delta
+    FROM contribution c JOIN study ON study.id = c.study_id {JOIN_COHORT.replace("LEFT JOIN", "JOIN", 1)}
+    JOIN charge ON charge.cohort_id = g.id JOIN release ON release.id = charge.release_id
+    WHERE c.subject_id = :subject AND release.number < :before
+      AND (CAST(:slugs AS text[]) IS NULL OR study.slug = ANY(CAST(:slugs AS text[])))
+    ORDER BY release.number DESC LIMIT :limit
 """)
 
 READ_ENROLMENTS = text("""
@@ -88,6 +100,7 @@ class StudyLine:
     spent: int
     delta: int
     delta_spent: int
+    contributed_on: date | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +134,7 @@ async def read_statement(connection: AsyncConnection, subject: bytes, allowance:
             spent=line.spent,
             delta=line.delta,
             delta_spent=line.delta_spent,
+            contributed_on=line.contributed_on,
         )
         for line in await connection.execute(READ_HOLDINGS, {"subject": subject})
     )
@@ -138,6 +152,22 @@ async def read_statement(connection: AsyncConnection, subject: bytes, allowance:
         delta_spent=sum(line.delta_spent for line in lines),
     )
     return Statement(account=account, studies=lines, sessions=enrolments)
+
+
+async def page_charges(
+    connection: AsyncConnection, subject: bytes, *, before: int, limit: int, slugs: frozenset[str] | None
+) -> list[dict[str, Any]]:
+    """What releases cost one person, newest first, in these studies only unless None."""
+    rows = await connection.execute(
+        PAGE_CHARGES,
+        {
+            "subject": subject,
+            "before": before,
+            "limit": limit,
+            "slugs": None if slugs is None else sorted(slugs),
+        },
+    )
+    return [dict(row) for row in rows.mappings()]
 
 
 async def set_budget(

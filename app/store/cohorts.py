@@ -69,6 +69,11 @@ READ_COHORTS = text(f"""
     SELECT {COHORT_COLUMNS} FROM cohort WHERE study_id = :study_id AND count > 0 ORDER BY id
 """)
 
+PAGE_COHORTS = text(f"""
+    SELECT {COHORT_COLUMNS} FROM cohort
+    WHERE study_id = :study_id AND id > :after AND count > 0 ORDER BY id LIMIT :limit
+""")
+
 NEWEST_EPOCH = text("SELECT coalesce(max(epoch), 0) FROM contribution WHERE study_id = :study_id")
 
 # The last group of a version 4 UUID is 48 bits of PostgreSQL's strong random source, none of them fixed:
@@ -161,6 +166,12 @@ async def _aggregate(
 async def read_cohorts(connection: AsyncConnection, study_id: int) -> list[Cohort]:
     """All folded cohorts with at least one live member, in the order of their ids."""
     rows = await connection.execute(READ_COHORTS, {"study_id": study_id})
+    return [cohort_of(row) for row in rows]
+
+
+async def page_cohorts(connection: AsyncConnection, study_id: int, *, after: int, limit: int) -> list[Cohort]:
+    """Folded cohorts with at least one live member, in the order of their ids, after an id."""
+    rows = await connection.execute(PAGE_COHORTS, {"study_id": study_id, "after": after, "limit": limit})
     return [cohort_of(row) for row in rows]
 
 

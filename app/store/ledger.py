@@ -4,20 +4,38 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.core.release import Charge, chain_hash
 
-PAGE = text("""
+# Bounds on the release's number alone let the index find where the page starts.
+PAGE = """
     SELECT release.number, release.id AS release, study.slug AS study, release.estimator, charge.cohort_id,
            cohort.epoch, cohort.trust, cohort.epsilon AS offered, cohort.count AS people,
            charge.epsilon, charge.delta, release.created_at
-    FROM charge JOIN release ON release.id = charge.release_id
-                JOIN cohort ON cohort.id = charge.cohort_id JOIN study ON study.id = release.study_id
-    WHERE (release.number, charge.cohort_id) < (:number, :cohort)
-      AND (CAST(:study AS text) IS NULL OR study.slug = CAST(:study AS text))
+    FROM release JOIN charge ON charge.release_id = release.id
+                 JOIN cohort ON cohort.id = charge.cohort_id JOIN study ON study.id = release.study_id
+    WHERE release.number <= :number AND (release.number < :number OR charge.cohort_id < :cohort) {filters}
     ORDER BY release.number DESC, charge.cohort_id DESC LIMIT :limit
+"""
+
+PAGE_RELEASES = """
+    SELECT release.number, release.id AS release, study.slug AS study, release.estimator,
+           release.estimator_version, release.sequence, release.body, release.hash, release.created_at
+    FROM release JOIN study ON study.id = release.study_id
+    WHERE release.number < :number {filters}
+    ORDER BY release.number DESC LIMIT :limit
+"""
+
+FILTERS: Mapping[str, str] = {
+    "study_id": "AND release.study_id = :study_id",
+    "release": "AND release.id = :release",
+}
+"""What a list of the ledger can be narrowed down to, each by an index."""
+
+LAST_AUDIT = text("""
+    SELECT at, actor, detail FROM audit WHERE action = :action ORDER BY id DESC LIMIT 1
 """)
 
 # Each check is a query that returns the rows that break a rule; none may return any.
@@ -195,13 +213,32 @@ LINKS_AT_ONCE = 500
 
 
 async def page_charges(
-    connection: AsyncConnection, *, number: int, cohort: int, study: str | None, limit: int
+    connection: AsyncConnection, *, number: int, cohort: int, limit: int, **filters: object
 ) -> list[dict[str, Any]]:
-    """Charges before (number, cohort), newest first."""
-    rows = await connection.execute(
-        PAGE, {"number": number, "cohort": cohort, "study": study, "limit": limit}
-    )
+    """Charges before (number, cohort), newest first; those that meet all `FILTERS` that are not None."""
+    query, given = _filtered(PAGE, filters)
+    rows = await connection.execute(query, {"number": number, "cohort": cohort, "limit": limit, **given})
     return [dict(row) for row in rows.mappings()]
+
+
+async def page_releases(
+    connection: AsyncConnection, *, number: int, limit: int, **filters: object
+) -> list[dict[str, Any]]:
+    """Releases before a number, newest first; those that meet all `FILTERS` that are not None."""
+    query, given = _filtered(PAGE_RELEASES, filters)
+    rows = await connection.execute(query, {"number": number, "limit": limit, **given})
+    return [dict(row) for row in rows.mappings()]
+
+
+def _filtered(query: str, filters: Mapping[str, object]) -> tuple[TextClause, dict[str, object]]:
+    given = {name: value for name, value in filters.items() if value is not None}
+    return text(query.format(filters=" ".join(FILTERS[name] for name in given))), given
+
+
+async def last_audit(connection: AsyncConnection, action: str) -> dict[str, Any] | None:
+    """When the last audit was recorded, by whom, and what it found; None where there was none."""
+    row = (await connection.execute(LAST_AUDIT, {"action": action})).mappings().one_or_none()
+    return None if row is None else dict(row)
 
 
 async def counts(connection: AsyncConnection) -> dict[str, int]:

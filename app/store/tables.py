@@ -13,6 +13,7 @@ from sqlalchemy import (
     DateTime,
     Double,
     Enum,
+    Float,
     ForeignKey,
     Identity,
     Index,
@@ -25,6 +26,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     Uuid,
+    text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
@@ -92,6 +94,12 @@ contribution = Table(
     Column("vector", ARRAY(BigInteger), comment="grid points, in studies of vectors"),
     Column("trust", trust, nullable=False),
     Column("epoch", Integer, nullable=False),
+    Column(
+        "contributed_on",
+        Date,
+        server_default=text("((CURRENT_TIMESTAMP AT TIME ZONE 'UTC'::text))::date"),
+        comment="UTC; NULL: before days were kept",
+    ),
     CheckConstraint("0 <= carried AND carried <= epsilon", name="carried_within_epsilon"),
     CheckConstraint("0 <= delta_carried AND delta_carried <= delta", name="carried_within_delta"),
     CheckConstraint("value IS NOT NULL OR vector IS NULL", name="vector_withdrawn_with_value"),
@@ -120,6 +128,7 @@ cohort = Table(
     CheckConstraint("carried <= spent AND spent <= epsilon", name="spent_within_epsilon"),
     CheckConstraint("delta_carried <= delta_spent AND delta_spent <= delta", name="spent_within_delta"),
     CheckConstraint("count >= 0", name="count_not_negative"),
+    Index("ix_cohort_study_id_id", "study_id", "id"),
 )
 
 release = Table(
@@ -139,6 +148,7 @@ release = Table(
     Column("hash", LargeBinary, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
     UniqueConstraint("study_id", "question", "sequence"),
+    Index("ix_release_study_id_number", "study_id", "number"),
 )
 
 charge = Table(
@@ -262,6 +272,38 @@ audit = Table(
     Column("action", Text, nullable=False),
     Column("target", Text, nullable=False),
     Column("detail", JSONB, nullable=False),
+    Index("ix_audit_action_id", "action", "id"),
+)
+
+login = Table(
+    "login",
+    metadata,
+    Column("hash", LargeBinary, primary_key=True, comment="SHA-256 of the cookie"),
+    Column("token_id", Uuid, ForeignKey("token.id"), nullable=False),
+    Column("subject_id", LargeBinary, comment="the person of a link; NULL: the token's"),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    Index("ix_login_expires_at", "expires_at"),
+)
+
+link = Table(
+    "link",
+    metadata,
+    Column("hash", LargeBinary, primary_key=True, comment="SHA-256 of the secret"),
+    Column("token_id", Uuid, ForeignKey("token.id"), nullable=False, comment="who made it"),
+    Column("subject_id", LargeBinary, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    Index("ix_link_expires_at", "expires_at"),
+)
+
+figure = Table(
+    "figure",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("taken_at", DateTime(timezone=True), nullable=False),
+    Column("seconds", Float, nullable=False, comment="how long it took"),
+    Column("document", JSONB, nullable=False),
 )
 
 installation = Table(

@@ -111,7 +111,7 @@ async def insert_token(connection: AsyncConnection, record: TokenRecord, secret_
 async def read_tokens_by_hash(database: Database, hashes: Sequence[bytes]) -> dict[bytes, TokenRecord]:
     """The tokens with these hashes, by hash, as they are now. Every request waits for this."""
     rows = await database.fetch("token.find", READ_BY_HASH, hashes)
-    return {row["found"]: _record(row) for row in rows}
+    return {row["found"]: token_record(row) for row in rows}
 
 
 async def read_tokens_by_identity(
@@ -119,7 +119,7 @@ async def read_tokens_by_identity(
 ) -> dict[bytes, TokenRecord]:
     """The rows of these identities of the OIDC provider, by identity, as they are now."""
     rows = await database.fetch("token.identities", READ_BY_IDENTITY, identities)
-    return {row["found"]: _record(row) for row in rows}
+    return {row["found"]: token_record(row) for row in rows}
 
 
 async def claim_identity(
@@ -143,21 +143,21 @@ async def claim_identity(
     }
     row = (await connection.execute(CLAIM_IDENTITY, values)).mappings().one_or_none()
     if row is not None:
-        return _record(row), True
+        return token_record(row), True
     found = await connection.execute(READ_IDENTITY, {"identity": identity})
-    return _record(found.mappings().one()), False
+    return token_record(found.mappings().one()), False
 
 
 async def read_token(connection: AsyncConnection, token_id: UUID) -> TokenRecord | None:
     """One token, or None."""
     row = (await connection.execute(READ, {"id": token_id})).mappings().one_or_none()
-    return None if row is None else _record(row)
+    return None if row is None else token_record(row)
 
 
 async def lock_token(connection: AsyncConnection, token_id: UUID) -> TokenRecord | None:
     """One token, which nobody else changes until this transaction ends; None where there is none."""
     row = (await connection.execute(LOCK, {"id": token_id})).mappings().one_or_none()
-    return None if row is None else _record(row)
+    return None if row is None else token_record(row)
 
 
 async def rotate_token(
@@ -182,7 +182,7 @@ async def touch_tokens(connection: AsyncConnection, ids: Sequence[UUID], day: da
 async def page_tokens(connection: AsyncConnection, *, after: UUID, limit: int) -> list[TokenRecord]:
     """Tokens in the order of their ids."""
     rows = await connection.execute(PAGE, {"after": after, "limit": limit})
-    return [_record(row) for row in rows.mappings()]
+    return [token_record(row) for row in rows.mappings()]
 
 
 async def revoke_token(connection: AsyncConnection, token_id: UUID, at: datetime) -> bool:
@@ -190,7 +190,8 @@ async def revoke_token(connection: AsyncConnection, token_id: UUID, at: datetime
     return (await connection.execute(REVOKE, {"id": token_id, "at": at})).one_or_none() is not None
 
 
-def _record(row: Any) -> TokenRecord:
+def token_record(row: Any) -> TokenRecord:
+    """The token of a row."""
     studies = row["studies"]
     return TokenRecord(
         id=row["id"],

@@ -1,46 +1,68 @@
 """The ledger, for admins."""
 
 from typing import Annotated
+from uuid import UUID
 
 from fastapi import APIRouter, Query
+from starlette.responses import StreamingResponse
 
+from app.api import views
 from app.api.access import allow
 from app.api.requests import ApiRequest
 from app.api.routing import StrictRoute
+from app.api.wire.figures import LedgerReleaseOut
 from app.api.wire.ledger import LedgerLineOut
-from app.api.wire.lists import Limit, NumbersCursor, PageOut
+from app.api.wire.lists import Limit, NumberCursor, NumbersCursor, PageOut
 from app.api.wire.types import SLUG_PATTERN
-from app.core.epsilon import delta_to_json, epsilon_to_json
 from app.core.principal import Role
 
-router = APIRouter(prefix="/v1/admin/ledger", tags=["ledger"], route_class=StrictRoute)
+router = APIRouter(prefix="/v1/admin", tags=["ledger"], route_class=StrictRoute)
+
+OneStudy = Annotated[str | None, Query(pattern=SLUG_PATTERN, description="Slug of one study.")]
+OneRelease = Annotated[UUID | None, Query(description="One release.")]
+
+CSV = "text/csv"
 
 
-@router.get("")
+@router.get("/ledger")
 @allow(Role.ADMIN)
 async def list_charges(
     request: ApiRequest,
     limit: Limit = 50,
     cursor: NumbersCursor | None = None,
-    study: Annotated[str | None, Query(pattern=SLUG_PATTERN, description="Slug of one study.")] = None,
+    study: OneStudy = None,
+    release: OneRelease = None,
 ) -> PageOut[LedgerLineOut]:
     """Charges, newest first: what each release cost each member of each cohort."""
-    page = await request.api.services.ledger.page(limit, cursor, study)
-    items = [
-        LedgerLineOut(
-            number=row["number"],
-            release=str(row["release"]),
-            study=row["study"],
-            estimator=row["estimator"],
-            cohort_id=row["cohort_id"],
-            epoch=row["epoch"],
-            trust=row["trust"],
-            offered=epsilon_to_json(row["offered"]),
-            people=row["people"],
-            epsilon=epsilon_to_json(row["epsilon"]),
-            delta=delta_to_json(row["delta"]),
-            created_at=row["created_at"],
-        )
-        for row in page.items
-    ]
-    return PageOut(items=items, next_cursor=page.next_cursor)
+    return await views.charges(request.api.services, limit, cursor, study, release)
+
+
+@router.get(
+    "/ledger/export",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "description": "Every charge, with a header line",
+            "content": {CSV: {"schema": {"type": "string"}}},
+        }
+    },
+)
+@allow(Role.ADMIN)
+async def export_charges(
+    request: ApiRequest, study: OneStudy = None, release: OneRelease = None
+) -> StreamingResponse:
+    """All charges as CSV, newest first, written while they are read."""
+    return StreamingResponse(
+        views.charges_csv(request.api.services, study, release),
+        media_type=CSV,
+        headers={"Content-Disposition": 'attachment; filename="ledger.csv"'},
+    )
+
+
+@router.get("/releases")
+@allow(Role.ADMIN)
+async def list_all_releases(
+    request: ApiRequest, limit: Limit = 50, cursor: NumberCursor | None = None, study: OneStudy = None
+) -> PageOut[LedgerReleaseOut]:
+    """Releases of all studies, newest first, with their place in the hash chain."""
+    return await views.ledger_releases(request.api.services, limit, cursor, study)

@@ -6,7 +6,7 @@ from uuid import UUID
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.api import asking, idempotency
+from app.api import asking, idempotency, views
 from app.api.access import allow
 from app.api.requests import JSON, ApiRequest
 from app.api.routing import CONFLICTS, OPEN_QUERY, StrictRoute
@@ -14,7 +14,6 @@ from app.api.wire.lists import Limit, NumbersCursor, PageOut
 from app.api.wire.paths import IdPath, StudyPath
 from app.api.wire.release import (
     AnswerOut,
-    PlannedOut,
     PlanOut,
     ReleaseOut,
     ReleaseWithChargesOut,
@@ -22,7 +21,6 @@ from app.api.wire.release import (
     page_bytes,
     with_field,
 )
-from app.core.epsilon import epsilon_to_json
 from app.core.errors import NotFound
 from app.core.principal import Role
 from app.core.release import StoredRelease
@@ -40,18 +38,7 @@ async def plan(request: ApiRequest, study: StudyPath) -> Response:
     """Price and accuracy of every estimator that applies. Nothing is spent."""
     found = await request.study(study)
     ask = asking.read_question(request.single_query())
-    planned = await request.api.services.releases.plan(found, ask)
-    document = PlanOut(
-        estimators=[
-            PlannedOut(
-                estimator=entry.estimator,
-                summary=entry.summary,
-                predicted_error=entry.predicted_error,
-                epsilon_max=epsilon_to_json(entry.epsilon_max),
-            )
-            for entry in planned
-        ]
-    )
+    document = await views.plan(request.api.services, found, ask)
     return Response(document.model_dump_json(), media_type=JSON)
 
 

@@ -1,17 +1,21 @@
 """What a person has given, what it cost them, what is left."""
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 
+from app.api import views
 from app.api.access import allow
 from app.api.requests import ApiRequest
 from app.api.routing import CONFLICTS, StrictRoute
 from app.api.subjects import subject_digest
-from app.api.wire.budget import AccountOut, BudgetOut, LifetimeIn
-from app.api.wire.lists import DigestCursor, Limit, PageOut
+from app.api.wire.budget import AccountOut, BudgetOut, LifetimeIn, LinkOut, PersonalChargeOut
+from app.api.wire.lists import DigestCursor, Limit, NumberCursor, PageOut
 from app.api.wire.paths import SubjectPath
 from app.core.principal import Role
 
 router = APIRouter(prefix="/v1", tags=["budgets"], route_class=StrictRoute)
+
+LINK_PATH = "/dashboard/person/open/"
+"""Where a one-time link leads; its secret follows."""
 
 
 @router.get("/subjects/{subject:path}/budget")
@@ -21,6 +25,26 @@ async def read_budget(request: ApiRequest, subject: SubjectPath) -> BudgetOut:
     digest = subject_digest(request, subject)
     statement = await request.api.services.budgets.statement(digest, request.principal.studies)
     return BudgetOut.of(subject, statement.account, statement.studies, statement.sessions)
+
+
+@router.get("/subjects/{subject:path}/charges")
+@allow(Role.CONTRIBUTE, Role.ADMIN)
+async def list_personal_charges(
+    request: ApiRequest, subject: SubjectPath, limit: Limit = 50, cursor: NumberCursor | None = None
+) -> PageOut[PersonalChargeOut]:
+    """What each release cost one person, newest first, for the values that are there now."""
+    digest = subject_digest(request, subject)
+    return await views.personal_charges(request.api.services, digest, limit, cursor, request.principal)
+
+
+@router.post("/subjects/{subject:path}/links", status_code=201)
+@allow(Role.CONTRIBUTE, Role.ADMIN)
+async def make_link(request: ApiRequest, response: Response, subject: SubjectPath) -> LinkOut:
+    """A link that opens the person's own page once: what they gave, what it cost, what is left, withdraw."""
+    digest = subject_digest(request, subject)
+    secret, expires_at = await request.api.services.logins.make_link(digest, request.principal)
+    response.headers["Cache-Control"] = "no-store"
+    return LinkOut(url=f"{request.public_url}{LINK_PATH}{secret}", expires_at=expires_at)
 
 
 @router.put("/admin/subjects/{subject:path}/budget", openapi_extra={CONFLICTS: True})

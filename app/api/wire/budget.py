@@ -1,6 +1,7 @@
 """Budgets on the wire."""
 
 from collections.abc import Sequence
+from datetime import date, datetime
 from typing import Protocol
 
 from pydantic import ConfigDict, Field
@@ -45,6 +46,8 @@ class StudyLine(Protocol):
     def delta(self) -> int: ...  # noqa: D102
     @property
     def delta_spent(self) -> int: ...  # noqa: D102
+    @property
+    def contributed_on(self) -> date | None: ...  # noqa: D102
 
 
 class SessionLine(Protocol):
@@ -119,6 +122,9 @@ class StudyLineOut(WireOut):
     spent: float
     delta: float
     delta_spent: float
+    contributed_on: date | None = Field(
+        description="The day (UTC) of the first contribution; null from before days were kept."
+    )
 
 
 class SessionLineOut(WireOut):
@@ -157,6 +163,7 @@ class BudgetOut(WireOut):
                 spent=epsilon_to_json(line.spent),
                 delta=delta_to_json(line.delta),
                 delta_spent=delta_to_json(line.delta_spent),
+                contributed_on=line.contributed_on,
             )
             for line in studies
         ]
@@ -187,3 +194,22 @@ class LifetimeIn(WireIn):
     epsilon: Lifetime
     delta: Delta | None = Field(None, description="As it is if not given.")
     reason: Text = Field(description="For the audit trail.")
+
+
+class LinkOut(WireOut):
+    """A link to a person's own page, for that person only."""
+
+    url: str = Field(description="Works once.")
+    expires_at: datetime
+
+
+class PersonalChargeOut(WireOut):
+    """What one release cost one person."""
+
+    number: int = Field(description="Place of the release in the hash chain.")
+    release: str
+    study: str
+    estimator: str
+    epsilon: float
+    delta: float
+    created_at: datetime

@@ -15,7 +15,7 @@ from app.api.wire.types import WireOut
 Item = TypeVar("Item")
 
 
-def _shaped(pattern: str) -> Callable[[str], str]:
+def shaped(pattern: str) -> Callable[[str], str]:
     """Refuses what is no cursor of a list, before the database sees it."""
     shape = re.compile(pattern, re.ASCII)
 
@@ -32,17 +32,26 @@ def _shaped(pattern: str) -> Callable[[str], str]:
     return check
 
 
+is_slug = shaped("[a-z0-9-]{1,63}")
+is_number = shaped(r"\d{1,18}")
+is_numbers = shaped(r"\d{1,18}( \d{1,18})?")
+is_uuid = shaped("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
 _CURSOR = Query(max_length=500, description="Where the page starts: `next_cursor` of the page before.")
 
 Limit = Annotated[int, Query(ge=1, le=200, description="Most entries on the page.")]
 
-SlugCursor = Annotated[str, AfterValidator(_shaped("[a-z0-9-]{1,63}")), _CURSOR]
+SlugCursor = Annotated[str, AfterValidator(is_slug), _CURSOR]
 
-NumbersCursor = Annotated[str, AfterValidator(_shaped(r"\d{1,18}( \d{1,18})?")), _CURSOR]
+NumbersCursor = Annotated[str, AfterValidator(is_numbers), _CURSOR]
 
-UuidCursor = Annotated[str, AfterValidator(_shaped("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")), _CURSOR]
+NumberCursor = Annotated[str, AfterValidator(is_number), _CURSOR]
 
-DigestCursor = Annotated[str, AfterValidator(_shaped("[0-9a-f]{64}")), _CURSOR]
+DayCursor = Annotated[str, AfterValidator(shaped(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")), _CURSOR]
+
+UuidCursor = Annotated[str, AfterValidator(is_uuid), _CURSOR]
+
+DigestCursor = Annotated[str, AfterValidator(shaped("[0-9a-f]{64}")), _CURSOR]
 
 
 class PageOut(WireOut, Generic[Item]):

@@ -1,0 +1,22 @@
+"""The pages of the application."""
+
+from fastapi import FastAPI
+
+from app.dashboard.pages import assets, budgets, entrance, ledger, overview, person, sessions, studies, tokens
+
+ROUTES = (
+    *entrance.ROUTES,
+    *overview.ROUTES,
+    *studies.ROUTES,
+    *sessions.ROUTES,
+    *budgets.ROUTES,
+    *ledger.ROUTES,
+    *tokens.ROUTES,
+    *person.ROUTES,
+    *assets.ROUTES,
+)
+
+
+def install(app: FastAPI) -> None:
+    """Add every page to an application."""
+    app.router.routes.extend(ROUTES)

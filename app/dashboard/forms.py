@@ -1,0 +1,46 @@
+"""Fields of forms and of addresses, checked like documents and parameters."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from app.api.reasons import Refused, field_errors
+from app.core.errors import InvalidRequest
+from app.dashboard.requests import PageRequest
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read(model: type[Model], fields: Mapping[str, Any]) -> Model:
+    """A document out of a form's fields.
+
+    Raises:
+        InvalidRequest: names every offending field.
+    """
+    try:
+        return model.model_validate(dict(fields))
+    except ValidationError as error:
+        found = field_errors(error.errors())
+        names = ", ".join(dict.fromkeys(field.field for field in found))
+        raise InvalidRequest(f"not admissible: {names}", fields=found) from None
+
+
+def given(fields: Mapping[str, str], *names: str) -> dict[str, str]:
+    """The fields with these names that are not empty."""
+    return {name: fields[name] for name in names if fields.get(name)}
+
+
+def cursor(request: PageRequest, check: Callable[[str], str], name: str = "cursor") -> str | None:
+    """Where a list on the page starts.
+
+    Raises:
+        InvalidRequest: not a cursor of this list.
+    """
+    text = request.query_params.get(name)
+    if not text:
+        return None
+    try:
+        return check(text)
+    except Refused as refusal:
+        raise InvalidRequest.field(name, str(refusal)) from None

@@ -1,0 +1,130 @@
+"""Budgets of everybody, and of one person."""
+
+import asyncio
+
+from markupsafe import Markup
+from starlette.responses import Response
+
+from app.api import views
+from app.api.routes.subjects import LINK_PATH
+from app.api.subjects import subject_digest
+from app.api.wire.budget import BudgetOut, LifetimeIn
+from app.api.wire.figures import EpsilonsOut
+from app.core.errors import BudgetBelowReserved, InvalidRequest, ServiceError
+from app.core.numbers import JsonNumber
+from app.dashboard import forms, plots
+from app.dashboard.pages.overview import budget_plot
+from app.dashboard.rendering import render
+from app.dashboard.requests import PageRequest
+from app.dashboard.routing import ADMIN, PageRoute
+
+CHARGES = 50
+MOST_STUDIES = 200
+
+
+async def show(request: PageRequest) -> Response:
+    """Histograms and percentiles, over all subjects, per study and per epsilon."""
+    services = request.api.services
+    study = request.query_params.get("study") or None
+    if study is not None:
+        study = (await request.study(study)).definition.slug
+    histogram = await views.histogram(services, study, wait=False)
+    epsilons, slugs = await asyncio.gather(
+        views.epsilons(services, study, wait=False),
+        services.studies.page(MOST_STUDIES, None, request.principal),
+    )
+    return render(
+        request,
+        "budgets.html",
+        histogram=histogram,
+        histogram_plot=budget_plot(histogram, plots.FULL),
+        epsilons=epsilons,
+        epsilons_plot=cost_plot(epsilons),
+        study=study,
+        slugs=[one.definition.slug for one in slugs.items],
+    )
+
+
+def cost_plot(epsilons: EpsilonsOut) -> Markup:
+    """What people who chose an epsilon have spent of it on average, beside what they reserved."""
+    private = [one for one in epsilons.bins if one.upper > 0]
+    return plots.histogram(
+        "Mean epsilon reserved and spent, by the personal epsilon that people chose",
+        [plots.Bin(one.lower or one.upper / 2, one.upper) for one in private],
+        [
+            plots.Series(
+                "reserved", "a", [one.reserved / one.people if one.people else 0 for one in private]
+            ),
+            plots.Series("spent", "b", [one.spent / one.people if one.people else 0 for one in private]),
+        ],
+        x="personal epsilon",
+        y="mean epsilon",
+        logarithmic=True,
+        size=plots.FULL,
+    )
+
+
+async def find(request: PageRequest) -> Response:
+    """One person's statement. The external id comes in a form, so that no address ever holds it."""
+    return await _statement(request)
+
+
+async def set_lifetime(request: PageRequest) -> Response:
+    """Change a lifetime budget, with a reason."""
+    fields: dict[str, object] = {**forms.given(request.fields, "epsilon", "reason")}
+    if request.fields.get("delta"):
+        fields["delta"] = JsonNumber(request.fields["delta"])
+    try:
+        document = forms.read(LifetimeIn, fields)
+        await request.api.services.budgets.set_lifetime(
+            subject_digest(request, request.fields.get("subject", "")),
+            epsilon=document.epsilon,
+            delta=document.delta,
+            reason=document.reason,
+            principal=request.principal,
+        )
+    except (InvalidRequest, BudgetBelowReserved) as refusal:
+        return await _statement(request, refusal=refusal)
+    return await _statement(request, done="The lifetime budget was changed.")
+
+
+async def make_link(request: PageRequest) -> Response:
+    """A one-time link to a person's own page."""
+    digest = subject_digest(request, request.fields.get("subject", ""))
+    secret, expires_at = await request.api.services.logins.make_link(digest, request.principal)
+    link = {"url": f"{request.public_url}{LINK_PATH}{secret}", "expires_at": expires_at}
+    return await _statement(request, link=link)
+
+
+async def _statement(
+    request: PageRequest,
+    *,
+    refusal: ServiceError | None = None,
+    done: str | None = None,
+    link: dict[str, object] | None = None,
+) -> Response:
+    services = request.api.services
+    subject = request.fields.get("subject", "")
+    digest = subject_digest(request, subject)
+    statement, charges = await asyncio.gather(
+        services.budgets.statement(digest, request.principal.studies),
+        views.personal_charges(services, digest, CHARGES, None, request.principal),
+    )
+    return render(
+        request,
+        "subject.html",
+        status=200 if refusal is None else 409 if isinstance(refusal, BudgetBelowReserved) else 422,
+        budget=BudgetOut.of(subject, statement.account, statement.studies, statement.sessions),
+        charges=charges,
+        refusal=refusal,
+        done=done,
+        link=link,
+    )
+
+
+ROUTES = (
+    PageRoute("/dashboard/budgets", show, roles=ADMIN),
+    PageRoute("/dashboard/budgets/find", find, roles=ADMIN, post=True),
+    PageRoute("/dashboard/budgets/lifetime", set_lifetime, roles=ADMIN, post=True),
+    PageRoute("/dashboard/budgets/link", make_link, roles=ADMIN, post=True),
+)

@@ -1,0 +1,91 @@
+"""The ledger: releases, charges, export, and the state of the hash chain."""
+
+import asyncio
+from uuid import UUID
+
+from starlette.responses import Response, StreamingResponse
+
+from app.api import views
+from app.api.wire.lists import is_number, is_numbers
+from app.core.errors import InvalidRequest
+from app.dashboard import forms
+from app.dashboard.rendering import render
+from app.dashboard.requests import PageRequest
+from app.dashboard.routing import ADMIN, PageRoute
+
+ROWS = 50
+MOST_STUDIES = 200
+
+
+async def show_releases(request: PageRequest) -> Response:
+    """Releases of all studies, or of one."""
+    study, _ = await _filters(request)
+    services, cursor = request.api.services, forms.cursor(request, is_number)
+    releases, chain, slugs = await asyncio.gather(
+        views.ledger_releases(services, ROWS, cursor, study),
+        views.chain(services),
+        _slugs(request),
+    )
+    return render(
+        request,
+        "ledger.html",
+        tab="releases",
+        releases=releases,
+        chain=chain,
+        study=study,
+        release=None,
+        slugs=slugs,
+    )
+
+
+async def show_charges(request: PageRequest) -> Response:
+    """Charges of all releases, of one study or of one release."""
+    study, release = await _filters(request)
+    services, cursor = request.api.services, forms.cursor(request, is_numbers)
+    charges, chain, slugs = await asyncio.gather(
+        views.charges(services, ROWS, cursor, study, release),
+        views.chain(services),
+        _slugs(request),
+    )
+    return render(
+        request,
+        "ledger.html",
+        tab="charges",
+        charges=charges,
+        chain=chain,
+        study=study,
+        release=release,
+        slugs=slugs,
+    )
+
+
+async def export(request: PageRequest) -> Response:
+    """The charges as CSV."""
+    study, release = await _filters(request)
+    return StreamingResponse(
+        views.charges_csv(request.api.services, study, release),
+        media_type="text/csv",
+        headers={"Content-Disposition": 'attachment; filename="ledger.csv"'},
+    )
+
+
+async def _filters(request: PageRequest) -> tuple[str | None, UUID | None]:
+    study, release = request.query_params.get("study"), request.query_params.get("release")
+    if study:
+        study = (await request.study(study)).definition.slug
+    try:
+        return study or None, UUID(release) if release else None
+    except ValueError:
+        raise InvalidRequest.field("release", "must be the id of a release") from None
+
+
+async def _slugs(request: PageRequest) -> list[str]:
+    page = await request.api.services.studies.page(MOST_STUDIES, None, request.principal)
+    return [study.definition.slug for study in page.items]
+
+
+ROUTES = (
+    PageRoute("/dashboard/ledger", show_releases, roles=ADMIN),
+    PageRoute("/dashboard/ledger/charges", show_charges, roles=ADMIN),
+    PageRoute("/dashboard/ledger/export", export, roles=ADMIN),
+)

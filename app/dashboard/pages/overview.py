@@ -1,0 +1,82 @@
+"""The installation at a glance."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+
+from markupsafe import Markup
+from starlette.responses import Response
+
+from app.api import views
+from app.api.wire.figures import DayOut, HistogramOut
+from app.dashboard import plots
+from app.dashboard.pages.entrance import home_of
+from app.dashboard.rendering import render
+from app.dashboard.requests import PageRequest
+from app.dashboard.routing import BOTH, PageRoute, redirect
+
+DAYS = 30
+STUDIES = 8
+
+
+async def show(request: PageRequest) -> Response:
+    """Studies, contributions a day, budget health, releases today, and what needs attention."""
+    home = home_of(request.principal)
+    if home:
+        return redirect(request, home)
+    services = request.api.services
+    overview = await views.overview(services, wait=False)
+    histogram, days, studies = await asyncio.gather(
+        views.histogram(services, None, wait=False),
+        views.days(services, DAYS, None, None),
+        views.studies(services, STUDIES, None, request.principal),
+    )
+    recent = _every_day(days.items)
+    return render(
+        request,
+        "overview.html",
+        overview=overview,
+        days=list(reversed(recent)),
+        contributions_plot=plots.daily(
+            f"New contributions a day over the last {DAYS} days",
+            [(one.day, one.contributions) for one in recent],
+            y="contributions",
+        ),
+        releases_plot=plots.daily(
+            f"Releases a day over the last {DAYS} days",
+            [(one.day, one.releases) for one in recent],
+            y="releases",
+            tone="c",
+            size=plots.LOW,
+        ),
+        budgets=histogram,
+        budgets_plot=budget_plot(histogram),
+        studies=studies,
+    )
+
+
+def budget_plot(histogram: HistogramOut, size: plots.Size = plots.HALF) -> Markup:
+    """What people have reserved and spent."""
+    bins = [plots.Bin(one.lower, one.upper) for one in histogram.reserved.bins]
+    return plots.histogram(
+        "How many people have reserved and spent how much epsilon",
+        bins,
+        [
+            plots.Series("reserved", "a", [one.people for one in histogram.reserved.bins]),
+            plots.Series("spent", "b", [one.people for one in histogram.spent.bins]),
+        ],
+        x="epsilon",
+        y="people",
+        size=size,
+    )
+
+
+def _every_day(days: Sequence[DayOut], today: date | None = None) -> list[DayOut]:
+    """The last days in their order, also those on which nothing happened."""
+    last = today or datetime.now(UTC).date()
+    known = {one.day: one for one in days}
+    wanted = [last - timedelta(days=ago) for ago in reversed(range(DAYS))]
+    return [known.get(day) or DayOut(day=day, contributions=0, releases=0) for day in wanted]
+
+
+ROUTES = (PageRoute("/dashboard", show, roles=BOTH),)

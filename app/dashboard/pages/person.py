@@ -1,0 +1,89 @@
+"""A person's own page, opened with a one-time link: what was given, what it cost, what is left, withdraw."""
+
+import asyncio
+
+from starlette.responses import Response
+
+from app.api import views
+from app.api.wire.budget import BudgetOut
+from app.core.errors import Forbidden
+from app.dashboard.pages.entrance import GUEST_SECONDS, set_cookie
+from app.dashboard.rendering import render
+from app.dashboard.requests import GUEST_COOKIE, PERSON_COOKIE, PageRequest
+from app.dashboard.routing import PageRoute, redirect
+from app.services.logins import PERSON_SECONDS
+from app.services.tokens import new_secret
+
+CHARGES = 50
+
+
+async def show_entrance(request: PageRequest) -> Response:
+    """Ask before the link is used up: mail scanners and previews follow links too."""
+    cookie = request.cookies.get(GUEST_COOKIE) or new_secret()
+    response = render(request, "person_entrance.html", cookie=cookie, link=request.path_params["link"])
+    set_cookie(request, response, GUEST_COOKIE, cookie, GUEST_SECONDS)
+    return response
+
+
+async def open_link(request: PageRequest) -> Response:
+    """Use the link up."""
+    secret = await request.api.services.logins.open_link(request.path_params["link"])
+    response = redirect(request, "/person")
+    set_cookie(request, response, PERSON_COOKIE, secret, PERSON_SECONDS, path="/person")
+    return response
+
+
+async def show(request: PageRequest) -> Response:
+    """What was given, what it cost, what is left."""
+    return await _page(request)
+
+
+async def withdraw(request: PageRequest) -> Response:
+    """Delete a value; what it has cost stays."""
+    study = request.fields.get("study", "")
+    found = await request.study(study)
+    request.refuse_other_studies(found.definition.slug)
+    await request.api.services.contributions.withdraw(found, _subject(request))
+    return await _page(request, withdrawn=found.definition.title)
+
+
+async def leave(request: PageRequest) -> Response:
+    """Close the page; the link does not open it again."""
+    await request.api.services.logins.log_out(request.cookies[PERSON_COOKIE])
+    response = render(request, "person_left.html")
+    response.delete_cookie(PERSON_COOKIE, path=f"{request.cookie_path}/person")
+    return response
+
+
+async def _page(request: PageRequest, withdrawn: str | None = None) -> Response:
+    services = request.api.services
+    statement, charges = await asyncio.gather(
+        services.budgets.statement(_subject(request), request.principal.studies),
+        views.personal_charges(services, _subject(request), CHARGES, None, request.principal),
+    )
+    slugs = {line.study for line in statement.studies} | {line.study for line in statement.sessions}
+    titles = {slug: (await services.studies.get(slug)).definition for slug in slugs}
+    return render(
+        request,
+        "person.html",
+        budget=BudgetOut.of("", statement.account, statement.studies, statement.sessions),
+        studies=titles,
+        charges=charges,
+        withdrawn=withdrawn,
+        expires_at=request.login.expires_at,
+    )
+
+
+def _subject(request: PageRequest) -> bytes:
+    if request.login.subject is None:
+        raise Forbidden("This page is for people with a link.")
+    return request.login.subject
+
+
+ROUTES = (
+    PageRoute("/dashboard/person/open/{link}", show_entrance),
+    PageRoute("/dashboard/person/open/{link}", open_link, post=True),
+    PageRoute("/dashboard/person", show, person=True),
+    PageRoute("/dashboard/person/withdraw", withdraw, person=True, post=True),
+    PageRoute("/dashboard/person/leave", leave, person=True, post=True),
+)

@@ -1,0 +1,74 @@
+"""Sessions: a protocol while it runs, and what it found."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from starlette.responses import Response
+
+from app.api.wire.session import session_bytes
+from app.api.wire.study import StudyOut
+from app.core.errors import NotFound
+from app.dashboard import plots
+from app.dashboard.rendering import render
+from app.dashboard.requests import PageRequest
+from app.dashboard.routing import BOTH, PageRoute
+
+SHALLOW = plots.Size("wide", 1120, 180)
+
+
+async def show(request: PageRequest) -> Response:
+    """A live view: what is left of the range after each round, and how many have answered."""
+    try:
+        session = await request.api.services.sessions.get(UUID(request.path_params["session"]))
+    except ValueError:
+        raise NotFound("There is no such session.") from None
+    request.refuse_other_studies(session.definition.study)
+    study = await request.study(session.definition.study)
+    document: dict[str, Any] = json.loads(session_bytes(session, study))
+    path: Sequence[Mapping[str, Any]] = document["path"]
+    searching = all("lower" in step for step in path) and document["protocol"] != "kmeans"
+    left = _intervals(document) if searching else []
+    return render(
+        request,
+        "session.html",
+        session=document,
+        study=StudyOut.of(study),
+        searching=searching,
+        left=left,
+        narrowing_plot=plots.narrowing(
+            "What is left of the range after each round",
+            left,
+            rounds=document["rounds"],
+            low=document["lower"],
+            high=document["upper"],
+            y="value",
+        ),
+        answers_plot=plots.answered("Answers in each round", _answers(document), size=SHALLOW),
+    )
+
+
+def _intervals(session: Mapping[str, Any]) -> list[tuple[float, float]]:
+    """The whole range, and what was left of it after each closed round."""
+    left = [(step["lower"], step["upper"]) for step in session["path"]]
+    if not left:
+        return [(session["lower"], session["upper"])]
+    last = session["path"][-1]
+    # Whoever asked "at least" goes on above a threshold that is believed, everybody else below it.
+    above = last["believed"] is (session["protocol"] == "maximum")
+    bounds = (last["threshold"], last["upper"]) if above else (last["lower"], last["threshold"])
+    return [*left, bounds]
+
+
+def _answers(session: Mapping[str, Any]) -> list[int]:
+    """Answers of every round: closed ones, the open one, and none of those to come."""
+    given = [0] * session["rounds"]
+    for step in session["path"]:
+        given[step["round"] - 1] = step["answers"]
+    if session["round"] is not None:
+        given[session["round"] - 1] = session["answers"]
+    return given
+
+
+ROUTES = (PageRoute("/dashboard/sessions/{session}", show, roles=BOTH),)

@@ -1,0 +1,223 @@
+"""Studies: what they are, what releases would cost, what was released, and asking."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from markupsafe import Markup
+from starlette.responses import Response
+
+from app.api import asking, views
+from app.api.wire.figures import EpsilonsOut
+from app.api.wire.lists import is_number, is_slug
+from app.api.wire.release import charges_json
+from app.api.wire.session import session_bytes
+from app.api.wire.study import StudyOut
+from app.core.epsilon import epsilon_to_json
+from app.core.errors import InvalidRequest, NotFound, ServiceError, Unavailable
+from app.core.study import Relation, Study
+from app.dashboard import forms, plots
+from app.dashboard.rendering import render
+from app.dashboard.requests import PageRequest
+from app.dashboard.routing import ADMIN, ANALYST, BOTH, PageRoute, redirect
+from app.estimators import registry
+from app.services.replies import Idempotency
+
+ROWS = 50
+SESSIONS = 10
+QUESTION = ("estimator", "share", "epsilon", "expected_size", *asking.PARAMETERS)
+"""Fields of the form that asks."""
+
+
+async def list_studies(request: PageRequest) -> Response:
+    """The studies that the token may see; admins also see how much of them is there and left."""
+    cursor = forms.cursor(request, is_slug)
+    services = request.api.services
+    if request.is_admin:
+        page = await views.studies(services, ROWS, cursor, request.principal)
+        return render(request, "studies.html", studies=page.items, next_cursor=page.next_cursor)
+    found = await services.studies.page(ROWS, cursor, request.principal)
+    return render(
+        request,
+        "studies.html",
+        studies=[StudyOut.of(study) for study in found.items],
+        next_cursor=found.next_cursor,
+    )
+
+
+async def show(request: PageRequest) -> Response:
+    """One study."""
+    return await _page(request, forms.given(request.query_params, *QUESTION))
+
+
+async def ask(request: PageRequest) -> Response:
+    """Make a release. The form's key makes one of two clicks."""
+    study = await request.study(request.path_params["study"])
+    fields = forms.given(request.fields, *QUESTION)
+    try:
+        key = UUID(request.fields.get("key", ""))
+    except ValueError:
+        raise InvalidRequest.field("key", "is not one of this form's") from None
+    try:
+        question = asking.read_question(fields, statistic="mean")
+        release = await request.api.services.releases.release(
+            study,
+            question,
+            Idempotency(
+                token_id=request.principal.token_id,
+                key=f"dashboard-{key}",
+                request=json.dumps([study.definition.slug, fields]).encode(),
+            ),
+            asker=request.principal.token_id,
+        )
+    except ServiceError as refusal:
+        return await _page(request, fields, refusal)
+    return redirect(request, f"/releases/{release.id}")
+
+
+async def close(request: PageRequest) -> Response:
+    """Take no more contributions."""
+    found = await request.study(request.path_params["study"])
+    await request.api.services.studies.close(found.definition.slug, request.principal)
+    return redirect(request, f"/studies/{found.definition.slug}")
+
+
+async def show_release(request: PageRequest) -> Response:
+    """One release; admins also see what it cost each cohort."""
+    services = request.api.services
+    try:
+        release = await services.releases.get(UUID(request.path_params["release"]))
+    except ValueError:
+        raise NotFound("There is no such release.") from None
+    body = json.loads(release.body)
+    request.refuse_other_studies(body["study"])
+    rows = await services.releases.charges(release.id) if request.is_admin else []
+    study = await request.study(body["study"])
+    return render(
+        request,
+        "release.html",
+        release=body,
+        study=StudyOut.of(study),
+        charges=charges_json(rows),
+    )
+
+
+async def _page(
+    request: PageRequest, fields: Mapping[str, str], refusal: ServiceError | None = None
+) -> Response:
+    services = request.api.services
+    study = await request.study(request.path_params["study"], fresh=True)
+    slug = study.definition.slug
+    cursor = forms.cursor(request, is_number)
+    plan = None
+    try:
+        plan = await views.plan(services, study, asking.read_question(fields, statistic="mean"))
+    except InvalidRequest as error:
+        refusal = refusal or error
+    point, running, released = await asyncio.gather(
+        services.releases.saturation(study),
+        services.sessions.page(study, SESSIONS, None),
+        services.releases.page(study, ROWS, cursor),
+    )
+    releases = [json.loads(release.body) for release in released.items]
+    profile = await _profile(request, slug) if request.is_admin else None
+    saturation = None if point is None else epsilon_to_json(point)
+    return render(
+        request,
+        "study.html",
+        status=200 if refusal is None else 422 if isinstance(refusal, InvalidRequest) else 409,
+        study=StudyOut.of(study),
+        secret=study.definition.relation is Relation.ADD_REMOVE_ONE,
+        fields=fields,
+        plan=plan,
+        refusal=refusal,
+        estimators=[one.name for one in registry.applicable(study.definition.relation)],
+        parameters=_parameters(study),
+        key=str(uuid4()),
+        saturation=saturation,
+        saturation_plot=plots.saturation(
+            "Charged epsilon against offered epsilon, for one release at share 1",
+            largest=_largest(study, saturation, profile),
+            point=saturation,
+        ),
+        sessions=[json.loads(session_bytes(session, study)) for session in running.items],
+        releases=releases,
+        next_cursor=released.next_cursor,
+        releases_plot=plots.estimates(
+            "Released means with their 95 % intervals over time",
+            [_estimate(release) for release in releases],
+            y="mean",
+        ),
+        profile=profile,
+        profile_plot=None if profile is None else profile_plot(profile),
+        summary=await _summary(request, slug) if request.is_admin else None,
+    )
+
+
+def profile_plot(profile: EpsilonsOut) -> Markup:
+    """Who offers how much, and trusts whom."""
+    private = [one for one in profile.bins if one.upper > 0]
+    return plots.stacked(
+        "People by personal epsilon and trust tag",
+        [plots.Bin(one.lower, one.upper) for one in private],
+        [
+            plots.Series("central", "a", [one.central for one in private]),
+            plots.Series("local", "b", [one.local for one in private]),
+        ],
+        x="personal epsilon",
+        y="people",
+    )
+
+
+async def _profile(request: PageRequest, slug: str) -> EpsilonsOut | None:
+    """The profile, once there is one."""
+    try:
+        return await views.epsilons(request.api.services, slug, wait=False)
+    except Unavailable:
+        return None
+
+
+async def _summary(request: PageRequest, slug: str) -> Mapping[str, Any] | None:
+    try:
+        taken = await request.api.services.figures.read("overview", (slug,), wait=False)
+    except Unavailable:
+        return None
+    return taken.documents.get(slug)
+
+
+def _largest(study: Study, saturation: float | None, profile: EpsilonsOut | None) -> float:
+    """How far the saturation curve goes: over all that may be offered, but not far beyond the bend."""
+    most = epsilon_to_json(study.definition.epsilon_max)
+    return most if saturation is None else min(most, max(3 * saturation, most / 1000))
+
+
+def _parameters(study: Study) -> list[dict[str, str]]:
+    found = {
+        parameter.name: parameter.description
+        for estimator in registry.applicable(study.definition.relation)
+        for parameter in estimator.parameters
+    }
+    return [{"name": name, "description": description} for name, description in sorted(found.items())]
+
+
+def _estimate(release: Mapping[str, Any]) -> plots.Estimate:
+    interval = release["interval"]
+    return plots.Estimate(
+        at=datetime.fromisoformat(release["created_at"]),
+        value=release["estimate"],
+        lower=interval["lower"],
+        upper=interval["upper"],
+        title=f"{release['estimate']:.4g}, 95 %: {interval['lower']:.4g} to {interval['upper']:.4g}",
+    )
+
+
+ROUTES = (
+    PageRoute("/dashboard/studies", list_studies, roles=BOTH),
+    PageRoute("/dashboard/studies/{study}", show, roles=BOTH),
+    PageRoute("/dashboard/studies/{study}/releases", ask, roles=ANALYST, post=True),
+    PageRoute("/dashboard/studies/{study}/close", close, roles=ADMIN, post=True),
+    PageRoute("/dashboard/releases/{release}", show_release, roles=BOTH),
+)

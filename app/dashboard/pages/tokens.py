@@ -1,0 +1,89 @@
+"""Tokens: make, limit, revoke."""
+
+from uuid import UUID
+
+from starlette.responses import Response
+
+from app.api.wire.lists import is_uuid
+from app.api.wire.token import TokenIn, TokenOut
+from app.core.errors import InvalidRequest, NotFound
+from app.dashboard import forms
+from app.dashboard.rendering import render
+from app.dashboard.requests import PageRequest
+from app.dashboard.routing import ADMIN, PageRoute, redirect
+
+ROWS = 50
+
+
+async def show(request: PageRequest) -> Response:
+    """All tokens, without their secrets."""
+    return await _page(request)
+
+
+async def create(request: PageRequest) -> Response:
+    """Make a token, and show its secret this once."""
+    fields: dict[str, object] = {**forms.given(request.fields, "name", "role", "subject")}
+    if slugs := request.fields.get("studies", "").replace(",", " ").split():
+        fields["studies"] = slugs
+    if expires := request.fields.get("expires_at"):
+        fields["expires_at"] = f"{expires}Z"
+    services = request.api.services
+    try:
+        document = forms.read(TokenIn, fields)
+        record, secret = await services.tokens.create(
+            name=document.name,
+            role=document.role,
+            studies=None if document.studies is None else frozenset(document.studies),
+            subject=None if document.subject is None else services.subject_key.digest(document.subject),
+            expires_at=document.expires_at,
+            actor=str(request.principal.token_id),
+        )
+    except InvalidRequest as refusal:
+        return await _page(request, refusal=refusal)
+    return await _page(request, made={"name": record.name, "secret": secret})
+
+
+async def revoke(request: PageRequest) -> Response:
+    """Refuse a token from now on; its logins end with it."""
+    try:
+        token_id = UUID(request.path_params["token"])
+    except ValueError:
+        raise NotFound("There is no such token.") from None
+    await request.api.services.tokens.revoke(token_id, str(request.principal.token_id))
+    return redirect(request, "/tokens")
+
+
+async def _page(
+    request: PageRequest, *, refusal: InvalidRequest | None = None, made: dict[str, str] | None = None
+) -> Response:
+    services = request.api.services
+    page = await services.tokens.page(ROWS, forms.cursor(request, is_uuid))
+    now = services.clock.now()
+    tokens = [TokenOut.model_validate(record, from_attributes=True) for record in page.items]
+    return render(
+        request,
+        "tokens.html",
+        status=200 if refusal is None else 422,
+        tokens=[
+            {
+                "token": one,
+                "state": "revoked"
+                if one.revoked_at is not None
+                else "expired"
+                if one.expires_at is not None and one.expires_at <= now
+                else "valid",
+            }
+            for one in tokens
+        ],
+        next_cursor=page.next_cursor,
+        refusal=refusal,
+        made=made,
+        form=request.fields if refusal is not None else {},
+    )
+
+
+ROUTES = (
+    PageRoute("/dashboard/tokens", show, roles=ADMIN),
+    PageRoute("/dashboard/tokens", create, roles=ADMIN, post=True),
+    PageRoute("/dashboard/tokens/{token}/revoke", revoke, roles=ADMIN, post=True),
+)

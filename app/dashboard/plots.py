@@ -1,0 +1,366 @@
+"""Plots as SVG: drawn on the server, colored by the style sheet, with axes and units.
+
+Each plot is drawn for its place on a wide screen and for a narrow one; the style sheet shows one of them.
+Numbers are in the table that the page puts beneath it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from markupsafe import Markup, escape
+
+from app.dashboard.scales import Counted, Linear, Logarithmic, Scale, Time, nice_ceiling
+
+TICK_WIDTH = 7.0
+"""Of a character of a tick's label [pixels]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A canvas [pixels]."""
+
+    name: str
+    width: int
+    height: int
+
+    @property
+    def x_ticks(self) -> int:
+        """How many ticks fit below."""
+        return max(3, self.width // 75)
+
+    @property
+    def y_ticks(self) -> int:
+        """How many ticks fit beside."""
+        return max(3, self.height // 55)
+
+
+FULL = Size("wide", 1120, 300)
+HALF = Size("wide", 540, 270)
+LOW = Size("wide", 540, 170)
+NARROW = Size("narrow", 320, 240)
+
+Make = Callable[[float, float], Scale]
+"""A scale for a start and an end [pixels]."""
+
+Marks = Callable[[Scale, Scale], Sequence[str]]
+"""What is drawn, once the scales are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Values of one name.
+
+    Attributes:
+        name: For the legend.
+        tone: Class of its color: a, b or c.
+        values: One for each bin.
+    """
+
+    name: str
+    tone: str
+    values: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """A bin of a histogram."""
+
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """An answer with its interval."""
+
+    at: datetime
+    value: float
+    lower: float
+    upper: float
+    title: str
+
+
+def histogram(
+    title: str,
+    bins: Sequence[Bin],
+    series: Sequence[Series],
+    *,
+    x: str,
+    y: str,
+    logarithmic: bool = False,
+    size: Size = HALF,
+) -> Markup:
+    """Bars over bins, those of several series side by side."""
+    if not bins:
+        return Markup("")
+    top = nice_ceiling(max((value for one in series for value in one.values), default=0))
+
+    def marks(across: Scale, up: Scale) -> Sequence[str]:
+        drawn = []
+        for place, one in enumerate(series):
+            for bin_, value in zip(bins, one.values, strict=True):
+                left, right = across(bin_.lower), across(bin_.upper)
+                width = (right - left) / len(series)
+                text = f"{one.name}: {value:,.10g} at {bin_.lower:.6g} to {bin_.upper:.6g}"
+                drawn.append(_bar(left + place * width, width, up(0), up(value), one.tone, text))
+        return drawn
+
+    low, high = bins[0].lower, bins[-1].upper
+    return _both(
+        title,
+        lambda start, end: (
+            Logarithmic(low or bins[0].upper / 2, high, start, end)
+            if logarithmic
+            else Linear(low, high, start, end)
+        ),
+        lambda start, end: Linear(0, top, start, end),
+        marks,
+        x=x,
+        y=y,
+        size=size,
+    )
+
+
+def stacked(title: str, bins: Sequence[Bin], series: Sequence[Series], *, x: str, y: str) -> Markup:
+    """Bars over bins of a logarithmic scale, those of several series on top of each other."""
+    if not bins:
+        return Markup("")
+    top = nice_ceiling(max(sum(values) for values in zip(*(one.values for one in series), strict=True)))
+    low = bins[0].lower or bins[0].upper / 2
+
+    def marks(across: Scale, up: Scale) -> Sequence[str]:
+        drawn = []
+        for place, bin_ in enumerate(bins):
+            below = 0.0
+            left, right = across(max(bin_.lower, low)), across(bin_.upper)
+            for one in series:
+                value = one.values[place]
+                text = f"{one.name}: {value:,.10g} at {bin_.lower:.6g} to {bin_.upper:.6g}"
+                drawn.append(_bar(left, right - left, up(below), up(below + value), one.tone, text))
+                below += value
+        return drawn
+
+    return _both(
+        title,
+        lambda start, end: Logarithmic(low, bins[-1].upper, start, end),
+        lambda start, end: Linear(0, top, start, end),
+        marks,
+        x=x,
+        y=y,
+    )
+
+
+def daily(
+    title: str, days: Sequence[tuple[date, int]], *, y: str, tone: str = "a", size: Size = HALF
+) -> Markup:
+    """One bar a day, in the order of the days."""
+    if not days:
+        return Markup("")
+    top = nice_ceiling(max(number for _, number in days), 4)
+    first = datetime.combine(days[0][0], datetime.min.time(), UTC).timestamp()
+    last = datetime.combine(days[-1][0] + timedelta(days=1), datetime.min.time(), UTC).timestamp()
+
+    def marks(across: Scale, up: Scale) -> Sequence[str]:
+        drawn = []
+        for day, number in days:
+            left = datetime.combine(day, datetime.min.time(), UTC).timestamp()
+            width = across(left + 86_400) - across(left)
+            drawn.append(_bar(across(left), width, up(0), up(number), tone, f"{day}: {number:,}"))
+        return drawn
+
+    return _both(
+        title,
+        lambda start, end: Time(first, last - 1, start, end),
+        lambda start, end: Linear(0, top, start, end),
+        marks,
+        x="day (UTC)",
+        y=y,
+        size=size,
+    )
+
+
+def estimates(title: str, points: Sequence[Estimate], *, y: str, size: Size = FULL) -> Markup:
+    """Answers over time with their intervals."""
+    if not points:
+        return Markup("")
+    low = min(point.lower for point in points)
+    high = max(point.upper for point in points)
+    margin = (high - low) * 0.06 or 1.0
+    times = [point.at.timestamp() for point in points]
+    pad = max((max(times) - min(times)) * 0.05, 1.0)
+
+    def marks(across: Scale, up: Scale) -> Sequence[str]:
+        drawn = []
+        for point in points:
+            at = across(point.at.timestamp())
+            lower, upper = up(point.lower), up(point.upper)
+            drawn.append(
+                f'<g class="estimate"><title>{escape(point.title)}</title>'
+                f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{lower:.1f}" y2="{upper:.1f}"/>'
+                f'<line x1="{at - 4:.1f}" x2="{at + 4:.1f}" y1="{lower:.1f}" y2="{lower:.1f}"/>'
+                f'<line x1="{at - 4:.1f}" x2="{at + 4:.1f}" y1="{upper:.1f}" y2="{upper:.1f}"/>'
+                f'<circle cx="{at:.1f}" cy="{up(point.value):.1f}" r="4"/></g>'
+            )
+        return drawn
+
+    return _both(
+        title,
+        lambda start, end: Time(min(times) - pad, max(times) + pad, start, end),
+        lambda start, end: Linear(low - margin, high + margin, start, end),
+        marks,
+        x="time (UTC)",
+        y=y,
+        size=size,
+    )
+
+
+def saturation(title: str, *, largest: float, point: float | None) -> Markup:
+    """What a release at share 1 charges for an offered epsilon, and what of the offer stays unused."""
+    end_of_x = nice_ceiling(largest)
+    bend = end_of_x if point is None else min(point, end_of_x)
+
+    def marks(across: Scale, up: Scale) -> Sequence[str]:
+        origin, corner = f"{across(0):.1f},{up(0):.1f}", f"{across(bend):.1f},{up(bend):.1f}"
+        end, offered = (
+            f"{across(end_of_x):.1f},{up(bend):.1f}",
+            f"{across(end_of_x):.1f},{up(end_of_x):.1f}",
+        )
+        drawn = [f'<polygon class="free" points="{corner} {offered} {end}"/>'] if bend < end_of_x else []
+        drawn += [
+            f'<polyline class="offered" points="{origin} {offered}"/>',
+            f'<polyline class="charged" points="{origin} {corner} {end}"/>',
+        ]
+        if bend < end_of_x:
+            x = (across(bend) + 2 * across(end_of_x)) / 3
+            y = (up(bend) * 2 + up(end_of_x)) / 3
+            drawn.append(
+                f'<text class="note" x="{x:.1f}" y="{y:.1f}" text-anchor="middle">privacy for free</text>'
+            )
+        return drawn
+
+    return _both(
+        title,
+        lambda start, end: Linear(0, end_of_x, start, end),
+        lambda start, end: Linear(0, end_of_x, start, end),
+        marks,
+        x="offered epsilon",
+        y="charged epsilon",
+    )
+
+
+def narrowing(
+    title: str,
+    left: Sequence[tuple[float, float]],
+    *,
+    rounds: int,
+    low: float,
+    high: float,
+    y: str,
+    size: Size = FULL,
+) -> Markup:
+    """What a search has left of the range from low to high: before it, and after each closed round."""
+    if not left:
+        return Markup("")
+    margin = (high - low) * 0.04
+
+    def marks(across: Scale, up: Scale) -> Sequence[str]:
+        width = min((across(1) - across(0)) * 0.6, 48)
+        return [
+            _bar(
+                across(number) - width / 2,
+                width,
+                up(lower),
+                up(upper),
+                "a",
+                f"after {number} rounds: {lower:.6g} to {upper:.6g}",
+            )
+            for number, (lower, upper) in enumerate(left)
+        ]
+
+    return _both(
+        title,
+        lambda start, end: Counted(-0.5, rounds + 0.5, start, end),
+        lambda start, end: Linear(low - margin, high + margin, start, end),
+        marks,
+        x="closed rounds",
+        y=y,
+        size=size,
+    )
+
+
+def answered(title: str, answers: Sequence[int], *, size: Size = LOW) -> Markup:
+    """How many answers each round has."""
+    top = nice_ceiling(max(answers, default=0), 4)
+
+    def marks(across: Scale, up: Scale) -> Sequence[str]:
+        width = min((across(1) - across(0)) * 0.6, 48)
+        return [
+            _bar(across(number) - width / 2, width, up(0), up(one), "c", f"round {number}: {one:,}")
+            for number, one in enumerate(answers, 1)
+        ]
+
+    return _both(
+        title,
+        lambda start, end: Counted(0.5, len(answers) + 0.5, start, end),
+        lambda start, end: Counted(0, top, start, end),
+        marks,
+        x="round",
+        y="answers",
+        size=size,
+    )
+
+
+def _both(title: str, across: Make, up: Make, marks: Marks, *, x: str, y: str, size: Size = HALF) -> Markup:
+    drawn = "".join(_drawing(one, title, across, up, marks, x=x, y=y) for one in (size, NARROW))
+    return Markup(drawn)  # noqa: S704 - every text in it is escaped below
+
+
+def _drawing(size: Size, title: str, across: Make, up: Make, marks: Marks, *, x: str, y: str) -> str:
+    bottom, top = size.height - 44.0, 26.0
+    vertical = up(bottom, top)
+    y_ticks = vertical.ticks(size.y_ticks)
+    left = 14 + TICK_WIDTH * max((len(text) for _, text in y_ticks), default=1)
+    right = size.width - 12.0
+    horizontal = across(left, right)
+    parts = [
+        f'<svg class="plot {size.name}" viewBox="0 0 {size.width} {size.height}" role="img" '
+        f'aria-label="{escape(title)}" focusable="false">',
+        f'<text class="unit" x="2" y="14">{escape(y)}</text>',
+    ]
+    for value, text in y_ticks:
+        at = vertical(value)
+        parts.append(f'<line class="grid" x1="{left:.1f}" x2="{right:.1f}" y1="{at:.1f}" y2="{at:.1f}"/>')
+        parts.append(
+            f'<text class="tick" x="{left - 6:.1f}" y="{at + 4:.1f}" text-anchor="end">{escape(text)}</text>'
+        )
+    parts += marks(horizontal, vertical)
+    parts.append(f'<line class="axis" x1="{left:.1f}" x2="{right:.1f}" y1="{bottom:.1f}" y2="{bottom:.1f}"/>')
+    for value, text in horizontal.ticks(size.x_ticks):
+        at = horizontal(value)
+        half = len(text) * TICK_WIDTH / 2
+        shown = min(max(at, half), size.width - half)
+        parts.append(
+            f'<line class="axis" x1="{at:.1f}" x2="{at:.1f}" y1="{bottom:.1f}" y2="{bottom + 4:.1f}"/>'
+        )
+        parts.append(
+            f'<text class="tick" x="{shown:.1f}" y="{bottom + 18:.1f}" text-anchor="middle">'
+            f"{escape(text)}</text>"
+        )
+    parts.append(
+        f'<text class="unit" x="{right:.1f}" y="{size.height - 6}" text-anchor="end">{escape(x)}</text></svg>'
+    )
+    return "".join(parts)
+
+
+def _bar(left: float, width: float, base: float, top: float, tone: str, text: str) -> str:
+    """A bar with its text; a value that is not 0 is never thinner than a pixel."""
+    height = abs(base - top)
+    if height == 0:
+        return ""
+    height = max(height, 1.0)
+    gap = min(1.5, width * 0.15)
+    return (
+        f'<rect class="bar {tone}" x="{left + gap / 2:.1f}" y="{min(top, base - 1):.1f}" '
+        f'width="{max(width - gap, 0.5):.1f}" height="{height:.1f}"><title>{escape(text)}</title></rect>'
+    )

@@ -1,0 +1,169 @@
+"""From documents to HTML."""
+
+import json
+import math
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.responses import HTMLResponse, Response
+
+from app.core.errors import ServiceError, Unavailable
+from app.core.principal import Role
+from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE, TOKEN_FIELD, PageRequest
+from app.services.logins import form_token
+
+HERE = Path(__file__).parent
+
+NAVIGATION = (
+    ("", "Overview", True),
+    ("/studies", "Studies", False),
+    ("/budgets", "Budgets", True),
+    ("/ledger", "Ledger", True),
+    ("/tokens", "Tokens", True),
+)
+"""Path below /dashboard, title, and whether only an admin of the whole installation has it."""
+
+
+def epsilon(value: float | None) -> str:
+    """An amount of epsilon, without digits that say nothing.
+
+    >>> epsilon(1.5), epsilon(12_345.678), epsilon(0.000001)
+    ('1.5', '12,345.678', '0.000001')
+    """
+    if value is None:
+        return "-"
+    text = f"{value:,.6f}".rstrip("0").rstrip(".")
+    return text or "0"
+
+
+def total(value: float) -> str:
+    """The epsilon of many people together, as exactly as anybody wants to read it.
+
+    >>> total(949.268972), total(0.25)
+    ('949.3', '0.25')
+    """
+    return epsilon(round(value, 1 if value >= 100 else 3))
+
+
+def number(value: float | None) -> str:
+    """A number of the data's unit, with four significant digits.
+
+    >>> number(1234.5678), number(0.00012345), number(50.0)
+    ('1,235', '0.0001234', '50')
+    """
+    if value is None:
+        return "-"
+    if value == 0:
+        return "0"
+    if not 1e-4 <= abs(value) < 1e15:
+        return f"{value:.4g}"
+    text = f"{value:,.{max(0, 3 - math.floor(math.log10(abs(value))))}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def count(value: int) -> str:
+    """A number of people or things."""
+    return f"{value:,}"
+
+
+def moment(value: datetime | str | None) -> Markup:
+    """A moment in UTC."""
+    if value is None:
+        return Markup("never")
+    at = (datetime.fromisoformat(value) if isinstance(value, str) else value).astimezone(UTC)
+    return Markup('<time datetime="{}">{}</time>').format(
+        at.isoformat(timespec="seconds"), at.strftime("%Y-%m-%d %H:%M:%S")
+    )
+
+
+def day(value: date) -> str:
+    """A day."""
+    return value.isoformat()
+
+
+def plain(value: Any) -> str:
+    """The parameters of a question, as people read them."""
+    return ", ".join(f"{name} {json.dumps(one).strip(chr(34))}" for name, one in value.items())
+
+
+TEMPLATES = Environment(
+    loader=FileSystemLoader(HERE / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+TEMPLATES.filters |= {
+    "epsilon": epsilon,
+    "total": total,
+    "number": number,
+    "count": count,
+    "moment": moment,
+    "day": day,
+    "plain": plain,
+}
+
+
+def render(
+    request: PageRequest, template: str, *, status: int = 200, cookie: str | None = None, **values: Any
+) -> Response:
+    """A page.
+
+    Args:
+        request: Whose page it is.
+        template: File under templates.
+        status: HTTP status.
+        cookie: A guest's cookie that is about to be set; the forms are made for it.
+        values: What the template shows.
+    """
+    login = getattr(request, "login", None)
+    names = (PERSON_COOKIE,) if login is not None and login.subject is not None else (LOGIN_COOKIE,)
+    secret = cookie or request.cookies.get(names[0] if login is not None else GUEST_COOKIE, "")
+    page = TEMPLATES.get_template(template).render(
+        base=request.cookie_path,
+        form_field=TOKEN_FIELD,
+        form_token=form_token(secret) if secret else "",
+        navigation=_navigation(request),
+        principal=None if login is None else login.principal,
+        is_admin=login is not None and login.subject is None and request.is_admin,
+        **values,
+    )
+    return HTMLResponse(page, status_code=status)
+
+
+def error_page(request: PageRequest, status: int, title: str, error: ServiceError) -> Response:
+    """A page that says what is wrong. It names fields and reasons, never values."""
+    response = render(
+        request,
+        "error.html",
+        status=status,
+        title=title,
+        detail=error.detail,
+        errors=error.fields,
+        again=isinstance(error, Unavailable),
+    )
+    if status == 503:
+        response.headers["Retry-After"] = "1"
+    return response
+
+
+def _navigation(request: PageRequest) -> Sequence[dict[str, object]]:
+    """The pages that whoever is logged in may look at."""
+    login = getattr(request, "login", None)
+    if login is None or login.subject is not None:
+        return []
+    whole = login.principal.role is Role.ADMIN and login.principal.studies is None
+    here = request.scope["path"].removeprefix(request.cookie_path).rstrip("/")
+    return [
+        {
+            "href": f"{request.cookie_path}{path}",
+            "title": title,
+            "current": here == path or (path != "" and here.startswith(f"{path}/")),
+        }
+        for path, title, for_admins in NAVIGATION
+        if whole or not for_admins
+    ]

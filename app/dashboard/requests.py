@@ -1,0 +1,110 @@
+"""A page's request: who is logged in, and forms that only they could have sent."""
+
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, urlsplit
+
+from app.api.requests import ApiRequest
+from app.core.errors import Forbidden, InvalidRequest, MalformedDocument, Unauthenticated
+from app.core.principal import Role
+from app.services.logins import Login, is_form_token
+
+LOGIN_COOKIE = "dither_login"
+"""Of an admin or an analyst."""
+
+PERSON_COOKIE = "dither_person"
+"""Of a person who opened their link."""
+
+GUEST_COOKIE = "dither_guest"
+"""Of whoever is about to log in: it only ties the form to the browser."""
+
+TOKEN_FIELD = "form_token"  # noqa: S105 - the name of a field
+MOST_FIELDS = 50
+
+
+class PageRequest(ApiRequest):
+    """A request for a page.
+
+    Attributes:
+        login: Who is logged in; unset on pages for everybody.
+        fields: Those of a posted form, without its token; empty otherwise.
+    """
+
+    login: Login
+    fields: Mapping[str, str]
+
+    @property
+    def cookie_path(self) -> str:
+        """Where the pages are mounted."""
+        return f"{self.scope.get('root_path', '')}/dashboard"
+
+    @property
+    def secure(self) -> bool:
+        """Whether people reach the service by https."""
+        return self.public_url.startswith("https://")
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether an admin looks."""
+        return self.login.principal.role is Role.ADMIN
+
+    async def find_login(self, *, person: bool) -> Login:
+        """Who is logged in, as an admin or an analyst, or as a person with a link.
+
+        Raises:
+            Unauthenticated: nobody, not any more, or somebody of the other kind.
+        """
+        secret = self.cookies.get(PERSON_COOKIE if person else LOGIN_COOKIE)
+        if not secret:
+            raise Unauthenticated("Log in first.")
+        login = await self.api.services.logins.find(secret)
+        if (login.subject is not None) is not person:
+            raise Unauthenticated("Log in first.")
+        return login
+
+    def refuse_other_sites(self) -> None:
+        """Refuse a form that another site's page sent.
+
+        Browsers say from where a form was sent; what does not say so is refused too.
+
+        Raises:
+            Forbidden: it came from elsewhere.
+        """
+        origin = self.header(b"origin")
+        if origin is None:
+            same = self.header(b"sec-fetch-site") == "same-origin"
+        elif self.api.public_url is not None:
+            same = origin == self.api.public_url
+        else:
+            same = urlsplit(origin).netloc == (self.header(b"host") or "")
+        if not same:
+            raise Forbidden("The form was sent from another site.")
+
+    async def read_form(self, cookie: str) -> None:
+        """Read the fields of a form that this browser got from us.
+
+        Args:
+            cookie: Whose bearer it was made for.
+
+        Raises:
+            MalformedDocument: not a form.
+            Forbidden: it was made for somebody else.
+        """
+        self.refuse_other_encodings("identity")
+        if self.media_type != "application/x-www-form-urlencoded":
+            raise MalformedDocument("This takes a form.")
+        body = await self.read_body(self.api.limits.document)
+        try:
+            pairs = parse_qsl(
+                body.decode(), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS
+            )
+        except (UnicodeDecodeError, ValueError):
+            raise MalformedDocument("The form could not be read.") from None
+        form: dict[str, str] = {}
+        for name, value in pairs:
+            if name in form:
+                raise InvalidRequest.field(name[:64], "is given twice")
+            form[name] = value.strip()
+        secret, token = self.cookies.get(cookie, ""), form.pop(TOKEN_FIELD, "")
+        if not secret or not is_form_token(secret, token):
+            raise Forbidden("The form has expired: load the page again.")
+        self.fields = form

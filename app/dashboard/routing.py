@@ -1,0 +1,126 @@
+"""The one class of page routes: who may look, where forms may come from, and what browsers may do with it."""
+
+from collections.abc import Awaitable, Callable
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Match, Route
+from starlette.types import Scope
+
+from app.api.problems import kind_of
+from app.core.errors import Forbidden, InvalidRequest, ServiceError, Unauthenticated
+from app.core.principal import Role
+from app.dashboard.rendering import error_page
+from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE, PageRequest
+
+Page = Callable[[PageRequest], Awaitable[Response]]
+
+HEADERS = {
+    # Nothing but our own style sheet, script and pictures, no frames, and forms go nowhere else.
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    # Not no-referrer: forms would then be sent without their origin.
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+
+ADMIN = frozenset({Role.ADMIN})
+ANALYST = frozenset({Role.ANALYSE})
+BOTH = frozenset({Role.ADMIN, Role.ANALYSE})
+NOBODY: frozenset[Role] = frozenset()
+
+
+class PageRoute(Route):
+    """A page.
+
+    Attributes:
+        roles: Who may look, once they are logged in; empty for everybody, and for people with a link.
+        person: Whether it is a page of people with a link.
+        contributes: Whether contributors use it, so that how often they do is nobody else's business.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        page: Page,
+        *,
+        roles: frozenset[Role] = NOBODY,
+        person: bool = False,
+        post: bool = False,
+        cached: bool = False,
+    ) -> None:
+        self.roles = roles
+        self.person = person
+        self.contributes = path.startswith("/dashboard/person")
+        self._page = page
+        self._post = post
+        self._cached = cached
+        super().__init__(
+            path, self._handle, methods=["POST"] if post else ["GET"], include_in_schema=False, name=path
+        )
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """As Starlette does it, and note the route for the metrics."""
+        match, child = super().matches(scope)
+        if match is not Match.NONE:
+            child["route"] = self
+        return match, child
+
+    async def _handle(self, request: Request) -> Response:
+        call = PageRequest(request.scope, request.receive)
+        call.fields = {}
+        try:
+            await self._admit(call)
+            response = await self._page(call)
+        except ServiceError as error:
+            if kind_of(error).status == 500:
+                raise
+            response = self._refusal(call, error)
+        for name, value in HEADERS.items():
+            if not (self._cached and name == "Cache-Control"):
+                response.headers[name] = value
+        return response
+
+    async def _admit(self, call: PageRequest) -> None:
+        call.refuse_malformed_path()
+        call.single_query()
+        if self._post:
+            call.refuse_other_sites()
+        cookie = GUEST_COOKIE
+        if self.person or self.roles:
+            cookie = PERSON_COOKIE if self.person else LOGIN_COOKIE
+            call.login = await call.find_login(person=self.person)
+            principal = call.principal = call.login.principal
+            call.api.rate.take(principal.token_id)
+            if not self.person:
+                self._refuse_roles(call)
+        if self._post:
+            await call.read_form(cookie)
+
+    def _refuse_roles(self, call: PageRequest) -> None:
+        principal = call.principal
+        if principal.role not in self.roles:
+            raise Forbidden(f"This page is for the role {' or '.join(sorted(self.roles))}.")
+        study = call.path_params.get("study")
+        if study is not None:
+            call.refuse_other_studies(study)
+        elif self.roles == ADMIN and principal.studies is not None:
+            raise Forbidden("This takes an admin's token that is not limited to studies.")
+
+    def _refusal(self, call: PageRequest, error: ServiceError) -> Response:
+        """Whoever is not logged in is asked to; everything else is a page that says what is wrong."""
+        if isinstance(error, Unauthenticated) and not self._post and not self.person:
+            return RedirectResponse(f"{call.cookie_path}/login", status_code=303)
+        status = kind_of(error).status
+        if isinstance(error, InvalidRequest) and not self._post:
+            status = 422
+        return error_page(call, status, kind_of(error).title, error)
+
+
+def redirect(request: PageRequest, path: str) -> Response:
+    """Go on to another page after a form."""
+    return RedirectResponse(f"{request.cookie_path}{path}", status_code=303)

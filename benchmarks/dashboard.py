@@ -1,0 +1,120 @@
+"""What the pages of an admin cost against the number of people."""
+
+import asyncio
+import http.client
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import asyncpg
+
+from app.core.principal import Role
+from app.dashboard.requests import LOGIN_COOKIE
+from app.services import Services
+from benchmarks.releases import ADD_KEY, DROP_KEY, FILL
+from benchmarks.report import Ratio
+from benchmarks.services import Installation, installation
+from benchmarks.studies import definition
+
+STUDIES = 200
+PEOPLE = 1_000_000
+GOAL_SECONDS = 0.3
+"""The first byte of a page comes within this, however many people there are."""
+
+PAGES = {
+    "Overview": "/dashboard",
+    "Budgets": "/dashboard/budgets",
+    "Budgets of one study": "/dashboard/budgets?study=n-7",
+    "Studies": "/dashboard/studies",
+    "Study": "/dashboard/studies/n-7",
+    "Ledger": "/dashboard/ledger/charges",
+    "Tokens": "/dashboard/tokens",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    """An admin with a cookie."""
+
+    port: int
+    cookie: str
+
+    def first_byte(self, path: str) -> tuple[int, float]:
+        """Status of a page, and seconds until its first byte."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.connect()
+        try:
+            started = time.perf_counter()
+            connection.request("GET", path, headers={"Cookie": f"{LOGIN_COOKIE}={self.cookie}"})
+            response = connection.getresponse()
+            took = time.perf_counter() - started
+            response.read()
+            return response.status, took
+        finally:
+            connection.close()
+
+
+def run(*, quick: bool) -> list[Ratio]:
+    """Fill many studies with many people, and look at every page."""
+    studies, people, rounds = (20, 20_000, 3) if quick else (STUDIES, PEOPLE, 15)
+    with installation() as here:
+        _fill(here, studies, people)
+        cookie = here.use(_log_in)
+        with here.serve(workers=1) as port:
+            reader = Reader(port=port, cookie=cookie)
+            status, cold = reader.first_byte("/dashboard/budgets")
+            cold_note = f"before any figures: {status} after {cold:.3f} s"
+            while reader.first_byte("/dashboard/budgets")[0] != 200:
+                time.sleep(0.5)
+            seconds = here.use(_pass_seconds)
+            return [
+                Ratio(
+                    section="dashboard",
+                    name=f"{name}: first byte over {people:,} people, against {GOAL_SECONDS} s",
+                    unit="s",
+                    subject=[_seconds(reader, path) for _ in range(rounds)],
+                    baseline=[GOAL_SECONDS] * rounds,
+                    goal=1.0,
+                    better="lower",
+                    note=f"one pass over everybody takes {seconds:.1f} s; {cold_note}"
+                    if name == "Budgets"
+                    else "",
+                )
+                for name, path in PAGES.items()
+            ]
+
+
+def _seconds(reader: Reader, path: str) -> float:
+    status, took = reader.first_byte(path)
+    assert status == 200, f"{path}: {status}"
+    return took
+
+
+def _fill(here: Installation, studies: int, people: int) -> None:
+    made = [here.create_study(definition(f"n-{number}")) for number in range(studies)]
+    asyncio.run(_store(here.url, made, people // studies))
+
+
+async def _store(url: str, studies: Sequence[int], people: int) -> None:
+    """So many people in each study, and the tables as after a bulk load."""
+    connection = await asyncpg.connect(url)
+    try:
+        async with connection.transaction():
+            await connection.execute(DROP_KEY)
+            for study in studies:
+                await connection.execute(FILL.format(prefix=f"{study}-", people=people, study=study))
+            await connection.execute(ADD_KEY)
+        await connection.execute("VACUUM (ANALYZE) contribution, subject")
+    finally:
+        await connection.close()
+
+
+async def _log_in(services: Services) -> str:
+    _, token = await services.tokens.create(name="reader", role=Role.ADMIN, actor="benchmark")
+    secret, _ = await services.logins.log_in(token)
+    return secret
+
+
+async def _pass_seconds(services: Services) -> float:
+    rows = await services.database.fetch("figure", "SELECT max(seconds) AS seconds FROM figure")
+    return float(rows[0]["seconds"])

@@ -1,0 +1,177 @@
+"""What is on the pages: the numbers of the endpoints, one release for two clicks, links that work once."""
+
+import re
+from datetime import UTC, datetime
+
+import asyncpg
+import pytest
+
+from app.dashboard.rendering import count, epsilon, moment, number, total
+from app.dashboard.requests import PERSON_COOKIE
+from tests.api.service import Service
+from tests.dashboard.browser import Browser, text_of
+
+
+@pytest.fixture
+async def study(service: Service) -> str:
+    slug = await service.study(title="How <b>long</b>?", trust=["central", "local", "public"])
+    await service.crowd(slug, 40)
+    await service.contribute(slug, "alice", value=70, epsilon=1.5)
+    return slug
+
+
+async def test_the_pages_show_the_numbers_of_the_endpoints(admin: Browser, service: Service, study: str):
+    made = (await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={})).json()
+    await service.api.services.figures.make()
+    overview = (await service.call("GET", "/v1/admin/overview", "admin")).json()
+    await admin.get("/dashboard")
+    text = text_of(admin.page)
+    assert f"People {count(overview['subjects'])}" in text
+    assert f"{total(overview['epsilon']['spent'])} spent of" in text
+    await admin.get(f"/dashboard/studies/{study}")
+    assert number(made["estimate"]) in text_of(admin.page)
+    assert "<b>long" not in admin.page, "titles are text"
+    await admin.get(f"/dashboard/releases/{made['id']}")
+    for charge in made.get("charges", []):
+        assert epsilon(charge["epsilon"]) in text_of(admin.page)
+    histogram = (await service.call("GET", "/v1/admin/budgets/histogram", "admin")).json()
+    await admin.get("/dashboard/budgets")
+    for one in histogram["reserved"]["percentiles"]:
+        assert f"{one['percent']} % {epsilon(one['epsilon'])}" in text_of(admin.page)
+
+
+async def test_two_clicks_make_one_release(browser: Browser, service: Service, study: str):
+    await browser.log_in("analyse")
+    await browser.get(f"/dashboard/studies/{study}")
+    found = re.search(r'name="key" value="([^"]+)"', browser.page)
+    assert found is not None
+    page = browser.page
+    ends = []
+    for _ in range(2):
+        browser.page = page
+        done = await browser.post(f"/dashboard/studies/{study}/releases", {"key": found[1]})
+        assert done.status_code == 303
+        ends.append(done.headers["location"])
+    assert ends[0] == ends[1]
+    assert (await service.rows())["release"] == 1
+
+
+async def test_a_question_that_cannot_be_answered_is_explained_on_the_page(browser: Browser, study: str):
+    await browser.log_in("analyse")
+    wrong = await browser.get(f"/dashboard/studies/{study}?share=2&estimator=nobody")
+    assert wrong.status_code == 422
+    assert "must be above 0 and at most 1" in text_of(browser.page)
+    assert (await browser.get(f"/dashboard/studies/{study}?cursor=%00")).status_code == 422
+    assert (await browser.get(f"/dashboard/studies/{study}?share=1&share=1")).status_code == 422
+
+
+async def test_whoever_has_nothing_left_is_told_so(browser: Browser, service: Service):
+    study = await service.study(default_share=1)
+    await service.contribute(study, "alice", epsilon=0.5)
+    await browser.log_in("analyse")
+    for status in (303, 409):
+        await browser.get(f"/dashboard/studies/{study}?estimator=uniform")
+        page = browser.page
+        browser.page = page
+        key = "6fd1bb7c-6b10-4d6d-9a43-4b9ea2a5f5c" + ("5" if status == 303 else "6")
+        done = await browser.post(
+            f"/dashboard/studies/{study}/releases", {"key": key, "estimator": "uniform"}
+        )
+        assert done.status_code == status
+    assert "can take part" in text_of(browser.page)
+
+
+async def test_a_link_works_once_and_its_page_ends_with_its_token(
+    browser: Browser, service: Service, study: str
+):
+    token = await service.token("contribute")
+    made = await service.call("POST", "/v1/subjects/alice/links", token)
+    assert made.headers["cache-control"] == "no-store"
+    path = made.json()["url"].removeprefix("http://test")
+    for _ in range(2):
+        assert (await browser.get(path)).status_code == 200, "to look does not use it up"
+    assert (await browser.post(path)).headers["location"] == "/dashboard/person"
+    assert (await browser.get("/dashboard/person")).status_code == 200
+    text = text_of(browser.page)
+    assert "How <b>long</b>?" in text
+    assert "alice" not in text
+    other = Browser(service)
+    await other.get(path)
+    assert (await other.post(path)).status_code == 404
+    await other.client.aclose()
+    withdrawn = await browser.post("/dashboard/person/withdraw", {"study": study})
+    assert "was deleted" in text_of(withdrawn.text)
+    assert (await browser.post("/dashboard/person/withdraw", {"study": "none"})).status_code == 404
+    connection = await asyncpg.connect(service.database_url)
+    await connection.execute("UPDATE token SET revoked_at = created_at WHERE name = 'test contribute'")
+    await connection.close()
+    assert (await browser.get("/dashboard/person")).status_code == 401
+
+
+async def test_a_link_shows_no_more_than_its_token_may(browser: Browser, service: Service, study: str):
+    other = await service.study(title="Another one")
+    await service.contribute(other, "alice")
+    limited = await service.token("contribute", studies=frozenset({other}))
+    made = await service.call("POST", "/v1/subjects/alice/links", limited)
+    path = made.json()["url"].removeprefix("http://test")
+    await browser.get(path)
+    await browser.post(path)
+    await browser.get("/dashboard/person")
+    assert "Another one" in text_of(browser.page)
+    assert "long" not in text_of(browser.page)
+    assert (await browser.post("/dashboard/person/withdraw", {"study": study})).status_code == 403
+
+
+async def test_an_expired_link_opens_nothing(browser: Browser, service: Service, study: str):
+    made = await service.call("POST", "/v1/subjects/alice/links", "contribute")
+    path = made.json()["url"].removeprefix("http://test")
+    connection = await asyncpg.connect(service.database_url)
+    await connection.execute("UPDATE link SET expires_at = created_at")
+    await connection.close()
+    await browser.get(path)
+    assert (await browser.post(path)).status_code == 404
+    assert PERSON_COOKIE not in browser.cookies()
+
+
+async def test_links_begin_with_the_public_address(service: Service, database_url: str):
+    made = await service.call(
+        "POST", "/v1/subjects/alice/links", "contribute", headers={"Host": "dither.example.org"}
+    )
+    assert made.json()["url"].startswith("http://dither.example.org/dashboard/person/open/")
+
+
+async def test_before_there_are_figures_a_page_says_so(admin: Browser, monkeypatch):
+    async def never(self: object) -> None:
+        return
+
+    monkeypatch.setattr("app.services.figures.Figures.make", never)
+    response = await admin.get("/dashboard/budgets")
+    assert (response.status_code, response.headers["retry-after"]) == (503, "1")
+    assert 'http-equiv="refresh"' in response.text
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (epsilon(1.5), "1.5"),
+        (epsilon(12_345.678), "12,345.678"),
+        (epsilon(0.000001), "0.000001"),
+        (epsilon(0), "0"),
+        (total(949.268972), "949.3"),
+        (total(0.25), "0.25"),
+        (number(1234.5678), "1,235"),
+        (number(0.00012345), "0.0001234"),
+        (number(50.0), "50"),
+        (number(-3.14159), "-3.142"),
+        (number(0), "0"),
+        (number(1.5e-9), "1.5e-09"),
+    ],
+)
+def test_numbers_are_written_as_people_read_them(shown: str, expected: str):
+    assert shown == expected
+
+
+def test_a_moment_is_machine_readable_too():
+    assert moment(datetime(2030, 1, 31, 12, tzinfo=UTC)) == (
+        '<time datetime="2030-01-31T12:00:00+00:00">2030-01-31 12:00:00</time>'
+    )

@@ -1,0 +1,400 @@
+"""The dashboard in a real Chromium, against the real service: as admin, as analyst, as a person.
+
+`make screenshots` runs it too, and keeps pictures of every page in docs/screenshots.
+"""
+
+import io
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.support.browser import chromium
+from tests.support.databases import Server, scratch_directory
+from tests.support.live import ROOT, LiveProcess, LiveService, free_port
+from tests.support.sample_studies import COMMUTE, RENT, SLEEP, fill
+
+pytestmark = pytest.mark.system
+
+AXE = ROOT / "client" / "js" / "node_modules" / "axe-core" / "axe.min.js"
+SCREENSHOTS = ROOT / "docs" / "screenshots"
+WANTED = os.environ.get("SCREENSHOTS") == "1"
+
+DESKTOP = {"width": 1280, "height": 900}
+PHONE = {"width": 360, "height": 780}
+SCREENS = {"desktop": DESKTOP, "phone": PHONE}
+SCHEMES = ("light", "dark")
+LOOKS = [
+    (name, scheme)
+    for name in SCREENS
+    for scheme in SCHEMES
+    if WANTED or (name == "desktop") is (scheme == "light")
+]
+"""Screens and schemes that every page is looked at with: both of each, and for pictures all pairs."""
+
+ADMIN_PAGES = {
+    "overview": "",
+    "studies": "/studies",
+    "study": f"/studies/{COMMUTE}",
+    "budgets": "/budgets",
+    "budgets-of-a-study": f"/budgets?study={RENT}",
+    "ledger": "/ledger",
+    "charges": "/ledger/charges",
+    "tokens": "/tokens",
+}
+ANALYST_PAGES = {
+    "studies": "/studies",
+    "study": f"/studies/{COMMUTE}",
+    "study-with-a-secret-size": f"/studies/{SLEEP}?expected_size=700",
+}
+
+
+@dataclass
+class Visit:
+    """A browser window that somebody is logged in with; it remembers what went wrong in it."""
+
+    service: LiveService
+    context: BrowserContext
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+
+    @property
+    def base(self) -> str:
+        return f"{self.service.base_url}/dashboard"
+
+    def open(self, path: str) -> None:
+        """Open a page, which must be there and fit the screen."""
+        response = self.page.goto(f"{self.base}{path}")
+        assert response is not None
+        assert response.status == 200, path
+        self.fits()
+
+    def fits(self) -> None:
+        """Nothing sticks out to the right."""
+        width = self.page.evaluate("document.documentElement.scrollWidth")
+        assert width <= self.page.viewport_size["width"]  # type: ignore[index]
+
+    def log_in(self, token: str) -> None:
+        """Log in the way people do."""
+        self.page.goto(f"{self.base}/login")
+        self.page.get_by_label("Token").fill(token)
+        self.page.get_by_role("button", name="Log in").click()
+        expect(self.page.get_by_role("button", name="Log out")).to_be_visible()
+
+    def check(self) -> list[str]:
+        """What axe finds serious."""
+        self.page.evaluate(AXE.read_text())
+        found: dict[str, Any] = self.page.evaluate("axe.run({resultTypes: ['violations']})")
+        return [
+            f"{one['id']}: {node['html'][:160]}"
+            for one in found["violations"]
+            if one["impact"] in ("serious", "critical")
+            for node in one["nodes"][:3]
+        ]
+
+    def keep(self, name: str) -> None:
+        """Keep a picture of the page, where pictures are wanted."""
+        if WANTED:
+            SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+            picture = Image.open(io.BytesIO(self.page.screenshot(full_page=True)))
+            few = picture.convert("RGB").quantize(96, dither=Image.Dither.NONE)
+            few.save(SCREENSHOTS / f"{name}.png", optimize=True)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    assert AXE.exists(), "axe is not installed; run `make setup-browser`"
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def service(postgres_server: Server) -> Iterator[LiveService]:
+    """One service for all tests here."""
+    with scratch_directory() as directory, postgres_server.database() as url:
+        service = LiveService(
+            data_directory=directory / "data",
+            database_url=url,
+            workers=1,
+            environment={},
+            arguments=(),
+            processes=[LiveProcess(port=free_port(), log=directory / "serve.log")],
+        )
+        try:
+            service.start()
+            yield service
+        finally:
+            service.stop()
+
+
+@pytest.fixture(scope="module")
+def tokens(service: LiveService) -> dict[str, str]:
+    """A token of each role, on a service with people in it."""
+    return fill(service)
+
+
+@pytest.fixture
+def visit(browser: Browser, service: LiveService, tokens: dict[str, str]) -> Iterator[Any]:
+    """A function that opens a window; whatever any of them complained of fails the test."""
+    visits: list[Visit] = []
+
+    def open_window(
+        *, viewport: dict[str, int] = DESKTOP, scheme: str = "light", javascript: bool = True
+    ) -> Visit:
+        context = browser.new_context(
+            viewport=viewport,  # type: ignore[arg-type]
+            color_scheme=scheme,  # type: ignore[arg-type]
+            java_script_enabled=javascript,
+            reduced_motion="reduce",
+        )
+        visit = Visit(service, context, context.new_page())
+        visit.page.set_default_timeout(20_000)
+        visit.page.on(
+            "console",
+            lambda message: (
+                visit.complaints.append(message.text) if message.type in ("error", "warning") else None
+            ),
+        )
+        visit.page.on("pageerror", lambda error: visit.complaints.append(str(error)))
+        visit.page.on(
+            "request",
+            lambda request: (
+                None
+                if request.url.startswith(service.base_url)
+                else visit.complaints.append(f"asked {request.url}")
+            ),
+        )
+        visits.append(visit)
+        return visit
+
+    yield open_window
+    for one in visits:
+        one.context.close()
+    assert [complaint for one in visits for complaint in one.complaints] == []
+
+
+def session_path(service: LiveService) -> str:
+    """The page of the session that is held."""
+    with service.client() as admin:
+        sessions = admin.get(f"/v1/studies/{COMMUTE}/sessions").json()["items"]
+    return f"/sessions/{sessions[0]['id']}"
+
+
+@pytest.mark.parametrize(("name", "scheme"), LOOKS)
+def test_every_page_of_an_admin_is_accessible_and_fits(visit, service, tokens, name, scheme):
+    admin = visit(viewport=SCREENS[name], scheme=scheme)
+    admin.page.goto(f"{admin.base}/login")
+    assert admin.check() == []
+    admin.keep(f"login-{name}-{scheme}")
+    admin.log_in(tokens["admin"])
+    for page, path in {**ADMIN_PAGES, "session": session_path(service)}.items():
+        admin.open(path)
+        assert admin.check() == [], page
+        if page in ("overview", "study", "budgets", "ledger", "tokens", "session"):
+            admin.keep(f"{page}-{name}-{scheme}")
+    admin.open("/budgets")
+    admin.page.get_by_label("External id").fill("alice")
+    admin.page.get_by_role("button", name="Show the statement").click()
+    admin.fits()
+    assert admin.check() == []
+    admin.keep(f"statement-{name}-{scheme}")
+
+
+@pytest.mark.parametrize(("name", "scheme"), LOOKS)
+def test_every_page_of_an_analyst_is_accessible_and_fits(visit, service, tokens, name, scheme):
+    analyst = visit(viewport=SCREENS[name], scheme=scheme)
+    analyst.log_in(tokens["analyse"])
+    for page, path in {**ANALYST_PAGES, "session": session_path(service)}.items():
+        analyst.open(path)
+        assert analyst.check() == [], page
+        if page == "study":
+            analyst.keep(f"ask-{name}-{scheme}")
+
+
+def test_an_analyst_asks_for_a_release_and_sees_it(visit, service, tokens):
+    analyst = visit()
+    analyst.log_in(tokens["analyse"])
+    page = analyst.page
+    expect(page).to_have_url(re.compile("/dashboard/studies$"))
+    expect(page.get_by_role("link", name="Budgets")).to_have_count(0)
+    page.get_by_role("link", name="What part of your income is rent?").click()
+    page.get_by_label("Estimator", exact=True).select_option("adpm")
+    page.get_by_label("Share", exact=True).fill("0.07")
+    page.get_by_role("button", name="Preview the price").click()
+    price = page.locator(".price")
+    expect(price).to_contain_text("adpm would charge nobody more than")
+    promised = price.locator("strong").nth(1).inner_text().removeprefix("ε ")
+    page.get_by_role("button", name="Ask for this release").click()
+    expect(page).to_have_url(re.compile("/dashboard/releases/"))
+    expect(page.get_by_text("Epsilon charged at most")).to_be_visible()
+    facts = page.locator("dl.facts").inner_text()
+    assert promised in facts, "what it cost is what was promised"
+    assert "0.07" in facts
+    released = page.url.rsplit("/", 1)[1]
+    page.get_by_role("link", name="What part of your income is rent?").click()
+    expect(page.locator(f'a[href$="{released}"]')).to_be_visible()
+
+
+def test_an_analyst_sees_nothing_of_single_people_or_of_secret_counts(visit, tokens):
+    analyst = visit()
+    analyst.log_in(tokens["analyse"])
+    analyst.open(f"/studies/{SLEEP}?expected_size=700")
+    text = analyst.page.locator("main").inner_text()
+    assert "Profile" not in text
+    assert "751" not in text
+    for path in ("/budgets", "/ledger", "/tokens"):
+        response = analyst.page.goto(f"{analyst.base}{path}")
+        assert response is not None
+        assert response.status == 403
+    analyst.complaints[:] = [one for one in analyst.complaints if "403" not in one]
+
+
+def test_an_admin_finds_a_subject_and_changes_their_budget(visit, service, tokens):
+    admin = visit()
+    admin.log_in(tokens["admin"])
+    page = admin.page
+    page.get_by_role("link", name="Budgets", exact=True).click()
+    page.get_by_label("External id").fill("zoe")
+    page.get_by_role("button", name="Show the statement").click()
+    expect(page.get_by_role("heading", name="Statement")).to_be_visible()
+    expect(page.locator("table").first).to_contain_text(RENT)
+    assert "zoe" not in page.url
+    page.get_by_label("Epsilon", exact=True).fill("5")
+    page.get_by_label("Reason").fill("asked for less")
+    page.get_by_role("button", name="Change it").click()
+    expect(page.get_by_role("alert")).to_contain_text("more than that is reserved already")
+    page.get_by_label("Epsilon", exact=True).fill("25")
+    page.get_by_label("Reason").fill("asked for more")
+    page.get_by_role("button", name="Change it").click()
+    expect(page.get_by_role("status")).to_contain_text("The lifetime budget was changed.")
+    with service.client() as client:
+        assert client.get("/v1/subjects/zoe/budget").json()["epsilon"]["total"] == 25
+    admin.complaints[:] = [one for one in admin.complaints if "409" not in one]
+
+
+def test_an_admin_makes_a_token_and_revoking_it_ends_its_login_at_once(visit, tokens):
+    admin, analyst = visit(), visit()
+    admin.log_in(tokens["admin"])
+    page = admin.page
+    page.get_by_role("link", name="Tokens").click()
+    page.get_by_label("Name").fill("for a week")
+    page.get_by_label("Role").select_option("analyse")
+    page.get_by_label("Studies").fill(SLEEP)
+    page.get_by_role("button", name="Make the token").click()
+    secret = page.get_by_label("Secret of the new token").input_value()
+    analyst.log_in(secret)
+    expect(analyst.page.locator("tbody tr")).to_have_count(1)
+    page.get_by_label("Revoke for a week").click()
+    page.get_by_role("button", name="Revoke for a week").click()
+    expect(page.get_by_role("row", name=re.compile("for a week"))).to_contain_text("revoked")
+    analyst.page.reload()
+    expect(analyst.page).to_have_url(re.compile("/dashboard/login$"))
+
+
+def test_an_admin_follows_the_ledger_and_takes_it_away(visit, service, tokens):
+    admin = visit()
+    admin.log_in(tokens["admin"])
+    page = admin.page
+    page.get_by_role("link", name="Ledger").click()
+    page.get_by_label("Study").fill(COMMUTE)
+    page.get_by_role("button", name="Filter").click()
+    expect(page).to_have_url(re.compile(f"study={COMMUTE}"))
+    rows = page.locator("tbody tr")
+    expect(rows).to_have_count(5)
+    assert all(COMMUTE in row for row in rows.all_inner_texts())
+    page.get_by_role("link", name="Charges of release 1", exact=True).click()
+    expect(page).to_have_url(re.compile("charges.release="))
+    expect(page.locator("tbody tr").first).to_be_visible()
+    charged = page.locator("tbody tr").count()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Charges as CSV").click()
+    lines = Path(download.value.path()).read_text().splitlines()
+    assert lines[0].startswith("number,release,study,estimator")
+    assert len(lines) == charged + 1
+
+
+def test_a_study_is_closed_on_its_page(visit, service, tokens):
+    with service.client() as client:
+        assert client.post("/v1/studies", json={"slug": "short", "lower": 0, "upper": 1}).status_code == 201
+    admin = visit()
+    admin.log_in(tokens["admin"])
+    admin.open("/studies/short")
+    admin.page.get_by_text("Take no more contributions").click()
+    admin.page.get_by_role("button", name="Close short").click()
+    expect(admin.page.locator(".pill").first).to_have_text("closed")
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_person_opens_their_link_once_and_withdraws(visit, service, tokens, scheme):
+    subject = f"person-of-{scheme}"
+    with service.client(tokens["contribute"]) as device:
+        value = {"subject": subject, "value": 30, "epsilon": 1, "trust": "central"}
+        assert device.post(f"/v1/studies/{COMMUTE}/contributions", json=value).status_code == 201
+        link = device.post(f"/v1/subjects/{subject}/links").json()["url"]
+    phone = visit(viewport=PHONE, scheme=scheme)
+    page = phone.page
+    page.goto(link)
+    assert phone.check() == []
+    page.get_by_role("button", name="Show my data").click()
+    expect(page.get_by_role("heading", name="Your data")).to_be_visible()
+    expect(page.get_by_role("heading", name="How long is your way to work?")).to_be_visible()
+    phone.fits()
+    assert phone.check() == []
+    assert subject not in page.content()
+    phone.keep(f"person-phone-{scheme}")
+    page.get_by_text("Withdraw", exact=True).click()
+    page.get_by_role("button", name="Delete my answer").click()
+    expect(page.get_by_role("status")).to_contain_text("was deleted")
+    again = visit()
+    again.page.goto(link)
+    again.page.get_by_role("button", name="Show my data").click()
+    expect(again.page.get_by_role("heading", name="Not found")).to_be_visible()
+    again.complaints[:] = [one for one in again.complaints if "404" not in one]
+    with service.client(tokens["contribute"]) as device:
+        statement = device.get(f"/v1/subjects/{subject}/budget").json()
+    assert statement["epsilon"]["reserved"] == 0
+
+
+def test_a_running_session_is_followed_without_loading_the_page(visit, service, tokens):
+    with service.client() as client:
+        wish = {"protocol": "minimum", "mode": "budget_split", "rounds": 3, "epsilon": 3, "participants": 4}
+        session = client.post(f"/v1/studies/{RENT}/sessions", json=wish).json()["id"]
+    analyst = visit()
+    analyst.log_in(tokens["analyse"])
+    analyst.open(f"/sessions/{session}")
+    page = analyst.page
+    expect(page.locator("#live")).to_contain_text("No round is closed yet.")
+    with service.client(tokens["contribute"]) as device:
+        for number in range(4):
+            answer = {"subject": f"runner-{number}", "round": 1, "answer": 1}
+            assert device.post(f"/v1/sessions/{session}/answers", json=answer).status_code == 201
+    expect(page.locator("#live tbody tr")).to_have_count(1, timeout=10_000)
+    expect(page.locator("#live")).not_to_contain_text("No round is closed yet.")
+    with service.client() as client:
+        assert client.post(f"/v1/sessions/{session}/finish").status_code == 200
+    expect(page.locator("#live")).to_have_attribute("data-state", "finished", timeout=10_000)
+
+
+def test_everything_is_read_without_scripts_and_reached_by_the_keyboard(visit, service, tokens):
+    plain = visit(javascript=False)
+    plain.page.goto(f"{plain.base}/login")
+    plain.page.get_by_label("Token").fill(tokens["admin"])
+    plain.page.get_by_label("Token").press("Enter")
+    expect(plain.page.get_by_role("heading", name="Overview")).to_be_visible()
+    for path in ADMIN_PAGES.values():
+        plain.open(path)
+        expect(plain.page.locator("h1")).to_be_visible()
+    plain.open("")
+    plain.page.keyboard.press("Tab")
+    expect(plain.page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    for name in ("Dither", "Overview", "Studies", "Budgets"):
+        plain.page.keyboard.press("Tab")
+        expect(plain.page.get_by_role("link", name=name, exact=True).first).to_be_focused()
+    plain.page.keyboard.press("Enter")
+    expect(plain.page.get_by_role("heading", name="Budgets")).to_be_visible()

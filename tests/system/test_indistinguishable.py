@@ -1,0 +1,182 @@
+"""Two add_remove_one studies that differ by one person look the same to an analyst, byte for byte.
+
+Everything that an analyst can fetch is fetched from two services whose studies differ by one person. The
+noisy answers are fixed to the same integers in both, so what is compared is everything else: prices,
+predictions, plots, statuses, headers, errors, metrics, and when an answer comes at all.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from app import main
+from app.services import planning
+from tests.api.service import Service, open_service
+from tests.dashboard.browser import Browser
+from tests.support.databases import Server
+
+pytestmark = pytest.mark.system
+
+STUDY = "secret-size"
+RELEASES = 12
+"""At a share of 0.2 that is more than anybody can pay."""
+
+VARYING = (
+    (re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), b"ID"),
+    (re.compile(rb"\b[0-9a-f]{64}\b"), b"FORM"),
+    (re.compile(rb"dither_(login|guest)=[\w-]+"), b"COOKIE"),
+    (re.compile(rb"dither_http_request_seconds[^\n]*"), b"SECONDS"),
+    (re.compile(rb"(dither_http_requests_created[^\n]*) [^ \n]*"), rb"\1 TIME"),
+)
+"""Random ids and cookies, how long requests took and since when they are counted. The clock is fixed."""
+
+
+class Clock:
+    """Moves on only when it is told to."""
+
+    def __init__(self) -> None:
+        self.moment = datetime(2030, 1, 1, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.moment
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(main, "SystemClock", lambda: clock)
+    return clock
+
+
+@pytest.fixture
+def same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise that happens to make the same noisy integers of everybody's data."""
+
+    def answer(plan: Any, people: Any, sampled: Any = None) -> Any:
+        return plan.conclude([40_000_000_000 + 7_000_000_000 * place for place in range(len(plan.queries))])
+
+    monkeypatch.setattr(planning, "answer", answer)
+
+
+def stripped(response: httpx.Response) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    """A response without what is random."""
+    body = _strip(response.content)
+    headers = {name.lower(): _strip(value) for name, value in response.headers.raw}
+    if b"SECONDS" in body:
+        # How many digits a duration has.
+        headers[b"content-length"] = str(len(body)).encode()
+    return response.status_code, sorted(headers.items()), body
+
+
+def _strip(text: bytes) -> bytes:
+    for pattern, name in VARYING:
+        text = pattern.sub(name, text)
+    return text
+
+
+async def transcript(database_url: str, clock: Clock, people: Sequence[str]) -> list[Any]:
+    """Everything that an analyst can fetch from a service in which these people take part."""
+    clock.moment = datetime(2030, 1, 1, tzinfo=UTC)
+    async with open_service(database_url) as service:
+        definition = {"relation": "add_remove_one", "default_share": 0.2, "epsilon": {"min": 0.1, "max": 2}}
+        await service.study(slug=STUDY, **definition)
+        for place, subject in enumerate(people):
+            await service.contribute(STUDY, subject, value=40 + place % 20, epsilon=1 if place % 2 else 0.5)
+        browser = Browser(service)
+        await browser.log_in("analyse")
+        seen: list[Any] = []
+        releases: list[str] = []
+
+        async def look() -> None:
+            clock.moment += timedelta(minutes=1)
+            seen.extend([stripped(one) for one in await _everything(service, browser, releases)])
+
+        await look()
+        for _ in range(RELEASES):
+            clock.moment += timedelta(minutes=1)
+            made = await service.call("POST", f"/v1/studies/{STUDY}/releases", "analyse", json={})
+            assert made.status_code == 201, made.text
+            seen.append(stripped(made))
+            releases.append(made.json()["id"])
+        await look()
+        await browser.client.aclose()
+        return seen
+
+
+async def _everything(service: Service, browser: Browser, releases: Sequence[str]) -> list[httpx.Response]:
+    api = [
+        "/v1/studies",
+        f"/v1/studies/{STUDY}",
+        f"/v1/studies/{STUDY}/saturation",
+        f"/v1/studies/{STUDY}/plan?expected_size=50",
+        f"/v1/studies/{STUDY}/plan?expected_size=50&share=1&epsilon=0.3",
+        f"/v1/studies/{STUDY}/plan",
+        f"/v1/studies/{STUDY}/statistics/mean?expected_size=50",
+        f"/v1/studies/{STUDY}/statistics/mean?estimator=adpm",
+        f"/v1/studies/{STUDY}/statistics/mean?share=2",
+        f"/v1/studies/{STUDY}/releases?limit=5",
+        f"/v1/studies/{STUDY}/sessions",
+        f"/v1/studies/{STUDY}/contributions",
+        "/v1/studies/none",
+        "/v1/subjects/p1/budget",
+        "/v1/subjects/p1/charges",
+        "/v1/admin/overview",
+        "/v1/admin/budgets/histogram",
+        f"/v1/admin/studies/{STUDY}/profile",
+        "/v1/admin/ledger",
+        *(f"/v1/releases/{release}" for release in releases),
+        "/metrics",
+        "/health/ready",
+    ]
+    pages = [
+        "/dashboard",
+        "/dashboard/studies",
+        f"/dashboard/studies/{STUDY}?expected_size=50",
+        f"/dashboard/studies/{STUDY}?expected_size=50&estimator=transformed&share=0.5",
+        f"/dashboard/studies/{STUDY}?estimator=adpm",
+        f"/dashboard/studies/{STUDY}",
+        "/dashboard/studies/none",
+        "/dashboard/budgets",
+        "/dashboard/ledger/export",
+        *(f"/dashboard/releases/{release}" for release in releases),
+    ]
+    return [
+        *[await service.call("GET", path, "analyse") for path in api],
+        *[await browser.get(path) for path in pages],
+    ]
+
+
+async def test_an_analyst_cannot_tell_whether_somebody_is_there(
+    postgres_server: Server, clock: Clock, same_answers: None
+):
+    people = [f"p{number}" for number in range(20)]
+    with postgres_server.database() as one, postgres_server.database() as other:
+        with_bob = await transcript(one, clock, [*people, "bob"])
+        without = await transcript(other, clock, people)
+    assert len(with_bob) == len(without) > 80
+    for first, second in zip(with_bob, without, strict=True):
+        assert first == second
+    answered = [body for status, _, body in without if status == 201]
+    assert len(answered) == RELEASES
+    assert any(status == 200 and b"<svg" in body for status, _, body in without), "plots are compared too"
+
+
+async def test_the_comparison_sees_a_count_where_it_is_public(
+    postgres_server: Server, clock: Clock, same_answers: None, monkeypatch: pytest.MonkeyPatch
+):
+    """A control: with `replace_one`, where the number of people is public, the same comparison fails."""
+    create = Service.study
+
+    async def public(self: Service, **definition: Any) -> str:
+        return await create(self, **{**definition, "relation": "replace_one"})
+
+    monkeypatch.setattr(Service, "study", public)
+    monkeypatch.setattr("tests.system.test_indistinguishable.RELEASES", 1)
+    with postgres_server.database() as one, postgres_server.database() as other:
+        first = await transcript(one, clock, ["p1", "p2", "p3", "bob"])
+        second = await transcript(other, clock, ["p1", "p2", "p3"])
+    assert first != second
