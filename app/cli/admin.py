@@ -47,6 +47,9 @@ def create_study(
     delta: Annotated[
         str | None, typer.Option(metavar="DELTA", help="Delta that each contribution reserves.")
     ] = None,
+    dimension: Annotated[
+        int, typer.Option(help="Coordinates of a value; above 1 for K-means sessions over vectors.")
+    ] = 1,
     url: Url = DEFAULT_URL,
     token: Token = None,
     as_json: AsJson = False,
@@ -76,6 +79,8 @@ def create_study(
         document["default_share"] = number(default_share, "--default-share")
     if delta is not None:
         document["delta"] = number(delta, "--delta")
+    if dimension != 1:
+        document["dimension"] = dimension
     with service(url, token) as api:
         made = api.call("POST", "studies", document=document)
     _show_study(made, as_json)

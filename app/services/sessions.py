@@ -46,6 +46,7 @@ from app.store import journal
 from app.store import sessions as store
 from app.store.contributions import Allowance
 from app.store.database import Connection, Database
+from app.store.releases import CohortsChanged
 
 CREATED = 201
 """Status that is stored with the response to an idempotency key."""
@@ -242,7 +243,9 @@ class Sessions(SessionCloser):
                 return
             if head.round < round_number:
                 raise RoundNotOpen("the round is not open yet")
-            await self._rounds.close(connection, definition, head, prepared)
+            if await self._rounds.close(connection, definition, head, prepared) == head:
+                # The round opened after its central part was looked for.
+                raise CohortsChanged
             await self._note(
                 connection, principal, "session.close_round", session_id, {"round": round_number}
             )

@@ -239,3 +239,30 @@ def test_every_command_and_every_option_has_help():
         for parameter in command.params:
             if parameter.name != "help":
                 assert getattr(parameter, "help", None), f"{' '.join(path)}: {parameter.name}"
+
+
+def test_vectors_from_a_file_to_their_centres(ask, tmp_path):
+    made = ask("admin", "study", "create", "places", "--lower", "0", "--upper", "100", "--dimension", "2")
+    assert made.status == 0, made.errors
+    people = tmp_path / "people.csv"
+    rows = [f"p{number},{30 + number % 5}; {70 - number % 7}.5" for number in range(200)]
+    people.write_text("subject,value\n" + "\n".join(rows) + "\nflat,5\n")
+    load = ("--trust", "central", "--epsilon", "8", "--directory", str(tmp_path / "device"), "--json")
+    done = ask("contribute", "contribute", "places", str(people), *load)
+    assert json.loads(done.output)["created"] == 200, done.errors
+    assert json.loads(done.output)["refusals"] == [{"row": 201, "code": "invalid_request"}]
+    started = ask(
+        *("admin", "session", "create", "places", "--protocol", "kmeans", "--epsilon", "8", "--rounds", "1"),
+        *("--centre", "25;75", "--centre", "75; 25", "--json"),
+    )
+    assert started.status == 0, started.errors
+    session = json.loads(started.output)["id"]
+    shown = ask("admin", "session", "close-round", session, "--round", "1")
+    assert shown.status == 0, shown.errors
+    assert "centre 1" in shown.output
+    again = json.loads(ask("analyse", "session", "show", session, "--json").output)
+    assert again["centres"][0] == pytest.approx([32, 67.5], abs=5)
+    assert "kmeans" in ask("analyse", "session", "list", "places").output
+    refused = ask("admin", "session", "create", "places", "--protocol", "kmeans", "--epsilon", "8")
+    assert refused.status == 1
+    assert "rounds" in refused.errors

@@ -14,6 +14,7 @@ from app.api.wire.lists import Limit, NumbersCursor, PageOut
 from app.api.wire.paths import IdPath, StudyPath
 from app.api.wire.release import (
     AnswerOut,
+    ClusterReleaseOut,
     PlanOut,
     ReleaseOut,
     ReleaseWithChargesOut,
@@ -88,7 +89,7 @@ async def make_release(request: ApiRequest, study: StudyPath) -> Response:
 
 @router.get(
     "/studies/{study}/releases",
-    responses={200: {"model": PageOut[ReleaseWithChargesOut]}},
+    responses={200: {"model": PageOut[ReleaseWithChargesOut | ClusterReleaseOut]}},
 )
 @allow(Role.ANALYSE, Role.ADMIN)
 async def list_releases(
@@ -101,7 +102,7 @@ async def list_releases(
     return Response(page_bytes(items, page.next_cursor), media_type=JSON)
 
 
-@router.get("/releases/{release}", responses={200: {"model": ReleaseWithChargesOut}})
+@router.get("/releases/{release}", responses={200: {"model": ReleaseWithChargesOut | ClusterReleaseOut}})
 @allow(Role.ANALYSE, Role.ADMIN)
 async def read_release(request: ApiRequest, release: IdPath) -> Response:
     """One release."""

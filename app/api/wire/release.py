@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from app.api.wire.types import WireOut
 from app.core.epsilon import delta_to_json, epsilon_to_json
@@ -64,6 +64,29 @@ class AnswerOut(ReleaseOut):
 class ReleaseWithChargesOut(ReleaseOut):
     """A release; admins also see what it cost each cohort."""
 
+    charges: list[ChargeOut] | None = None
+
+
+class ClusterReleaseOut(WireOut):
+    """What a round of a K-means session published about central and public people."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    study: str
+    statistic: str
+    estimator: str
+    parameters: dict[str, Any] = Field(description="The session, its round, and the centres it asked about.")
+    counts: list[float] = Field(description="People next to each centre, with noise.")
+    sums: list[list[float]] = Field(
+        description="For each centre the sum of their values about the middle of the range, with noise."
+    )
+    count_error: float = Field(description="Standard deviation of the noise in a count.")
+    sum_error: float = Field(description="Standard deviation of the noise in a coordinate of a sum.")
+    noisy_count: float
+    relation: Relation
+    epsilon_max: float
+    created_at: str
     charges: list[ChargeOut] | None = None
 
 
