@@ -14,7 +14,7 @@ from app.core.principal import Principal, Role
 from app.core.quota import Quota
 from app.services.grouping import Grouper
 from app.services.paging import Page, decode_cursor, page_of
-from app.store import journal, quotas
+from app.store import journal, logins, quotas
 from app.store import tokens as store
 from app.store.database import Connection, Database
 from app.store.quotas import StudyUsage
@@ -238,6 +238,8 @@ class Tokens:
                 raise Conflict("the token is revoked or has expired; make a new one")
             until = now + timedelta(seconds=grace_seconds) if grace_seconds else None
             await store.rotate_token(connection, token_id, hash_secret(secret), old_until=until)
+            # Whoever logged in with the old secret may be why there is a new one.
+            await logins.delete_logins_of(connection, token_id)
             await journal.record(
                 connection,
                 at=now,

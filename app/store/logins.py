@@ -17,13 +17,14 @@ INSERT_LOGIN = text("""
 
 # The token of the login is read in the same statement, so that its revocation ends the login at once.
 FIND_LOGIN = """
-    SELECT login.subject_id AS person, login.expires_at AS login_expires_at, token.id, token.name, token.role,
-           token.studies, token.subject_id, token.expires_at, token.revoked_at, token.created_at
+    SELECT login.subject_id AS person, login.expires_at AS login_expires_at, token.*
     FROM login JOIN token ON token.id = login.token_id
     WHERE login.hash = $1
 """
 
 DELETE_LOGIN = text("DELETE FROM login WHERE hash = :hash")
+
+DELETE_OF_TOKEN = text("DELETE FROM login WHERE token_id = :token_id")
 
 INSERT_LINK = text("""
     INSERT INTO link (hash, token_id, subject_id, created_at, expires_at)
@@ -90,6 +91,11 @@ async def find_login(database: Database, secret_hash: bytes) -> LoginRecord | No
 async def delete_login(connection: AsyncConnection, secret_hash: bytes) -> None:
     """End a login; no error where there is none."""
     await connection.execute(DELETE_LOGIN, {"hash": secret_hash})
+
+
+async def delete_logins_of(connection: AsyncConnection, token_id: UUID) -> None:
+    """End every login that stands on a token."""
+    await connection.execute(DELETE_OF_TOKEN, {"token_id": token_id})
 
 
 async def insert_link(

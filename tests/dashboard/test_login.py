@@ -77,6 +77,14 @@ async def test_a_revoked_token_ends_its_logins_at_once(browser: Browser, service
     assert (await browser.post("/dashboard/tokens", {"name": "x", "role": "admin"})).status_code == 401
 
 
+async def test_a_new_secret_ends_the_logins_with_the_old_one(browser: Browser, service: Service):
+    tokens = service.api.services.tokens
+    record, secret = await tokens.create(name="leaked", role=Role.ADMIN, actor="test")
+    await browser.log_in(secret)
+    await tokens.rotate(record.id, 3600, "test")
+    assert (await browser.get("/dashboard")).status_code == 303
+
+
 async def test_a_login_ends_when_its_token_or_itself_expires(browser: Browser, service: Service):
     soon = datetime.now(UTC) + timedelta(days=1)
     _, secret = await service.api.services.tokens.create(

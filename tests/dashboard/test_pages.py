@@ -175,3 +175,29 @@ def test_a_moment_is_machine_readable_too():
     assert moment(datetime(2030, 1, 31, 12, tzinfo=UTC)) == (
         '<time datetime="2030-01-31T12:00:00+00:00">2030-01-31 12:00:00</time>'
     )
+
+
+async def test_a_quota_set_on_the_page_holds_on_the_page(browser: Browser, service: Service):
+    study = await service.study(default_share=0.25)
+    await service.contribute(study, "alice", epsilon=1)
+    await browser.log_in("admin")
+    await browser.get("/dashboard/tokens")
+    tokens = (await service.call("GET", "/v1/admin/tokens", "admin")).json()["items"]
+    analyst = next(one for one in tokens if one["role"] == "analyse")
+    path = f"/dashboard/tokens/{analyst['id']}/quota"
+    refused = await browser.post(path, {"share": "2", "period_seconds": "3600"})
+    assert refused.status_code == 422
+    await browser.get("/dashboard/tokens")
+    assert (await browser.post(path, {"share": "0.25", "period_seconds": "3600"})).status_code == 303
+    await browser.get("/dashboard/tokens")
+    assert "0.25 in an hour" in text_of(browser.page)
+
+    await browser.log_in("analyse")
+    for key, status in (("5", 303), ("6", 429)):
+        await browser.get(f"/dashboard/studies/{study}?estimator=uniform")
+        made = await browser.post(
+            f"/dashboard/studies/{study}/releases",
+            {"key": "6fd1bb7c-6b10-4d6d-9a43-4b9ea2a5f5c" + key, "estimator": "uniform"},
+        )
+        assert made.status_code == status
+    assert (await service.rows())["release"] == 1

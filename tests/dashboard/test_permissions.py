@@ -54,6 +54,7 @@ PAGES: Mapping[tuple[str, str], Row] = {
     ("GET", "/dashboard/tokens"): (WHOLE, {}),
     ("POST", "/dashboard/tokens"): (WHOLE, {"name": "new", "role": "analyse"}),
     ("POST", "/dashboard/tokens/{token}/revoke"): (WHOLE, {}),
+    ("POST", "/dashboard/tokens/{token}/quota"): (WHOLE, {}),
     ("GET", "/dashboard/person/open/{link}"): (EVERYBODY, {}),
     ("POST", "/dashboard/person/open/{link}"): (EVERYBODY, {}),
     ("GET", "/dashboard/person"): ({"person"}, {}),

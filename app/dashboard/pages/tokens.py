@@ -1,18 +1,23 @@
-"""Tokens: make, limit, revoke."""
+"""Tokens and analysts: make, limit, revoke."""
 
 from uuid import UUID
 
 from starlette.responses import Response
 
 from app.api.wire.lists import is_uuid
-from app.api.wire.token import TokenIn, TokenOut
+from app.api.wire.token import QuotaIn, TokenIn, TokenOut
 from app.core.errors import InvalidRequest, NotFound
+from app.core.numbers import JsonNumber
+from app.core.quota import Quota
 from app.dashboard import forms
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, PageRoute, redirect
 
 ROWS = 50
+
+PERIODS = (("an hour", 3_600), ("a day", 86_400), ("a week", 604_800), ("30 days", 2_592_000))
+"""Lengths of a quota's period that the form offers [s]; over HTTP it may be any."""
 
 
 async def show(request: PageRequest) -> Response:
@@ -45,12 +50,31 @@ async def create(request: PageRequest) -> Response:
 
 async def revoke(request: PageRequest) -> Response:
     """Refuse a token from now on; its logins end with it."""
+    await request.api.services.tokens.revoke(_token_id(request), str(request.principal.token_id))
+    return redirect(request, "/tokens")
+
+
+async def limit(request: PageRequest) -> Response:
+    """Limit what an analyst's token may use of each study; an empty share lifts the quota."""
+    quota = None
     try:
-        token_id = UUID(request.path_params["token"])
+        if share := request.fields.get("share"):
+            period = request.fields.get("period_seconds", "")
+            document = forms.read(QuotaIn, {"share": JsonNumber(share), "period_seconds": JsonNumber(period)})
+            quota = Quota(share=document.share, period_seconds=document.period_seconds)
+        await request.api.services.tokens.set_quota(
+            _token_id(request), quota, str(request.principal.token_id)
+        )
+    except InvalidRequest as refusal:
+        return await _page(request, refusal=refusal)
+    return redirect(request, "/tokens")
+
+
+def _token_id(request: PageRequest) -> UUID:
+    try:
+        return UUID(request.path_params["token"])
     except ValueError:
         raise NotFound("There is no such token.") from None
-    await request.api.services.tokens.revoke(token_id, str(request.principal.token_id))
-    return redirect(request, "/tokens")
 
 
 async def _page(
@@ -75,6 +99,7 @@ async def _page(
             }
             for one in tokens
         ],
+        periods=PERIODS,
         next_cursor=page.next_cursor,
         refusal=refusal,
         made=made,
@@ -86,4 +111,5 @@ ROUTES = (
     PageRoute("/dashboard/tokens", show, roles=ADMIN),
     PageRoute("/dashboard/tokens", create, roles=ADMIN, post=True),
     PageRoute("/dashboard/tokens/{token}/revoke", revoke, roles=ADMIN, post=True),
+    PageRoute("/dashboard/tokens/{token}/quota", limit, roles=ADMIN, post=True),
 )
