@@ -199,5 +199,5 @@ async def test_a_quota_set_on_the_page_holds_on_the_page(browser: Browser, servi
             f"/dashboard/studies/{study}/releases",
             {"key": "6fd1bb7c-6b10-4d6d-9a43-4b9ea2a5f5c" + key, "estimator": "uniform"},
         )
-        assert made.status_code == status
+        assert made.status_code == status, text_of(browser.page)
     assert (await service.rows())["release"] == 1

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from app.api import asking, views
+from app.api.problems import kind_of
 from app.api.wire.figures import EpsilonsOut
 from app.api.wire.lists import is_number, is_slug
 from app.api.wire.release import charges_json
@@ -128,7 +129,7 @@ async def _page(
     return render(
         request,
         "study.html",
-        status=200 if refusal is None else 422 if isinstance(refusal, InvalidRequest) else 409,
+        status=200 if refusal is None else kind_of(refusal).status,
         study=StudyOut.of(study),
         secret=study.definition.relation is Relation.ADD_REMOVE_ONE,
         fields=fields,
