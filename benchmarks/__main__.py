@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
 
-from benchmarks import answers, batches, dashboard, mathematics, posts, releases, solver
+from benchmarks import answers, batches, dashboard, fleet, mathematics, posts, releases, solver
 from benchmarks.report import Ratio, print_json, print_table
 
 SECTIONS: Mapping[str, Callable[..., list[Ratio]]] = {
     "post": posts.run,
     "answer": answers.run,
+    "fleet": fleet.run,
     "batch": batches.run,
     "release": releases.run,
     "dashboard": dashboard.run,

@@ -34,7 +34,7 @@ def run(*, quick: bool) -> list[Ratio]:
                 requests = contribution_requests(STUDY, here.contribute, f"round{number}")
                 with Load(port, CONNECTIONS) as load:
                     baseline.append(load.saturate(requests, seconds).expect("201").rate)
-                session = _session(here, Mode.USER_SPLIT, 1)
+                session = open_session(here, Mode.USER_SPLIT, 1)
                 requests = _answers(session, here.contribute, f"first{number}", 1)
                 with Load(port, CONNECTIONS) as load:
                     first.append(load.saturate(requests, seconds).expect("201").rate)
@@ -57,7 +57,7 @@ def run(*, quick: bool) -> list[Ratio]:
 
 def _later(here: Installation, port: int, prefix: str, seconds: float) -> float:
     """Rate of the second round of people who answered in the first one."""
-    session = _session(here, Mode.BUDGET_SPLIT, 2)
+    session = open_session(here, Mode.BUDGET_SPLIT, 2)
     with Load(port, CONNECTIONS) as load:
         enrolling = _answers(session, here.contribute, prefix, 1)
         enrolled = load.saturate(enrolling, 1.5 * seconds).expect("201").statuses.total()
@@ -68,7 +68,7 @@ def _later(here: Installation, port: int, prefix: str, seconds: float) -> float:
     return outcome.rate if outcome.statuses.total() <= enrolled else 0.0
 
 
-def _session(here: Installation, mode: Mode, rounds: int):
+def open_session(here: Installation, mode: Mode, rounds: int):
     wish = Wish(
         protocol=SessionProtocol.MINIMUM, epsilon=1_000_000, mode=mode, rounds=rounds, participants=PEOPLE
     )

@@ -142,7 +142,7 @@ def exchange(request: Request, retry: Retry) -> Flow[Reply]:
         certain = certain and reply.status in _SURELY_REFUSED
         yield Sleep(pause)
     if 200 <= reply.status < 300:
-        return dataclasses.replace(reply, certain=certain)
+        return reply if certain else dataclasses.replace(reply, certain=False)
     raise problem(reply.status, reply.body, request=f"{request.method} {request.path}", certain=certain)
 
 

@@ -1,6 +1,7 @@
 """What a caller wants to contribute, checked against the study's description. Pure."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,6 +25,7 @@ from dither._randomizers import MECHANISMS, Randomizer
 MAX_SUBJECT_LENGTH = 256
 """Characters of a subject."""
 
+_NOT_PLAIN = re.compile("[\0\ud800-\udfff]")
 _RELATIONS = ("replace_one", "add_remove_one")
 _TRUSTS: dict[str, Trust] = {"central": "central", "local": "local", "public": "public"}
 
@@ -131,7 +133,7 @@ def check_subject(subject: str) -> None:
     """
     if not isinstance(subject, str) or subject in (".", "..") or not 1 <= len(subject) <= MAX_SUBJECT_LENGTH:
         raise InvalidRequest("subject", f"must be a text of 1 to {MAX_SUBJECT_LENGTH} characters")
-    if any("\ud800" <= character <= "\udfff" or character == "\0" for character in subject):
+    if _NOT_PLAIN.search(subject):
         raise InvalidRequest("subject", "is not plain Unicode text")
 
 

@@ -129,14 +129,15 @@ class Participants:
                 return before
             if len(before.answers) >= terms.answers:
                 raise SessionUnsound("the session asks more often than it said")
-            if terms.report is not None and before.report is None:
-                rows.add_report(enrolment.id, make_report(person.points, terms.report), terms.report)
-            drawn = respond(true_category(person, question), terms.categories, terms.epsilon)
-            rows.add_answer(enrolment.id, question.round, drawn, terms.epsilon)
-            after = _enrolment(transaction, person)
-            if after is None or rows.given(after) > after.epsilon:
+            report, given = before.report, before.given + terms.epsilon
+            if terms.report is not None and report is None:
+                report, given = make_report(person.points, terms.report), given + terms.report
+                rows.add_report(enrolment.id, report, terms.report)
+            if given > enrolment.epsilon:
                 raise SessionUnsound("the session asks for more than it said")
-            return _standing(transaction, after)
+            drawn = respond(true_category(person, question), terms.categories, terms.epsilon)
+            answer = rows.add_answer(enrolment.id, question.round, drawn, terms.epsilon)
+            return Standing(answers=(*before.answers, answer), report=report, given=given, over=False)
 
     def settle(self, person: Person, number: int, state: AnswerState, *, last: bool) -> Standing:
         """Write down what became of an answer, and with the last one that nothing more will be drawn."""
@@ -146,9 +147,10 @@ class Participants:
                 raise LedgerError("the enrolment is gone from the ledger")
             rows = transaction.sessions
             rows.set_answer(enrolment.id, number, state)
+            standing = _standing(transaction, enrolment, over=last or enrolment.state == "finished")
             if last:
-                rows.set_state(enrolment.id, "finished", rows.given(enrolment))
-            return _standing(transaction, enrolment, over=last or enrolment.state == "finished")
+                rows.set_state(enrolment.id, "finished", standing.given)
+            return standing
 
     def refuse(self, person: Person, number: int) -> None:
         """Write down that the service refused an answer: what was not given is free until the next try."""
@@ -157,8 +159,9 @@ class Participants:
             if enrolment is not None and enrolment.state == "open":
                 rows = transaction.sessions
                 rows.set_answer(enrolment.id, number, "refused")
-                if not any(answer.state == "accepted" for answer in rows.answers(enrolment.id)):
-                    rows.set_state(enrolment.id, "refused", rows.given(enrolment))
+                standing = _standing(transaction, enrolment)
+                if not standing.enrolled:
+                    rows.set_state(enrolment.id, "refused", standing.given)
 
     def finish(self, person: Person) -> Standing:
         """Write down that nothing more will be drawn; what was not given is free again."""
@@ -166,13 +169,13 @@ class Participants:
             enrolment = _enrolment(transaction, person)
             if enrolment is None:
                 return NOBODY
+            standing = _standing(transaction, enrolment, over=True)
             if enrolment.state != "finished":
-                rows = transaction.sessions
-                rows.set_state(enrolment.id, "finished", rows.given(enrolment))
-            return _standing(transaction, enrolment, over=True)
+                transaction.sessions.set_state(enrolment.id, "finished", standing.given)
+            return standing
 
 
-def make_report(points: Sequence[int], epsilon: int, bits: RandomBits = secrets.randbits) -> list[int]:
+def make_report(points: Sequence[int], epsilon: int, bits: RandomBits = secrets.randbits) -> tuple[int, ...]:
     """The report for the grid points of a vector: discrete Laplace noise on every coordinate.
 
     Two vectors of d coordinates lie at most d 2**30 apart in L1 norm, so with noise of scale
@@ -184,7 +187,7 @@ def make_report(points: Sequence[int], epsilon: int, bits: RandomBits = secrets.
         bits: Source of random bits.
     """
     scale = len(points) * GRID_SIZE * MICRO
-    report = [point + discrete_laplace(scale, epsilon, bits) for point in points]
+    report = tuple(point + discrete_laplace(scale, epsilon, bits) for point in points)
     if any(abs(part) > REPORT_LIMIT for part in report):
         raise LedgerError("the noise is too large to be true; nothing was sent")
     return report
@@ -200,10 +203,10 @@ def _enrolment(transaction: Transaction, person: Person) -> Enrolment | None:
 
 
 def _standing(transaction: Transaction, enrolment: Enrolment, *, over: bool | None = None) -> Standing:
-    rows, report = transaction.sessions, enrolment.report_points
+    answers = tuple(transaction.sessions.answers(enrolment.id))
     return Standing(
-        answers=tuple(rows.answers(enrolment.id)),
-        report=None if report is None else tuple(report),
-        given=rows.given(enrolment),
+        answers=answers,
+        report=enrolment.report_points,
+        given=sum(answer.epsilon for answer in answers) + (enrolment.report_epsilon or 0),
         over=enrolment.state == "finished" if over is None else over,
     )

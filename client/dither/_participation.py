@@ -98,7 +98,8 @@ class SessionOperations:
                 on_progress(_participation(person, standing, None))
             if last == terms.rounds or last == person.asked_in:
                 break
-        standing = yield from work(lambda: device.finish(person))
+        if not standing.over:
+            standing = yield from work(lambda: device.finish(person))
         return _participation(person, standing, None)
 
     def _description(self, session: str) -> Flow[tuple[Session, Terms]]:
@@ -207,6 +208,7 @@ def _segment(name: str, text: str) -> str:
     return quote(text, safe="")
 
 
+@lru_cache(maxsize=256)
 def _path(session: str) -> str:
     return f"/v1/sessions/{_segment('session', session)}"
 

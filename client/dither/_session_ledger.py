@@ -67,9 +67,9 @@ class Enrolment:
     state: EnrolmentState
 
     @property
-    def report_points(self) -> list[int] | None:
+    def report_points(self) -> tuple[int, ...] | None:
         """The one noisy report, where one was drawn."""
-        return None if self.report is None else [int(part) for part in json.loads(self.report)]
+        return None if self.report is None else tuple(int(part) for part in json.loads(self.report))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +122,12 @@ class SessionRows:
         ).fetchone()
         return None if row is None else Enrolment(*row)
 
-    def enrol(self, session: str, study: str, subject: str, epsilon: int, digest: bytes) -> Enrolment:
+    def enrol(self, session: str, study: str, subject: str, epsilon: int, digest: bytes) -> None:
         """Write down that somebody takes part; the whole price counts."""
-        row = (self._now, session, study, subject, epsilon, epsilon, digest, None, None, "open")
-        cursor = self._connection.execute(
-            "INSERT INTO enrolment VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
+        row = (self._now, session, study, subject, epsilon, epsilon, digest)
+        self._connection.execute(
+            "INSERT INTO enrolment VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, 'open')", row
         )
-        return Enrolment(cursor.lastrowid or 0, *row[:-1], "open")
 
     def set_state(self, enrolment: int, state: EnrolmentState, counted: int) -> None:
         """Set state and counted [micro-epsilon] of an enrolment."""
@@ -163,13 +162,6 @@ class SessionRows:
         self._connection.execute(
             "UPDATE answer SET state = ? WHERE enrolment = ? AND round = ?", (state, enrolment, number)
         )
-
-    def given(self, enrolment: Enrolment) -> int:
-        """What was given away: the report and every answer, whatever became of them [micro-epsilon]."""
-        row = self._connection.execute(
-            "SELECT coalesce(sum(epsilon), 0) FROM answer WHERE enrolment = ?", (enrolment.id,)
-        ).fetchone()
-        return int(row[0]) + (enrolment.report_epsilon or 0)
 
     def counted(self, subject: str, *, but: str | None = None) -> int:
         """What all sessions of a subject, but one, count together [micro-epsilon]."""

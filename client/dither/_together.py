@@ -8,6 +8,9 @@ from dither._ledger import Ledger
 
 Task = Callable[[], object]
 
+LARGEST_BATCH = 128
+"""Tasks that share an fsync, at most: the first of many shall not wait for the last to be worked out."""
+
 
 class Shared:
     """Sends equal requests that are under way at the same time once.
@@ -68,7 +71,7 @@ class Works:
 
     async def _work(self, ledger: Ledger) -> None:
         while self._waiting:
-            batch, self._waiting = self._waiting, []
+            batch, self._waiting = self._waiting[:LARGEST_BATCH], self._waiting[LARGEST_BATCH:]
             outcomes = await asyncio.to_thread(ledger.run, [task for task, _ in batch])
             for (_, future), outcome in zip(batch, outcomes, strict=True):
                 if future.cancelled():

@@ -121,7 +121,7 @@ def _report(point: list[int], epsilon: int, index: int) -> dict[str, Any]:
     bits = BitStream(data)
     report = make_report(point, epsilon, bits)
     given = {"point": point, "epsilon": epsilon}
-    return {**given, "bits": data[: -(-bits.used // 8)].hex(), "used": bits.used, "report": report}
+    return {**given, "bits": data[: -(-bits.used // 8)].hex(), "used": bits.used, "report": list(report)}
 
 
 if __name__ == "__main__":

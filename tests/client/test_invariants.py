@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from tests.client.conftest import IMPATIENT
 from tests.client.service import FakeService, Fault, problem
+from tests.client.sessions import MINIMUM
 
 STUDIES = st.sampled_from(["commute", "commute", "commute", "sleep"])
 VALUES = st.integers(1, 2)
@@ -98,6 +99,34 @@ class Device(RuleBasedStateMachine):
             return [forbidden]
         return [lost, forbidden] if name == "refused late" else []
 
+    @rule(fault=FAULTS, share=st.sampled_from(["0.5", "1", "1.5"]), user_split=st.booleans())
+    def take_part(self, fault: str, share: str, user_split: bool) -> None:
+        """In a session that is new or was left half-way, until it ends or something goes wrong."""
+        left = [one for one in self.service.sessions.by_id.values() if not one.finished]
+        if not left or share == "1.5":
+            name, price = f"session{len(self.service.sessions.by_id)}", float(share)
+            document = {"id": name, "epsilon_per_answer": price / 2, "epsilon_total": price}
+            if user_split:
+                document |= {"assignment_key": bytes(16).hex(), "mode": "user_split", "rounds": 1}
+                document |= {"answers_per_person": 1, "epsilon_per_answer": price}
+            left = [self.service.sessions.put({**MINIMUM, **document})]
+        session = left[-1]
+        rest = self._faults(fault)
+
+        def faulty(request: httpx.Request) -> httpx.Response:
+            """Lets the faults happen to answers; rounds go by for who was refused."""
+            self.service.faults = [faulty] if rest or request.method == "GET" else []
+            if request.method == "GET":
+                if not session.finished and session.open_round <= int(request.url.params.get("after", 0)):
+                    session.close_round()
+                return self.service.serve(request)
+            return self.service.fail(rest.pop(0), request) if rest else self.service.serve(request)
+
+        self.service.faults = [faulty]
+        with suppress(DitherError):
+            self.client.participate(session.document["id"], subject="ada", value=34)
+        self.service.faults = []
+
     @rule(study=STUDIES, lose=st.booleans())
     def withdraw(self, study: str, lose: bool) -> None:
         self.service.faults = [self.service.lose] if lose else []
@@ -127,7 +156,22 @@ class Device(RuleBasedStateMachine):
             drawn = sum((entry.noise_epsilon or Decimal(0) for entry in mine), Decimal(0))
             assert self.used[study] + drawn <= counted
             total += counted
+        for session in self.client.ledger().sessions:
+            assert session.given <= session.counted <= session.epsilon
+            total += session.counted
         assert total <= LIMIT
+        assert total == self.client.ledger().totals.get("ada", Decimal(0))
+
+    @invariant()
+    def every_answer_that_was_sent_is_in_the_ledger_and_is_the_only_one_of_its_round(self) -> None:
+        if not hasattr(self, "client"):
+            return
+        told: dict[tuple[str, int], set[int]] = {}
+        for request, body in self.service.requests("POST"):
+            if request.url.path.endswith("/answers"):
+                told.setdefault((request.url.path, body["round"]), set()).add(body["answer"])
+        assert all(len(answers) == 1 for answers in told.values())
+        assert len(told) <= sum(session.answers for session in self.client.ledger().sessions)
 
     @invariant()
     def no_report_is_sent_that_is_not_in_the_ledger(self) -> None:

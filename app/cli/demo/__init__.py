@@ -14,6 +14,7 @@ from dither import Client
 
 from app.cli.common import CommandFailed, console, show
 from app.cli.demo.filling import fill
+from app.cli.demo.rounds import show_session
 from app.cli.demo.service import Service, running_service
 from app.cli.demo.story import (
     questions,
@@ -48,8 +49,8 @@ def demo(
     """Show the whole service on a real survey of 6,366 people.
 
     Starts an embedded PostgreSQL and the service, fills three studies over HTTP, prints noisy answers beside
-    the true means with their price, and leaves the service running until interrupted. Settings in the
-    environment do not apply to it.
+    the true means with their price, lets everybody's device take part in a session, and leaves the service
+    running until interrupted. Settings in the environment do not apply to it.
     """
     with _unwound_by_signals():
         studies = surveys()
@@ -117,6 +118,8 @@ def _tell(service: Service, studies: tuple[Survey, Survey, Survey]) -> str:
         show_exhaustion(analyst, studies[1])
         _heading("What one woman has spent")
         show_statement(contributor, studies[1].records[0].subject)
+        _heading("The smallest value, from people who trust nobody")
+        show_session(service, admin, tokens["contribute"], studies[0])
 
         _heading("Your turn")
         console.print(f"analyst token   {tokens['analyse']}", soft_wrap=True, markup=False)

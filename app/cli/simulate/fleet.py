@@ -25,6 +25,10 @@ REPORT_SECONDS = 0.25
 REPORTS_A_LOOK = 4
 """Reports between two looks at the session itself."""
 
+ARRIVING = 32
+ARRIVAL_SECONDS = 0.01
+"""So many devices start at a time, after so long a pause: the first do not wait for the last."""
+
 COME_BACK_SECONDS = 0.5
 """After so long a device tries again that got no answer."""
 
@@ -139,8 +143,8 @@ async def run(orders: Orders, report: Report) -> Tally:
         if orders.session is not None:
             await client.session(orders.session)
         fleet = _Fleet(orders, client)
-        tasks = [asyncio.create_task(fleet.live(device)) for device in orders.devices]
-        crowd = asyncio.gather(*tasks)
+        tasks: list[asyncio.Task[None]] = []
+        crowd = asyncio.create_task(fleet.gather(tasks))
         try:
             for number in itertools.count():
                 await asyncio.wait([crowd], timeout=REPORT_SECONDS)
@@ -150,9 +154,9 @@ async def run(orders: Orders, report: Report) -> Tally:
                     break
             await crowd
         finally:
-            for task in tasks:
+            for task in (crowd, *tasks):
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(crowd, *tasks, return_exceptions=True)
         return fleet.tally
 
 
@@ -163,6 +167,14 @@ class _Fleet:
         self._client = client
         self._last_success = time.monotonic()
         self._over = asyncio.Event()
+
+    async def gather(self, tasks: list[asyncio.Task[None]]) -> None:
+        """Start all devices, some at a time, and wait until they are done."""
+        for device in self._orders.devices:
+            tasks.append(asyncio.create_task(self.live(device)))
+            if len(tasks) % ARRIVING == 0:
+                await asyncio.sleep(ARRIVAL_SECONDS)
+        await asyncio.gather(*tasks)
 
     async def live(self, device: Device) -> None:
         """A device comes and goes until it has nothing left to do."""

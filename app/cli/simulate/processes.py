@@ -1,6 +1,7 @@
 """Several processes of devices, and their reports put together."""
 
 import asyncio
+import gc
 import multiprocessing
 import queue
 from collections.abc import Callable, Coroutine, Sequence
@@ -15,6 +16,9 @@ from app.cli.simulate import fleet
 from app.cli.simulate.fleet import Orders, Report, Tally
 
 T = TypeVar("T")
+
+RARELY = (100_000, 50, 100)
+"""Thresholds of the garbage collector."""
 
 LOOK_SECONDS = 1.0
 """After so long without a message, look whether a process has died."""
@@ -52,9 +56,17 @@ def run_loop(main: Callable[[], Coroutine[None, None, T]]) -> T:
     try:
         import uvloop
     except ImportError:
-        return asyncio.run(main())
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(main())
+        factory = None
+    else:
+        factory = uvloop.new_event_loop
+    # Thousands of devices live long: looking through all of them again and again finds nothing to free.
+    before = gc.get_threshold()
+    gc.set_threshold(*RARELY)
+    try:
+        with asyncio.Runner(loop_factory=factory) as runner:
+            return runner.run(main())
+    finally:
+        gc.set_threshold(*before)
 
 
 def _work(number: int, orders: Orders, messages: "Queue[Message]") -> None:

@@ -1,0 +1,102 @@
+"""The demo's last chapter: everybody's device takes part in a session, and nobody's value leaves it."""
+
+import time
+from typing import Any
+
+import httpx
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from app.cli.common import CommandFailed, console, show
+from app.cli.demo.service import Service
+from app.cli.demo.survey import Survey
+from app.cli.simulate import processes
+from app.cli.simulate.display import Display
+from app.cli.simulate.fleet import Orders, Tally
+from app.cli.simulate.people import Days, Device
+
+EPSILON = 2
+"""What taking part costs; it fits into everybody's lifetime budget beside the other studies."""
+
+CONNECTIONS = 64
+PATIENCE_SECONDS = 60.0
+
+EXPECTED_SHARE = 0.95
+"""Of the devices; the last ones to answer in a round may find it closed."""
+
+
+def show_session(service: Service, admin: httpx.Client, token: str, study: Survey) -> None:
+    """Look for the smallest value of a study with everybody's device.
+
+    Args:
+        service: Where it runs.
+        admin: With an admin's token.
+        token: Of the devices.
+        study: Whose women take part.
+
+    Raises:
+        CommandFailed: the session does not come to its end.
+    """
+    people = len(study.records)
+    wish = {"protocol": "minimum", "epsilon": EPSILON, "participants": int(people * EXPECTED_SHARE)}
+    made = admin.post(f"/v1/studies/{study.slug}/sessions", json=wish)
+    if made.status_code != 201:
+        raise CommandFailed(f"the session was refused: {made.text}")
+    session = made.json()
+    console.print(
+        f"{study.title} Is it at most so many? {people:,} devices are asked, each in one of "
+        f"{session['rounds']} rounds, and flip a coin of epsilon {EPSILON} before they answer."
+    )
+    started = time.time()
+    tally = _send(service, token, session, study, started)
+    found = admin.get(f"/v1/sessions/{session['id']}").json()
+    if found["state"] != "finished":
+        raise CommandFailed(f"the session is still in round {found['round']}")
+    console.print(_path(found))
+    truth = min(float(str(record.value)) for record in study.records)
+    interval = found["interval"]
+    console.print(
+        f"{tally.accepted:,} answers in {time.time() - started:.1f} s. The smallest: "
+        f"[bold]{show(found['estimate'])}[/], between {show(interval['lower'])} and "
+        f"{show(interval['upper'])}; in the file it is {show(truth)}. What the service says of its error: "
+        f"but for a chance of {found['error']['failure_probability']:.1%}, at most "
+        f"{found['error']['missed_fraction']:.1%} of the women lie below. Nobody answered twice, and nobody "
+        f"gave more than epsilon {show(found['epsilon_total'])}."
+    )
+
+
+def _send(service: Service, token: str, session: dict[str, Any], study: Survey, started: float) -> Tally:
+    devices = tuple(
+        Device(subject=record.subject, value=str(record.value), phase=0.0) for record in study.records
+    )
+    orders = Orders(
+        url=service.base_url,
+        token=token,
+        directory=service.devices,
+        study=study.slug,
+        session=session["id"],
+        epsilon=None,
+        devices=devices,
+        days=Days(share=1.0),
+        started=started,
+        connections=CONNECTIONS,
+        patience=PATIENCE_SECONDS,
+    )
+    with Display(len(devices), wanted=True) as display:
+        return processes.run(orders, 1, display.update)
+
+
+def _path(session: dict[str, Any]) -> Table:
+    """What was asked, and what came of it."""
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
+    for heading in ("round", "at most?", "answers", "estimated\nshare of yes", "believed"):
+        table.add_column(heading, justify="right")
+    for step in session["path"]:
+        table.add_row(
+            str(step["round"]),
+            f"{step['threshold']:.3f}",
+            f"{step['answers']:,}",
+            "-" if step["fraction"] is None else f"{step['fraction']:.1%}",
+            show(step["believed"]),
+        )
+    return table
