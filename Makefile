@@ -52,7 +52,7 @@ check: setup ## lint, format, types and import contracts, without changing anyth
 	$(BIN)/lint-imports
 
 test: check test-js ## everything that must hold: check, then all tests but the slow ones
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile $(PYTEST_ARGS)
+	PYTHONHASHSEED=0 $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile $(PYTEST_ARGS)
 
 test-js: setup-browser ## the tests of the browser client that need no browser
 	cd client/js && npm test

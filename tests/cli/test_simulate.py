@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from decimal import Decimal
@@ -18,12 +19,12 @@ from rich.console import Console
 
 from app.cli.simulate import fleet, processes
 from app.cli.simulate.display import interval_left, picture, truth
-from app.cli.simulate.fleet import Tally
+from app.cli.simulate.fleet import Orders, Tally
 from app.cli.simulate.people import Days, generate_values, make_devices, read_values
 from app.cli.simulate.transport import Wire
 from tests.client.sessions import MINIMUM
 from tests.conftest import LiveServer
-from tests.support.fleets import open_session
+from tests.support.fleets import open_session, read_session
 from tests.system.load import findings, make_study
 
 # ------------------------------------------------------------------------------------ people
@@ -277,6 +278,43 @@ def test_a_crowd_in_two_processes_takes_part_and_another_contributes(
     with pytest.raises(SystemExit) as end:
         main([*command, "--session", "00000000-0000-0000-0000-000000000000"])
     assert end.value.code == 1
+
+
+@pytest.mark.system
+async def test_a_crowd_helps_to_find_clusters(live_server: LiveServer, tmp_path: Path) -> None:
+    """Two clusters far from the first centers, found with an epsilon that hides little."""
+    service = live_server(env={"DITHER_LIFETIME_EPSILON": "1000"})
+    make_study(service, "places", trust=["central", "local"], dimension=2, epsilon={"min": 1, "max": 1000})
+    people = 300
+    opened = open_session(
+        service,
+        "places",
+        protocol="kmeans",
+        epsilon=900,
+        rounds=2,
+        centres=[[10, 50], [90, 50]],
+        participants=people,
+    )
+    values: list[tuple[str, ...]] = [("30", "20"), ("70", "80")]
+    orders = Orders(
+        url=service.base_url,
+        token=service.create_token("contribute"),
+        directory=tmp_path / "devices",
+        study="places",
+        session=opened["id"],
+        epsilon=None,
+        devices=tuple(make_devices([*values], people, prefix="p", seed="1")),
+        days=Days(share=1),
+        started=time.time(),
+        connections=16,
+        patience=60,
+    )
+    tally = await fleet.run(orders, lambda tally, session: None)
+    assert (tally.accepted, dict(tally.given)) == (2 * people, {2: people})
+    found = read_session(service, opened["id"])
+    assert found["state"] == "finished"
+    assert found["centres"] == [pytest.approx([30, 20], abs=1), pytest.approx([70, 80], abs=1)]
+    assert await findings(service) == []
 
 
 def test_tallies_of_processes_add_up() -> None:
