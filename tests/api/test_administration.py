@@ -2,7 +2,7 @@
 
 from datetime import UTC, date, datetime
 from typing import Any
-from uuid import uuid4
+from uuid import UUID
 
 import pytest
 
@@ -47,7 +47,7 @@ async def test_a_revoked_token_is_refused_at_once(service: Service) -> None:
     assert_problem(await service.call("GET", "/v1/studies", made["token"]), "unauthenticated", 401)
 
 
-@pytest.mark.parametrize("token", [str(uuid4()), "x", "%00"])
+@pytest.mark.parametrize("token", [str(UUID(int=7)), "x", "%00"])
 async def test_an_unknown_token_cannot_be_revoked(service: Service, token: str) -> None:
     assert_problem(await service.call("DELETE", f"/v1/admin/tokens/{token}", "admin"), "not_found", 404)
 
