@@ -98,13 +98,19 @@ def print_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *
 
     Args:
         rows: One mapping a row.
-        columns: Key in a row, and its heading.
+        columns: Key in a row, and its heading. The first says which row it is and is never broken, so that
+            it can be copied and searched for at any width.
         title: Above the table.
     """
     table = Table(title=title or None, title_justify="left", header_style="bold")
     for key, heading in columns.items():
         numeric = all(isinstance(row.get(key), int | float | Decimal | None) for row in rows)
-        table.add_column(heading, justify="right" if numeric and rows else "left", overflow="fold")
+        table.add_column(
+            heading,
+            justify="right" if numeric and rows else "left",
+            overflow="fold",
+            no_wrap=not table.columns,
+        )
     for row in rows:
         table.add_row(*(show(row.get(key)) for key in columns))
     console.print(table)

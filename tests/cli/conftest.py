@@ -9,6 +9,7 @@ import pytest
 import structlog
 
 from app.cli import main
+from app.cli.common import console
 
 
 @dataclass(frozen=True)
@@ -22,14 +23,17 @@ class Done:
 
 @pytest.fixture
 def dither(monkeypatch, capfd) -> Iterator[Callable[..., Done]]:
-    """Run `dither ARGUMENTS` with nothing of DITHER_* in the environment but the given variables."""
+    """Run `dither ARGUMENTS` with nothing of DITHER_* in the environment but the given variables.
+
+    Tables are `width` characters wide.
+    """
     handlers, level = logging.getLogger().handlers[:], logging.getLogger().level
 
-    def run(*arguments: str, **variables: str) -> Done:
+    def run(*arguments: str, width: int = 200, **variables: str) -> Done:
         with monkeypatch.context() as patch:
             for name in [name for name in os.environ if name.startswith("DITHER_")]:
                 patch.delenv(name)
-            patch.setenv("COLUMNS", "200")
+            patch.setattr(console, "width", width)
             for name, value in variables.items():
                 patch.setenv(name, value)
             capfd.readouterr()

@@ -30,8 +30,9 @@ def test_every_table_and_figure_has_a_name():
     assert set(REPRODUCTIONS) == EXPECTED
 
 
-def test_without_a_name_they_are_listed(dither):
-    done = dither("reproduce")
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_without_a_name_they_are_listed(dither, width):
+    done = dither("reproduce", width=width)
     assert done.status == 0
     for name in EXPECTED:
         assert name in done.output
