@@ -69,7 +69,9 @@ async def test_samples_have_the_size_they_should_and_are_drawn_afresh(bench: Wor
         deviation = math.sqrt(coins * p * (1 - p))
         assert abs(found - coins * p) < Z * deviation
     assert abs(counts - runs * PEOPLE * 0.32) > Z * math.sqrt(runs * PEOPLE * p * (1 - p))
-    assert len(set(drawn)) == runs
+    # Two fresh samples are alike in size and sum with probability 2.3e-4, four of the 190 pairs with 2e-7;
+    # a sample that was kept would leave one.
+    assert len(set(drawn)) > runs - 4
 
 
 async def test_a_sampled_release_charges_everybody_their_offer_at_most_and_says_nothing_of_the_sample(
