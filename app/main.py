@@ -2,9 +2,13 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import PackageNotFoundError, version
+from types import FrameType
+from typing import Any
 
 import httpx
 from fastapi import FastAPI
@@ -52,7 +56,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         async with open_api(settings, metrics) as api:
             # What start-up made stays for good; under load the collector would walk it again and again.
             gc.freeze()
-            yield State(api=api)
+            with _told_to_end(api.services.sessions.stop_waiting):
+                yield State(api=api)
             gc.unfreeze()
 
     app = FastAPI(
@@ -73,6 +78,34 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     dashboard.install(app)
     return app
+
+
+@contextmanager
+def _told_to_end(call: Callable[[], None]) -> Iterator[None]:
+    """Call this as soon as the process is told to end.
+
+    The lifespan hears of it only after the last open request, and a request that waits for a session to
+    move on would be cut off when the server's patience is over. So the server's own handlers are wrapped;
+    where it has none, or runs in another thread, there is nobody to tell.
+    """
+    loop = asyncio.get_running_loop()
+    wrapped: dict[int, Callable[[int, FrameType | None], Any]] = {}
+
+    def tell(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(call)
+        wrapped[number](number, frame)
+
+    if threading.current_thread() is threading.main_thread():
+        for ending in (signal.SIGTERM, signal.SIGINT):
+            handler = signal.getsignal(ending)
+            if callable(handler):
+                wrapped[ending] = handler
+                signal.signal(ending, tell)
+    try:
+        yield
+    finally:
+        for number, handler in wrapped.items():
+            signal.signal(number, handler)
 
 
 @asynccontextmanager

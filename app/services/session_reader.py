@@ -87,13 +87,17 @@ class SessionReader:
         page = page_of([_restored(record) for record in records], limit, lambda item: str(item.record.number))
         return page
 
+    def stop_waiting(self) -> None:
+        """Answer everybody who waits with the session as it stands, and whoever asks from now on too."""
+        self._waiting.close()
+
     async def wait(self, session_id: UUID, after: int, seconds: float) -> Session:
         """The session as soon as its open round is later than `after` or it has finished.
 
         Args:
             session_id: The session.
             after: The last round that the caller knows of.
-            seconds: How long to wait at most; then as it stands.
+            seconds: How long to wait at most; then, or after `stop_waiting`, as it stands.
 
         Raises:
             NotFound: there is none.
@@ -104,7 +108,7 @@ class SessionReader:
             session = await self.get(session_id)
             round_number = session.head.round
             left = until - loop.time()
-            if round_number is None or round_number > after or left <= 0:
+            if round_number is None or round_number > after or left <= 0 or self._waiting.closed:
                 return session
             await self._waiting.wait(session_id, round_number, left)
 

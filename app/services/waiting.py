@@ -26,6 +26,9 @@ class Waiting:
 
     Args:
         read_heads: Looks up where sessions stand.
+
+    Attributes:
+        closed: Whether the process is about to end, so that nobody is to wait any more.
     """
 
     def __init__(self, read_heads: ReadHeads) -> None:
@@ -34,9 +37,12 @@ class Waiting:
         self._crowds: dict[Place, int] = {}
         self._looking: asyncio.Task[None] | None = None
         self._log = structlog.get_logger("dither.sessions")
+        self.closed = False
 
     async def wait(self, session_id: UUID, round_number: int | None, seconds: float) -> None:
-        """Return when the session is in this round no more, or after so long, whichever comes first."""
+        """Return when the session is in this round no more, after so long, or when this is closed."""
+        if self.closed:
+            return
         place = (session_id, round_number)
         ended = self._ended.setdefault(place, asyncio.Event())
         self._crowds[place] = self._crowds.get(place, 0) + 1
@@ -57,6 +63,12 @@ class Waiting:
         for (waited, _), ended in self._ended.items():
             if waited == session_id:
                 ended.set()
+
+    def close(self) -> None:
+        """Wake everybody, and let nobody wait from now on."""
+        self.closed = True
+        for ended in self._ended.values():
+            ended.set()
 
     async def _look(self) -> None:
         try:

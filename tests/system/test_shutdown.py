@@ -119,6 +119,38 @@ async def test_no_acknowledged_request_is_lost(live_server: LiveServer, processe
     assert await findings(service) == []
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_who_waits_for_a_session_is_answered_with_the_session_as_it_stands(
+    live_server: LiveServer, workers: int
+) -> None:
+    """They would have waited for 30 seconds, twice as long as a process that ends waits for its requests."""
+    service = live_server(workers=workers)
+    make_study(service, "age")
+    wish = {"protocol": "minimum", "epsilon": 1, "participants": 1_000, "rounds": 4}
+    async with httpx.AsyncClient(
+        base_url=service.base_url,
+        headers={"Authorization": f"Bearer {service.create_token('contribute')}"},
+        timeout=PATIENCE,
+    ) as client:
+        headers = {"Authorization": f"Bearer {service.admin_token}"}
+        made = await client.post("/v1/studies/age/sessions", json=wish, headers=headers)
+        path = f"/v1/sessions/{made.json()['id']}/round"
+        waiting = [
+            asyncio.create_task(client.get(path, params={"after": 1, "wait": 30})) for _ in range(CONNECTIONS)
+        ]
+        await asyncio.sleep(2)
+        assert (await client.get(path)).json()["round"] == 1
+        assert not any(one.done() for one in waiting)
+        process = service.processes[0].process
+        assert process is not None
+        process.send_signal(signal.SIGTERM)
+        answers = await asyncio.gather(*waiting)
+    assert await asyncio.to_thread(process.wait, 60) == 0
+    service.processes[0].process = None
+    assert {(answer.status_code, answer.json()["round"]) for answer in answers} == {(200, 1)}
+    assert "Traceback" not in service.output(0)
+
+
 async def stored_people(service: LiveService) -> set[bytes]:
     """Everybody who has a live contribution."""
     assert service.database_url is not None
