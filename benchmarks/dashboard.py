@@ -111,7 +111,7 @@ async def _store(url: str, studies: Sequence[int], people: int) -> None:
 
 async def _log_in(services: Services) -> str:
     _, token = await services.tokens.create(name="reader", role=Role.ADMIN, actor="benchmark")
-    secret, _ = await services.logins.log_in(token)
+    secret, _ = await services.logins.log_in(await services.tokens.authenticate(token))
     return secret
 
 

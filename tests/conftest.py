@@ -11,6 +11,7 @@ from hypothesis import settings
 from app.store.embedded import EmbeddedPostgres
 from tests.support.databases import Server, scratch_directory
 from tests.support.live import LiveProcess, LiveService, free_port
+from tests.support.provider import Provider, provider
 
 # Like the draws of the statistical tests: the same on every run, others with DITHER_TEST_ENTROPY=os.
 settings.register_profile("seeded", derandomize=True)
@@ -37,6 +38,13 @@ def empty_database_url(postgres_server: Server) -> Iterator[str]:
     """A fresh database without a schema."""
     with postgres_server.empty_database() as url:
         yield url
+
+
+@pytest.fixture
+def issuer() -> Iterator[Provider]:
+    """An OpenID Connect provider; its `settings` are for a service that takes its tokens."""
+    with provider() as made:
+        yield made
 
 
 LiveServer = Callable[..., LiveService]

@@ -1,6 +1,7 @@
 """Who asks: the bearer of one of our tokens, or of a provider's JWT."""
 
 from app.api.requests import ApiRequest
+from app.api.state import Api
 from app.core.errors import Unauthenticated
 from app.core.principal import Principal
 
@@ -8,19 +9,32 @@ from app.core.principal import Principal
 async def identify(request: ApiRequest) -> Principal:
     """Who bears the token of a request.
 
-    A JWT has two dots and ours have none, so neither is ever taken for the other.
-
     Raises:
         Unauthenticated: no token, or one that is not valid.
         Forbidden: a valid JWT from which no role follows.
         Unavailable: it cannot be checked now.
     """
-    secret = bearer(request)
-    oidc, tokens = request.api.oidc, request.api.services.tokens
-    if oidc is None or secret.count(".") != 2:
-        return await tokens.authenticate(secret)
-    identity = await oidc.verify(secret)
-    return await tokens.identify(identity.digest, role=identity.grant.role, studies=identity.grant.studies)
+    principal, _ = await authenticate(request.api, bearer(request))
+    return principal
+
+
+async def authenticate(api: Api, secret: str) -> tuple[Principal, float | None]:
+    """Who bears a token, and for a JWT when it ends [seconds since 1970].
+
+    A JWT has two dots and ours have none, so neither is ever taken for the other.
+
+    Raises:
+        Unauthenticated: the token is not valid.
+        Forbidden: a valid JWT from which no role follows.
+        Unavailable: it cannot be checked now.
+    """
+    tokens = api.services.tokens
+    if api.oidc is None or secret.count(".") != 2:
+        return await tokens.authenticate(secret), None
+    identity = await api.oidc.verify(secret)
+    grant = identity.grant
+    principal = await tokens.identify(identity.digest, role=grant.role, studies=grant.studies)
+    return principal, identity.expires_at
 
 
 def bearer(request: ApiRequest) -> str:

@@ -63,10 +63,12 @@ class Identity:
     Attributes:
         digest: SHA-256 of issuer and subject.
         grant: What they may do.
+        expires_at: From then on the JWT is refused [seconds since 1970].
     """
 
     digest: bytes
     grant: Grant
+    expires_at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +130,8 @@ class Verifier:
         if not isinstance(subject, str) or not subject:
             raise Unauthenticated("the JWT names no subject")
         digest = hashlib.sha256(json.dumps([self._provider.issuer, subject]).encode()).digest()
-        return Identity(digest=digest, grant=self._grant(claims))
+        expires_at = float(claims["exp"]) + LEEWAY_SECONDS
+        return Identity(digest=digest, grant=self._grant(claims), expires_at=expires_at)
 
     def _grant(self, claims: Mapping[str, Any]) -> Grant:
         values = _claim(claims, self._provider.role_claim)

@@ -77,7 +77,7 @@ class Services:
             releases=Releases(database, clock, saturation, watching),
             ledger=Ledger(database),
             sessions=Sessions(database, clock, subject_key, allowance),
-            logins=Logins(database, clock, tokens, seconds=login_seconds),
+            logins=Logins(database, clock, seconds=login_seconds),
             figures=Figures(database, clock),
         )
 

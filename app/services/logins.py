@@ -5,13 +5,14 @@ revoked or expires ends its logins at once, in every process.
 """
 
 import hmac
+import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from app.core.clock import Clock
 from app.core.errors import Forbidden, NotFound, Unauthenticated
 from app.core.principal import Principal, Role
-from app.services.tokens import Tokens, hash_secret, new_secret, principal_of
+from app.services.tokens import hash_secret, new_secret, principal_of
 from app.store import journal
 from app.store import logins as store
 from app.store.database import Connection, Database
@@ -44,24 +45,46 @@ class Login:
 class Logins:
     """The logins of one installation, for tokens and for people with a one-time link."""
 
-    def __init__(self, database: Database, clock: Clock, tokens: Tokens, *, seconds: int) -> None:
+    def __init__(self, database: Database, clock: Clock, *, seconds: int) -> None:
         """Args: as for the services; `seconds`: how long a login of a token lasts."""
         self._database = database
         self._clock = clock
-        self._tokens = tokens
         self.seconds = seconds
 
-    async def log_in(self, token: str) -> tuple[str, Login]:
-        """Log the bearer of a token in; the secret is for their cookie and stored nowhere.
+    async def log_in(self, principal: Principal, until: float | None = None) -> tuple[str, int]:
+        """Log the bearer of a token in.
+
+        Args:
+            principal: Who it is.
+            until: When a JWT ends, and the login with it [seconds since 1970]; a token's end is read anew
+                for each page.
+
+        Returns:
+            The secret for their cookie, which is stored nowhere, and for how long it is good [s].
 
         Raises:
-            Unauthenticated: no valid token.
+            Unauthenticated: the JWT ends now.
             Forbidden: a contributor's token.
         """
-        principal = await self._tokens.authenticate(token)
         if principal.role not in PAGES_FOR:
             raise Forbidden("The dashboard is for admins and analysts.")
-        return await self._insert(principal, None, self.seconds)
+        secret, now, seconds = new_secret(), self._clock.now(), self.seconds
+        if until is not None:
+            seconds = min(seconds, math.floor(until - now.timestamp()))
+        if seconds <= 0:
+            raise Unauthenticated("The JWT has expired.")
+        await self._database.run_tx(
+            "login.begin",
+            lambda c: store.insert_login(
+                c,
+                secret_hash=hash_secret(secret),
+                token_id=principal.token_id,
+                subject=None,
+                created_at=now,
+                expires_at=now + timedelta(seconds=seconds),
+            ),
+        )
+        return secret, seconds
 
     async def find(self, secret: str) -> Login:
         """Who is logged in with this secret. Always asks the database.
@@ -141,22 +164,6 @@ class Logins:
         except Unauthenticated:
             raise NotFound("The link was used already, or it has expired.") from None
         return secret
-
-    async def _insert(self, principal: Principal, subject: bytes | None, seconds: int) -> tuple[str, Login]:
-        secret, now = new_secret(), self._clock.now()
-        expires_at = now + timedelta(seconds=seconds)
-        await self._database.run_tx(
-            "login.begin",
-            lambda c: store.insert_login(
-                c,
-                secret_hash=hash_secret(secret),
-                token_id=principal.token_id,
-                subject=subject,
-                created_at=now,
-                expires_at=expires_at,
-            ),
-        )
-        return secret, Login(principal=principal, subject=subject, expires_at=expires_at)
 
 
 def form_token(secret: str) -> str:

@@ -4,7 +4,7 @@ import base64
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx
@@ -15,27 +15,12 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from app.api import oidc
 from tests.api.service import Service, assert_problem, open_service
 from tests.api.test_permissions import KEYS, ROUTES
-from tests.support.provider import AUDIENCE, Provider, provider
-
-ROLES = {
-    "team": {"role": "analyse"},
-    "guests": {"role": "analyse", "studies": ["own-study"]},
-    "more guests": {"role": "analyse", "studies": ["other-study"]},
-    "operators": {"role": "admin"},
-    "app": {"role": "contribute"},
-}
-
-
-@pytest.fixture
-def issuer() -> Iterator[Provider]:
-    with provider() as made:
-        yield made
+from tests.support.provider import AUDIENCE, Provider
 
 
 @pytest.fixture
 async def service(database_url: str, issuer: Provider) -> AsyncIterator[Service]:
-    settings = {"oidc_issuer": issuer.issuer, "oidc_audience": AUDIENCE, "oidc_roles": ROLES}
-    async with open_service(database_url, **settings) as service:
+    async with open_service(database_url, **issuer.settings) as service:
         yield service
 
 
@@ -145,9 +130,7 @@ async def test_the_role_follows_from_the_claims(service: Service, issuer: Provid
 
 async def test_a_claim_may_lie_deeper(database_url: str, issuer: Provider) -> None:
     settings = {
-        "oidc_issuer": issuer.issuer,
-        "oidc_audience": AUDIENCE,
-        "oidc_roles": ROLES,
+        **issuer.settings,
         "oidc_role_claim": "realm_access.roles",
         "oidc_jwks_url": f"{issuer.issuer}/other-keys",
     }

@@ -1,14 +1,19 @@
 """Logging in: the cookie, its end, and forms that others send."""
 
+import re
+import time
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import asyncpg
 import pytest
 
+from app.api.oidc import LEEWAY_SECONDS
 from app.core.principal import Role
 from app.dashboard.requests import LOGIN_COOKIE
 from tests.api.service import Service, open_service
 from tests.dashboard.browser import ORIGIN, Browser
+from tests.support.provider import Provider
 
 
 async def test_whoever_has_a_token_gets_a_cookie_that_does_not_hold_it(browser: Browser, service: Service):
@@ -56,6 +61,60 @@ async def test_whoever_has_no_token_of_the_pages_is_refused(browser: Browser, to
     assert response.status_code == (403 if token == "contribute" else 401)
     assert LOGIN_COOKIE not in browser.cookies()
     assert (await browser.get("/dashboard")).headers["location"] == "/dashboard/login"
+
+
+async def test_who_has_a_jwt_logs_in_until_it_ends(database_url: str, issuer: Provider):
+    """Their role is that of their claims, and what an admin revokes is over at once."""
+    now = int(time.time())
+    async with open_service(database_url, **issuer.settings) as service:
+        await service.study(slug="own-study")
+        await service.study(slug="other-study")
+        guest, operator = Browser(service), Browser(service)
+        assert "identity provider" in (await guest.get("/dashboard/login")).text
+        logged_in = await guest.log_in(issuer.token(roles=["guests"], exp=now + 600))
+        assert logged_in.headers["location"] == "/dashboard/studies"
+        lasts = re.search(
+            rf"{LOGIN_COOKIE}=\S+ .*Max-Age=(\d+)", "\n".join(logged_in.headers.get_list("set-cookie"))
+        )
+        assert lasts is not None
+        assert 500 < int(lasts[1]) <= 600 + LEEWAY_SECONDS
+        page = (await guest.get("/dashboard/studies")).text
+        assert "own-study" in page
+        assert "other-study" not in page
+        for path in ("/dashboard/studies/other-study", "/dashboard/tokens"):
+            assert (await guest.get(path)).status_code == 403
+
+        long = await operator.log_in(issuer.token(roles=["operators"], sub="operator", exp=now + 10**9))
+        assert "Max-Age=28800" in str(long.headers.get_list("set-cookie"))
+        tokens = (await service.call("GET", "/v1/admin/tokens?limit=200", "admin")).json()["items"]
+        for token in tokens:
+            if token["by_provider"] and token["role"] == "analyse":
+                await operator.get("/dashboard/tokens")
+                revoked = await operator.post(f"/dashboard/tokens/{token['id']}/revoke")
+                assert revoked.status_code == 303
+        assert (await guest.get("/dashboard/studies")).headers["location"] == "/dashboard/login"
+        for browser in (guest, operator):
+            await browser.client.aclose()
+
+
+@pytest.mark.parametrize(
+    ("claims", "status"),
+    [
+        ({"aud": "another service"}, 401),
+        ({"iss": "https://id.example"}, 401),
+        ({"exp": 1_600_000_000}, 401),
+        ({"roles": ["unknown"]}, 403),
+        ({"roles": ["app"]}, 403),
+    ],
+)
+async def test_a_bad_jwt_logs_nobody_in(
+    database_url: str, issuer: Provider, claims: dict[str, Any], status: int
+):
+    async with open_service(database_url, **issuer.settings) as service:
+        browser = Browser(service)
+        assert (await browser.log_in(issuer.token(**claims))).status_code == status
+        assert LOGIN_COOKIE not in browser.cookies()
+        await browser.client.aclose()
 
 
 async def test_logging_out_ends_the_login_for_good(admin: Browser):

@@ -12,8 +12,9 @@ from app.core.principal import Role
 from app.dashboard.application import ROUTES
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE
 from app.services.logins import form_token
-from tests.api.service import Service
+from tests.api.service import Service, open_service
 from tests.dashboard.browser import ORIGIN, Browser
+from tests.support.provider import Provider
 
 OWN, OTHER = "own-study", "other-study"
 
@@ -68,11 +69,22 @@ KEYS = sorted(
 )
 
 
+# A page is for who is logged in: not even a good JWT, or a token, opens one by itself.
+JWTS: Mapping[str, dict[str, Any]] = {
+    "JWT of an admin": {"roles": ["operators"]},
+    "JWT for another audience": {"roles": ["operators"], "aud": "another service"},
+    "JWT that has expired": {"roles": ["operators"], "exp": 1_600_000_000},
+    "JWT of another issuer": {"roles": ["operators"], "iss": "https://id.example"},
+}
+
+
 class Stage:
     """A service with two studies, a release, and a cookie of everybody."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, issuer: Provider) -> None:
         self.service = service
+        self.issuer = issuer
+        self.headers: dict[str, dict[str, str]] = {}
         self.cookies: dict[str, dict[str, str]] = {"nobody": {}, "unknown": {LOGIN_COOKIE: "x" * 43}}
         self.release = self.session = self.token = self.link = ""
 
@@ -93,7 +105,8 @@ class Stage:
             for limit in (None, OWN, OTHER):
                 name = role if limit is None else f"{role}: {limit.replace('-', ' ')}"
                 studies = None if limit is None else frozenset({limit})
-                secret, _ = await logins.log_in(await service.token(role, studies=studies))
+                token = await service.token(role, studies=studies)
+                secret, _ = await logins.log_in(await tokens.authenticate(token))
                 self.cookies[name] = {LOGIN_COOKIE: secret}
             for state in ("revoked", "expired"):
                 record, token = await tokens.create(
@@ -102,11 +115,18 @@ class Stage:
                     actor="test",
                     expires_at=datetime.now(UTC) + timedelta(days=1),
                 )
-                self.cookies[f"{state} {role}"] = {LOGIN_COOKIE: (await logins.log_in(token))[0]}
+                secret, _ = await logins.log_in(await tokens.authenticate(token))
+                self.cookies[f"{state} {role}"] = {LOGIN_COOKIE: secret}
                 column = "revoked_at" if state == "revoked" else "expires_at"
                 connection = await asyncpg.connect(service.database_url)
                 await connection.execute(f"UPDATE token SET {column} = created_at WHERE id = $1", record.id)
                 await connection.close()
+        for name, claims in JWTS.items():
+            jwt = self.issuer.token(**claims)
+            self.cookies[name] = {LOGIN_COOKIE: jwt}
+            self.headers[name] = {"Authorization": f"Bearer {jwt}"}
+        self.headers["token in a header"] = {"Authorization": f"Bearer {service.tokens['admin']}"}
+        self.cookies["token in a header"] = {}
         person = await self._open()
         self.cookies["person"] = {PERSON_COOKIE: person}
         self.cookies["person as admin"] = {LOGIN_COOKIE: person}
@@ -131,6 +151,7 @@ class Stage:
             name="dashboard.css",
         )
         browser = Browser(self.service)
+        browser.client.headers.update(self.headers.get(who, {}))
         for name, value in self.cookies[who].items():
             browser.client.cookies.set(name, value)
         if method == "GET":
@@ -144,11 +165,12 @@ class Stage:
 
 
 @pytest_asyncio.fixture
-async def stage(service: Service) -> AsyncIterator[Stage]:
-    """The stage."""
-    stage = Stage(service)
-    await stage.set()
-    yield stage
+async def stage(database_url: str, issuer: Provider) -> AsyncIterator[Stage]:
+    """The stage, at a service that knows a provider of JWTs."""
+    async with open_service(database_url, **issuer.settings) as service:
+        stage = Stage(service, issuer)
+        await stage.set()
+        yield stage
 
 
 RESTRICTED = [key for key in KEYS if PAGES[key][0] is not EVERYBODY]

@@ -15,6 +15,15 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 AUDIENCE = "dither"
 
+ROLES = {
+    "team": {"role": "analyse"},
+    "guests": {"role": "analyse", "studies": ["own-study"]},
+    "more guests": {"role": "analyse", "studies": ["other-study"]},
+    "operators": {"role": "admin"},
+    "app": {"role": "contribute"},
+}
+"""What the values of the claim `roles` allow at a service with these settings."""
+
 
 class Provider:
     """An issuer on localhost.
@@ -36,6 +45,11 @@ class Provider:
         self.status = 200
         self.issuer = ""
         self.claimed_issuer: str | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of a service that takes its tokens."""
+        return {"oidc_issuer": self.issuer, "oidc_audience": AUDIENCE, "oidc_roles": ROLES}
 
     def token(self, kid: str = "rsa", *, headers: dict[str, Any] | None = None, **changes: Any) -> str:
         """A token that is good, but for what is changed; a claim that is None is left out."""

@@ -2,6 +2,7 @@
 
 from starlette.responses import RedirectResponse, Response
 
+from app.api.identify import authenticate
 from app.core.errors import Forbidden, InvalidRequest, Unauthenticated
 from app.core.principal import Principal, Role
 from app.dashboard.rendering import render
@@ -43,13 +44,14 @@ async def log_in(request: PageRequest) -> Response:
     try:
         if not token or not token.isascii():
             raise Unauthenticated("This is not a token.")
-        secret, login = await request.api.services.logins.log_in(token)
+        principal, until = await authenticate(request.api, token)
+        secret, seconds = await request.api.services.logins.log_in(principal, until)
     except Unauthenticated:
         return _form(request, "This token is unknown, revoked or has expired.", 401)
     except Forbidden as refusal:
         return _form(request, refusal.detail, 403)
-    response = redirect(request, home_of(login.principal))
-    set_cookie(request, response, LOGIN_COOKIE, secret, request.api.services.logins.seconds)
+    response = redirect(request, home_of(principal))
+    set_cookie(request, response, LOGIN_COOKIE, secret, seconds)
     response.delete_cookie(GUEST_COOKIE, path=request.cookie_path)
     return response
 
@@ -71,7 +73,14 @@ async def at_root(request: PageRequest) -> Response:
 
 def _form(request: PageRequest, refusal: str | None = None, status: int = 200) -> Response:
     cookie = request.cookies.get(GUEST_COOKIE) or new_secret()
-    response = render(request, "login.html", status=status, cookie=cookie, refusal=refusal)
+    response = render(
+        request,
+        "login.html",
+        status=status,
+        cookie=cookie,
+        refusal=refusal,
+        has_provider=request.api.oidc is not None,
+    )
     set_cookie(request, response, GUEST_COOKIE, cookie, GUEST_SECONDS)
     return response
 
