@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from uuid import uuid4
 
@@ -43,6 +44,13 @@ def assert_problem(response: httpx.Response, code: str, status: int, *fields: st
     if status == 401:
         assert response.headers["www-authenticate"] == "Bearer"
     return document
+
+
+@cache
+def _declared_paths() -> dict[str, Any]:
+    """What the OpenAPI document says of each path. Settings change nothing in it, so it is made only once."""
+    app = create_app(Settings(database_url="postgresql://nowhere/none", subject_key=SUBJECT_KEY))
+    return dict(app.openapi()["paths"])
 
 
 @dataclass
@@ -118,7 +126,7 @@ class Service:
         scope = {"type": "http", "method": request.method, "path": request.url.path, "root_path": ""}
         for route in self.app.routes:
             if route.matches(scope)[0] is Match.FULL and getattr(route, "include_in_schema", False):
-                operation = self.app.openapi()["paths"][route.path_format][request.method.lower()]  # type: ignore[attr-defined]
+                operation = _declared_paths()[route.path_format][request.method.lower()]  # type: ignore[attr-defined]
                 declared = operation["responses"].get(str(response.status_code))
                 assert declared is not None, f"{request.method} {route.path_format}: {response.status_code}"  # type: ignore[attr-defined]
                 content_type = response.headers.get("content-type", "").partition(";")[0]
