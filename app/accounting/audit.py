@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
+from scipy.special import betainccinv, betaincinv
 
 from app.core.errors import InternalFault
 
@@ -64,8 +64,8 @@ def share_bounds(successes: int, trials: int, alpha: float) -> tuple[float, floa
     >>> [round(bound, 4) for bound in share_bounds(0, 100, 0.01)]
     [0.0, 0.045]
     """
-    lower = float(beta.ppf(alpha, successes, trials - successes + 1)) if successes > 0 else 0.0
-    upper = float(beta.isf(alpha, successes + 1, trials - successes)) if successes < trials else 1.0
+    lower = float(betaincinv(successes, trials - successes + 1, alpha)) if successes > 0 else 0.0
+    upper = float(betainccinv(successes + 1, trials - successes, alpha)) if successes < trials else 1.0
     return lower, upper
 
 
@@ -118,8 +118,8 @@ def _promises(
     hits: NDArray[np.int64], others: NDArray[np.int64], trials: int, delta: float, alpha: float
 ) -> NDArray[np.float64]:
     """The bounds that nested events would give on the draws that choose among them."""
-    lower = np.where(hits > 0, beta.ppf(alpha, np.maximum(hits, 1), trials - hits + 1), 0.0)
+    lower = np.where(hits > 0, betaincinv(np.maximum(hits, 1), trials - hits + 1, alpha), 0.0)
     misses = np.maximum(trials - others, 1)
-    upper = np.where(others < trials, beta.isf(alpha, others + 1, misses), 1.0)
+    upper = np.where(others < trials, betainccinv(others + 1, misses, alpha), 1.0)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(np.maximum(lower - delta, 0.0) / upper), dtype=np.float64)

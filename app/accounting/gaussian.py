@@ -22,10 +22,10 @@ References:
 """
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
-from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr, ndtri
 
 from app.core.epsilon import DELTA_UNIT, MICRO
@@ -88,9 +88,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         return 0.0
     # Phi(-a) alone exceeds the formula, so its epsilon is an upper end.
     most = mu * mu / 2 - mu * float(ndtri(delta))
-    return float(
-        brentq(lambda epsilon: gaussian_delta(epsilon, mu) - delta, 0.0, most * (1 + 1e-9), rtol=1e-13)
-    )
+    return _root(lambda epsilon: gaussian_delta(epsilon, mu) - delta, 0.0, most * (1 + 1e-9))
 
 
 def gaussian_cost(squares: Fraction, delta: int) -> int:
@@ -187,7 +185,14 @@ def _largest_mu(epsilon: float, delta: float) -> float:
     low = high / 2
     while gaussian_delta(epsilon, low) > delta:
         low /= 2
-    return float(brentq(lambda mu: gaussian_delta(epsilon, mu) - delta, low, high, rtol=1e-13, xtol=1e-300))
+    return _root(lambda mu: gaussian_delta(epsilon, mu) - delta, low, high)
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a function changes its sign between low and high, to 1e-13 relative."""
+    from scipy.optimize import brentq  # takes longer to load than most commands run
+
+    return float(brentq(function, low, high, rtol=1e-13, xtol=1e-300))
 
 
 def _is_within(epsilon: float, mu: float, delta: float) -> bool:

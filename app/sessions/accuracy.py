@@ -22,9 +22,7 @@ References:
 import math
 from dataclasses import dataclass
 
-from scipy.stats import binom
-
-from app.sessions.response import truth_probability
+from app.sessions.response import at_least_probability, truth_probability
 from app.sessions.search import Rules, Search, decisive, least_positives
 
 
@@ -81,5 +79,5 @@ def _failure(rules: Rules, answers: int, missed: float) -> float:
     if rules.quantile is not None:
         return missed
     lie = 1 - truth_probability(rules.epsilon_per_answer)
-    believed = float(binom.sf(least_positives(rules, answers) - 1, answers, lie))
+    believed = at_least_probability(least_positives(rules, answers), answers, lie)
     return max(missed, believed)
