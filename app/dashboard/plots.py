@@ -289,6 +289,62 @@ def narrowing(
     )
 
 
+def wandering(
+    title: str,
+    centers: Sequence[Sequence[Sequence[float]]],
+    *,
+    rounds: int,
+    low: float,
+    high: float,
+    size: Size = FULL,
+) -> Markup:
+    """Where the center of each cluster went, round after round, with its number where it is now.
+
+    Args:
+        title: What it shows.
+        centers: By round, from the first centers on, by cluster, by coordinate. One coordinate is drawn over
+            the rounds; of more, the first two are drawn over each other.
+        rounds: How many there will be.
+        low, high: The range of every coordinate.
+        size: On a wide screen.
+    """
+    if not centers or not centers[0]:
+        return Markup("")
+    plane = len(centers[0][0]) > 1
+    margin = (high - low) * 0.04
+
+    def marks(across: Scale, up: Scale) -> Sequence[str]:
+        drawn = []
+        for cluster in range(len(centers[0])):
+            track = [
+                (across(step[cluster][0] if plane else number), up(step[cluster][1 if plane else 0]))
+                for number, step in enumerate(centers)
+            ]
+            (x, y), tone = track[-1], "abc"[cluster % 3]
+            points = " ".join(f"{one:.1f},{other:.1f}" for one, other in track)
+            now = ", ".join(f"{value:.6g}" for value in centers[-1][cluster])
+            drawn.append(
+                f'<g class="track {tone}"><title>cluster {cluster + 1}: {now}</title>'
+                f'<polyline points="{points}"/><circle cx="{x:.1f}" cy="{y:.1f}" r="9"/>'
+                f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle">{cluster + 1}</text></g>'
+            )
+        return drawn
+
+    return _both(
+        title,
+        lambda start, end: (
+            Linear(low - margin, high + margin, start, end)
+            if plane
+            else Counted(-0.3, rounds + 0.3, start, end)
+        ),
+        lambda start, end: Linear(low - margin, high + margin, start, end),
+        marks,
+        x="first coordinate" if plane else "closed rounds",
+        y="second coordinate" if plane else "value",
+        size=size,
+    )
+
+
 def answered(title: str, answers: Sequence[int], *, size: Size = LOW) -> Markup:
     """How many answers each round has."""
     top = nice_ceiling(max(answers, default=0), 4)

@@ -40,6 +40,52 @@ async def test_the_pages_show_the_numbers_of_the_endpoints(admin: Browser, servi
         assert f"{one['percent']} % {epsilon(one['epsilon'])}" in text_of(admin.page)
 
 
+@pytest.mark.parametrize("dimension", [1, 2])
+async def test_rounds_of_k_means_are_on_every_page_that_has_releases(
+    browser: Browser, service: Service, dimension: int
+):
+    """They are not one number. In a study of numbers they stand beside means."""
+    study = await service.study(dimension=dimension)
+
+    def point(*coordinates: float) -> float | list[float]:
+        return coordinates[0] if dimension == 1 else list(coordinates)
+
+    people = [
+        {"subject": f"p{n}", "value": point(20 + 60 * (n % 2), 50), "epsilon": 4, "trust": "central"}
+        for n in range(200)
+    ]
+    await service.call("POST", f"/v1/studies/{study}/contributions/batch", "contribute", json=people)
+    centres = [[30, 40][:dimension], [70, 60][:dimension]]
+    wish = {"protocol": "kmeans", "rounds": 2, "epsilon": 4, "centres": centres}
+    began = await service.call("POST", f"/v1/studies/{study}/sessions", "admin", json=wish)
+    path = f"/v1/sessions/{began.json()['id']}"
+    closed = await service.call("POST", f"{path}/close-round", "admin", json={"round": 1})
+    step = closed.json()["path"][0]
+    if dimension == 1:
+        asked = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 0.01})
+        assert asked.status_code == 201
+    ledger = (await service.call("GET", "/v1/admin/releases", "admin")).json()["items"]
+    assert [one["estimate"] is None for one in ledger] == [False, True][dimension - 1 :]
+    published = (await service.call("GET", f"/v1/releases/{step['release']}", "admin")).json()
+
+    for role, private in (("admin", ["", "/ledger", "/ledger/charges", "/budgets"]), ("analyse", [])):
+        await browser.log_in(role)
+        for page in private:
+            assert (await browser.get(f"/dashboard{page}")).status_code == 200, page
+        assert (await browser.get(f"/dashboard/studies/{study}")).status_code == 200
+        text = text_of(browser.page)
+        assert "round 1 of a session" in text
+        assert ("Preview the price" in text) is (dimension == 1)
+        assert (await browser.get(f"/dashboard/sessions/{closed.json()['id']}")).status_code == 200
+        assert "The centers move" in text_of(browser.page)
+        for center in step["centres"]:
+            assert "; ".join(number(one) for one in center) in text_of(browser.page)
+        assert (await browser.get(f"/dashboard/releases/{step['release']}")).status_code == 200
+        for people_there, sums in zip(published["counts"], published["sums"], strict=True):
+            shown = f"{number(people_there)} {'; '.join(number(one) for one in sums)}"
+            assert shown in text_of(browser.page)
+
+
 async def test_two_clicks_make_one_release(browser: Browser, service: Service, study: str):
     await browser.log_in("analyse")
     await browser.get(f"/dashboard/studies/{study}")

@@ -10,7 +10,7 @@ import asyncpg
 from tests.support.databases import run_apart
 from tests.support.live import LiveService
 
-COMMUTE, SLEEP, RENT = "commute-minutes", "sleep-hours", "rent-share"
+COMMUTE, SLEEP, RENT, PLACES = "commute-minutes", "sleep-hours", "rent-share", "places"
 
 STUDIES: tuple[dict[str, Any], ...] = (
     {
@@ -39,7 +39,18 @@ STUDIES: tuple[dict[str, Any], ...] = (
         "epsilon": {"min": 0.1, "max": 10},
         "default_share": 0.5,
     },
+    {
+        "slug": PLACES,
+        "title": "Where do you go for a walk?",
+        "lower": 0,
+        "upper": 10,
+        "dimension": 2,
+        "epsilon": {"min": 0.1, "max": 4},
+    },
 )
+SQUARES = ((2, 2), (8, 3), (5, 8))
+"""Where people go for a walk."""
+
 CHOICES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5)
 WEIGHTS = (2, 5, 4, 7, 6, 8, 12, 7, 14, 6, 8, 3, 2)
 
@@ -84,7 +95,8 @@ def fill(service: LiveService, *, people: int = 1500, releases: int = 5) -> dict
         assert analyst.post(f"/v1/studies/{SLEEP}/releases", json=question).status_code == 201
         for _ in range(2):
             assert analyst.post(f"/v1/studies/{RENT}/releases", json={}).status_code == 201
-    _hold_session(service, tokens["contribute"], source)
+    _hold_search(service, tokens["contribute"], source)
+    _hold_clusters(service, tokens["contribute"], source)
     assert service.database_url is not None
     run_apart(_spread_days(service.database_url))
     with service.client() as admin:
@@ -93,7 +105,7 @@ def fill(service: LiveService, *, people: int = 1500, releases: int = 5) -> dict
     return {"admin": service.admin_token, **tokens}
 
 
-def _hold_session(service: LiveService, token: str, source: random.Random) -> None:
+def _hold_search(service: LiveService, token: str, source: random.Random) -> None:
     """A median that is being looked for: some rounds are closed, and one is half answered."""
     wish = {"protocol": "quantile", "quantile": 0.5, "mode": "budget_split", "rounds": 6, "epsilon": 9}
     schedule = {"participants": 30, "answers_per_round": 30}
@@ -110,6 +122,29 @@ def _hold_session(service: LiveService, token: str, source: random.Random) -> No
                 answer = {"subject": subject, "round": number, "answer": int(truth)}
                 given = device.post(f"/v1/sessions/{session}/answers", json=answer)
                 assert given.status_code == 201, given.text
+
+
+def _hold_clusters(service: LiveService, token: str, source: random.Random) -> None:
+    """Clusters that are being looked for among central people: some rounds are closed, and one is open."""
+    walkers = [
+        {
+            "subject": f"stroller-{number}",
+            "value": [round(min(10, max(0, source.gauss(middle, 0.6))), 2) for middle in SQUARES[number % 3]],
+            "epsilon": 4,
+            "trust": "central",
+        }
+        for number in range(900)
+    ]
+    with service.client(token) as device:
+        _send(device, PLACES, walkers)
+    wish = {"protocol": "kmeans", "rounds": 5, "epsilon": 4, "centres": [[4, 4], [6, 4], [5, 6]]}
+    with service.client() as admin:
+        started = admin.post(f"/v1/studies/{PLACES}/sessions", json=wish)
+        assert started.status_code == 201, started.text
+        path = f"/v1/sessions/{started.json()['id']}/close-round"
+        for number in range(1, 5):
+            closed = admin.post(path, json={"round": number})
+            assert closed.status_code == 200, closed.text
 
 
 def _send(device: Any, slug: str, records: list[dict[str, Any]]) -> None:

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.support.browser import chromium
 from tests.support.databases import Server, scratch_directory
 from tests.support.live import ROOT, LiveProcess, LiveService, free_port
-from tests.support.sample_studies import COMMUTE, RENT, SLEEP, fill
+from tests.support.sample_studies import COMMUTE, PLACES, RENT, SLEEP, fill
 
 pytestmark = pytest.mark.system
 
@@ -42,6 +42,7 @@ ADMIN_PAGES = {
     "overview": "",
     "studies": "/studies",
     "study": f"/studies/{COMMUTE}",
+    "study-of-vectors": f"/studies/{PLACES}",
     "budgets": "/budgets",
     "budgets-of-a-study": f"/budgets?study={RENT}",
     "ledger": "/ledger",
@@ -51,6 +52,7 @@ ADMIN_PAGES = {
 ANALYST_PAGES = {
     "studies": "/studies",
     "study": f"/studies/{COMMUTE}",
+    "study-of-vectors": f"/studies/{PLACES}",
     "study-with-a-secret-size": f"/studies/{SLEEP}?expected_size=700",
 }
 
@@ -179,11 +181,14 @@ def visit(browser: Browser, service: LiveService, tokens: dict[str, str]) -> Ite
     assert [complaint for one in visits for complaint in one.complaints] == []
 
 
-def session_path(service: LiveService) -> str:
-    """The page of the session that is held."""
+def session_pages(service: LiveService) -> dict[str, str]:
+    """The pages of the sessions that are held."""
+    pages = {}
     with service.client() as admin:
-        sessions = admin.get(f"/v1/studies/{COMMUTE}/sessions").json()["items"]
-    return f"/sessions/{sessions[0]['id']}"
+        for name, study in (("session", COMMUTE), ("clusters", PLACES)):
+            sessions = admin.get(f"/v1/studies/{study}/sessions").json()["items"]
+            pages[name] = f"/sessions/{sessions[0]['id']}"
+    return pages
 
 
 @pytest.mark.parametrize(("name", "scheme"), LOOKS)
@@ -193,10 +198,10 @@ def test_every_page_of_an_admin_is_accessible_and_fits(visit, service, tokens, n
     assert admin.check() == []
     admin.keep(f"login-{name}-{scheme}")
     admin.log_in(tokens["admin"])
-    for page, path in {**ADMIN_PAGES, "session": session_path(service)}.items():
+    for page, path in {**ADMIN_PAGES, **session_pages(service)}.items():
         admin.open(path)
         assert admin.check() == [], page
-        if page in ("overview", "study", "budgets", "ledger", "tokens", "session"):
+        if page in ("overview", "study", "budgets", "ledger", "tokens", "session", "clusters"):
             admin.keep(f"{page}-{name}-{scheme}")
     admin.open("/budgets")
     admin.page.get_by_label("External id").fill("alice")
@@ -210,7 +215,7 @@ def test_every_page_of_an_admin_is_accessible_and_fits(visit, service, tokens, n
 def test_every_page_of_an_analyst_is_accessible_and_fits(visit, service, tokens, name, scheme):
     analyst = visit(viewport=SCREENS[name], scheme=scheme)
     analyst.log_in(tokens["analyse"])
-    for page, path in {**ANALYST_PAGES, "session": session_path(service)}.items():
+    for page, path in {**ANALYST_PAGES, **session_pages(service)}.items():
         analyst.open(path)
         assert analyst.check() == [], page
         if page == "study":

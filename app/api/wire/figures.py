@@ -268,8 +268,8 @@ class LedgerReleaseOut(WireOut):
     estimator: str
     estimator_version: int
     sequence: int = Field(description="1 is the first answer to its question.")
-    estimate: float
-    standard_error: float
+    estimate: float | None = Field(description="Null for a round of K-means, which is not one number.")
+    standard_error: float | None
     epsilon_max: float
     hash: str
     created_at: datetime

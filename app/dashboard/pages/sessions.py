@@ -19,7 +19,7 @@ SHALLOW = plots.Size("wide", 1120, 180)
 
 
 async def show(request: PageRequest) -> Response:
-    """A live view: what is left of the range after each round, and how many have answered."""
+    """A live view: what is left of the range, or where the centers are, and how many have answered."""
     try:
         session = await request.api.services.sessions.get(UUID(request.path_params["session"]))
     except ValueError:
@@ -28,8 +28,9 @@ async def show(request: PageRequest) -> Response:
     study = await request.study(session.definition.study)
     document: dict[str, Any] = json.loads(session_bytes(session, study))
     path: Sequence[Mapping[str, Any]] = document["path"]
-    searching = all("lower" in step for step in path) and document["protocol"] != "kmeans"
+    searching = document["protocol"] != "kmeans"
     left = _intervals(document) if searching else []
+    centers = [] if searching else [document["initial_centres"], *(step["centres"] for step in path)]
     return render(
         request,
         "session.html",
@@ -44,6 +45,13 @@ async def show(request: PageRequest) -> Response:
             low=document["lower"],
             high=document["upper"],
             y="value",
+        ),
+        wandering_plot=plots.wandering(
+            "The center of each cluster, round after round",
+            centers,
+            rounds=document["rounds"],
+            low=document["lower"],
+            high=document["upper"],
         ),
         answers_plot=plots.answered("Answers in each round", _answers(document), size=SHALLOW),
     )

@@ -113,9 +113,10 @@ async def _page(
     study = await request.study(request.path_params["study"], fresh=True)
     slug = study.definition.slug
     cursor = forms.cursor(request, is_number)
-    plan = None
+    plan, vectors = None, study.definition.dimension > 1
     try:
-        plan = await views.plan(services, study, asking.read_question(fields, statistic="mean"))
+        if not vectors:
+            plan = await views.plan(services, study, asking.read_question(fields, statistic="mean"))
     except InvalidRequest as error:
         refusal = refusal or error
     point, running, released = await asyncio.gather(
@@ -131,6 +132,7 @@ async def _page(
         "study.html",
         status=200 if refusal is None else kind_of(refusal).status,
         study=StudyOut.of(study),
+        vectors=vectors,
         secret=study.definition.relation is Relation.ADD_REMOVE_ONE,
         fields=fields,
         plan=plan,
@@ -149,7 +151,7 @@ async def _page(
         next_cursor=released.next_cursor,
         releases_plot=plots.estimates(
             "Released means with their 95 % intervals over time",
-            [_estimate(release) for release in releases],
+            [_estimate(release) for release in releases if release["statistic"] == "mean"],
             y="mean",
         ),
         profile=profile,

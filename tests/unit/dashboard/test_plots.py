@@ -144,11 +144,38 @@ def test_a_search_narrows_to_what_is_left():
         assert half == pytest.approx(2 * quarter, abs=0.3)
 
 
+@pytest.mark.parametrize("dimension", [1, 2, 5])
+def test_centers_wander_from_where_they_began_to_where_they_are(dimension: int):
+    """Of one coordinate over the rounds, of more the first two over each other."""
+    tail = [9.0] * (dimension - 2)
+    centers = [
+        [[0.0, 0.0, *tail][:dimension], [10.0, 10.0, *tail][:dimension]],
+        [[2.0, 4.0, *tail][:dimension], [10.0, 10.0, *tail][:dimension]],
+    ]
+    for drawing in drawings(plots.wandering("t", centers, rounds=4, low=0, high=10)):
+        moved, stayed = (
+            [tuple(map(float, point.split(","))) for point in one.attrib["points"].split()]
+            for one in drawing.iter("polyline")
+        )
+        width, height = stayed[0][0] - moved[0][0], moved[0][1] - stayed[0][1]
+        rise = (4 if dimension > 1 else 2) / 10
+        assert moved[0][1] - moved[1][1] == pytest.approx(rise * height, abs=0.2)
+        if dimension > 1:
+            assert moved[1][0] - moved[0][0] == pytest.approx(0.2 * width, abs=0.2)
+        else:
+            assert moved[0][0] == stayed[0][0] < moved[1][0] == stayed[1][0]
+        circles = [(float(one.attrib["cx"]), float(one.attrib["cy"])) for one in drawing.iter("circle")]
+        assert circles == [moved[-1], stayed[-1]]
+        tracks = [one for one in drawing.iter("g") if one.attrib.get("class", "").startswith("track")]
+        assert [one.findtext("text") for one in tracks] == ["1", "2"]
+
+
 def test_nothing_is_drawn_of_nothing():
     assert plots.histogram("t", [], [], x="", y="") == ""
     assert plots.daily("t", [], y="") == ""
     assert plots.estimates("t", [], y="") == ""
     assert plots.narrowing("t", [], rounds=3, low=0, high=1, y="") == ""
+    assert plots.wandering("t", [], rounds=3, low=0, high=1) == ""
 
 
 def test_names_cannot_break_out_of_a_drawing():
