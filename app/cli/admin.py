@@ -7,7 +7,7 @@ import typer
 from app.cli.common import AsJson, console, print_json, print_table
 from app.cli.http import DEFAULT_URL, Token, Url, number, segment, service
 from app.cli.rekey import rekey
-from app.core.study import Relation, Trust
+from app.core.study import LocalMechanism, Relation, Trust
 
 studies = typer.Typer(no_args_is_help=True, help="Create, list, show and close studies.")
 subjects = typer.Typer(
@@ -50,6 +50,9 @@ def create_study(
     dimension: Annotated[
         int, typer.Option(help="Coordinates of a value; above 1 for K-means sessions over vectors.")
     ] = 1,
+    local_mechanism: Annotated[
+        LocalMechanism, typer.Option(help="What local people's devices randomize with.")
+    ] = LocalMechanism.LAPLACE,
     url: Url = DEFAULT_URL,
     token: Token = None,
     as_json: AsJson = False,
@@ -60,6 +63,7 @@ def create_study(
         "lower": number(lower, "--lower"),
         "upper": number(upper, "--upper"),
         "relation": relation.value,
+        "local_mechanism": local_mechanism.value,
     }
     if title is not None:
         document["title"] = title
@@ -138,6 +142,8 @@ def _show_study(study: dict[str, Any], as_json: bool) -> None:
         {"name": "epsilon", "value": f"{epsilon['min']:g} to {epsilon['max']:g}"},
         {"name": "default share", "value": study["default_share"]},
         {"name": "delta", "value": study["delta"]},
+        {"name": "coordinates", "value": study["dimension"]},
+        {"name": "local mechanism", "value": study["local_mechanism"]},
         {"name": "state", "value": study.get("state")},
     ]
     print_table(rows, {"name": "", "value": ""})

@@ -4,11 +4,13 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -102,7 +104,7 @@ def print_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *
             it can be copied and searched for at any width.
         title: Above the table.
     """
-    table = Table(title=title or None, title_justify="left", header_style="bold")
+    table = new_table(title=title or None, show_header=any(columns.values()))
     for key, heading in columns.items():
         numeric = all(isinstance(row.get(key), int | float | Decimal | None) for row in rows)
         table.add_column(
@@ -114,6 +116,27 @@ def print_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *
     for row in rows:
         table.add_row(*(show(row.get(key)) for key in columns))
     console.print(table)
+
+
+def new_table(**options: Any) -> Table:
+    """A table in the style of this command, without columns yet."""
+    return Table(
+        box=SIMPLE_HEAD,
+        header_style="bold",
+        pad_edge=False,
+        show_edge=False,
+        title_justify="left",
+        **options,
+    )
+
+
+def moment(text: str | None) -> str | None:
+    """A moment of a JSON document to the minute, in UTC.
+
+    >>> moment("2026-11-23T04:52:23.457542+00:00")
+    '2026-11-23 04:52'
+    """
+    return None if text is None else f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
 def show(value: object) -> str:

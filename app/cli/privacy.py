@@ -12,9 +12,8 @@ from dither._laplace import discrete_laplace
 from dither._randomizers import MECHANISMS, Randomizer
 from dither._response import respond
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from app.cli.common import AsJson, console, notes, print_json
+from app.cli.common import AsJson, notes, print_json, print_table
 from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.grid import GRID_SIZE
 from app.experiments.privacy_audit import DELTA, Cells, Subject, Verdict, judge, off_grid_subject, subjects
@@ -95,7 +94,7 @@ def _reports(randomizer: Randomizer) -> Callable[[int], tuple[Cells, Cells]]:
 
 
 def _print(verdicts: list[Verdict]) -> None:
-    table = Table("mechanism", "claimed", "audited", "")
+    rows = []
     for verdict in verdicts:
         if verdict.planted:
             word = "caught" if verdict.exceeded else "NOT CAUGHT"
@@ -104,5 +103,5 @@ def _print(verdicts: list[Verdict]) -> None:
             word = "EXCEEDED" if verdict.exceeded else "not exceeded"
             name = verdict.name
         claim = f"{verdict.claimed:.4g}" + (f", delta {verdict.delta:.0e}" if verdict.delta else "")
-        table.add_row(name, claim, f"{verdict.audited:.4g}", word)
-    console.print(table)
+        rows.append({"name": name, "claimed": claim, "audited": f"{verdict.audited:.4g}", "verdict": word})
+    print_table(rows, {"name": "mechanism", "claimed": "claimed", "audited": "audited", "verdict": ""})

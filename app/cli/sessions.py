@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.common import AsJson, console, print_json, print_table
+from app.cli.common import AsJson, console, moment, print_json, print_table
 from app.cli.http import DEFAULT_URL, Token, Url, number, segment, service
 from app.core.session import SessionProtocol
 from app.sessions.search import DEFAULT_DEPTH, Depth, Mode, Threshold
@@ -120,8 +120,9 @@ def list_sessions(
     if as_json:
         print_json(found)
         return
-    columns = {"id": "id", "protocol": "protocol", "state": "state", "round": "round", "rounds": "rounds"}
-    print_table(found, columns | {"answers": "answers", "estimate": "estimate", "deadline": "deadline"})
+    rows = [{**session, "round": _round(session)} for session in found]
+    columns = {"id": "id", "protocol": "protocol", "state": "state", "round": "round"}
+    print_table(rows, columns | {"estimate": "estimate"})
 
 
 @sessions.command("show")
@@ -162,7 +163,6 @@ def _show(session: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(session)
         return
-    asked = session["round"]
     rows = [
         {"name": "session", "value": session["id"]},
         {"name": "study", "value": session["study"]},
@@ -173,11 +173,11 @@ def _show(session: dict[str, Any], as_json: bool) -> None:
             ),
         },
         {"name": "state", "value": session["state"]},
-        {"name": "round", "value": f"{'-' if asked is None else asked} of {session['rounds']}"},
+        {"name": "round", "value": _round(session)},
         {"name": "answers so far", "value": session["answers"]},
         {"name": "answers that close it", "value": session["answers_per_round"]},
         {"name": "epsilon", "value": f"{session['epsilon_per_answer']:g} of {session['epsilon_total']:g}"},
-        {"name": "deadline", "value": session["deadline"]},
+        {"name": "deadline (UTC)", "value": moment(session["deadline"])},
     ]
     rows += [
         {"name": f"centre {place}", "value": _point(centre)}
@@ -207,6 +207,12 @@ def _show(session: dict[str, Any], as_json: bool) -> None:
         )
     else:
         console.print("No round is closed yet.")
+
+
+def _round(session: dict[str, Any]) -> str:
+    """The open round; once there is none, how many were closed."""
+    open_round = session["round"]
+    return f"{len(session['path']) if open_round is None else open_round} of {session['rounds']}"
 
 
 def _point(centre: list[Any]) -> str:

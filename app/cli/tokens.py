@@ -5,20 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.common import AsJson, notes, print_json, print_table, usage_error
+from app.cli.common import AsJson, moment, notes, print_json, print_table, usage_error
 from app.cli.database import recover
 from app.cli.http import DEFAULT_URL, Token, Url, number, segment, service
 from app.core.principal import Role
 
 tokens = typer.Typer(no_args_is_help=True, help="Create, list, limit, rotate and revoke bearer tokens.")
 tokens.command("recover")(recover)
-
-TOKEN_DATES = {
-    "expires_at": "expires",
-    "revoked_at": "revoked",
-    "last_used_on": "last used",
-    "created_at": "created",
-}
 
 TokenId = Annotated[str, typer.Argument(metavar="ID", help="Id of the token, from `dither token list`.")]
 
@@ -69,8 +62,16 @@ def list_tokens(url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = F
     if as_json:
         print_json(found)
         return
+    rows = [
+        {
+            **one,
+            "expires": "revoked" if one["revoked_at"] else moment(one["expires_at"]),
+            "studies": "all" if one["studies"] is None else one["studies"],
+        }
+        for one in found
+    ]
     columns = {"id": "id", "name": "name", "role": "role", "studies": "studies"}
-    print_table(found, columns | TOKEN_DATES)
+    print_table(rows, columns | {"expires": "expires (UTC)", "last_used_on": "last used"})
 
 
 @tokens.command("revoke")

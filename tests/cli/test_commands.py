@@ -39,10 +39,12 @@ def test_a_study_from_its_making_to_its_answer(ask, tmp_path):
     made = ask(
         *("admin", "study", "create", "commute", "--lower", "0", "--upper", "120.5", "--title", "How long?"),
         *("--trust", "central", "--trust", "local", "--epsilon-max", "5", "--default-share", "0.5", "--json"),
+        *("--local-mechanism", "hybrid"),
     )
     assert made.status == 0, made.errors
     study = json.loads(made.output)
     assert (study["lower"], study["upper"], study["trust"]) == (0, 120.5, ["central", "local"])
+    assert study["local_mechanism"] == "hybrid"
     assert "commute" in ask("admin", "study", "list").output
     assert "0 to 120.5" in ask("analyse", "study", "show", "commute").output
 

@@ -4,10 +4,9 @@ import time
 from typing import Any
 
 import httpx
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from app.cli.common import CommandFailed, console, show
+from app.cli.common import CommandFailed, console, new_table, show
 from app.cli.demo.service import Service
 from app.cli.demo.survey import Survey
 from app.cli.simulate import processes
@@ -88,7 +87,7 @@ def _send(service: Service, token: str, session: dict[str, Any], study: Survey, 
 
 def _path(session: dict[str, Any]) -> Table:
     """What was asked, and what came of it."""
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
+    table = new_table()
     for heading in ("round", "at most?", "answers", "estimated\nshare of yes", "believed"):
         table.add_column(heading, justify="right")
     for step in session["path"]:

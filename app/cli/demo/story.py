@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from app.cli.common import CommandFailed, console, show
+from app.cli.common import CommandFailed, console, new_table, show
 from app.cli.demo.survey import Survey
 
 MAX_RELEASES = 25
@@ -147,7 +146,7 @@ def show_statement(contributor: httpx.Client, subject: str) -> None:
 
 
 def _table(*left: str, right: tuple[str, ...] = ()) -> Table:
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
+    table = new_table()
     for heading in left:
         table.add_column(heading)
     for heading in right:
