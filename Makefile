@@ -11,6 +11,7 @@ DEMO_ARGS ?=
 BENCH_ARGS ?=
 # Commands that the browser client is built and tested with, and their Debian packages where they differ.
 BROWSER_TOOLS := chromium node:nodejs npm
+HAS_NODE := command -v node >/dev/null && command -v npm >/dev/null
 
 .PHONY: help setup setup-browser lock format check test test-js test-slow test-statistical coverage demo serve migrate bench docs screenshots clean
 .DEFAULT_GOAL := help
@@ -31,11 +32,14 @@ setup-browser: ## build client/js; installs Chromium and Node.js where they are 
 	@missing=(); \
 	for tool in $(BROWSER_TOOLS); do command -v "$${tool%:*}" >/dev/null || missing+=("$${tool#*:}"); done; \
 	[ "$${#missing[@]}" -eq 0 ] && exit; \
-	if [ "$$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then \
-	  echo "missing: $${missing[*]} (not root, or no apt-get to install them with)" >&2; exit 1; \
+	if [ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$${missing[@]}" && exit; \
 	fi; \
-	apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$${missing[@]}"
-	cd client/js && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci; } && npm run build
+	if [ "$$DITHER_TEST_BROWSER" = required ]; then echo "missing: $${missing[*]}" >&2; exit 1; fi; \
+	echo "browser tests are skipped: missing $${missing[*]} (not root, or no apt-get to install them with)" >&2
+	@if $(HAS_NODE); then \
+	  cd client/js && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci; } && npm run build; \
+	fi
 
 lock: ## renew both lock files from pyproject.toml (needs uv: pip install uv)
 	$(COMPILE) --upgrade --extra demo --extra dev -o requirements-dev.lock pyproject.toml
@@ -55,7 +59,7 @@ test: check test-js ## everything that must hold: check, then all tests but the 
 	PYTHONHASHSEED=0 $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile $(PYTEST_ARGS)
 
 test-js: setup-browser ## the tests of the browser client that need no browser
-	cd client/js && npm test
+	@if $(HAS_NODE); then cd client/js && npm test; else echo "test-js is skipped: missing nodejs or npm" >&2; fi
 
 test-slow: setup ## the tests that take longer than a minute each
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
@@ -83,6 +87,7 @@ docs: setup ## regenerate the reference pages that are made from the code, and b
 	$(BIN)/python -m docs.generate
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
+screenshots: export DITHER_TEST_BROWSER = required
 screenshots: setup-browser setup ## take the pictures of the dashboard in docs/screenshots again
 	SCREENSHOTS=1 $(BIN)/python -m pytest tests/system/test_dashboard.py
 

@@ -92,7 +92,7 @@ def test_every_setting_is_described_and_none_shows_a_secret():
 
 
 def test_the_containers_use_no_setting_that_does_not_exist():
-    known = {*Settings.variables(), *COMMAND_VARIABLES, "DITHER_TEST_ENTROPY"}
+    known = {*Settings.variables(), *COMMAND_VARIABLES, "DITHER_TEST_ENTROPY", "DITHER_TEST_BROWSER"}
     for file in ("docker-compose.yml", "Dockerfile", ".env.example", "Makefile"):
         assert set(re.findall(r"DITHER_[A-Z_]+", (ROOT / file).read_text())) <= known, file
 
@@ -104,3 +104,7 @@ def test_every_make_target_says_what_it_does():
     described = set(re.findall(r"^([a-z-]+):.*## \S", makefile, re.MULTILINE))
     assert described == set(phony.group(1).split())
     assert "make test" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_ci_skips_no_test_for_want_of_a_browser():
+    assert "export DITHER_TEST_BROWSER=required\n" in (ROOT / ".ci" / "run").read_text()

@@ -14,7 +14,7 @@ import asyncpg
 import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
-from tests.support.browser import chromium, pages
+from tests.support.browser import chromium, need, pages
 from tests.support.databases import Server, run_apart, scratch_directory
 from tests.support.live import ROOT, LiveProcess, LiveService, free_port
 
@@ -27,7 +27,7 @@ POINT = round(34.567891 / 120 * 2**30)
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    assert (CLIENT / "dist" / "index.js").exists(), "the client is not built; run `make setup-browser`"
+    need((CLIENT / "dist" / "index.js").exists(), "the client is not built")
     with chromium() as browser:
         yield browser
 

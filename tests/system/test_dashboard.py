@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.support.browser import chromium
+from tests.support.browser import chromium, need
 from tests.support.databases import Server, scratch_directory
 from tests.support.live import ROOT, LiveProcess, LiveService, free_port
 from tests.support.sample_studies import COMMUTE, PLACES, RENT, SLEEP, fill
@@ -111,7 +111,7 @@ class Visit:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    assert AXE.exists(), "axe is not installed; run `make setup-browser`"
+    need(AXE.exists(), "axe is not installed")
     with chromium() as browser:
         yield browser
 
