@@ -36,7 +36,8 @@ async def rekey_subjects(
 ) -> Rekeyed:
     """Replace everybody's digest under one key by that under another, in one transaction.
 
-    Balances, contributions and charges stay as they are; only whose they are is written differently.
+    Balances, contributions and charges stay as they are; only whose they are is written differently. Links to
+    people's pages, and pages that are open, end.
 
     Args:
         database: Used by nothing else: no service may run.

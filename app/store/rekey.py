@@ -11,12 +11,24 @@ from app.store.tables import metadata, subject
 
 ROWS_AT_ONCE = 50_000
 
-HOLDERS = tuple(table.name for table in metadata.sorted_tables if "subject_id" in table.columns)
-"""Every table that says whose a row is."""
+ENDED = ("link", "login")
+"""Ways to a person's page: they hold no budget and last a day at most, so they end instead of moving."""
+
+HOLDERS = tuple(
+    table.name
+    for table in metadata.sorted_tables
+    if "subject_id" in table.columns and table.name not in ENDED
+)
+"""Every other table that says whose a row is."""
+
+PERSONAL_ACTIONS = ("budget.set", "link.create")
+"""What the audit trail notes with the hex of a person's digest as its target."""
 
 _OTHER_COLUMNS = ", ".join(column.name for column in subject.columns if column.name != "id")
 
-LOCK = text(f"LOCK TABLE subject, installation, {', '.join(HOLDERS)} IN ACCESS EXCLUSIVE MODE")
+LOCK = text(
+    f"LOCK TABLE subject, installation, figure, {', '.join((*HOLDERS, *ENDED))} IN ACCESS EXCLUSIVE MODE"
+)
 
 SERVICES = text("""
     SELECT count(*) FROM pg_stat_activity
@@ -46,6 +58,16 @@ MOVE = tuple(
 )
 
 DROP_SUBJECTS = text("DELETE FROM subject USING rekeyed WHERE id = rekeyed.old")
+
+END = tuple(text(f"DELETE FROM {table} WHERE subject_id IS NOT NULL") for table in ENDED)
+
+MOVE_AUDIT = text("""
+    UPDATE audit SET target = encode(rekeyed.new, 'hex') FROM rekeyed
+    WHERE action = ANY(:actions) AND target = encode(rekeyed.old, 'hex')
+""")
+
+# Its examples are digests; the next pass makes them again.
+CLEAR_FIGURES = text("DELETE FROM figure")
 
 SET_KEY = text("UPDATE installation SET value = :fingerprint WHERE key = 'subject_key'")
 
@@ -78,6 +100,8 @@ async def load_digests(connection: AsyncConnection, digests: Mapping[bytes, byte
 async def move_everybody(connection: AsyncConnection, fingerprint: bytes) -> int:
     """Give everybody who was told the new digest, and the database the new key's fingerprint.
 
+    The audit trail names them by the new digest, too. Links and logins of people end, and figures are gone.
+
     Returns:
         How many people have one now.
     """
@@ -85,5 +109,9 @@ async def move_everybody(connection: AsyncConnection, fingerprint: bytes) -> int
     for statement in MOVE:
         await connection.execute(statement)
     await connection.execute(DROP_SUBJECTS)
+    for statement in END:
+        await connection.execute(statement)
+    await connection.execute(MOVE_AUDIT, {"actions": list(PERSONAL_ACTIONS)})
+    await connection.execute(CLEAR_FIGURES)
     await connection.execute(SET_KEY, {"fingerprint": fingerprint})
     return moved.rowcount

@@ -7,8 +7,9 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from app.core.clock import SystemClock
-from app.core.errors import Conflict, InternalFault, NotFound, Unavailable
-from app.core.principal import Role
+from app.core.epsilon import MICRO
+from app.core.errors import Conflict, InternalFault, NotFound, Unauthenticated, Unavailable
+from app.core.principal import Principal, Role
 from app.core.study import Trust
 from app.services import Services
 from app.services.questions import Ask
@@ -40,6 +41,11 @@ def services(database: Database, key: SubjectKey) -> Services:
     return Services.build(
         database, SystemClock(), key, lifetime_epsilon=LIFETIME_EPSILON, lifetime_delta=LIFETIME_DELTA
     )
+
+
+async def principal(bench: Workbench) -> Principal:
+    _, secret = await bench.services.tokens.create(name="desk", role=Role.ADMIN, actor="test")
+    return await bench.services.tokens.authenticate(secret)
 
 
 async def balances(bench: Workbench) -> list[tuple[object, ...]]:
@@ -99,6 +105,50 @@ async def test_a_person_known_by_a_token_only_counts(bench: Workbench) -> None:
         await run(bench, [])
 
 
+async def test_ways_to_a_persons_page_end_and_hold_nobody_up(bench: Workbench) -> None:
+    """A link may be for somebody who never came, and one that has expired may still lie there."""
+    await bench.crowd(await bench.study(), 50)
+    logins, admin = bench.services.logins, await principal(bench)
+    for name in ("crowd-1", "expired", "somebody who never came"):
+        await logins.make_link(KEY.digest(name), admin)
+    link, _ = await logins.make_link(KEY.digest("opened"), admin)
+    page = await logins.open_link(link)
+    bearer, _ = await logins.log_in(admin)
+    expired = KEY.digest("expired").hex()
+    await bench.execute(f"UPDATE link SET expires_at = created_at WHERE subject_id = '\\x{expired}'")
+
+    assert await run(bench, PEOPLE) == Rekeyed(done=True, moved=50, left=0)
+    assert await bench.value("SELECT count(*) FROM link") == 0
+    moved = services(bench.services.database, NEW)
+    with pytest.raises(Unauthenticated):
+        await moved.logins.find(page)
+    assert (await moved.logins.find(bearer)).subject is None
+
+
+async def test_what_is_noted_of_people_goes_by_the_new_digest(bench: Workbench) -> None:
+    await bench.crowd(await bench.study(), 50)
+    admin = await principal(bench)
+    await bench.services.budgets.set_lifetime(
+        KEY.digest("crowd-1"), epsilon=2 * MICRO, delta=None, reason="asked", principal=admin
+    )
+    await bench.services.logins.make_link(KEY.digest("crowd-2"), admin)
+    await bench.services.figures.make()
+    assert await bench.value("SELECT count(*) FROM figure") > 0
+    others = "SELECT id, target FROM audit WHERE action NOT IN ('budget.set', 'link.create', 'subject.rekey')"
+    before = await bench.fetch(others)
+
+    await run(bench, PEOPLE)
+    noted = await bench.fetch(
+        "SELECT action, target FROM audit WHERE action IN ('budget.set', 'link.create') ORDER BY id"
+    )
+    assert noted == [
+        {"action": "budget.set", "target": NEW.digest("crowd-1").hex()},
+        {"action": "link.create", "target": NEW.digest("crowd-2").hex()},
+    ]
+    assert await bench.fetch(others) == before
+    assert await bench.value("SELECT count(*) FROM figure") == 0
+
+
 async def test_the_wrong_old_key_changes_nothing(bench: Workbench) -> None:
     await bench.crowd(await bench.study(), 5)
     with pytest.raises(InternalFault):
@@ -148,6 +198,8 @@ def test_every_table_that_holds_people_is_moved() -> None:
         if key.target_fullname == "subject.id"
     }
     assert {*referring, "token"} <= set(rekey.HOLDERS)
+    named = {table.name for table in metadata.sorted_tables if "subject_id" in table.columns}
+    assert named == {*rekey.HOLDERS, *rekey.ENDED}
 
 
 async def test_a_failure_on_the_way_changes_nothing(
