@@ -47,6 +47,7 @@ KINDS: Mapping[type[ServiceError], Kind] = {
     errors.Conflict: Kind(409, "The request contradicts what is stored"),
     errors.ContributionExists: Kind(409, "There is another contribution already"),
     errors.EpsilonBelowSpent: Kind(409, "The epsilon is less than what was spent"),
+    errors.ReportAfterSpending: Kind(409, "A report needs what was spent before"),
     errors.StudyExists: Kind(409, "The slug is taken"),
     errors.StudyClosed: Kind(409, "The study is closed"),
     errors.BudgetBelowReserved: Kind(409, "The budget is less than what is reserved"),

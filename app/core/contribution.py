@@ -18,6 +18,7 @@ class Offer:
         delta: The same for delta [1e-12].
         value: Grid point; for local the report; 0 where there is a vector.
         vector: Grid points of the coordinates, in studies of vectors.
+        bounded: Whether it is a report whose range belongs to the whole epsilon.
     """
 
     subject: bytes
@@ -26,6 +27,7 @@ class Offer:
     delta: int
     value: int
     vector: tuple[int, ...] | None = None
+    bounded: bool = False
 
 
 class Outcome(StrEnum):
@@ -37,6 +39,8 @@ class Outcome(StrEnum):
     CONTRIBUTION_EXISTS = "contribution_exists"
     BUDGET_EXHAUSTED = "budget_exhausted"
     EPSILON_BELOW_SPENT = "epsilon_below_spent"
+    REPORT_AFTER_SPENDING = "report_after_spending"
+    STUDY_CLOSED = "study_closed"
 
     @property
     def accepted(self) -> bool:

@@ -93,6 +93,12 @@ class EpsilonBelowSpent(Conflict):
     code = "epsilon_below_spent"
 
 
+class ReportAfterSpending(Conflict):
+    """A local report needs the whole epsilon or delta, and a part of it was spent before."""
+
+    code = "report_after_spending"
+
+
 class StudyExists(Conflict):
     """The slug is taken by a study with another definition."""
 

@@ -55,7 +55,9 @@ def entry(offer: Offer, *, spent: int, delta_spent: int) -> Entry | Outcome:
     """The row for an offer whose owner has already spent something in the study.
 
     An offer's epsilon includes what was spent. A local report costs all of it on arrival, so there
-    must be something left for the report; a public value reserves nothing new.
+    must be something left for the report; a public value reserves nothing new. A report that was randomized
+    with a whole delta, or whose range is that of a whole epsilon, has no place where a part is gone: it
+    would cost more than is booked, or be taken for less noisy than it is.
     """
     if offer.trust is Trust.PUBLIC:
         return Entry(
@@ -69,6 +71,8 @@ def entry(offer: Offer, *, spent: int, delta_spent: int) -> Entry | Outcome:
         )
     if offer.epsilon < spent or (offer.trust is Trust.LOCAL and offer.epsilon == spent):
         return Outcome.EPSILON_BELOW_SPENT
+    if offer.trust is Trust.LOCAL and ((offer.delta and delta_spent) or (offer.bounded and spent)):
+        return Outcome.REPORT_AFTER_SPENDING
     return Entry(
         trust=offer.trust,
         epsilon=offer.epsilon,

@@ -179,6 +179,7 @@ class AnswerOutcome(StrEnum):
     ANSWER_EXISTS = "answer_exists"
     REPORT_MISSING = "report_missing"
     BUDGET_EXHAUSTED = "budget_exhausted"
+    STUDY_CLOSED = "study_closed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

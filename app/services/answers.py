@@ -16,6 +16,7 @@ from app.core.session import (
     Terms,
     assigned_round,
 )
+from app.core.study import StudyState
 from app.services.intake import MAX_SUBJECT_LENGTH
 from app.services.rounds import Rounds
 from app.services.subjects import SubjectKey
@@ -140,7 +141,7 @@ async def take_answers(
         rounds: Closes them.
         allowance: Budget of subjects who are seen for the first time.
     """
-    found = await store.lock_session(connection, definition.id)
+    found = await store.lock_for_answers(connection, definition.id)
     head = await rounds.catch_up(connection, definition, found)
     given: dict[int, Given] = {}
     stored = 0
@@ -198,6 +199,8 @@ def judge(
         return AnswerOutcome.ROUND_NOT_OPEN
     if closing:
         return AnswerOutcome.ROUND_CLOSED
+    if known.spent is None and known.study is StudyState.CLOSED:
+        return AnswerOutcome.STUDY_CLOSED
     if answer.assigned not in (None, answer.round):
         return AnswerOutcome.NOT_YOUR_ROUND
     if other_report:

@@ -145,12 +145,14 @@ class BatchResult:
         kinds: The distinct results, JSON-able.
         codes: For each record of the document the number of its kind.
         created, unchanged, refused: How many.
+        closed: Whether any was refused because the study is closed.
     """
 
     def __init__(self, batch: Batch) -> None:
         self._batch = batch
         self.created = 0
         self.unchanged = 0
+        self.closed = False
 
     @property
     def kinds(self) -> Sequence[Mapping[str, object]]:
@@ -177,6 +179,7 @@ class BatchResult:
                 self.unchanged += 1
                 codes[ordinal] = 1
             else:
+                self.closed = self.closed or outcome is Outcome.STUDY_CLOSED
                 codes[ordinal] = self._batch.kind(outcome.value)
 
 

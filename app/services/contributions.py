@@ -13,7 +13,9 @@ from app.core.errors import (
     ContributionExists,
     EpsilonBelowSpent,
     NotFound,
+    ReportAfterSpending,
     ServiceError,
+    StudyClosed,
 )
 from app.core.study import Study
 from app.services.batches import Batch, BatchResult
@@ -48,6 +50,11 @@ REFUSALS: Mapping[Outcome, tuple[type[ServiceError], str]] = {
         EpsilonBelowSpent,
         "the epsilon includes what was already spent in this study and must cover it",
     ),
+    Outcome.REPORT_AFTER_SPENDING: (
+        ReportAfterSpending,
+        "a report of this study's mechanism needs everything that there is, and something was spent before",
+    ),
+    Outcome.STUDY_CLOSED: (StudyClosed, "the study is closed and takes no more contributions"),
 }
 
 
@@ -91,7 +98,8 @@ class Contributions:
         """Store one contribution and reserve its epsilon; returns after the commit.
 
         Raises:
-            ContributionExists, BudgetExhausted, EpsilonBelowSpent, StudyClosed: nothing was stored.
+            ContributionExists, BudgetExhausted, EpsilonBelowSpent, ReportAfterSpending, StudyClosed: nothing
+                was stored.
         """
         group = self._groups.get(study.id)
         if group is None:
@@ -159,7 +167,7 @@ class Contributions:
 
         Raises:
             NotFound: the subject has no live contribution in this study.
-            BudgetExhausted, EpsilonBelowSpent, StudyClosed: nothing was changed.
+            BudgetExhausted, EpsilonBelowSpent, ReportAfterSpending, StudyClosed: nothing was changed.
         """
         try:
             outcome = await self._database.run_tx(
@@ -193,7 +201,8 @@ class Contributions:
         again finds the stored ones unchanged.
 
         Raises:
-            StudyClosed, Unavailable: some of it may be stored; the rest is not.
+            StudyClosed: the study is closed and holds none of it.
+            Unavailable: some of it may be stored; the rest is not.
         """
         result = BatchResult(batch)
         chunks = batch.chunks(CHUNK)
@@ -207,8 +216,10 @@ class Contributions:
                 for _ in range(CHUNKS_UNDER_WAY):
                     workers.create_task(work())
         except ExceptionGroup as failures:
-            # A closed study or a lost database is the same for all: the first one stands for the group.
+            # A lost database is the same for all: the first one stands for the group.
             raise failures.exceptions[0] from None
+        if result.closed and not result.created + result.unchanged:
+            _refuse(Outcome.STUDY_CLOSED)
         self._saturation.forget(study)
         if result.created >= VACUUM_FROM:
             task = asyncio.create_task(self._vacuum())

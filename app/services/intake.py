@@ -48,7 +48,10 @@ class Intake:
         trust = self._trust(record, errors)
         expected = _FIELDS[trust]
         for name in record:
-            if name not in expected and not (name == "subject" and subject is None):
+            if name == "subject":
+                if subject is not None:
+                    errors.append(FieldError(name, "is in the path, and not in the document"))
+            elif name not in expected:
                 reason = "unknown field" if name not in _KNOWN else f"not for trust {trust.value}"
                 errors.append(FieldError(name, reason))
         digest = self._subject(record.get("subject") if subject is None else subject, errors)
@@ -64,7 +67,15 @@ class Intake:
         if errors:
             names = ", ".join(error.field for error in errors)
             raise InvalidRequest(f"the contribution is not admissible: {names}", fields=errors)
-        return Offer(subject=digest, trust=trust, epsilon=epsilon, delta=delta, value=value, vector=vector)
+        return Offer(
+            subject=digest,
+            trust=trust,
+            epsilon=epsilon,
+            delta=delta,
+            value=value,
+            vector=vector,
+            bounded=trust is Trust.LOCAL and self._definition.local_mechanism in BOUNDED,
+        )
 
     def _trust(self, record: Mapping[str, object], errors: list[FieldError]) -> Trust:
         tag = record.get("trust")
@@ -171,7 +182,7 @@ _FIELDS = {
     Trust.LOCAL: frozenset({"report", "epsilon", "trust"}),
     Trust.PUBLIC: frozenset({"value", "trust"}),
 }
-_KNOWN = frozenset({"subject", "value", "report", "epsilon", "trust"})
+_KNOWN = frozenset[str]().union(*_FIELDS.values())
 
 
 def _number(record: Mapping[str, object], name: str, errors: list[FieldError]) -> tuple[int, int] | None:

@@ -68,6 +68,7 @@ REFUSALS: Mapping[AnswerOutcome, tuple[type[ServiceError], str]] = {
         BudgetExhausted,
         "what taking part costs does not fit the subject's lifetime budget",
     ),
+    AnswerOutcome.STUDY_CLOSED: (StudyClosed, "the study is closed and takes nobody else into its sessions"),
 }
 
 
@@ -191,7 +192,8 @@ class Sessions(SessionCloser):
         """Store an answer and spend what it costs; a person's first one enrols them. After the commit.
 
         Raises:
-            RoundClosed, RoundNotOpen, NotYourRound, AnswerExists, BudgetExhausted: nothing was stored.
+            RoundClosed, RoundNotOpen, NotYourRound, AnswerExists, BudgetExhausted, StudyClosed: nothing was
+                stored.
         """
         session_id = session.definition.id
         group = self._groups.get(session_id)

@@ -79,7 +79,7 @@ class Studies:
         return page_of(items, limit, lambda cohort: str(cohort.id))
 
     async def close(self, slug: str, principal: Principal) -> Study:
-        """Take no more contributions, once those in flight have committed."""
+        """Take no more contributions and enrolments, once those in flight have committed."""
         study = await self.read(slug)
 
         async def body(connection: Connection) -> Study:

@@ -12,7 +12,6 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.core.contribution import Offer, Outcome
-from app.core.errors import StudyClosed
 from app.core.ledger import Entry, Holding, entry, same_value
 from app.core.study import StudyState, Trust
 from app.store.database import driver
@@ -22,6 +21,9 @@ EPOCH_LOCK = 1
 
 FOLD_LOCK = 2
 """Advisory lock class: shared while a folded value changes, exclusive while an epoch is folded."""
+
+ENROL_LOCK = 3
+"""Advisory lock class: shared while people enrol in a study's sessions, exclusive while it is closed."""
 
 LOCK_SHARED = text("SELECT pg_advisory_xact_lock_shared(:lock, :study_id)")
 
@@ -147,12 +149,11 @@ async def accept(
         allowance: Budget of new subjects.
 
     Returns:
-        One outcome an offer.
-
-    Raises:
-        StudyClosed: the study takes no more contributions.
+        One outcome an offer. A closed study stores nothing, but knows again what it holds.
     """
-    epoch, fresh = await _accept_new(connection, study_id, offers, allowance)
+    epoch, state, fresh = await _accept_new(connection, study_id, offers, allowance)
+    if state is StudyState.CLOSED:
+        return await _recognise(connection, study_id, offers)
     if len(fresh) == len(offers):
         return [Outcome.CREATED] * len(offers)
     decided = await _decide(connection, study_id, [offer for offer in offers if offer.subject not in fresh])
@@ -166,8 +167,8 @@ async def accept(
 
 async def _accept_new(
     connection: AsyncConnection, study_id: int, offers: Sequence[Offer], allowance: Allowance
-) -> tuple[int, frozenset[bytes]]:
-    """Enter the epoch and store what comes from subjects not seen before; return it and their ids."""
+) -> tuple[int, StudyState, frozenset[bytes]]:
+    """Enter the epoch and store what comes from subjects not seen before; return it, the state, their ids."""
     session = driver(connection)
     await session.execute(f"SELECT pg_advisory_xact_lock_shared({EPOCH_LOCK:d}, {study_id:d})")
     epoch, state, fresh = await session.fetchrow(
@@ -182,8 +183,18 @@ async def _accept_new(
         allowance.delta,
         _vectors(offers),
     )
-    _refuse_closed(StudyState(state))
-    return epoch, frozenset(fresh or ())
+    return epoch, StudyState(state), frozenset(fresh or ())
+
+
+async def _recognise(connection: AsyncConnection, study_id: int, offers: Sequence[Offer]) -> list[Outcome]:
+    """Outcomes in a closed study. Nothing is reserved, so no subject needs to be locked."""
+    holdings = await read_holdings(connection, study_id, [offer.subject for offer in offers])
+    return [_closed_outcome(holdings.get(offer.subject), offer) for offer in offers]
+
+
+def _closed_outcome(holding: Holding | None, offer: Offer) -> Outcome:
+    repeated = holding is not None and same_value(holding, offer)
+    return Outcome.UNCHANGED if repeated else Outcome.STUDY_CLOSED
 
 
 async def _decide(
@@ -279,14 +290,14 @@ async def replace(connection: AsyncConnection, study_id: int, offer: Offer) -> O
     """Put another value in the place of a live one; what was spent stays spent.
 
     Returns:
-        REPLACED or UNCHANGED; None where the subject holds nothing live.
+        REPLACED, UNCHANGED or STUDY_CLOSED; None where the subject holds nothing live.
 
     Raises:
         Refused: the offer is less than what was spent, or does not fit the budget.
-        StudyClosed: the study takes no more contributions.
     """
     epoch, holding = await _locked_holding(connection, study_id, offer.subject)
-    _refuse_closed(epoch.state)
+    if epoch.state is StudyState.CLOSED:
+        return _closed_outcome(holding, offer)
     if holding is None or not holding.live:
         return None
     if same_value(holding, offer):
@@ -333,11 +344,6 @@ def array_literal(numbers: Iterable[int]) -> str:
     '{1,-2}'
     """
     return f"{{{','.join(map(str, numbers))}}}"
-
-
-def _refuse_closed(state: StudyState) -> None:
-    if state is StudyState.CLOSED:
-        raise StudyClosed("the study is closed and takes no more contributions")
 
 
 def _refusal(result: Entry | Outcome) -> Outcome:

@@ -1,7 +1,8 @@
 """Sessions, who takes part in them, and the answers.
 
-Lock order: the session's row, then subjects in the order of their ids. Whoever holds the row is alone with
-the session's enrolments and answers, so what is read afterwards stays true until the transaction ends.
+Lock order: the session's row, the study's enrol lock (shared, only for answers), then subjects in the order
+of their ids. Whoever holds the row is alone with the session's enrolments and answers, so what is read
+afterwards stays true until the transaction ends.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,8 @@ from app.core.session import (
     SessionState,
     Terms,
 )
-from app.store.contributions import LOCK_SUBJECTS, Allowance, array_literal, reserve
+from app.core.study import StudyState
+from app.store.contributions import ENROL_LOCK, LOCK_SUBJECTS, Allowance, array_literal, reserve
 from app.store.database import Database, driver
 
 COLUMNS = """session.id, session.number, session.study_id, study.slug AS study, session.protocol,
@@ -52,6 +54,15 @@ PAGE = text(f"""
 
 LOCK = "SELECT state, round, answers, round_closes_at FROM session WHERE id = $1 FOR UPDATE"
 
+# The CTE takes the row first: whoever waits for it holds no enrol lock, and so does not hold up a closing.
+LOCK_FOR_ANSWERS = f"""
+    WITH locked AS MATERIALIZED (
+        SELECT study_id, state, round, answers, round_closes_at FROM session WHERE id = $1 FOR UPDATE
+    )
+    SELECT state, round, answers, round_closes_at, pg_advisory_xact_lock_shared({ENROL_LOCK}, study_id)
+    FROM locked
+"""
+
 READ_DOCUMENT = text("SELECT CAST(document AS text) FROM session WHERE id = :session_id")
 
 READ_HEADS = """
@@ -65,7 +76,9 @@ DUE = """
 """
 
 LOOK_UP = """
-    SELECT answer.answer, enrolment.spent, enrolment.report
+    SELECT answer.answer, enrolment.spent, enrolment.report,
+           (SELECT study.state FROM session JOIN study ON study.id = session.study_id
+            WHERE session.id = $1) AS study_state
     FROM unnest($2::bytea[], $3::int[]) WITH ORDINALITY AS asked (subject_id, round, place)
     LEFT JOIN enrolment ON enrolment.session_id = $1 AND enrolment.subject_id = asked.subject_id
     LEFT JOIN answer ON answer.session_id = $1 AND answer.round = asked.round
@@ -169,11 +182,13 @@ class Known:
         answer: What this person answered in this round before; None if nothing.
         spent: What they have spent in the session; None if they do not take part yet [micro-epsilon].
         report: What they reported with their first answer.
+        study: State of the session's study.
     """
 
     answer: int | None
     spent: int | None
     report: tuple[int, ...] | None
+    study: StudyState
 
 
 async def insert_session(
@@ -246,6 +261,11 @@ async def lock_session(connection: AsyncConnection, session_id: UUID) -> Session
     return _head(await driver(connection).fetchrow(LOCK, session_id))
 
 
+async def lock_for_answers(connection: AsyncConnection, session_id: UUID) -> SessionHead:
+    """The same, and keep the session's study from being closed."""
+    return _head(await driver(connection).fetchrow(LOCK_FOR_ANSWERS, session_id))
+
+
 async def read_document(connection: AsyncConnection, session_id: UUID) -> str:
     """Rules and progress; call with the session locked."""
     document: str = (await connection.execute(READ_DOCUMENT, {"session_id": session_id})).scalar_one()
@@ -253,7 +273,7 @@ async def read_document(connection: AsyncConnection, session_id: UUID) -> str:
 
 
 async def look_up(connection: AsyncConnection, session_id: UUID, answers: Sequence[Answer]) -> list[Known]:
-    """What the ledger holds for each of these answers; call with the session locked."""
+    """What the ledger holds for each of these answers; call with the session locked for answers."""
     rows = await driver(connection).fetch(
         LOOK_UP, session_id, [answer.subject for answer in answers], [answer.round for answer in answers]
     )
@@ -262,6 +282,7 @@ async def look_up(connection: AsyncConnection, session_id: UUID, answers: Sequen
             answer=row["answer"],
             spent=row["spent"],
             report=None if row["report"] is None else tuple(row["report"]),
+            study=StudyState(row["study_state"]),
         )
         for row in rows
     ]

@@ -8,6 +8,8 @@ from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.core.study import LocalMechanism, Relation, Study, StudyDefinition, StudyState, Trust
+from app.store.cohorts import LOCK_EXCLUSIVE
+from app.store.contributions import ENROL_LOCK
 
 COLUMNS = """id, slug, title, lower, upper, relation, trust, epsilon_min, epsilon_max, default_share, delta,
              dimension, local_mechanism, state, created_at"""
@@ -75,7 +77,11 @@ async def page_studies(
 
 
 async def close_study(connection: AsyncConnection, study_id: int) -> Study:
-    """Take no more contributions; call with the epoch lock held exclusively."""
+    """Take no more contributions and nobody else into sessions, once enrolments in flight have committed.
+
+    Call with the epoch lock held exclusively.
+    """
+    await connection.execute(LOCK_EXCLUSIVE, {"lock": ENROL_LOCK, "study_id": study_id})
     return _study((await connection.execute(CLOSE, {"study_id": study_id})).one())
 
 

@@ -11,11 +11,11 @@ from typing import Literal
 
 from dither._errors import (
     AlreadyContributed,
-    DeltaSpent,
     DeviceRefusal,
     EpsilonBelowSpent,
     LedgerError,
     MaxEpsilonExceeded,
+    ReportAfterSpending,
     StudyChanged,
 )
 from dither._ledger import Entry, Ledger, Transaction
@@ -27,7 +27,15 @@ from dither._participants import REPORT_LIMIT, Participants
 Purpose = Literal["contribute", "replace"]
 Change = tuple[EntryState, int, int]
 
-_SURELY_NOT_HELD = frozenset({"budget_exhausted", "contribution_exists", "epsilon_below_spent"})
+_SURELY_NOT_HELD = frozenset(
+    {
+        "budget_exhausted",
+        "contribution_exists",
+        "epsilon_below_spent",
+        "report_after_spending",
+        "study_closed",
+    }
+)
 """Refusals that say that the service does not hold what was sent, also not from an earlier try."""
 
 
@@ -108,7 +116,7 @@ class Case:
 
         Raises:
             EpsilonBelowSpent: nothing is left of the offer.
-            DeltaSpent: an earlier Gaussian report took the study's whole delta.
+            ReportAfterSpending: the report needs everything, and something was spent before.
         """
         offer = self.order.epsilon
         if offer is None:
@@ -121,9 +129,10 @@ class Case:
             return None, offer + unseen
         if server_spent is None:  # of a central value everything may have been used
             server_spent = max((e.counted for e in self.history if e.trust == "central"), default=0)
-        if drawn and self.order.randomizer is not None and self.order.randomizer.delta:
-            raise DeltaSpent
         spent = max(drawn, server_spent + unseen)
+        randomizer = self.order.randomizer
+        if randomizer is not None and (drawn if randomizer.delta else randomizer.is_bounded and spent):
+            raise ReportAfterSpending
         if offer <= spent:
             raise EpsilonBelowSpent(epsilon_decimal(spent))
         return offer - spent, offer

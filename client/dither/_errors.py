@@ -3,7 +3,7 @@
 DitherError
 ├── DeviceRefusal             refused on this device: no value left it in this call
 │   ├── AlreadyContributed    another value (or epsilon, or trust tag) of this subject is live
-│   ├── DeltaSpent            an earlier Gaussian report took the whole delta of the study
+│   ├── ReportAfterSpending   a report that needs everything, where something was spent before
 │   ├── DirectoryRequired     the client was made without a directory to remember reports in
 │   ├── EpsilonBelowSpent     nothing is left of the offered epsilon after what was spent
 │   ├── InvalidRequest        an argument is not admissible
@@ -89,13 +89,19 @@ class EpsilonBelowSpent(DeviceRefusal):
         self.spent = spent
 
 
-class DeltaSpent(DeviceRefusal):
-    """An earlier Gaussian report of this subject took the whole delta that the study allows each person."""
+class ReportAfterSpending(DeviceRefusal):
+    """Something was spent on this subject before, and the study's reports need everything that there is.
 
-    code = "delta_spent"
+    A Gaussian report takes the whole delta of the study, and the range of a bounded one (duchi, piecewise,
+    hybrid) is that of its whole epsilon.
+    """
+
+    code = "report_after_spending"
 
     def __init__(self) -> None:
-        super().__init__("a Gaussian report was drawn for this subject before; the study's delta is spent")
+        super().__init__(
+            "reports of this study need everything that there is, and something was spent before"
+        )
 
 
 class MaxEpsilonExceeded(DeviceRefusal):

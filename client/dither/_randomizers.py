@@ -30,6 +30,11 @@ class Randomizer:
     mechanism: Mechanism
     delta: int = 0
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether its reports lie in a range that belongs to the epsilon they were made with."""
+        return self.mechanism in ("duchi", "piecewise", "hybrid")
+
     def report(self, point: int, epsilon: int, bits: RandomBits = secrets.randbits) -> int:
         """The report for a grid point.
 

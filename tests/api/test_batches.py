@@ -205,3 +205,27 @@ async def test_many_results_arrive_in_order(service: Service, study: str) -> Non
     expected = ["created" if number % 150 <= 100 else "refused" for number in range(45_000)]
     assert [result["status"] for result in document["results"]] == expected
     assert document["created"] == expected.count("created")
+
+
+async def test_a_closed_study_recognises_the_records_that_it_holds(service: Service, study: str) -> None:
+    content = json.dumps(RECORDS).encode()
+    await send(service, study, content, "application/json")
+    await service.call("POST", f"/v1/studies/{study}/close", "admin")
+    before = await service.rows()
+    late = [*RECORDS, {"subject": "late", "value": 1, "epsilon": 1, "trust": "central"}]
+    response = await send(service, study, json.dumps(late).encode(), "application/json")
+    assert response.status_code == 200
+    document = response.json()
+    assert [result.get("code", result["status"]) for result in document["results"]] == [
+        "unchanged",
+        "unchanged",
+        "unchanged",
+        "invalid_request",
+        "unchanged",
+        "study_closed",
+        "study_closed",
+    ]
+    assert (document["created"], document["unchanged"], document["refused"]) == (0, 4, 3)
+    response = await send(service, study, json.dumps(late[-1:]).encode(), "application/json")
+    assert_problem(response, "study_closed", 409)
+    assert await service.rows() == before

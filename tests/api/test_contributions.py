@@ -187,8 +187,43 @@ async def test_a_closed_study_takes_nothing(service: Service, study: str) -> Non
     document = {"value": 1, "epsilon": 2, "trust": "central"}
     for response in (
         await service.call("POST", path, "contribute", json={**VALUE, "subject": "bob"}),
+        await service.call("POST", path, "contribute", json={**VALUE, "value": 1}),
+        await service.call("PUT", f"{path}/bob", "contribute", json=document),
         await service.call("POST", f"{path}/batch", "contribute", json=[{**VALUE, "subject": "bob"}]),
         await service.call("PUT", f"{path}/alice", "contribute", json=document),
     ):
         assert_problem(response, "study_closed", 409)
     assert (await service.call("DELETE", f"{path}/alice", "contribute")).status_code == 204
+    assert_problem(await service.call("POST", path, "contribute", json=VALUE), "study_closed", 409)
+
+
+async def test_a_closed_study_still_knows_what_it_accepted(service: Service, study: str) -> None:
+    path = f"/v1/studies/{study}/contributions"
+    report = {"subject": "bob", "report": 5, "epsilon": 1, "trust": "local"}
+    public = {"subject": "carol", "value": 3, "trust": "public"}
+    for document in (VALUE, report, public):
+        assert (await service.call("POST", path, "contribute", json=document)).status_code == 201
+    await service.call("POST", f"/v1/studies/{study}/close", "admin")
+    before = await service.rows()
+    for document in (VALUE, report, public):
+        fields = {name: value for name, value in document.items() if name != "subject"}
+        for response in (
+            await service.call("POST", path, "contribute", json=document),
+            await service.call("PUT", f"{path}/{document['subject']}", "contribute", json=fields),
+        ):
+            assert response.status_code == 200, response.text
+    assert await service.rows() == before
+    with_key = [("Idempotency-Key", "retried")]
+    again = await service.call("POST", path, "contribute", json=VALUE, headers=with_key)
+    assert again.status_code == 200
+
+
+async def test_a_retry_and_a_late_comer_together_get_their_own_answers(service: Service, study: str) -> None:
+    path = f"/v1/studies/{study}/contributions"
+    await service.call("POST", path, "contribute", json=VALUE)
+    await service.call("POST", f"/v1/studies/{study}/close", "admin")
+    documents = [{**VALUE, "subject": subject} for subject in ("alice", "bob") * 10]
+    responses = await asyncio.gather(
+        *(service.call("POST", path, "contribute", json=document) for document in documents)
+    )
+    assert [response.status_code for response in responses] == [200, 409] * 10

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from dither import DeltaSpent, EpsilonBelowSpent
+from dither import EpsilonBelowSpent, ReportAfterSpending
 from dither._randomizers import MECHANISMS
 
 from app.core.study import LocalMechanism
@@ -36,20 +36,20 @@ def test_reports_are_made_by_the_mechanism_of_the_study(
 
 
 @pytest.mark.parametrize("mechanism", ["duchi", "piecewise", "hybrid"])
-def test_a_second_report_is_randomized_with_what_is_left(
-    client: Any, service: FakeService, mechanism: str
-) -> None:
+def test_a_bounded_report_is_the_only_one(client: Any, service: FakeService, mechanism: str) -> None:
+    """Its range is that of the whole epsilon, of which something is gone."""
     service.studies["commute"] |= {"local_mechanism": mechanism}
     client.contribute("commute", **ADA)
-    client.replace("commute", **(ADA | {"value": 35, "epsilon": "1.25"}))
-    allowed = report_range(LocalMechanism(mechanism), 250_000)
-    assert service.sent("PUT")[0]["report"] in allowed
+    with pytest.raises(ReportAfterSpending):
+        client.replace("commute", **(ADA | {"value": 35, "epsilon": "1.25"}))
+    assert service.sent("PUT") == []
+    assert [entry.noise_epsilon for entry in client.ledger().entries] == [Decimal(1)]
 
 
 def test_a_second_gaussian_report_has_no_delta_left(client: Any, service: FakeService) -> None:
     service.studies["commute"] |= {"local_mechanism": "gaussian", "delta": float(DELTA)}
     client.contribute("commute", **ADA)
-    with pytest.raises(DeltaSpent):
+    with pytest.raises(ReportAfterSpending):
         client.replace("commute", **(ADA | {"value": 35, "epsilon": 2}))
     assert [entry.noise_epsilon for entry in client.ledger().entries] == [Decimal(1)]
     client.contribute("commute", **ADA)  # the same again is no second report
@@ -61,7 +61,7 @@ def test_a_withdrawn_gaussian_report_does_not_give_its_delta_back(client: Any, s
     service.studies["commute"] |= {"local_mechanism": "gaussian", "delta": float(DELTA)}
     client.contribute("commute", **ADA)
     client.withdraw("commute", subject="ada")
-    with pytest.raises(DeltaSpent):
+    with pytest.raises(ReportAfterSpending):
         client.contribute("commute", **(ADA | {"value": 35, "epsilon": 2}))
 
 

@@ -4,13 +4,19 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable
 
+from app.core.clock import SystemClock
 from app.core.epsilon import MICRO
 from app.core.errors import ServiceError
 from app.core.session import SessionState
 from app.core.study import Trust
+from app.services.answers import take_answers
+from app.services.rounds import Rounds
 from app.sessions.search import Mode
+from app.store.contributions import Allowance
+from app.store.database import Connection
+from app.store.studies import close_study
 from tests.store.session_kit import HandClock, Stage, schedule
-from tests.store.workbench import ADMIN, KEY, Workbench, batch, offer, workbench
+from tests.store.workbench import ADMIN, KEY, LIFETIME_EPSILON, Workbench, batch, offer, workbench
 
 
 async def fate(answering: Awaitable) -> str:
@@ -200,4 +206,75 @@ async def test_a_user_split_crowd_answers_once_each(cluster: Workbench) -> None:
     rows = await cluster.fetch("SELECT count(*) FROM enrolment WHERE spent = reserved")
     assert rows[0]["count"] == 60
     assert await cluster.value("SELECT count(*) FROM subject WHERE id = $1", KEY.digest("nobody")) == 0
+    await cluster.assert_clean()
+
+
+async def test_nobody_is_enrolled_once_a_study_is_closed(cluster: Workbench) -> None:
+    study = await cluster.study()
+    stages = [await Stage.set(cluster, study) for _ in range(2)]
+    await stages[0].answer("early", 1)
+
+    async def device(number: int) -> str:
+        await asyncio.sleep(number / 1000)
+        return await fate(stages[number % 2].answer(f"p{number}", 1, services=cluster.replicas[number % 3]))
+
+    async def close() -> int:
+        await asyncio.sleep(0.1)
+        await cluster.replicas[2].studies.close(study.definition.slug, ADMIN)
+        return int(await cluster.value("SELECT count(*) FROM enrolment"))
+
+    enrolled, *fates = await asyncio.gather(close(), *(device(number) for number in range(300)))
+    counted = Counter(fates)
+    assert counted.keys() <= {"created", "study_closed"}
+    assert counted["created"] + 1 == enrolled == await cluster.value("SELECT count(*) FROM enrolment")
+    assert await fate(stages[0].answer("late", 1)) == "study_closed"
+    assert (await stages[0].answer("early", 1)).outcome.value == "unchanged"
+    await cluster.assert_clean()
+
+
+async def test_closing_a_study_waits_for_enrolments_in_flight(cluster: Workbench) -> None:
+    study = await cluster.study()
+    stage = await Stage.set(cluster, study)
+    stored, commit = asyncio.Event(), asyncio.Event()
+    session = await stage.now()
+
+    async def enrol(connection: Connection) -> None:
+        await take_answers(
+            connection,
+            session.definition,
+            session.terms,
+            [stage.made("ada", 1)],
+            rounds=Rounds(SystemClock()),
+            allowance=Allowance(epsilon=LIFETIME_EPSILON, delta=0),
+        )
+        stored.set()
+        await commit.wait()
+
+    enrolling = asyncio.create_task(cluster.services.database.run_tx("test.enrol", enrol))
+    await stored.wait()
+    closing = asyncio.create_task(cluster.replicas[1].studies.close(study.definition.slug, ADMIN))
+    assert not (await asyncio.wait([closing], timeout=0.3))[0]
+    commit.set()
+    await asyncio.gather(enrolling, closing)
+    await cluster.assert_clean()
+
+
+async def test_an_answer_that_waits_for_a_study_to_close_is_refused(cluster: Workbench) -> None:
+    study = await cluster.study()
+    stage = await Stage.set(cluster, study)
+    closed, commit = asyncio.Event(), asyncio.Event()
+
+    async def close(connection: Connection) -> None:
+        await close_study(connection, study.id)
+        closed.set()
+        await commit.wait()
+
+    closing = asyncio.create_task(cluster.services.database.run_tx("test.close", close))
+    await closed.wait()
+    answering = asyncio.create_task(fate(stage.answer("ada", 1, services=cluster.replicas[1])))
+    assert not (await asyncio.wait([answering], timeout=0.3))[0]
+    commit.set()
+    await closing
+    assert await answering == "study_closed"
+    assert await cluster.value("SELECT count(*) FROM enrolment") == 0
     await cluster.assert_clean()

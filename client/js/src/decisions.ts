@@ -15,7 +15,13 @@ import { epsilonText } from "./numbers.js";
 const REPORT_LIMIT = 1n << 62n;
 
 /** Refusals that say that the service does not hold what was sent, also not from an earlier try. */
-const SURELY_NOT_HELD = new Set(["budget_exhausted", "contribution_exists", "epsilon_below_spent"]);
+const SURELY_NOT_HELD = new Set([
+  "budget_exhausted",
+  "contribution_exists",
+  "epsilon_below_spent",
+  "report_after_spending",
+  "study_closed",
+]);
 
 /** A contribution that is admissible in its study. */
 export interface Order {
