@@ -306,10 +306,9 @@ class Releases:
     async def _question(self, study: Study, resolved: Resolved, people: Crowd) -> Question:
         if study.definition.relation is Relation.REPLACE_ONE:
             return resolved.question(study.definition, people=people.people, expected_size=None)
-        last = await self._database.run_tx(
-            "release.last", lambda c: store.page_releases(c, study.id, before=NEWEST, limit=1)
-        )
-        count = json.loads(last[0][1].body).get("noisy_count") if last else None
+        # A round of K-means counts those who can pay for the rest of its session, which may be nobody.
+        last = await self._database.run_tx("release.last", lambda c: store.read_last_mean(c, study.id))
+        count = None if last is None else json.loads(last.body).get("noisy_count")
         size = max(1.0, float(count)) if count is not None else None
         return resolved.question(study.definition, people=None, expected_size=size)
 

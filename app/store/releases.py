@@ -54,6 +54,11 @@ PAGE = text("""
     WHERE study_id = :study_id AND number < :before ORDER BY number DESC LIMIT :limit
 """)
 
+READ_LAST_MEAN = text("""
+    SELECT id, study_id, epoch, body, created_at FROM release
+    WHERE study_id = :study_id AND estimator <> 'kmeans' ORDER BY number DESC LIMIT 1
+""")
+
 READ_CHARGES = text("""
     SELECT charge.cohort_id, charge.epsilon, charge.delta, cohort.trust, cohort.count,
            cohort.epsilon AS offered, cohort.epoch
@@ -166,6 +171,12 @@ async def page_releases(
     """Releases of a study, newest first, with their place in the chain as cursor."""
     rows = await connection.execute(PAGE, {"study_id": study_id, "before": before, "limit": limit})
     return [(row.number, _stored(row)) for row in rows]
+
+
+async def read_last_mean(connection: AsyncConnection, study_id: int) -> StoredRelease | None:
+    """The newest release of a study that is a mean, not a round of a K-means session."""
+    row = (await connection.execute(READ_LAST_MEAN, {"study_id": study_id})).one_or_none()
+    return None if row is None else _stored(row)
 
 
 async def read_charges(connection: AsyncConnection, release_id: UUID) -> Sequence[dict[str, object]]:

@@ -259,3 +259,21 @@ async def test_a_contribution_learns_what_would_be_used(service: Service, crowde
     assert response.json()["epsilon_used_at_most"] == pytest.approx(1.08)
     point = await service.call("GET", f"/v1/studies/{crowded}/saturation", "contribute")
     assert point.json()["epsilon"] == pytest.approx(1.08)
+
+
+async def test_a_round_of_k_means_does_not_stand_for_the_secret_size(service: Service) -> None:
+    """It counts who can pay for its session, here nobody; plans take the noisy count of the last mean."""
+    study = await service.study(relation="add_remove_one", trust=["central"])
+    await service.crowd(study, 300)
+    released = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 0.2})
+    assert released.json()["noisy_count"] > 30
+    before = await service.call("GET", f"/v1/studies/{study}/plan", "analyse")
+    wish = {"protocol": "kmeans", "epsilon": 5, "rounds": 2, "centres": [[20], [80]]}
+    made = await service.call("POST", f"/v1/studies/{study}/sessions", "admin", json=wish)
+    closed = await service.call(
+        "POST", f"/v1/sessions/{made.json()['id']}/close-round", "admin", json={"round": 1}
+    )
+    assert abs(closed.json()["path"][0]["central"]) < 30
+    listed = (await service.call("GET", f"/v1/studies/{study}/releases", "analyse")).json()["items"]
+    assert [one["statistic"] for one in listed] == ["kmeans", "mean"]
+    assert (await service.call("GET", f"/v1/studies/{study}/plan", "analyse")).content == before.content
