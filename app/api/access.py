@@ -22,14 +22,17 @@ class Access:
 
     Attributes:
         roles: Roles that may; empty where no token is needed.
+        of_a_study: Whether what the path names belongs to a study, so that the endpoint itself refuses other
+            studies before it does anything.
     """
 
     roles: frozenset[Role]
+    of_a_study: bool = False
 
     @property
     def _whole_installation(self) -> bool:
         """Whether the route is about all studies where its path names none."""
-        return self.roles == {Role.ADMIN}
+        return self.roles == {Role.ADMIN} and not self.of_a_study
 
     async def admit(self, request: ApiRequest) -> None:
         """Find out who asks, and refuse whoever may not.
@@ -56,11 +59,11 @@ class Access:
             raise Forbidden("This takes an admin's token that is not limited to studies.")
 
 
-def allow(*roles: Role) -> Callable[[Endpoint], Endpoint]:
-    """Declare the roles that may call an endpoint; place it below the router's decorator."""
+def allow(*roles: Role, of_a_study: bool = False) -> Callable[[Endpoint], Endpoint]:
+    """Declare who may call an endpoint, as in `Access`; place it below the router's decorator."""
 
     def declare(endpoint: Endpoint) -> Endpoint:
-        setattr(endpoint, _ATTRIBUTE, Access(frozenset(roles)))
+        setattr(endpoint, _ATTRIBUTE, Access(frozenset(roles), of_a_study=of_a_study))
         return endpoint
 
     return declare

@@ -176,7 +176,8 @@ def expected(method: str, path: str, who: str) -> int | None:
         return 403
     if limit.endswith("subject") and path.endswith("/batch"):
         return 403
-    if role == "admin" and limit and allowed == {"admin"} and "{study}" not in path:
+    of_a_study = "{study}" in path or "{session}" in path
+    if role == "admin" and limit and allowed == {"admin"} and not of_a_study:
         return 403
     return None
 

@@ -142,19 +142,20 @@ async def give_answer(request: ApiRequest, session: IdPath) -> Response:
     responses={200: {"model": SessionOut}},
     openapi_extra={CONFLICTS: True},
 )
-@allow(Role.ADMIN)
+@allow(Role.ADMIN, of_a_study=True)
 async def close_round(request: ApiRequest, session: IdPath, document: RoundCloseIn) -> Response:
     """Close a round with the answers that it has. A round that was closed before stays as it is."""
-    session_id = _session_id(session)
+    session_id = await _own_session(request, session)
     found = await request.api.services.sessions.close_round(session_id, document.round, request.principal)
     return await _shown(request, found)
 
 
 @router.post("/sessions/{session}/finish", responses={200: {"model": SessionOut}})
-@allow(Role.ADMIN)
+@allow(Role.ADMIN, of_a_study=True)
 async def finish_session(request: ApiRequest, session: IdPath) -> Response:
     """End a session now, with what there is. What people reserved and did not spend is free again."""
-    found = await request.api.services.sessions.finish(_session_id(session), request.principal)
+    session_id = await _own_session(request, session)
+    found = await request.api.services.sessions.finish(session_id, request.principal)
     return await _shown(request, found)
 
 
@@ -163,6 +164,14 @@ def _session_id(text: str) -> UUID:
         return UUID(text)
     except ValueError:
         raise NotFound("There is no such session.") from None
+
+
+async def _own_session(request: ApiRequest, text: str) -> UUID:
+    """The id of a session, which is not of a study that the token is not for."""
+    session_id = _session_id(text)
+    found = await request.api.services.sessions.find(session_id)
+    request.refuse_other_studies(found.definition.study)
+    return session_id
 
 
 async def _study_of(request: ApiRequest, session: Session) -> Study:
