@@ -203,7 +203,7 @@ def _show_budget(budget: dict[str, Any], as_json: bool) -> None:
         columns = {"study": "study", "trust": "trust", "live": "live", "epsilon": "epsilon", "spent": "spent"}
         print_table(budget["studies"], columns)
     if budget["sessions"]:
-        columns = {"session": "session", "study": "study", "epsilon": "epsilon", "spent": "spent"}
+        columns = {name: name for name in ("session", "study", "protocol", "epsilon", "spent")}
         print_table(budget["sessions"], columns)
     if not budget["studies"] and not budget["sessions"]:
         console.print("No study holds any of it.")

@@ -79,6 +79,8 @@ def open_database(
         CommandFailed: there is none, and none is to be made.
     """
     if settings.database_url is not None:
+        if settings.data_dir is not None and (settings.data_dir / "postgres").exists():
+            notes.print("The database of DITHER_DATABASE_URL is meant, not the one in the data directory.")
         yield settings.database_url.get_secret_value(), None
     elif settings.data_dir is not None:
         if not create and not (settings.data_dir / "postgres").exists():

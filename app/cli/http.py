@@ -14,17 +14,48 @@ from app.cli.common import CommandFailed, usage_error
 
 TIMEOUT_SECONDS = 60
 PAGE = 200
+PORTS = range(1, 65536)
+
+
+def _address(text: str) -> str:
+    """The address of a service; a usage error if it is none."""
+    try:
+        url = httpx.URL(text)
+    except (httpx.InvalidURL, ValueError):
+        url = None
+    known = url is not None and url.scheme in ("http", "https") and url.host
+    if url is None or not known or (url.port is not None and url.port not in PORTS):
+        raise usage_error("must be an address such as http://127.0.0.1:8000 (--url, or DITHER_URL)")
+    return text
+
+
+def _bearer(text: str | None) -> str | None:
+    """A token that fits a header; a usage error, which does not show it, if it cannot be one."""
+    if text and not (text.isascii() and text.isprintable() and " " not in text):
+        raise usage_error("must be printable ASCII without spaces (--token, or DITHER_TOKEN)")
+    return text
+
 
 Url = Annotated[
     str,
     typer.Option(
-        "--url", envvar="DITHER_URL", show_envvar=False, help="Address of the service (DITHER_URL)."
+        "--url",
+        envvar="DITHER_URL",
+        show_envvar=False,
+        callback=_address,
+        help="Address of the service (DITHER_URL).",
     ),
 ]
 
 Token = Annotated[
     str | None,
-    typer.Option("--token", envvar="DITHER_TOKEN", show_envvar=False, help="Bearer token (DITHER_TOKEN)."),
+    typer.Option(
+        "--token",
+        envvar="DITHER_TOKEN",
+        show_envvar=False,
+        callback=_bearer,
+        help="Bearer token (DITHER_TOKEN).",
+    ),
 ]
 
 DEFAULT_URL = "http://127.0.0.1:8000"
@@ -75,11 +106,7 @@ class Api:
 def service(url: str, token: str | None) -> Iterator[Api]:
     """The service at an address, as the bearer of a token."""
     headers = {"Authorization": f"Bearer {needed(token)}"}
-    try:
-        http = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT_SECONDS)
-    except (httpx.InvalidURL, ValueError) as error:
-        raise usage_error(f"--url: {error}") from error
-    with http:
+    with httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT_SECONDS) as http:
         yield Api(http)
 
 

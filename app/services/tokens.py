@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 from app.core.clock import Clock
-from app.core.errors import Conflict, InvalidRequest, NotFound, Unauthenticated, Unavailable
+from app.core.errors import Conflict, FieldError, InvalidRequest, NotFound, Unauthenticated, Unavailable
 from app.core.principal import Principal, Role
 from app.core.quota import Quota
 from app.services.grouping import Grouper
@@ -263,7 +263,10 @@ class Tokens:
         async def body(connection: Connection) -> TokenRecord:
             record = await _locked(connection, token_id)
             if record.role is not Role.ANALYSE:
-                raise InvalidRequest("only a token with the role analyse has a quota")
+                raise InvalidRequest(
+                    "only a token with the role analyse has a quota",
+                    fields=[FieldError("token", "must have the role analyse")],
+                )
             await quotas.set_quota(connection, token_id, quota)
             await journal.record(
                 connection,

@@ -21,6 +21,7 @@ from app.sessions.search import (
     Search,
     Target,
     Threshold,
+    check_participants,
     make_rules,
 )
 from app.sessions.search_course import SearchCourse
@@ -94,6 +95,9 @@ def _start_kmeans(wish: Wish, study: StudyDefinition) -> Course:
         raise InvalidRequest.field("rounds", "must be an integer")
     if not wish.centers:
         raise InvalidRequest.field("centres", "is required")
+    if wish.participants is not None:
+        # Rounds close with so many answers: with none, all of them would at once, and charge for each.
+        check_participants(wish.participants)
     rules = ClusterRules(
         dimension=study.dimension,
         clusters=len(wish.centers),

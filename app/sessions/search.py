@@ -32,6 +32,7 @@ UNKNOWN_ALPHA_SIZE = 1000
 DEFAULT_ALPHA = 1.0
 """Lower bound on the fatness of the tail where none is given."""
 
+MIN_PARTICIPANTS = 2
 MAX_PARTICIPANTS = 2**40
 
 
@@ -139,7 +140,7 @@ def make_rules(
         InvalidRequest: a parameter is not admissible, or there are too few people: then no answers,
             however they turn out, could be believed. The message says how many it would take.
     """
-    _check_range("participants", participants, 2, MAX_PARTICIPANTS)
+    check_participants(participants)
     if (quantile is None) != (target is not Target.QUANTILE):
         raise InvalidRequest.field("quantile", "goes with protocol quantile, and only with it")
     if quantile is not None and not 0 < quantile < 1:
@@ -162,6 +163,15 @@ def make_rules(
     if not conclusive(rules):
         raise InvalidRequest.field("participants", f"too few: it takes at least {people_needed(rules)}")
     return rules
+
+
+def check_participants(number: int) -> None:
+    """Refuse a number of people that no session, of any protocol, can expect.
+
+    Raises:
+        InvalidRequest: it is out of range.
+    """
+    _check_range("participants", number, MIN_PARTICIPANTS, MAX_PARTICIPANTS)
 
 
 def conclusive(rules: Rules) -> bool:

@@ -114,6 +114,7 @@ class SearchCourse:
                     "answers": step.tally.answers,
                     "fraction": step.fraction,
                     "believed": step.believed,
+                    "decided": decisive(self.search.rules, step.tally.answers),
                 }
                 for number, step in enumerate(self.search.steps, start=1)
             ]

@@ -45,7 +45,8 @@ PAGE_CHARGES = text(f"""
 """)
 
 READ_ENROLMENTS = text("""
-    SELECT CAST(session.id AS text) AS session, study.slug AS study, enrolment.reserved, enrolment.spent
+    SELECT CAST(session.id AS text) AS session, study.slug AS study, session.protocol,
+           enrolment.reserved, enrolment.spent
     FROM session JOIN study ON study.id = session.study_id
     JOIN enrolment ON enrolment.session_id = session.id AND enrolment.subject_id = :subject
     ORDER BY session.number
@@ -109,6 +110,7 @@ class SessionLine:
 
     session: str
     study: str
+    protocol: str
     epsilon: int
     spent: int
 
@@ -139,7 +141,13 @@ async def read_statement(connection: AsyncConnection, subject: bytes, allowance:
         for line in await connection.execute(READ_HOLDINGS, {"subject": subject})
     )
     enrolments = tuple(
-        SessionLine(session=line.session, study=line.study, epsilon=line.reserved, spent=line.spent)
+        SessionLine(
+            session=line.session,
+            study=line.study,
+            protocol=line.protocol,
+            epsilon=line.reserved,
+            spent=line.spent,
+        )
         for line in await connection.execute(READ_ENROLMENTS, {"subject": subject})
     )
     account = Account(

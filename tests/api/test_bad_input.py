@@ -114,6 +114,14 @@ async def test_a_bad_replacement_is_refused(service: Service, study: str, name: 
     assert after.content == budget.content
 
 
+async def test_a_replacement_names_its_subject_in_the_path_only(service: Service, study: str) -> None:
+    path = f"/v1/studies/{study}/contributions"
+    await service.call("POST", path, "contribute", json=VALUE)
+    response = await service.call("PUT", f"{path}/alice", "contribute", json=VALUE)
+    problem = assert_problem(response, "invalid_request", 422, "subject")
+    assert problem["errors"][0]["reason"] == "is in the path, and not in the document"
+
+
 @pytest.mark.parametrize("name", [name for name in DOCUMENTS if name not in ("100 MB",)])
 async def test_a_bad_record_of_a_batch_is_refused(service: Service, study: str, name: str) -> None:
     document, code, status, _ = DOCUMENTS[name]

@@ -1,6 +1,7 @@
 """K-means sessions over HTTP: central people, devices, both, neither."""
 
 import asyncio
+import json
 import math
 import secrets
 from collections.abc import Sequence
@@ -248,8 +249,16 @@ async def test_numbers_are_clustered_like_vectors(service: Service) -> None:
         ({"rounds": 0}, ["rounds"]),
         ({"rounds": 65}, ["rounds"]),
         ({"epsilon": "0.000002"}, ["epsilon"]),
+        ({"rounds": 1e99}, ["rounds"]),
         ({"mode": "budget_split", "quantile": 0.5}, ["mode", "quantile"]),
         ({"protocol": "minimum", "participants": 100}, ["centres"]),
+        ({"answers_per_round": 2**40 + 1}, ["answers_per_round"]),
+        ({"answers_per_round": 1e99}, ["answers_per_round"]),
+        ({"answers_per_round": -1}, ["answers_per_round"]),
+        ({"round_seconds": 0.01}, ["round_seconds"]),
+        ({"round_seconds": 1e99}, ["round_seconds"]),
+        ({"deadline_seconds": -1}, ["deadline_seconds"]),
+        ({"deadline_seconds": 1e99}, ["deadline_seconds"]),
     ],
 )
 async def test_a_bad_session_is_refused(
@@ -258,6 +267,53 @@ async def test_a_bad_session_is_refused(
     document = {**KMEANS, **changes}
     response = await service.call("POST", f"/v1/studies/{plane}/sessions", "admin", json=document)
     assert_problem(response, "invalid_request", 422, *fields)
+
+
+@pytest.mark.parametrize("protocol", ["minimum", "kmeans"])
+@pytest.mark.parametrize(
+    "participants", [1, 0, -5, 2**40 + 1, 10**20, 1e99, 10**40, 2.5, True, "20", float("nan")]
+)
+async def test_people_who_cannot_be_expected_start_nothing(
+    service: Service, protocol: str, participants: Any
+) -> None:
+    study = await service.study(trust=TRUST)
+    document: dict[str, Any] = {"protocol": protocol, "epsilon": 8, "rounds": 2, "participants": participants}
+    if protocol == "kmeans":
+        document["centres"] = [[20], [80]]
+    response = await service.call(
+        "POST",
+        f"/v1/studies/{study}/sessions",
+        "admin",
+        content=json.dumps(document),
+        headers={"Content-Type": "application/json"},
+    )
+    assert_problem(response, "invalid_request", 422, "participants")
+    assert (await service.rows())["session"] == 0
+
+
+@pytest.mark.parametrize("participants", [2, 2**40, None])
+async def test_people_who_can_be_expected_close_a_round(
+    service: Service, plane: str, participants: int | None
+) -> None:
+    made = await start(service, plane, participants=participants)
+    assert made["participants"] == made["answers_per_round"] == participants
+    assert made["round"] == 1
+
+
+async def test_null_is_as_good_as_no_field(service: Service, plane: str) -> None:
+    assert (await start(service, plane, quantile=None, clusters=None, participants=None))["clusters"] == 2
+    refused = await service.call(
+        "POST", f"/v1/studies/{plane}/sessions", "admin", json={**KMEANS, "mode": None}
+    )
+    assert_problem(refused, "invalid_request", 422, "mode")
+
+
+@pytest.mark.parametrize("rounds", [2.5, 1e-9, True, "two", None])
+async def test_rounds_that_are_no_integer_are_called_so(service: Service, plane: str, rounds: Any) -> None:
+    document = {**KMEANS, "rounds": rounds}
+    response = await service.call("POST", f"/v1/studies/{plane}/sessions", "admin", json=document)
+    problem = assert_problem(response, "invalid_request", 422, "rounds")
+    assert problem["errors"][0]["reason"].startswith("must be an integer")
 
 
 @pytest.mark.parametrize(

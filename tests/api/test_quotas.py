@@ -217,7 +217,8 @@ async def test_only_analysts_and_known_tokens_have_a_quota(service: Service) -> 
     for role in ("contribute", "admin"):
         made = await service.call("POST", "/v1/admin/tokens", "admin", json={"name": "x", "role": role})
         path = f"/v1/admin/tokens/{made.json()['id']}/quota"
-        assert_problem(await service.call("PUT", path, "admin", json=document), "invalid_request", 422)
+        refused = await service.call("PUT", path, "admin", json=document)
+        assert_problem(refused, "invalid_request", 422, "token")
     for token in ("00000000-0000-0000-0000-000000000001", "x"):
         for method, path in (("PUT", "/quota"), ("DELETE", "/quota"), ("GET", "/usage"), ("GET", "")):
             options = {"json": document} if method == "PUT" else {}

@@ -166,16 +166,17 @@ async def test_sessions_are_listed_newest_first_page_by_page(service: Service, s
 async def test_a_budget_names_the_sessions_that_hold_it(service: Service, study: str) -> None:
     made = await start(service, study)
     await give(service, made, "alice", 1)
+    line = {"session": made["id"], "study": study, "protocol": made["protocol"]}
     budget = (await service.call("GET", "/v1/subjects/alice/budget", "contribute")).json()
     assert budget["epsilon"] == {"total": 10, "reserved": 8, "spent": 4, "remaining": 2}
-    assert budget["sessions"] == [{"session": made["id"], "study": study, "epsilon": 8, "spent": 4}]
+    assert budget["sessions"] == [{**line, "epsilon": 8, "spent": 4}]
     limited = await service.token("contribute", studies=frozenset({"another"}))
     hidden = (await service.call("GET", "/v1/subjects/alice/budget", limited)).json()
     assert (hidden["sessions"], hidden["epsilon"]["reserved"]) == ([], 8)
     await service.call("POST", f"/v1/sessions/{made['id']}/finish", "admin")
     budget = (await service.call("GET", "/v1/subjects/alice/budget", "contribute")).json()
     assert budget["epsilon"]["reserved"] == 4
-    assert budget["sessions"] == [{"session": made["id"], "study": study, "epsilon": 4, "spent": 4}]
+    assert budget["sessions"] == [{**line, "epsilon": 4, "spent": 4}]
 
 
 async def test_a_retry_with_the_same_key_starts_no_second_session(service: Service, study: str) -> None:
@@ -233,6 +234,7 @@ BAD_WISHES: list[tuple[dict[str, Any], Any]] = [
     ({"rounds": 31}, ["rounds"]),
     ({"rounds": "many"}, ["rounds"]),
     ({"rounds": 1.5}, ["rounds"]),
+    ({"rounds": 1e99}, ["rounds"]),
     ({"rounds": True}, ["rounds"]),
     ({"alpha": 0}, ["alpha"]),
     ({"alpha": "1"}, ["alpha"]),
@@ -261,6 +263,11 @@ async def test_a_wish_that_is_not_admissible_starts_nothing(service: Service, st
     assert await service.rows() == before
 
 
+async def test_null_is_as_good_as_no_field(service: Service, study: str) -> None:
+    nothing = dict.fromkeys(("centres", "clusters", "quantile", "round_seconds"))
+    await start(service, study, **nothing)
+
+
 async def test_a_study_that_keeps_presence_secret_takes_no_sessions(service: Service) -> None:
     study = await service.study(relation="add_remove_one")
     response = await service.call("POST", f"/v1/studies/{study}/sessions", "admin", json=EVERYBODY)
@@ -271,10 +278,48 @@ async def test_a_closed_study_takes_no_new_sessions_but_goes_on_with_those_it_ha
     service: Service, study: str
 ) -> None:
     made = await start(service, study)
+    first = await give(service, made, "alice", 1)
     await service.call("POST", f"/v1/studies/{study}/close", "admin")
     response = await service.call("POST", f"/v1/studies/{study}/sessions", "admin", json=EVERYBODY)
     assert_problem(response, "study_closed", 409)
-    assert (await give(service, made, "alice", 1)).status_code == 201
+    again = await give(service, made, "alice", 1)
+    assert (again.status_code, again.content) == (200, first.content)
+    await service.call("POST", f"/v1/sessions/{made['id']}/close-round", "admin", json={"round": 1})
+    assert (await give(service, made, "alice", 2)).status_code == 201
+
+
+async def test_a_closed_study_takes_nobody_else_into_its_sessions(service: Service, study: str) -> None:
+    made = await start(service, study)
+    await give(service, made, "alice", 1)
+    contribution = {"subject": "known", "value": 1, "epsilon": 1, "trust": "central"}
+    await service.call("POST", f"/v1/studies/{study}/contributions", "contribute", json=contribution)
+    await service.call("POST", f"/v1/studies/{study}/close", "admin")
+    await service.call("POST", f"/v1/sessions/{made['id']}/close-round", "admin", json={"round": 1})
+    before = await service.rows()
+    answers = [give(service, made, subject, 2) for subject in ("known", "new", "alice", "known", "new")]
+    known, new, alice, *others = await asyncio.gather(*answers)
+    assert alice.status_code == 201
+    for response in (known, new, *others):
+        assert_problem(response, "study_closed", 409)
+    assert_problem(await give(service, made, "new", 1), "round_closed", 409)
+    after = await service.rows()
+    assert {name for name in after if after[name] != before[name]} <= {"answer", "enrolment", "session"}
+    assert (await shown(service, made))["answers"] == 1
+
+
+async def test_an_admin_of_one_study_runs_its_sessions_only(service: Service, study: str) -> None:
+    made = await start(service, study)
+    path = f"/v1/sessions/{made['id']}"
+    own = await service.token("admin", studies=frozenset({study}))
+    other = await service.token("admin", studies=frozenset({"another"}))
+    before = await service.rows()
+    for action, options in (("close-round", {"json": {"round": 1}}), ("finish", {})):
+        assert_problem(await service.call("POST", f"{path}/{action}", other, **options), "forbidden", 403)
+    assert await service.rows() == before
+    closed = await service.call("POST", f"{path}/close-round", own, json={"round": 1})
+    assert (closed.status_code, closed.json()["round"]) == (200, 2)
+    finished = await service.call("POST", f"{path}/finish", own)
+    assert (finished.status_code, finished.json()["state"]) == (200, "finished")
 
 
 BAD_ANSWERS: list[tuple[dict[str, Any], Any]] = [

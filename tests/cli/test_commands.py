@@ -208,6 +208,44 @@ def test_what_cannot_be_meant_exits_with_2_and_names_it(dither, arguments, named
     assert named in done.errors
 
 
+HTTP_COMMANDS = (
+    ("plan", "x"),
+    ("mean", "x"),
+    ("release", "x"),
+    ("contribute", "x", "-"),
+    ("study", "list"),
+    ("session", "list", "x"),
+    ("subject", "budget", "x"),
+    ("token", "list"),
+    ("simulate", "devices", "--study", "x"),
+)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "nonsense", "127.0.0.1:8000", "ftp://host", "http://", "http:///v1", "http://h:0", "http://h:99999"],
+)
+def test_an_address_that_is_none_is_a_usage_error(dither, url):
+    for command in HTTP_COMMANDS:
+        done = dither(*command, "--url", url, "--token", "t")
+        assert done.status == 2, command
+        assert "--url" in done.errors
+        assert "must be an address" in done.errors
+    if url:
+        done = dither("study", "list", DITHER_URL=url, DITHER_TOKEN="t")
+        assert (done.status, "DITHER_URL" in done.errors) == (2, True)
+
+
+@pytest.mark.parametrize("token", ["a hidden", "hidden\n", "hiddén", "hidden\x7f"])
+def test_a_token_that_fits_no_header_is_a_usage_error_that_does_not_show_it(dither, token):
+    for command in HTTP_COMMANDS:
+        for given, variables in (((), {"DITHER_TOKEN": token}), (("--token", token), {})):
+            done = dither(*command, *given, **variables)
+            assert done.status == 2, command
+            assert "must be printable ASCII" in done.errors
+            assert "hidd" not in done.errors
+
+
 def test_a_service_that_is_not_there_is_a_failure_in_one_line(dither):
     done = dither("study", "list", "--url", "http://127.0.0.1:9", "--token", "t")
     assert done.status == 1

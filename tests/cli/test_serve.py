@@ -128,6 +128,14 @@ def test_another_services_schema_is_refused(dither, empty_database_url):
             assert "9999, which this version of the service does not know" in refused.errors
 
 
+def test_of_two_databases_the_one_with_an_address_is_meant_and_named(dither, database_url):
+    with scratch_directory() as directory:
+        (directory / "postgres").mkdir()
+        audited = dither("audit", "--data-dir", str(directory), DITHER_DATABASE_URL=database_url)
+    assert audited.status == 0
+    assert "The database of DITHER_DATABASE_URL is meant" in audited.errors
+
+
 def test_an_audit_of_nothing_makes_nothing(dither):
     with scratch_directory() as directory:
         for command in (("audit",), ("token", "recover")):

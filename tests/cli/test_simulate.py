@@ -208,13 +208,15 @@ def session(**changes: object) -> Session:
 
 def test_what_is_left_of_the_range_follows_the_answers() -> None:
     step = {"lower": 0.0, "upper": 60.0, "threshold": 30.0}
-    for protocol, believed, left in (
-        ("minimum", True, (0, 30)),
-        ("minimum", False, (30, 60)),
-        ("maximum", True, (30, 60)),
-        ("maximum", False, (0, 30)),
+    for protocol, decided, believed, left in (
+        ("minimum", True, True, (0, 30)),
+        ("minimum", True, False, (30, 60)),
+        ("maximum", True, True, (30, 60)),
+        ("maximum", True, False, (0, 30)),
+        ("minimum", False, False, (0, 60)),
+        ("maximum", False, False, (0, 60)),
     ):
-        found = session(protocol=protocol, path=[{**step, "believed": believed}])
+        found = session(protocol=protocol, path=[{**step, "believed": believed, "decided": decided}])
         assert list(interval_left(found)) == list(left)
         console = Console(width=100, record=True, file=io.StringIO())
         console.print(picture(7, Tally(online=3, accepted=1_234), found))

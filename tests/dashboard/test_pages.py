@@ -86,6 +86,20 @@ async def test_rounds_of_k_means_are_on_every_page_that_has_releases(
             assert shown in text_of(browser.page)
 
 
+@pytest.mark.parametrize("protocol", ["minimum", "maximum"])
+async def test_a_round_with_too_few_answers_narrows_nothing(
+    admin: Browser, service: Service, study: str, protocol: str
+):
+    wish = {"protocol": protocol, "epsilon": 1, "participants": 100, "rounds": 3}
+    made = (await service.call("POST", f"/v1/studies/{study}/sessions", "admin", json=wish)).json()
+    await service.call("POST", f"/v1/sessions/{made['id']}/close-round", "admin", json={"round": 1})
+    asked = (await service.call("GET", f"/v1/sessions/{made['id']}/round", "contribute")).json()
+    assert (asked["round"], asked["threshold_value"]) == (2, 50)
+    await admin.get(f"/dashboard/sessions/{made['id']}")
+    assert "Left of the range 0 to 100" in text_of(admin.page)
+    assert "too few answers" in text_of(admin.page)
+
+
 async def test_two_clicks_make_one_release(browser: Browser, service: Service, study: str):
     await browser.log_in("analyse")
     await browser.get(f"/dashboard/studies/{study}")
@@ -247,3 +261,35 @@ async def test_a_quota_set_on_the_page_holds_on_the_page(browser: Browser, servi
         )
         assert made.status_code == status, text_of(browser.page)
     assert (await service.rows())["release"] == 1
+
+
+async def test_a_person_reads_what_their_device_sent_in_each_session(browser: Browser, service: Service):
+    study = await service.study(trust=["local"])
+    wishes: dict[str, dict[str, object]] = {
+        "maximum": {"rounds": 2, "epsilon": 2, "participants": 10, "mode": "budget_split"},
+        "kmeans": {"rounds": 2, "epsilon": 3, "centres": [[20], [80]]},
+    }
+    for protocol, wish in wishes.items():
+        made = await service.call(
+            "POST", f"/v1/studies/{study}/sessions", "admin", json={"protocol": protocol, **wish}
+        )
+        assert made.status_code == 201, made.text
+        answer: dict[str, object] = {"subject": "alice", "round": 1, "answer": 1}
+        path = f"/v1/sessions/{made.json()['id']}/answers"
+        if protocol == "kmeans":
+            answer["report"] = [5]
+        assert (await service.call("POST", path, "contribute", json=answer)).status_code == 201
+        link = await service.call("POST", "/v1/subjects/alice/links", "contribute")
+        address = link.json()["url"].removeprefix("http://test")
+        await browser.get(address)
+        await browser.post(address)
+        await browser.get("/dashboard/person")
+        text = text_of(browser.page)
+        assert "answered yes or no in a session" in text
+        assert ("noisy copy of your value" in text) is (protocol == "kmeans")
+
+
+async def test_figures_of_one_study_say_that_sessions_are_not_in_them(admin: Browser, study: str):
+    for query, said in (("", False), (f"?study={study}", True)):
+        await admin.get(f"/dashboard/budgets{query}")
+        assert ("Live contributions to this study" in text_of(admin.page)) is said

@@ -58,6 +58,8 @@ class SessionLine(Protocol):
     @property
     def study(self) -> str: ...  # noqa: D102
     @property
+    def protocol(self) -> str: ...  # noqa: D102
+    @property
     def epsilon(self) -> int: ...  # noqa: D102
     @property
     def spent(self) -> int: ...  # noqa: D102
@@ -132,6 +134,9 @@ class SessionLineOut(WireOut):
 
     session: str
     study: str
+    protocol: str = Field(
+        description="What was sent: in `kmeans` a noisy value and categories, else yes or no."
+    )
     epsilon: float = Field(description="What is reserved; once the session has finished, what was spent.")
     spent: float
 
@@ -176,6 +181,7 @@ class BudgetOut(WireOut):
                 SessionLineOut(
                     session=line.session,
                     study=line.study,
+                    protocol=line.protocol,
                     epsilon=epsilon_to_json(line.epsilon),
                     spent=epsilon_to_json(line.spent),
                 )

@@ -62,7 +62,11 @@ class DistributionOut(WireOut):
 
 
 class HistogramOut(WireOut):
-    """What people have reserved and spent: over all studies for everybody, or of one study."""
+    """What people have reserved and spent: over all studies for everybody, or of one study.
+
+    For everybody it counts everything, sessions and withdrawn people's spending too; of one study its live
+    contributions only.
+    """
 
     taken_at: datetime = Field(description="The moment that the figures show.")
     study: str | None
@@ -99,7 +103,7 @@ class EpsilonBinOut(WireOut):
 
 
 class EpsilonsOut(WireOut):
-    """Who chose which epsilon and trusts whom, and what that has cost them."""
+    """Who chose which epsilon and trusts whom, and what that has cost them: live contributions only."""
 
     taken_at: datetime
     study: str | None
@@ -123,9 +127,9 @@ class DaysOut(PageOut[DayOut]):
 class StudyFiguresOut(StudyOut):
     """A study with how much of it is there and left."""
 
-    people: int
-    reserved: float
-    spent: float
+    people: int = Field(description="With a live contribution.")
+    reserved: float = Field(description="By live contributions; sessions hold more.")
+    spent: float = Field(description="By live contributions, without sessions and people who withdrew.")
     can_pay_percent: float | None = Field(
         description="Central people who can still take part at the default share; null without any."
     )

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -12,7 +13,7 @@ from app.api.reasons import Refused
 from app.api.wire.types import Epsilon, Integer, WireIn, WireOut, decimal_number, schema
 from app.core.epsilon import epsilon_to_json
 from app.core.errors import FieldError, InvalidRequest
-from app.core.grid import GRID_BITS
+from app.core.grid import GRID_BITS, NotANumber
 from app.core.numbers import JsonNumber, to_integer
 from app.core.session import Given, SessionProtocol, SessionState
 from app.core.study import MAX_DIMENSION, Study
@@ -26,6 +27,7 @@ from app.sessions.search import (
     DEFAULT_DEPTH,
     MAX_PARTICIPANTS,
     MAX_ROUNDS,
+    MIN_PARTICIPANTS,
     Depth,
     Mode,
     Threshold,
@@ -56,7 +58,8 @@ def _seconds(value: object) -> float:
 
 def _rounds(value: object) -> object:
     if type(value) is JsonNumber:
-        return to_integer(value)
+        with suppress(NotANumber):
+            return to_integer(value)
     if type(value) is str and value in tuple(Depth):
         return Depth(value)
     raise Refused(f"must be an integer, or one of {', '.join(Depth)}")
@@ -90,9 +93,14 @@ class SessionIn(WireIn):
 
     protocol: SessionProtocol = Field(description="What to look for.")
     epsilon: Epsilon = Field(description="What taking part costs a person in all, at most.")
-    participants: Annotated[Integer, schema(type="integer", minimum=2, maximum=MAX_PARTICIPANTS)] | None = (
-        Field(None, description="People who are expected to take part; for searches it is required.")
-    )
+    participants: (
+        Annotated[
+            Integer,
+            Field(ge=MIN_PARTICIPANTS, le=MAX_PARTICIPANTS),
+            schema(type="integer", minimum=MIN_PARTICIPANTS, maximum=MAX_PARTICIPANTS),
+        ]
+        | None
+    ) = Field(None, description="People who are expected to take part; for searches it is required.")
     mode: Mode = Field(
         Mode.USER_SPLIT,
         description="budget_split: everybody answers every round with a part of epsilon. "
@@ -168,7 +176,11 @@ class SessionIn(WireIn):
         """
         kmeans = self.protocol is SessionProtocol.KMEANS
         others = self.model_fields_set & (_OF_SEARCHES if kmeans else _OF_KMEANS)
-        errors = [FieldError(name, f"not for protocol {self.protocol.value}") for name in sorted(others)]
+        errors = [
+            FieldError(name, f"not for protocol {self.protocol.value}")
+            for name in sorted(others)
+            if getattr(self, name) is not None  # null is as good as not given
+        ]
         if kmeans and self.centres is not None and self.clusters not in (None, len(self.centres)):
             errors.append(FieldError("clusters", "must be the number of centres"))
         if errors:
@@ -225,6 +237,7 @@ class StepOut(WireOut):
     answers: int
     fraction: float | None = Field(description="Estimated fraction of true yes; null without answers.")
     believed: bool
+    decided: bool = Field(description="Whether it had the answers to halve the interval; else it left it.")
 
 
 class ErrorOut(WireOut):

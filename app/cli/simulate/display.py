@@ -25,6 +25,8 @@ def interval_left(session: Session) -> tuple[float, float]:
     if not session.path:
         return float(session.lower), float(session.upper)
     step: Mapping[str, Any] = session.path[-1]
+    if not step["decided"]:
+        return float(step["lower"]), float(step["upper"])
     keeps_lower_half = step["believed"] != (session.protocol == "maximum")
     ends = (step["lower"], step["threshold"]) if keeps_lower_half else (step["threshold"], step["upper"])
     return float(ends[0]), float(ends[1])

@@ -63,6 +63,8 @@ def _intervals(session: Mapping[str, Any]) -> list[tuple[float, float]]:
     if not left:
         return [(session["lower"], session["upper"])]
     last = session["path"][-1]
+    if not last["decided"]:
+        return [*left, (last["lower"], last["upper"])]
     # Whoever asked "at least" goes on above a threshold that is believed, everybody else below it.
     above = last["believed"] is (session["protocol"] == "maximum")
     bounds = (last["threshold"], last["upper"]) if above else (last["lower"], last["threshold"])

@@ -71,6 +71,10 @@ def test_a_course_asks_closes_and_tells():
         (-10.0, 30.0, 10.0, True),
         (-10.0, 10.0, 0.0, False),
     ]
+    assert all(step["decided"] for step in path)
+    few = made.close(answers(0, 0))
+    assert [step["decided"] for step in few.progress(GRID)["path"]] == [False]
+    assert few.question(GRID)["threshold_value"] == 10.0
 
 
 @pytest.mark.parametrize(
@@ -109,6 +113,26 @@ def test_a_course_is_for_single_numbers_whose_owners_may_be_seen():
         with pytest.raises(InvalidRequest) as refusal:
             start_course(wish, unfit)
         assert refusal.value.fields[0].field == "protocol"
+
+
+@pytest.mark.parametrize("participants", [-5, 0, 1, 2**40 + 1, 10**20])
+@pytest.mark.parametrize("protocol", list(SessionProtocol))
+def test_a_course_expects_a_number_of_people_that_there_can_be(protocol, participants):
+    centers = ((Decimal(0),), (Decimal(20),))
+    wish = Wish(protocol=protocol, epsilon=MICRO, rounds=2, participants=participants, centers=centers)
+    with pytest.raises(InvalidRequest) as refusal:
+        start_course(wish, study())
+    assert [error.field for error in refusal.value.fields] == ["participants"]
+
+
+@pytest.mark.parametrize("participants", [None, 2, 2**40])
+def test_a_course_of_kmeans_may_expect_nobody_in_particular(participants):
+    made = course(
+        protocol=SessionProtocol.KMEANS,
+        participants=participants,
+        centers=((Decimal(0),), (Decimal(20),)),
+    )
+    assert made.people_per_round == participants
 
 
 def test_a_person_is_assigned_what_their_device_computes():
