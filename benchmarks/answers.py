@@ -9,7 +9,7 @@ from app.services import Services
 from app.services.sessions import Schedule
 from app.sessions.courses import Wish
 from app.sessions.search import Mode
-from benchmarks.load import Load
+from benchmarks.load import Load, rate
 from benchmarks.report import Ratio
 from benchmarks.services import PRINCIPAL, Installation, installation
 from benchmarks.studies import contribution_requests, definition
@@ -32,12 +32,10 @@ def run(*, quick: bool) -> list[Ratio]:
         with here.serve(workers=WORKERS) as port:
             for number in range(rounds + 1):
                 requests = contribution_requests(STUDY, here.contribute, f"round{number}")
-                with Load(port, CONNECTIONS) as load:
-                    baseline.append(load.saturate(requests, seconds).expect("201").rate)
+                baseline.append(rate(port, CONNECTIONS, requests, seconds))
                 session = open_session(here, Mode.USER_SPLIT, 1)
                 requests = _answers(session, here.contribute, f"first{number}", 1)
-                with Load(port, CONNECTIONS) as load:
-                    first.append(load.saturate(requests, seconds).expect("201").rate)
+                first.append(rate(port, CONNECTIONS, requests, seconds))
                 later.append(_later(here, port, f"later{number}", seconds))
     # The first round warms up: imports, connections, prepared statements.
     note = f"answer: {WORKERS} workers, {CONNECTIONS} connections, one session; baseline: contributions"

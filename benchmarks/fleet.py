@@ -14,7 +14,7 @@ from app.cli.simulate.fleet import Orders
 from app.cli.simulate.people import Days, make_devices
 from app.sessions.search import Mode
 from benchmarks.answers import open_session
-from benchmarks.load import Load
+from benchmarks.load import rate
 from benchmarks.report import Ratio
 from benchmarks.services import Installation, installation
 from benchmarks.studies import contribution_requests, definition
@@ -36,8 +36,7 @@ def run(*, quick: bool) -> list[Ratio]:
         with here.serve(workers=WORKERS) as port:
             for number in range(rounds + 1):
                 requests = contribution_requests(STUDY, here.contribute, f"round{number}")
-                with Load(port, CONNECTIONS) as load:
-                    baseline.append(load.saturate(requests, seconds).expect("201").rate)
+                baseline.append(rate(port, CONNECTIONS, requests, seconds))
                 session = str(open_session(here, Mode.USER_SPLIT, 1))
                 answering.append(_rate(here, port, devices, f"a{number}-", session))
                 contributing.append(_rate(here, port, devices, f"c{number}-", None))

@@ -174,3 +174,9 @@ def quantile(values: list[float], level: float) -> float:
     """The smallest value that at least this part of the values does not exceed."""
     ordered = sorted(values)
     return ordered[min(int(level * len(ordered)), len(ordered) - 1)]
+
+
+def rate(port: int, connections: int, requests: Iterator[bytes], seconds: float) -> float:
+    """Requests a second that a port answers with 201, over fresh connections that are kept alive."""
+    with Load(port, connections) as load:
+        return load.saturate(requests, seconds).expect("201").rate

@@ -1,6 +1,6 @@
 """Single contributions of new people, beside the same route without a database."""
 
-from benchmarks.load import Load
+from benchmarks.load import rate
 from benchmarks.report import Ratio
 from benchmarks.services import installation, serve
 from benchmarks.stand_in import STUDY, TOKEN_VARIABLE
@@ -29,8 +29,7 @@ def run(*, quick: bool) -> list[Ratio]:
             for number in range(rounds + 1):
                 for port, rates in ((bare, baseline), (real, subject)):
                     requests = contribution_requests(STUDY, here.contribute, f"round{number}")
-                    with Load(port, CONNECTIONS) as load:
-                        rates.append(load.saturate(requests, seconds).expect("201").rate)
+                    rates.append(rate(port, CONNECTIONS, requests, seconds))
     # The first round warms up: imports, connections, prepared statements.
     return [
         Ratio(

@@ -85,7 +85,7 @@ def print_table(ratios: Sequence[Ratio], console: Console) -> None:
         ("goal", "right"),
         ("", "left"),
     ):
-        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+        table.add_column(heading, justify=justify)  # type: ignore[arg-type]  # one of two words
     section = ""
     for ratio in ratios:
         if section and ratio.section != section:

@@ -117,4 +117,4 @@ def install(app: FastAPI) -> None:
             app.openapi_schema = document
         return app.openapi_schema
 
-    app.openapi = describe  # type: ignore[method-assign]
+    app.openapi = describe  # type: ignore[method-assign]  # as FastAPI has it

@@ -83,7 +83,7 @@ def _present_key(settings: Settings) -> bytes:
 def _lines(path: str) -> Iterator[str]:
     """The ids in a file, exactly as they are between the ends of lines."""
     try:
-        source = sys.stdin.buffer if path == "-" else Path(path).open("rb")  # noqa: SIM115
+        source = sys.stdin.buffer if path == "-" else Path(path).open("rb")  # noqa: SIM115 - closed below
         with source:
             for line in source:
                 name = line.decode().rstrip("\r\n")

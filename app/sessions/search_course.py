@@ -140,6 +140,20 @@ class SearchCourse:
         return {**search_document(self.search), "stopped": self.stopped}
 
 
+def interval_after(step: Mapping[str, Any], *, maximum: bool) -> tuple[float, float]:
+    """What is left of the range after a closed round, in the data's unit.
+
+    Args:
+        step: The round, as `SearchCourse.progress` tells it.
+        maximum: Whether "at least" was asked, so that who is believed is above the threshold.
+    """
+    if not step["decided"]:
+        return float(step["lower"]), float(step["upper"])
+    above = step["believed"] is maximum
+    ends = (step["threshold"], step["upper"]) if above else (step["lower"], step["threshold"])
+    return float(ends[0]), float(ends[1])
+
+
 def answers_needed_by_default(people_per_round: int, *, assigned: bool) -> int:
     """Answers with which a round closes unless an admin says otherwise.
 

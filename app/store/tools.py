@@ -58,5 +58,5 @@ def run_tool(url: str, program: str, arguments: Sequence[str]) -> int:
         name: value for name, value in os.environ.items() if not name.startswith(("DITHER_", "PG"))
     }
     command = [str(file), *arguments]
-    done = subprocess.run(command, env=environment | libpq_environment(url), check=False)  # noqa: S603
+    done = subprocess.run(command, env=environment | libpq_environment(url), check=False)  # noqa: S603 - fixed programs
     return done.returncode

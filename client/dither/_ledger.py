@@ -160,7 +160,7 @@ class Transaction:
     def entries(self, subject: str | None) -> list[Entry]:
         """All entries, or a subject's, oldest first."""
         rows = self._connection.execute(
-            f"SELECT {_COLUMNS} FROM entry WHERE ?1 IS NULL OR subject = ?1 ORDER BY id",  # noqa: S608
+            f"SELECT {_COLUMNS} FROM entry WHERE ?1 IS NULL OR subject = ?1 ORDER BY id",  # noqa: S608 - constants
             (subject,),
         )
         return [Entry(*row) for row in rows]

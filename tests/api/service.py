@@ -126,9 +126,9 @@ class Service:
         scope = {"type": "http", "method": request.method, "path": request.url.path, "root_path": ""}
         for route in self.app.routes:
             if route.matches(scope)[0] is Match.FULL and getattr(route, "include_in_schema", False):
-                operation = _declared_paths()[route.path_format][request.method.lower()]  # type: ignore[attr-defined]
+                operation = _declared_paths()[route.path_format][request.method.lower()]  # type: ignore[attr-defined]  # a route has it
                 declared = operation["responses"].get(str(response.status_code))
-                assert declared is not None, f"{request.method} {route.path_format}: {response.status_code}"  # type: ignore[attr-defined]
+                assert declared is not None, f"{request.method} {route.path_format}: {response.status_code}"  # type: ignore[attr-defined]  # it has
                 content_type = response.headers.get("content-type", "").partition(";")[0]
                 assert content_type in declared.get("content", {"": None})
                 return

@@ -14,7 +14,7 @@ EPSILON = 1_000_000
 async def test_the_devices_reports_are_taken_and_answered(service: Service, mechanism: str) -> None:
     delta = DELTA if mechanism == "gaussian" else 0
     study = await service.study(trust=["local"], local_mechanism=mechanism, delta=delta)
-    randomizer = Randomizer(mechanism, 1_000_000 if delta else 0)  # type: ignore[arg-type]
+    randomizer = Randomizer(mechanism, 1_000_000 if delta else 0)  # type: ignore[arg-type]  # one of them
     for number in range(20):
         report = randomizer.report(2**29, EPSILON)
         body = {"subject": f"p{number}", "report": report, "epsilon": 1, "trust": "local"}
@@ -39,7 +39,7 @@ async def test_a_report_that_needs_everything_is_refused_where_something_is_gone
     delta = DELTA if mechanism == "gaussian" else 0
     study = await service.study(trust=["central", "local"], local_mechanism=mechanism, delta=delta)
     path = f"/v1/studies/{study}/contributions"
-    randomizer = Randomizer(mechanism, 1_000_000 if delta else 0)  # type: ignore[arg-type]
+    randomizer = Randomizer(mechanism, 1_000_000 if delta else 0)  # type: ignore[arg-type]  # one of them
     await service.crowd(study, 40)
     report = {"subject": "p", "report": randomizer.report(2**29, EPSILON), "epsilon": 1, "trust": "local"}
     value = {"subject": "p", "value": 50, "epsilon": 1, "trust": "central"}

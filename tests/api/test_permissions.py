@@ -225,7 +225,7 @@ async def test_the_application_has_no_other_routes(service: Service) -> None:
 def _described(app: FastAPI) -> set[str]:
     paths = set()
     for route in app.routes:
-        path = route.path_format  # type: ignore[attr-defined]
+        path = route.path_format  # type: ignore[attr-defined]  # a route has it
         if path == "/openapi.json":
             continue
         if isinstance(route, PageRoute):

@@ -23,7 +23,7 @@ def taken(limit: RateLimit, token: object, most: int = 1000) -> int:
     """How many requests are let through at this moment."""
     for count in range(most):
         try:
-            limit.take(token)  # type: ignore[arg-type]
+            limit.take(token)  # type: ignore[arg-type]  # a fake
         except RateLimited:
             return count
     return most

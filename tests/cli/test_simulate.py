@@ -57,7 +57,7 @@ def test_generated_values_lie_in_the_range_and_have_its_dimension() -> None:
     assert Decimal("-1.5") <= min(numbers) < Decimal("-1.4")
     assert Decimal("1.9") < max(numbers) <= 2
     Range.dimension = 1
-    assert all(isinstance(value, str) for value in generate_values(Range(), 5, "seed"))  # type: ignore[arg-type]
+    assert all(isinstance(value, str) for value in generate_values(Range(), 5, "seed"))  # type: ignore[arg-type]  # a fake
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])

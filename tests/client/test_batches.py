@@ -59,7 +59,7 @@ def test_refused_records_do_not_sink_the_others(client: Any, service: FakeServic
             Record("e", 1, epsilon="zero"),
             Record("a", 2),
             Record("a", 1),
-            Record("f", 1, trust="nobody"),  # type: ignore[arg-type]
+            Record("f", 1, trust="nobody"),  # type: ignore[arg-type]  # wrong on purpose
         ],
         epsilon=1,
         trust="central",

@@ -141,4 +141,4 @@ def test_numbers_of_other_libraries_are_numbers() -> None:
 )
 def test_what_is_no_number_is_refused(value: object) -> None:
     with pytest.raises(NotANumber):
-        Number.parse(value)  # type: ignore[arg-type]
+        Number.parse(value)  # type: ignore[arg-type]  # wrong on purpose

@@ -613,7 +613,7 @@ def test_thousands_share_polls_and_syncs(service: FakeService, tmp_path: Path) -
                 syncs.append(len(tasks))
                 return run_together(tasks)
 
-            client._ledger.run = counting  # type: ignore[method-assign]
+            client._ledger.run = counting  # type: ignore[method-assign]  # counted
             parts = await asyncio.gather(
                 *(
                     client.participate("s1", subject=f"p{number}", value=number / 2)

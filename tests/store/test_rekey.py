@@ -34,7 +34,7 @@ async def bench(database_url: str) -> AsyncIterator[Workbench]:
 
 async def run(bench: Workbench, ids: list[str], **options: object) -> Rekeyed:
     arguments = {"old": KEY, "new": NEW, **options}
-    return await rekey_subjects(bench.services.database, SystemClock(), ids, **arguments)  # type: ignore[arg-type]
+    return await rekey_subjects(bench.services.database, SystemClock(), ids, **arguments)  # type: ignore[arg-type]  # any of them
 
 
 def services(database: Database, key: SubjectKey) -> Services:

@@ -80,7 +80,7 @@ class Visit:
     def fits(self) -> None:
         """Nothing sticks out to the right."""
         width = self.page.evaluate("document.documentElement.scrollWidth")
-        assert width <= self.page.viewport_size["width"]  # type: ignore[index]
+        assert width <= self.page.viewport_size["width"]  # type: ignore[index]  # it was set
 
     def log_in(self, token: str) -> None:
         """Log in the way people do."""
@@ -150,8 +150,8 @@ def visit(browser: Browser, service: LiveService, tokens: dict[str, str]) -> Ite
         *, viewport: dict[str, int] = DESKTOP, scheme: str = "light", javascript: bool = True
     ) -> Visit:
         context = browser.new_context(
-            viewport=viewport,  # type: ignore[arg-type]
-            color_scheme=scheme,  # type: ignore[arg-type]
+            viewport=viewport,  # type: ignore[arg-type]  # as it should be
+            color_scheme=scheme,  # type: ignore[arg-type]  # light or dark
             java_script_enabled=javascript,
             reduced_motion="reduce",
         )

@@ -1,3 +1,4 @@
+# ruff: noqa: D102 - the members of the protocols are described where they are stored
 """Budgets on the wire."""
 
 from collections.abc import Sequence
@@ -14,55 +15,55 @@ class Account(Protocol):
     """What is shown of an account. Epsilon in micro-epsilon, delta in 1e-12."""
 
     @property
-    def subject(self) -> bytes: ...  # noqa: D102
+    def subject(self) -> bytes: ...
     @property
-    def budget(self) -> int: ...  # noqa: D102
+    def budget(self) -> int: ...
     @property
-    def reserved(self) -> int: ...  # noqa: D102
+    def reserved(self) -> int: ...
     @property
-    def spent(self) -> int: ...  # noqa: D102
+    def spent(self) -> int: ...
     @property
-    def delta_budget(self) -> int: ...  # noqa: D102
+    def delta_budget(self) -> int: ...
     @property
-    def delta_reserved(self) -> int: ...  # noqa: D102
+    def delta_reserved(self) -> int: ...
     @property
-    def delta_spent(self) -> int: ...  # noqa: D102
+    def delta_spent(self) -> int: ...
 
 
 class StudyLine(Protocol):
     """What is shown of one study on a statement."""
 
     @property
-    def study(self) -> str: ...  # noqa: D102
+    def study(self) -> str: ...
     @property
-    def trust(self) -> str: ...  # noqa: D102
+    def trust(self) -> str: ...
     @property
-    def live(self) -> bool: ...  # noqa: D102
+    def live(self) -> bool: ...
     @property
-    def epsilon(self) -> int: ...  # noqa: D102
+    def epsilon(self) -> int: ...
     @property
-    def spent(self) -> int: ...  # noqa: D102
+    def spent(self) -> int: ...
     @property
-    def delta(self) -> int: ...  # noqa: D102
+    def delta(self) -> int: ...
     @property
-    def delta_spent(self) -> int: ...  # noqa: D102
+    def delta_spent(self) -> int: ...
     @property
-    def contributed_on(self) -> date | None: ...  # noqa: D102
+    def contributed_on(self) -> date | None: ...
 
 
 class SessionLine(Protocol):
     """What is shown of one session on a statement."""
 
     @property
-    def session(self) -> str: ...  # noqa: D102
+    def session(self) -> str: ...
     @property
-    def study(self) -> str: ...  # noqa: D102
+    def study(self) -> str: ...
     @property
-    def protocol(self) -> str: ...  # noqa: D102
+    def protocol(self) -> str: ...
     @property
-    def epsilon(self) -> int: ...  # noqa: D102
+    def epsilon(self) -> int: ...
     @property
-    def spent(self) -> int: ...  # noqa: D102
+    def spent(self) -> int: ...
 
 
 class AmountsOut(WireOut):

@@ -13,6 +13,7 @@ from rich.text import Text
 from app.cli.common import console, notes, show
 from app.cli.simulate.fleet import Tally
 from app.cli.simulate.people import Value
+from app.sessions.search_course import interval_after
 
 BAR = 48
 """Characters of the range."""
@@ -24,12 +25,7 @@ def interval_left(session: Session) -> tuple[float, float]:
         return session.interval.lower, session.interval.upper
     if not session.path:
         return float(session.lower), float(session.upper)
-    step: Mapping[str, Any] = session.path[-1]
-    if not step["decided"]:
-        return float(step["lower"]), float(step["upper"])
-    keeps_lower_half = step["believed"] != (session.protocol == "maximum")
-    ends = (step["lower"], step["threshold"]) if keeps_lower_half else (step["threshold"], step["upper"])
-    return float(ends[0]), float(ends[1])
+    return interval_after(session.path[-1], maximum=session.protocol == "maximum")
 
 
 class Display:

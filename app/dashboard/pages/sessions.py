@@ -14,6 +14,7 @@ from app.dashboard import plots
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import BOTH, PageRoute
+from app.sessions.search_course import interval_after
 
 SHALLOW = plots.Size("wide", 1120, 180)
 
@@ -59,16 +60,9 @@ async def show(request: PageRequest) -> Response:
 
 def _intervals(session: Mapping[str, Any]) -> list[tuple[float, float]]:
     """The whole range, and what was left of it after each closed round."""
-    left = [(step["lower"], step["upper"]) for step in session["path"]]
-    if not left:
-        return [(session["lower"], session["upper"])]
-    last = session["path"][-1]
-    if not last["decided"]:
-        return [*left, (last["lower"], last["upper"])]
-    # Whoever asked "at least" goes on above a threshold that is believed, everybody else below it.
-    above = last["believed"] is (session["protocol"] == "maximum")
-    bounds = (last["threshold"], last["upper"]) if above else (last["lower"], last["threshold"])
-    return [*left, bounds]
+    maximum = session["protocol"] == "maximum"
+    whole = (session["lower"], session["upper"])
+    return [whole, *(interval_after(step, maximum=maximum) for step in session["path"])]
 
 
 def _answers(session: Mapping[str, Any]) -> list[int]:

@@ -159,7 +159,7 @@ def test_noise_without_a_price_is_refused():
         pass
 
     with pytest.raises(InternalFault):
-        group_costs([query([1])], Unknown(), REPLACE, [central(1)])  # type: ignore[arg-type]
+        group_costs([query([1])], Unknown(), REPLACE, [central(1)])  # type: ignore[arg-type]  # on purpose
     with pytest.raises(InternalFault):
         group_costs([query([1])], DiscreteGaussian(sigmas=(1.0,), delta=1), REPLACE, [central(1)])
 

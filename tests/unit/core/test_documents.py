@@ -130,7 +130,7 @@ def test_nesting_has_a_limit(opening: str, closing: str, depth: int) -> None:
 
 
 def test_many_shallow_lists_are_no_deep_one() -> None:
-    assert len(decode_json("[" + ",".join(["[[]]"] * 1000) + "]")) == 1000  # type: ignore[arg-type]
+    assert len(decode_json("[" + ",".join(["[[]]"] * 1000) + "]")) == 1000  # type: ignore[arg-type]  # a list
 
 
 @pytest.mark.parametrize(

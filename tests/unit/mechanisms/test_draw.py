@@ -99,7 +99,7 @@ def test_an_unknown_mechanism_is_refused():
         pass
 
     with pytest.raises(InternalFault):
-        draw(Unknown(), queries=1)  # type: ignore[arg-type]
+        draw(Unknown(), queries=1)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def _broken(scale):

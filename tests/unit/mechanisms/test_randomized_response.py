@@ -54,7 +54,7 @@ def test_expected_counts_are_turned_into_true_ones():
     channel = KaryChannel(categories=3, epsilon=700_000)
     true = [600.0, 300.0, 100.0]
     expected = [channel.truth * n + channel.lie * (1000 - n) for n in true]
-    assert estimate_counts(expected, channel) == pytest.approx(true)  # type: ignore[arg-type]
+    assert estimate_counts(expected, channel) == pytest.approx(true)  # type: ignore[arg-type]  # fractions
 
 
 def test_estimated_counts_sum_to_the_answers():
