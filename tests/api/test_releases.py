@@ -266,7 +266,8 @@ async def test_a_round_of_k_means_does_not_stand_for_the_secret_size(service: Se
     study = await service.study(relation="add_remove_one", trust=["central"])
     await service.crowd(study, 300)
     released = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 0.2})
-    assert released.json()["noisy_count"] > 30
+    # 300 people who each give a tenth of the cap, with a standard deviation below 1.
+    assert 20 < released.json()["noisy_count"] < 40
     before = await service.call("GET", f"/v1/studies/{study}/plan", "analyse")
     wish = {"protocol": "kmeans", "epsilon": 5, "rounds": 2, "centres": [[20], [80]]}
     made = await service.call("POST", f"/v1/studies/{study}/sessions", "admin", json=wish)

@@ -50,7 +50,8 @@ async def principal(bench: Workbench) -> Principal:
 
 async def balances(bench: Workbench) -> list[tuple[object, ...]]:
     query = """SELECT s.budget, s.reserved, c.study_id, c.epsilon, c.carried, c.value, c.trust::text, c.epoch
-               FROM subject s LEFT JOIN contribution c ON c.subject_id = s.id ORDER BY 3, 4, 5, 6, 7, 8"""
+               FROM subject s LEFT JOIN contribution c ON c.subject_id = s.id
+               ORDER BY 3, 4, 5, 6, 7, 8, 1, 2"""
     return [tuple(row.values()) for row in await bench.fetch(query)]
 
 
