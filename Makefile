@@ -24,8 +24,8 @@ setup: $(STAMP) ## make .venv with everything in it; .venv/bin/dither is the com
 $(STAMP): requirements-dev.lock pyproject.toml client/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3" >&2; exit 1; }
 	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
-	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements-dev.lock
-	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps -e . -e ./client
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --no-deps -e . -e ./client
 	@touch $(STAMP)
 
 setup-browser: ## build client/js; installs Chromium and Node.js where they are missing (Debian, as root)
