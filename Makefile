@@ -13,6 +13,10 @@ BENCH_ARGS ?=
 BROWSER_TOOLS := chromium node:nodejs npm
 HAS_NODE := command -v node >/dev/null && command -v npm >/dev/null
 
+# Python files are compiled when they are first imported: `pip install` would compile all, and tests that start
+# hundreds of processes must not compile the same ones again and again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup setup-browser lock format check test test-js test-slow test-statistical coverage demo serve migrate bench docs screenshots clean
 .DEFAULT_GOAL := help
 
@@ -56,7 +60,7 @@ check: setup ## lint, format, types and import contracts, without changing anyth
 	$(BIN)/lint-imports
 
 test: check test-js ## everything that must hold: check, then all tests but the slow ones
-	PYTHONHASHSEED=0 $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile $(PYTEST_ARGS)
+	PYTHONHASHSEED=0 $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-js: setup-browser ## the tests of the browser client that need no browser
 	@if $(HAS_NODE); then cd client/js && npm test; else echo "test-js is skipped: missing nodejs or npm" >&2; fi

@@ -29,10 +29,8 @@ from app.services.subjects import SubjectKey
 from app.settings import Settings, SettingsError
 from app.store.database import Database
 from app.store.embedded import EmbeddedPostgres
-from app.store.keyfile import load_or_create_key
+from app.store.keyfile import KEY_FILE, load_or_create_key
 from app.store.migrate import head_revision, require_head, upgrade
-
-KEY_FILE = "subject.key"
 
 PROVIDER_TIMEOUT_SECONDS = 5.0
 

@@ -1,7 +1,8 @@
 """The command `dither`."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 from importlib.metadata import version
 from typing import Annotated
 
@@ -9,26 +10,12 @@ import httpx
 import typer
 from dither import DitherError, ProblemError
 
-from app.cli import (
-    admin,
-    ask,
-    compare,
-    contribute,
-    database,
-    demo,
-    reproduce,
-    serve,
-    sessions,
-    simulate,
-    tokens,
-)
 from app.cli.common import CommandFailed, notes
 from app.cli.http import explain
-from app.core.errors import ServiceError
+from app.core.errors import SchemaMismatch, ServiceError
 from app.settings import SettingsError
 from app.store.embedded import EmbeddedPostgresError
 from app.store.keyfile import KeyFileError
-from app.store.migrate import SchemaMismatch
 
 FAILURES = (
     CommandFailed,
@@ -41,29 +28,29 @@ FAILURES = (
 )
 """What is reported in one line, with exit status 1."""
 
-PLAIN_COMMANDS = (
-    serve.serve,
-    database.migrate,
-    ask.plan,
-    ask.mean,
-    ask.release,
-    contribute.contribute,
-    demo.demo,
-    reproduce.reproduce,
-    compare.compare,
-)
-
 PASSED_ON = {"allow_extra_args": True, "allow_interspersed_args": False, "ignore_unknown_options": True}
 """Of a command that hands what follows its argument to another program."""
 
-GROUPS = {
-    "audit": database.audits,
-    "token": tokens.tokens,
-    "study": admin.studies,
-    "session": sessions.sessions,
-    "subject": admin.subjects,
-    "simulate": simulate.simulators,
+COMMANDS = {
+    "serve": "serve:serve",
+    "migrate": "database:migrate",
+    "plan": "ask:plan",
+    "mean": "ask:mean",
+    "release": "ask:release",
+    "contribute": "contribute:contribute",
+    "demo": "demo:demo",
+    "reproduce": "reproduce:reproduce",
+    "compare": "compare:compare",
+    "postgres": "database:postgres",
+    "audit": "audit:audits",
+    "token": "tokens:tokens",
+    "study": "studies:studies",
+    "session": "sessions:sessions",
+    "subject": "subjects:subjects",
+    "simulate": "simulate:simulators",
 }
+"""Module under `app.cli` and name in it, of a command or a group of commands. Loading all of them takes
+longer than most of them run, so only the one that is asked for is loaded."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -72,8 +59,8 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def build() -> typer.Typer:
-    """The command with all its subcommands."""
+def build(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The command with these subcommands, or with all of them."""
     app = typer.Typer(
         name="dither",
         help="Differentially private statistics with personal budgets.",
@@ -84,11 +71,13 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_options)
-    for command in PLAIN_COMMANDS:
-        app.command()(command)
-    app.command(context_settings=PASSED_ON)(database.postgres)
-    for name, group in GROUPS.items():
-        app.add_typer(group, name=name)
+    for name in names:
+        module, _, attribute = COMMANDS[name].partition(":")
+        found = getattr(import_module(f"app.cli.{module}"), attribute)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name)
+        else:
+            app.command(name, context_settings=PASSED_ON if name == "postgres" else None)(found)
     return app
 
 
@@ -103,8 +92,9 @@ def _options(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 not understood."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        build()(args=list(sys.argv[1:] if arguments is None else arguments), prog_name="dither")
+        build(given[:1] if given and given[0] in COMMANDS else COMMANDS)(args=given, prog_name="dither")
     except SettingsError as error:
         _fail(str(error), 2)
     except ProblemError as error:

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 from dither import Client, Interval, Release
 
-from app.cli.admin import StudyName
 from app.cli.common import AsJson, console, print_json, print_table, show, usage_error
 from app.cli.http import DEFAULT_URL, Token, Url, needed, number
+from app.cli.studies import StudyName
 
 Estimator = Annotated[
     str | None, typer.Option(help="Which estimator; by default the one with the smallest predicted error.")

@@ -12,9 +12,9 @@ import typer
 from dither import BatchProgress, Client, Record
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from app.cli.admin import StudyName
 from app.cli.common import AsJson, CommandFailed, console, notes, print_json, print_table, usage_error
 from app.cli.http import DEFAULT_URL, Token, Url, needed, number
+from app.cli.studies import StudyName
 from app.core.study import Trust
 
 Tag = Literal["central", "local", "public"]

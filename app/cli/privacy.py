@@ -2,10 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Annotated
 
 import numpy as np
-import typer
 
 # The device's own, as black boxes.
 from dither._laplace import discrete_laplace
@@ -13,7 +11,7 @@ from dither._randomizers import MECHANISMS, Randomizer
 from dither._response import respond
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from app.cli.common import AsJson, notes, print_json, print_table
+from app.cli.common import notes, print_json, print_table
 from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.grid import GRID_SIZE
 from app.experiments.privacy_audit import DELTA, Cells, Subject, Verdict, judge, off_grid_subject, subjects
@@ -21,17 +19,15 @@ from app.experiments.privacy_controls import controls
 from app.experiments.protocol_audit import Device, protocol_subjects
 
 
-def privacy(
-    draws: Annotated[
-        int, typer.Option(min=10_000, help="Outputs of each subject on either neighbor.")
-    ] = 20_000,
-    as_json: AsJson = False,
-) -> None:
-    """Audit the privacy of every mechanism, every estimator and whole sessions, as black boxes.
+def audit_privacy(draws: int, as_json: bool) -> bool:
+    """Judge every subject and print the verdicts.
 
-    Draws outputs on worst-case neighbors and bounds epsilon from below (Clopper-Pearson, each bound wrong
-    with probability at most 1e-6). Exit status 1 if anything costs more than it claims, or if a planted bug
-    is not caught. Passing proves nothing; it is the proofs and prices that do.
+    Args:
+        draws: Outputs of each subject on either neighbor.
+        as_json: For a script.
+
+    Returns:
+        Whether nothing exceeds its claim and every planted bug is caught.
     """
     queue = [*subjects(), off_grid_subject(), *report_subjects(), *protocol_subjects(device()), *controls()]
     verdicts = []
@@ -48,13 +44,13 @@ def privacy(
             progress.update(task, description=subject.name)
             verdicts.append(judge(subject, draws))
             progress.advance(task)
+    as_expected = all(verdict.as_expected for verdict in verdicts)
     if as_json:
         results = [{**asdict(verdict), "caught": verdict.exceeded} for verdict in verdicts]
-        print_json({"as_expected": all(verdict.as_expected for verdict in verdicts), "results": results})
+        print_json({"as_expected": as_expected, "results": results})
     else:
         _print(verdicts)
-    if not all(verdict.as_expected for verdict in verdicts):
-        raise typer.Exit(1)
+    return as_expected
 
 
 def device() -> Device:

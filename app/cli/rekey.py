@@ -4,19 +4,16 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from app.cli.common import CommandFailed, DataDir, console, load_settings, notes, open_database, usage_error
-from app.core.clock import SystemClock
-from app.main import KEY_FILE
-from app.services.rekeying import Rekeyed, rekey_subjects
-from app.services.subjects import SubjectKey
 from app.settings import Settings
-from app.store.database import Database
-from app.store.keyfile import load_key, load_or_create_key, replace_secret
-from app.store.migrate import require_head
+from app.store.keyfile import KEY_FILE, load_key, load_or_create_key, replace_secret
+
+if TYPE_CHECKING:
+    from app.services.rekeying import Rekeyed
 
 
 def rekey(
@@ -43,10 +40,8 @@ def rekey(
     settings = load_settings(data_dir)
     if settings.data_dir is None and settings.subject_key is None:
         raise usage_error("give --data-dir DIR with the present key in it, or set DITHER_SUBJECT_KEY")
-    old = SubjectKey(_present_key(settings))
-    new = SubjectKey(load_or_create_key(new_key))
+    old, new = _present_key(settings), load_or_create_key(new_key)
     with open_database(settings) as (url, _):
-        asyncio.run(require_head(url))
         done = asyncio.run(_rekey(url, _lines(ids), old, new, leave_unknown))
     if done.done:
         console.print(f"{done.moved:,} people are known under the new key.")
@@ -60,13 +55,23 @@ def rekey(
         notes.print(f"Give the services the key in {new_key} as DITHER_SUBJECT_KEY.", markup=False)
 
 
-async def _rekey(
-    url: str, ids: Iterator[str], old: SubjectKey, new: SubjectKey, leave_unknown: bool
-) -> Rekeyed:
+async def _rekey(url: str, ids: Iterator[str], old: bytes, new: bytes, leave_unknown: bool) -> "Rekeyed":
+    from app.core.clock import SystemClock  # with the store, longer to load than most commands run
+    from app.services.rekeying import rekey_subjects
+    from app.services.subjects import SubjectKey
+    from app.store.database import Database
+    from app.store.migrate import require_head
+
+    await require_head(url)
     database = Database.open(url, pool_size=1)
     try:
         return await rekey_subjects(
-            database, SystemClock(), ids, old=old, new=new, leave_unknown=leave_unknown
+            database,
+            SystemClock(),
+            ids,
+            old=SubjectKey(old),
+            new=SubjectKey(new),
+            leave_unknown=leave_unknown,
         )
     finally:
         await database.close()

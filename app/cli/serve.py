@@ -22,12 +22,12 @@ from pydantic import SecretStr
 from app.cli.common import CommandFailed, DataDir, load_settings, notes, open_database, usage_error
 from app.core.clock import SystemClock
 from app.core.principal import Role
-from app.main import KEY_FILE, create_app
+from app.main import create_app
 from app.services.tokens import Tokens
 from app.settings import Settings
 from app.store.database import Database
 from app.store.embedded import EmbeddedPostgres, EmbeddedPostgresError
-from app.store.keyfile import load_or_create_key, replace_secret
+from app.store.keyfile import KEY_FILE, load_or_create_key, replace_secret
 from app.store.migrate import require_head, upgrade
 
 ADMIN_FILE = "admin.token"

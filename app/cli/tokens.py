@@ -1,17 +1,26 @@
-"""Commands of an admin over HTTP: bearer tokens."""
+"""Commands of an admin: bearer tokens, over HTTP; and a way back in, straight in the database."""
 
+import asyncio
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
-from app.cli.common import AsJson, moment, notes, print_json, print_table, usage_error
-from app.cli.database import recover
+from app.cli.common import (
+    AsJson,
+    DataDir,
+    load_settings,
+    moment,
+    notes,
+    open_database,
+    print_json,
+    print_table,
+    usage_error,
+)
 from app.cli.http import DEFAULT_URL, Token, Url, number, segment, service
 from app.core.principal import Role
 
 tokens = typer.Typer(no_args_is_help=True, help="Create, list, limit, rotate and revoke bearer tokens.")
-tokens.command("recover")(recover)
 
 TokenId = Annotated[str, typer.Argument(metavar="ID", help="Id of the token, from `dither token list`.")]
 
@@ -150,3 +159,34 @@ def rotate_token(
         return
     notes.print(f"New secret of token {token_id}; it is shown this once:", markup=False)
     typer.echo(made["token"])
+
+
+@tokens.command()
+def recover(
+    data_dir: DataDir = None,
+    name: Annotated[str, typer.Option(help="What to call it.")] = "recovered",
+) -> None:
+    """Make a new admin token straight in the database, and print it.
+
+    For whoever has the database but lost every admin token. It shows in the audit trail.
+    """
+    settings = load_settings(data_dir)
+    with open_database(settings) as (url, _):
+        typer.echo(asyncio.run(_make_token(url, name)))
+
+
+async def _make_token(url: str, name: str) -> str:
+    from app.core.clock import SystemClock  # with the store, longer to load than most commands run
+    from app.services.tokens import Tokens
+    from app.store.database import Database
+    from app.store.migrate import require_head
+
+    await require_head(url)
+    database = Database.open(url, pool_size=1)
+    try:
+        _, secret = await Tokens(database, SystemClock()).create(
+            name=name, role=Role.ADMIN, actor="command line"
+        )
+        return secret
+    finally:
+        await database.close()

@@ -181,3 +181,7 @@ class InternalFault(ServiceError):
     """An invariant does not hold, a solver failed or no entropy was had: no answer, no charge."""
 
     code = "internal_fault"
+
+
+class SchemaMismatch(Exception):
+    """The database cannot be used as it is, so the service does not start; the message says what to do."""

@@ -9,6 +9,9 @@ from pathlib import Path
 
 SUBJECT_KEY_BYTES = 32
 
+KEY_FILE = "subject.key"
+"""Name of the file of the subject key in the data directory."""
+
 
 class KeyFileError(Exception):
     """A secret in the data directory cannot be used; the message never quotes it."""

@@ -15,16 +15,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import NullPool
 
+from app.core.errors import SchemaMismatch
 from app.store.database import async_url
 
 MINIMUM_SERVER_VERSION = 15
 
 MIGRATION_LOCK = 0x64697468
 """Advisory lock of whoever migrates."""
-
-
-class SchemaMismatch(Exception):
-    """The database cannot be used as it is; the message says what to do."""
 
 
 class DatabaseUnreachable(SchemaMismatch):

@@ -19,7 +19,7 @@ PEOPLE = 1000
 RUNS = 150_000
 """The squared error's standard error is sqrt(5 / runs) = 0.58 % of it at most; Z of those are 2.8 % < 3 %."""
 
-COVERAGE_RUNS = 20_000
+COVERAGE_RUNS = 12_000
 
 
 @pytest.fixture(scope="module")

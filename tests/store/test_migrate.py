@@ -10,6 +10,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
+from app.core.errors import SchemaMismatch
 from app.store import migrate
 from app.store.database import async_url
 from app.store.tables import metadata
@@ -67,14 +68,14 @@ async def test_services_that_start_together_migrate_once(empty_database_url):
 
 
 async def test_an_empty_database_is_told_to_migrate(empty_database_url):
-    with pytest.raises(migrate.SchemaMismatch, match="no schema yet: run `dither migrate`"):
+    with pytest.raises(SchemaMismatch, match="no schema yet: run `dither migrate`"):
         await migrate.require_head(empty_database_url)
 
 
 async def test_a_schema_of_another_version_is_refused_and_left_alone(migrated_url):
     await execute(migrated_url, "UPDATE alembic_version SET version_num = 'future'")
     for attempt in (migrate.require_head, migrate.upgrade):
-        with pytest.raises(migrate.SchemaMismatch, match="does not know"):
+        with pytest.raises(SchemaMismatch, match="does not know"):
             await attempt(migrated_url)
     assert await migrate.current_revision(migrated_url) == "future"
 
@@ -90,5 +91,5 @@ async def test_a_database_that_starts_late_is_waited_for_and_no_password_is_show
 
 async def test_an_old_server_is_refused(migrated_url, monkeypatch):
     monkeypatch.setattr(migrate, "MINIMUM_SERVER_VERSION", 99)
-    with pytest.raises(migrate.SchemaMismatch, match="PostgreSQL 99 or newer is needed"):
+    with pytest.raises(SchemaMismatch, match="PostgreSQL 99 or newer is needed"):
         await migrate.upgrade(migrated_url)

@@ -1,0 +1,73 @@
+"""Commands of an admin about people: lifetime budgets over HTTP, and the key that people are known under."""
+
+from typing import Annotated, Any
+
+import typer
+
+from app.cli.common import AsJson, console, print_json, print_table
+from app.cli.http import DEFAULT_URL, Token, Url, number, segment, service
+from app.cli.rekey import rekey
+
+subjects = typer.Typer(
+    no_args_is_help=True, help="Look at people's lifetime budgets, set them, change the key."
+)
+subjects.command("rekey")(rekey)
+
+SubjectName = Annotated[str, typer.Argument(metavar="SUBJECT", help="External id of the person.")]
+
+
+@subjects.command("budget")
+def show_budget(
+    subject: SubjectName, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False
+) -> None:
+    """Show what a person's lifetime budget is, and what holds it."""
+    with service(url, token) as api:
+        found = api.call("GET", f"subjects/{segment(subject)}/budget")
+    _show_budget(found, as_json)
+
+
+@subjects.command("set-budget")
+def set_budget(
+    subject: SubjectName,
+    epsilon: Annotated[str, typer.Option(metavar="EPSILON", help="The new lifetime epsilon.")],
+    reason: Annotated[str, typer.Option(help="For the audit trail.")],
+    delta: Annotated[
+        str | None, typer.Option(metavar="DELTA", help="The new lifetime delta; as it is if not given.")
+    ] = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set a person's lifetime budget; never below what is reserved."""
+    document: dict[str, Any] = {"epsilon": number(epsilon, "--epsilon"), "reason": reason}
+    if delta is not None:
+        document["delta"] = number(delta, "--delta")
+    with service(url, token) as api:
+        found = api.call("PUT", f"admin/subjects/{segment(subject)}/budget", document=document)
+    _show_budget(found, as_json)
+
+
+def _show_budget(budget: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(budget)
+        return
+    columns = {
+        "name": "",
+        "total": "total",
+        "reserved": "reserved",
+        "spent": "spent",
+        "remaining": "remaining",
+    }
+    print_table(
+        [{"name": name, **budget[name]} for name in ("epsilon", "delta")],
+        columns,
+        title=f"Lifetime budget of {budget['subject']}",
+    )
+    if budget["studies"]:
+        columns = {"study": "study", "trust": "trust", "live": "live", "epsilon": "epsilon", "spent": "spent"}
+        print_table(budget["studies"], columns)
+    if budget["sessions"]:
+        columns = {name: name for name in ("session", "study", "protocol", "epsilon", "spent")}
+        print_table(budget["sessions"], columns)
+    if not budget["studies"] and not budget["sessions"]:
+        console.print("No study holds any of it.")
