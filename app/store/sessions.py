@@ -55,11 +55,14 @@ PAGE = text(f"""
 LOCK = "SELECT state, round, answers, round_closes_at FROM session WHERE id = $1 FOR UPDATE"
 
 # The CTE takes the row first: whoever waits for it holds no enrol lock, and so does not hold up a closing.
+# Until the transaction ends, people are looked up by indexes only. A session grows from nothing to thousands
+# in seconds, and PostgreSQL keeps a plan that reads all of a small table until it is analyzed again.
 LOCK_FOR_ANSWERS = f"""
     WITH locked AS MATERIALIZED (
         SELECT study_id, state, round, answers, round_closes_at FROM session WHERE id = $1 FOR UPDATE
     )
-    SELECT state, round, answers, round_closes_at, pg_advisory_xact_lock_shared({ENROL_LOCK}, study_id)
+    SELECT state, round, answers, round_closes_at, pg_advisory_xact_lock_shared({ENROL_LOCK}, study_id),
+           set_config('enable_seqscan', 'off', true)
     FROM locked
 """
 
@@ -75,14 +78,19 @@ DUE = """
     ORDER BY number LIMIT $2
 """
 
+# OFFSET 0 keeps a lookup of one person from becoming a join with everybody who takes part.
 LOOK_UP = """
-    SELECT answer.answer, enrolment.spent, enrolment.report,
+    SELECT given.answer, enrolled.spent, enrolled.report,
            (SELECT study.state FROM session JOIN study ON study.id = session.study_id
             WHERE session.id = $1) AS study_state
     FROM unnest($2::bytea[], $3::int[]) WITH ORDINALITY AS asked (subject_id, round, place)
-    LEFT JOIN enrolment ON enrolment.session_id = $1 AND enrolment.subject_id = asked.subject_id
-    LEFT JOIN answer ON answer.session_id = $1 AND answer.round = asked.round
-                    AND answer.subject_id = asked.subject_id
+    LEFT JOIN LATERAL (
+        SELECT spent, report FROM enrolment WHERE session_id = $1 AND subject_id = asked.subject_id OFFSET 0
+    ) AS enrolled ON true
+    LEFT JOIN LATERAL (
+        SELECT answer FROM answer
+        WHERE session_id = $1 AND round = asked.round AND subject_id = asked.subject_id OFFSET 0
+    ) AS given ON true
     ORDER BY place
 """
 
@@ -113,18 +121,23 @@ ENROL = """
     SELECT $1, subject_id, $3, 0 FROM unnest($2::bytea[]) AS joining (subject_id)
 """
 
+# Rows are updated by where they are, found person by person as above; nobody moves them, for whoever changes
+# an enrolment holds the session.
 ANSWER = """
     WITH given AS MATERIALIZED (
-        SELECT subject_id, answer, cost
-        FROM unnest($3::bytea[], $4::int[], $5::bigint[]) AS given (subject_id, answer, cost)
+        SELECT subject_id, answer, cost, enrolled.place
+        FROM unnest($3::bytea[], $4::int[], $5::bigint[]) AS asked (subject_id, answer, cost),
+             LATERAL (
+                 SELECT ctid AS place FROM enrolment
+                 WHERE session_id = $1 AND subject_id = asked.subject_id OFFSET 0
+             ) AS enrolled
     ),
     paid AS (
-        UPDATE enrolment SET spent = spent + given.cost FROM given
-        WHERE enrolment.session_id = $1 AND enrolment.subject_id = given.subject_id
+        UPDATE enrolment SET spent = spent + given.cost FROM given WHERE enrolment.ctid = given.place
         RETURNING enrolment.subject_id
     )
     INSERT INTO answer (session_id, round, subject_id, answer)
-    SELECT $1, $2, subject_id, answer FROM given WHERE subject_id IN (SELECT subject_id FROM paid)
+    SELECT $1, $2, subject_id, answer FROM given WHERE (subject_id IN (SELECT subject_id FROM paid)) IS TRUE
     RETURNING subject_id
 """
 
