@@ -27,7 +27,7 @@ GOAL = 0.5
 
 def run(*, quick: bool) -> list[Ratio]:
     """Rounds of contributions as bytes, of devices that answer, and of devices that contribute."""
-    rounds, seconds, devices = (2, 1.0, 500) if quick else (5, 3.0, 3_000)
+    rounds, seconds, devices = (2, 1.0, 500) if quick else (5, 3.0, 5_000)
     baseline: list[float] = []
     answering: list[float] = []
     contributing: list[float] = []

@@ -84,16 +84,17 @@ class Entry:
 
 
 class Transaction:
-    """Statements inside one transaction."""
+    """Statements inside one transaction.
+
+    Attributes:
+        sessions: Those about sessions.
+    """
 
     def __init__(self, connection: sqlite3.Connection, key: bytes) -> None:
         self._connection = connection
         self._key = key
-
-    @property
-    def sessions(self) -> SessionRows:
-        """Statements about sessions."""
-        return SessionRows(self._connection, self._key, _now())
+        self._now = datetime.now(UTC).isoformat(timespec="seconds")
+        self.sessions = SessionRows(connection, key, self._now)
 
     def digest(self, study: str, subject: str, position: int | tuple[int, ...]) -> bytes:
         """What stands for a value."""
@@ -103,7 +104,7 @@ class Transaction:
     def pin(self, slug: str, terms: str) -> str:
         """The terms that this device saw first for a study; these, where it sees it for the first time."""
         self._connection.execute(
-            "INSERT INTO study VALUES (?, ?, ?) ON CONFLICT (slug) DO NOTHING", (slug, terms, _now())
+            "INSERT INTO study VALUES (?, ?, ?) ON CONFLICT (slug) DO NOTHING", (slug, terms, self._now)
         )
         row = self._connection.execute("SELECT terms FROM study WHERE slug = ?", (slug,)).fetchone()
         return str(row[0])
@@ -147,7 +148,7 @@ class Transaction:
         report: int | None,
     ) -> Entry:
         """Write down a new entry, pending."""
-        row = (_now(), study, subject, trust, epsilon, noise_epsilon, counted, digest, report)
+        row = (self._now, study, subject, trust, epsilon, noise_epsilon, counted, digest, report)
         cursor = self._connection.execute(
             "INSERT INTO entry VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')", row
         )
@@ -361,10 +362,6 @@ def _sync_directory(directory: Path) -> None:
 
 def _fingerprint(key: bytes) -> str:
     return hashlib.sha256(b"dither/key/1" + key).hexdigest()
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _public(entry: Entry) -> LedgerEntry:

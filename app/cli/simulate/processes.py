@@ -4,6 +4,7 @@ import asyncio
 import gc
 import multiprocessing
 import queue
+import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from multiprocessing.queues import Queue
@@ -19,6 +20,9 @@ T = TypeVar("T")
 
 RARELY = (100_000, 50, 100)
 """Thresholds of the garbage collector."""
+
+SWITCH_SECONDS = 0.000_05
+"""How long the thread of the event loop may keep the ledger's waiting; they take turns often."""
 
 LOOK_SECONDS = 1.0
 """After so long without a message, look whether a process has died."""
@@ -60,13 +64,15 @@ def run_loop(main: Callable[[], Coroutine[None, None, T]]) -> T:
     else:
         factory = uvloop.new_event_loop
     # Thousands of devices live long: looking through all of them again and again finds nothing to free.
-    before = gc.get_threshold()
+    before, switch_before = gc.get_threshold(), sys.getswitchinterval()
     gc.set_threshold(*RARELY)
+    sys.setswitchinterval(SWITCH_SECONDS)
     try:
         with asyncio.Runner(loop_factory=factory) as runner:
             return runner.run(main())
     finally:
         gc.set_threshold(*before)
+        sys.setswitchinterval(switch_before)
 
 
 def _work(number: int, orders: Orders, messages: "Queue[Message]") -> None:
