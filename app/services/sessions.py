@@ -44,7 +44,7 @@ from app.sessions.courses import Wish, start_course
 from app.sessions.search_course import answers_needed_by_default
 from app.store import journal
 from app.store import sessions as store
-from app.store.contributions import Allowance
+from app.store.contributions import ENROL_LOCK, Allowance, enter
 from app.store.database import Connection, Database
 from app.store.releases import CohortsChanged
 
@@ -130,12 +130,12 @@ class Sessions(SessionCloser):
             known = await stored_reply(self._database, idempotency)
             if known is not None:
                 return known.body
-        if study.state is StudyState.CLOSED:
-            raise StudyClosed("the study is closed and takes no more sessions")
         definition = self._definition(study, wish, schedule, course)
         head = self._rounds.first(course, schedule.round_seconds)
 
         async def body(connection: Connection) -> bytes:
+            if (await enter(connection, study.id, locks=(ENROL_LOCK,))).state is StudyState.CLOSED:
+                raise StudyClosed("the study is closed and takes no more sessions")
             document = course_document(course)
             number = await store.insert_session(connection, definition, course.terms, head, document)
             detail = {"study": definition.study}

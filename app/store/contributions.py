@@ -130,7 +130,10 @@ class Epoch:
 
 
 async def enter(connection: AsyncConnection, study_id: int, *, locks: Sequence[int] = (EPOCH_LOCK,)) -> Epoch:
-    """Keep the study's epoch from being sealed until this transaction ends, and read it."""
+    """Hold a study's locks, shared, until this transaction ends, and read where the study stands.
+
+    With the usual one its epoch is not sealed before.
+    """
     for lock in locks:
         await connection.execute(LOCK_SHARED, {"lock": lock, "study_id": study_id})
     row = (await connection.execute(READ_EPOCH, {"study_id": study_id})).one()

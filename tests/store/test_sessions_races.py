@@ -4,9 +4,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable
 
+import pytest
+
 from app.core.clock import SystemClock
 from app.core.epsilon import MICRO
-from app.core.errors import ServiceError
+from app.core.errors import ServiceError, StudyClosed
 from app.core.session import SessionState
 from app.core.study import Trust
 from app.services.answers import take_answers
@@ -257,6 +259,26 @@ async def test_closing_a_study_waits_for_enrolments_in_flight(cluster: Workbench
     commit.set()
     await asyncio.gather(enrolling, closing)
     await cluster.assert_clean()
+
+
+async def test_a_session_that_waits_for_its_study_to_close_is_refused(cluster: Workbench) -> None:
+    study = await cluster.study()
+    closed, commit = asyncio.Event(), asyncio.Event()
+
+    async def close(connection: Connection) -> None:
+        await close_study(connection, study.id)
+        closed.set()
+        await commit.wait()
+
+    closing = asyncio.create_task(cluster.services.database.run_tx("test.close", close))
+    await closed.wait()
+    starting = asyncio.create_task(Stage.set(cluster, study))
+    assert not (await asyncio.wait([starting], timeout=0.3))[0]
+    commit.set()
+    await closing
+    with pytest.raises(StudyClosed):
+        await starting
+    assert await cluster.value("SELECT count(*) FROM session") == 0
 
 
 async def test_an_answer_that_waits_for_a_study_to_close_is_refused(cluster: Workbench) -> None:
