@@ -14,8 +14,9 @@ from tests.support.live import LiveProcess, LiveService, free_port
 from tests.support.provider import Provider, provider
 
 # Like the draws of the statistical tests: the same on every run, others with DITHER_TEST_ENTROPY=os.
-settings.register_profile("seeded", derandomize=True)
-settings.register_profile("fresh", print_blob=True)
+# There is no deadline: how long an example takes says more about the machine than about the code.
+settings.register_profile("seeded", derandomize=True, deadline=None)
+settings.register_profile("fresh", print_blob=True, deadline=None)
 settings.load_profile("fresh" if os.environ.get("DITHER_TEST_ENTROPY") == "os" else "seeded")
 
 

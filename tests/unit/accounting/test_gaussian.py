@@ -29,7 +29,7 @@ def exact_delta(epsilon, mu):
     return mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(log_mu=st.floats(-7, 2.5), quantile=st.floats(-6, 7))
 def test_delta_equals_the_formula_in_high_precision(log_mu, quantile):
     mu = 10**log_mu
@@ -46,7 +46,7 @@ def test_delta_agrees_with_dp_accounting(epsilon, mu):
     assert gaussian_delta(epsilon, mu) == pytest.approx(loss.get_delta_for_epsilon(epsilon), rel=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(log_mu=st.floats(-6, 2.5), log_delta=st.floats(0, 11.9))
 def test_the_cost_keeps_delta_and_a_little_less_would_not(log_mu, log_delta):
     mu, delta = 10**log_mu, int(10**log_delta)
@@ -66,7 +66,7 @@ def test_a_cost_may_be_nothing_where_delta_pays_for_all():
 
 
 @given(epsilon=st.integers(1, 10**9), delta=st.integers(1, 10**12 - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_calibrated_sigma_costs_no_more_than_asked_and_hardly_less(epsilon, delta):
     sigma = calibrated_sigma(epsilon, delta, GRID_SIZE)
     squares = Fraction(GRID_SIZE) ** 2 / effective_variance(sigma)

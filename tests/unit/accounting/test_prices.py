@@ -53,7 +53,7 @@ def test_smaller_weights_cost_less_epsilon_at_the_same_delta():
     assert costs[2:] == [(0, 0), (0, 0)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     weights=st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=1, max_size=3),
     sigmas=st.lists(st.floats(1.0, 30.0), min_size=3, max_size=3),
@@ -179,7 +179,7 @@ def _level(u: int, v: int, noise: Hourglass) -> int:
     return t
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     a=st.integers(-6, 6),
     counts=st.tuples(st.integers(-6, 6), st.integers(-6, 6)),
