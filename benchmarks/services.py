@@ -72,8 +72,7 @@ class Installation:
 
 
 async def _with_services(url, use):
-    database = Database.open(url, pool_size=2)
-    try:
+    async with Database.open(url, pool_size=2) as database:
         return await use(
             Services.build(
                 database,
@@ -83,8 +82,6 @@ async def _with_services(url, use):
                 lifetime_delta=0,
             )
         )
-    finally:
-        await database.close()
 
 
 @contextmanager

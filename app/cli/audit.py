@@ -26,7 +26,6 @@ def audit(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = Fa
         return
     settings = load_settings(data_dir)
     with open_database(settings) as (url, _):
-        asyncio.run(require_head(url))
         report = asyncio.run(_audit(url))
     if as_json:
         print_json({"clean": report.clean, **asdict(report)})
@@ -56,14 +55,12 @@ def privacy(
 
 
 async def _audit(url: str) -> AuditReport:
-    database = Database.open(url, pool_size=1)
-    try:
+    await require_head(url)
+    async with Database.open(url, pool_size=1) as database:
         ledger = Ledger(database)
         report = await ledger.audit()
         await ledger.record(report, at=SystemClock().now(), actor="command line")
         return report
-    finally:
-        await database.close()
 
 
 def _print_report(report: AuditReport) -> None:

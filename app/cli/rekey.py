@@ -63,8 +63,7 @@ async def _rekey(url: str, ids: Iterator[str], old: bytes, new: bytes, leave_unk
     from app.store.migrate import require_head
 
     await require_head(url)
-    database = Database.open(url, pool_size=1)
-    try:
+    async with Database.open(url, pool_size=1) as database:
         return await rekey_subjects(
             database,
             SystemClock(),
@@ -73,8 +72,6 @@ async def _rekey(url: str, ids: Iterator[str], old: bytes, new: bytes, leave_unk
             new=SubjectKey(new),
             leave_unknown=leave_unknown,
         )
-    finally:
-        await database.close()
 
 
 def _present_key(settings: Settings) -> bytes:

@@ -89,16 +89,13 @@ def prepare(settings: Settings, url: str, *, migrate: bool) -> None:
 
 async def _first_token(url: str, path: Path) -> None:
     """Write an admin token for a database that has no token at all."""
-    database = Database.open(url, pool_size=1)
-    try:
+    async with Database.open(url, pool_size=1) as database:
         tokens = Tokens(database, SystemClock())
         if (await tokens.page(1, None)).items:
             return
         _, secret = await tokens.create(name="first start", role=Role.ADMIN, actor="command line")
         replace_secret(path, secret)
         _log.info("admin_token_written", path=str(path))
-    finally:
-        await database.close()
 
 
 def worker() -> FastAPI:

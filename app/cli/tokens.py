@@ -182,11 +182,8 @@ async def _make_token(url: str, name: str) -> str:
     from app.store.migrate import require_head
 
     await require_head(url)
-    database = Database.open(url, pool_size=1)
-    try:
+    async with Database.open(url, pool_size=1) as database:
         _, secret = await Tokens(database, SystemClock()).create(
             name=name, role=Role.ADMIN, actor="command line"
         )
         return secret
-    finally:
-        await database.close()

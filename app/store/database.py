@@ -91,6 +91,14 @@ class Database:
         """Close every connection."""
         await self._engine.dispose()
 
+    async def __aenter__(self) -> Self:
+        """The pool itself."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close."""
+        await self.close()
+
     async def run_tx(
         self,
         name: str,

@@ -10,7 +10,7 @@ from app.core.clock import SystemClock
 from app.core.epsilon import MICRO
 from app.core.errors import ServiceError, StudyClosed
 from app.core.session import SessionState
-from app.core.study import Trust
+from app.core.study import Study, Trust
 from app.services.answers import take_answers
 from app.services.rounds import Rounds
 from app.sessions.search import Mode
@@ -261,8 +261,8 @@ async def test_closing_a_study_waits_for_enrolments_in_flight(cluster: Workbench
     await cluster.assert_clean()
 
 
-async def test_a_session_that_waits_for_its_study_to_close_is_refused(cluster: Workbench) -> None:
-    study = await cluster.study()
+async def started_while_closing(cluster: Workbench, study: Study, work: Awaitable) -> asyncio.Future:
+    """Start work while a study is closed by a transaction that commits once the work waits for it."""
     closed, commit = asyncio.Event(), asyncio.Event()
 
     async def close(connection: Connection) -> None:
@@ -272,10 +272,16 @@ async def test_a_session_that_waits_for_its_study_to_close_is_refused(cluster: W
 
     closing = asyncio.create_task(cluster.services.database.run_tx("test.close", close))
     await closed.wait()
-    starting = asyncio.create_task(Stage.set(cluster, study))
-    assert not (await asyncio.wait([starting], timeout=0.3))[0]
+    started = asyncio.ensure_future(work)
+    assert not (await asyncio.wait([started], timeout=0.3))[0]
     commit.set()
     await closing
+    return started
+
+
+async def test_a_session_that_waits_for_its_study_to_close_is_refused(cluster: Workbench) -> None:
+    study = await cluster.study()
+    starting = await started_while_closing(cluster, study, Stage.set(cluster, study))
     with pytest.raises(StudyClosed):
         await starting
     assert await cluster.value("SELECT count(*) FROM session") == 0
@@ -284,19 +290,8 @@ async def test_a_session_that_waits_for_its_study_to_close_is_refused(cluster: W
 async def test_an_answer_that_waits_for_a_study_to_close_is_refused(cluster: Workbench) -> None:
     study = await cluster.study()
     stage = await Stage.set(cluster, study)
-    closed, commit = asyncio.Event(), asyncio.Event()
-
-    async def close(connection: Connection) -> None:
-        await close_study(connection, study.id)
-        closed.set()
-        await commit.wait()
-
-    closing = asyncio.create_task(cluster.services.database.run_tx("test.close", close))
-    await closed.wait()
-    answering = asyncio.create_task(fate(stage.answer("ada", 1, services=cluster.replicas[1])))
-    assert not (await asyncio.wait([answering], timeout=0.3))[0]
-    commit.set()
-    await closing
+    answer = stage.answer("ada", 1, services=cluster.replicas[1])
+    answering = await started_while_closing(cluster, study, fate(answer))
     assert await answering == "study_closed"
     assert await cluster.value("SELECT count(*) FROM enrolment") == 0
     await cluster.assert_clean()

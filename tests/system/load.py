@@ -98,11 +98,8 @@ def make_study(service: LiveService, slug: str, **fields: Any) -> None:
 async def findings(service: LiveService) -> Sequence[Finding]:
     """What the audit finds, without starting a process for it."""
     url = service.database_url or EmbeddedPostgres(service.data_directory).url
-    database = Database.open(url, pool_size=1)
-    try:
+    async with Database.open(url, pool_size=1) as database:
         return (await Ledger(database).audit()).findings
-    finally:
-        await database.close()
 
 
 def audit(service: LiveService, *arguments: str) -> subprocess.CompletedProcess[str]:

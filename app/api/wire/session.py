@@ -96,8 +96,7 @@ class SessionIn(WireIn):
     participants: (
         Annotated[
             Integer,
-            Field(ge=MIN_PARTICIPANTS, le=MAX_PARTICIPANTS),
-            schema(type="integer", minimum=MIN_PARTICIPANTS, maximum=MAX_PARTICIPANTS),
+            Field(ge=MIN_PARTICIPANTS, le=MAX_PARTICIPANTS, json_schema_extra={"type": "integer"}),
         ]
         | None
     ) = Field(None, description="People who are expected to take part; for searches it is required.")
