@@ -14,23 +14,23 @@ import httpx
 from fastapi import FastAPI
 
 from app.api import application
-from app.api.metrics import Metrics
-from app.api.oidc import Grant, Provider, Verifier
-from app.api.rate import RateLimit
-from app.api.state import Api, Limits, State
 from app.core.clock import SystemClock
 from app.core.epsilon import delta_limit, epsilon_limit
 from app.core.errors import Unavailable
 from app.core.principal import Role
 from app.dashboard import application as dashboard
 from app.logging import configure_logging
+from app.postgres.embedded import EmbeddedPostgres
 from app.services import Services
 from app.services.subjects import SubjectKey
 from app.settings import Settings, SettingsError
 from app.store.database import Database
-from app.store.embedded import EmbeddedPostgres
 from app.store.keyfile import KEY_FILE, load_or_create_key
 from app.store.migrate import head_revision, require_head, upgrade
+from app.web.metrics import Metrics
+from app.web.oidc import Grant, Provider, Verifier
+from app.web.rate import RateLimit
+from app.web.state import Api, Limits, State
 
 PROVIDER_TIMEOUT_SECONDS = 5.0
 

@@ -7,7 +7,7 @@ from app.core.session import SessionProtocol
 from app.core.study import Study
 from app.services import Services
 from app.services.sessions import Schedule
-from app.sessions.courses import Wish
+from app.sessions.protocols import Wish
 from app.sessions.search import Mode
 from benchmarks.load import Load, rate
 from benchmarks.report import Ratio

@@ -19,11 +19,11 @@ from pathlib import Path
 from app.core.clock import SystemClock
 from app.core.principal import Principal, Role
 from app.core.study import StudyDefinition
+from app.postgres.embedded import EmbeddedPostgres
 from app.services import Services
 from app.services.subjects import SubjectKey
 from app.services.tokens import NOBODY
 from app.store.database import Database
-from app.store.embedded import EmbeddedPostgres
 from app.store.migrate import upgrade
 
 ROOT = Path(__file__).parents[1]

@@ -16,8 +16,6 @@ from uuid import UUID
 from fastapi import FastAPI
 
 from app.api import application
-from app.api.metrics import Metrics
-from app.api.state import Api, Limits, State
 from app.core.contribution import Offer
 from app.core.errors import NotFound, Unauthenticated
 from app.core.principal import Principal, Role
@@ -26,6 +24,8 @@ from app.services import Services
 from app.services.contributions import Accepted
 from app.services.subjects import SubjectKey
 from app.services.tokens import hash_secret
+from app.web.metrics import Metrics
+from app.web.state import Api, Limits, State
 from benchmarks.studies import definition
 
 TOKEN_VARIABLE = "BENCHMARK_TOKEN"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from app.store.embedded import EmbeddedPostgres
+from app.postgres.embedded import EmbeddedPostgres
 from tests.support.databases import Server, scratch_directory
 from tests.support.live import LiveProcess, LiveService, free_port
 from tests.support.provider import Provider, provider

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from app.api.identify import identify
-from app.api.requests import ApiRequest
 from app.core.errors import Forbidden
 from app.core.principal import Role
+from app.web.authentication import identify
+from app.web.request import ApiRequest
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
-from app.api import openapi, problems
-from app.api.edge import DEFAULT_TIMEOUT_SECONDS, Edge
-from app.api.metrics import Metrics
+from app.api import openapi
 from app.api.routes import (
     batches,
     contributions,
@@ -20,6 +18,9 @@ from app.api.routes import (
     subjects,
     tokens,
 )
+from app.web import problems
+from app.web.limits_middleware import DEFAULT_TIMEOUT_SECONDS, Edge
+from app.web.metrics import Metrics
 
 ROUTERS = (
     contributions.router,

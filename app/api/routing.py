@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from app.api.access import access_of
 from app.api.openapi import problem_responses
-from app.api.requests import ApiRequest
 from app.core.principal import Role
+from app.web.request import ApiRequest
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 

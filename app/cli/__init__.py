@@ -13,8 +13,8 @@ from dither import DitherError, ProblemError
 from app.cli.common import CommandFailed, notes
 from app.cli.http import explain
 from app.core.errors import SchemaMismatch, ServiceError
+from app.postgres.embedded import EmbeddedPostgresError
 from app.settings import SettingsError
-from app.store.embedded import EmbeddedPostgresError
 from app.store.keyfile import KeyFileError
 
 FAILURES = (

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from app.logging import configure_logging
+from app.postgres.embedded import EmbeddedPostgres
 from app.settings import Settings
-from app.store.embedded import EmbeddedPostgres
 
 console = Console(highlight=False)
 """Results go to standard output."""

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from app.cli.common import AsJson, CommandFailed, DataDir, console, load_settings, open_database, print_json
+from app.postgres.programs import run_tool
 from app.store.migrate import upgrade
-from app.store.tools import run_tool
 
 
 def migrate(data_dir: DataDir = None, as_json: AsJson = False) -> None:

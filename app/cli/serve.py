@@ -23,10 +23,10 @@ from app.cli.common import CommandFailed, DataDir, load_settings, notes, open_da
 from app.core.clock import SystemClock
 from app.core.principal import Role
 from app.main import create_app
+from app.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from app.services.tokens import Tokens
 from app.settings import Settings
 from app.store.database import Database
-from app.store.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from app.store.keyfile import KEY_FILE, load_or_create_key, replace_secret
 from app.store.migrate import require_head, upgrade
 

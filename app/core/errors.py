@@ -1,7 +1,7 @@
 """Every error the service raises on purpose.
 
 The classes carry a stable ``code`` and typed fields, never a data value and never an HTTP status:
-`app.api.problems` is the only map from class to status.
+`app.web.problems` is the only map from class to status.
 """
 
 from collections.abc import Sequence
@@ -55,6 +55,11 @@ class DocumentTooLarge(ServiceError):
     """The body is over the stated limit."""
 
     code = "document_too_large"
+
+    @classmethod
+    def over(cls, limit: int) -> "DocumentTooLarge":
+        """The error of a body of more than `limit` bytes."""
+        return cls(f"The document is over {limit} bytes.")
 
 
 class RequestTimeout(ServiceError):

@@ -2,10 +2,10 @@
 
 from fastapi import FastAPI
 
-from app.dashboard.pages import assets, budgets, entrance, ledger, overview, person, sessions, studies, tokens
+from app.dashboard.pages import assets, budgets, ledger, login, overview, person, sessions, studies, tokens
 
 ROUTES = (
-    *entrance.ROUTES,
+    *login.ROUTES,
     *overview.ROUTES,
     *studies.ROUTES,
     *sessions.ROUTES,

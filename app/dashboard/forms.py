@@ -5,9 +5,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from app.api.reasons import Refused, field_errors
 from app.core.errors import InvalidRequest
 from app.dashboard.requests import PageRequest
+from app.web.validation_messages import Refused, field_errors
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlsplit
 
-from app.api.requests import ApiRequest
 from app.core.errors import Forbidden, InvalidRequest, MalformedDocument, Unauthenticated
 from app.core.principal import Role
 from app.services.logins import Login, is_form_token
+from app.web.request import ApiRequest
 
 LOGIN_COOKIE = "dither_login"
 """Of an admin or an analyst."""

@@ -7,11 +7,11 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
-from app.api.problems import kind_of
 from app.core.errors import Forbidden, InvalidRequest, ServiceError, Unauthenticated
 from app.core.principal import Role
 from app.dashboard.rendering import error_page
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE, PageRequest
+from app.web.problems import kind_of
 
 Page = Callable[[PageRequest], Awaitable[Response]]
 

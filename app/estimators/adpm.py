@@ -11,7 +11,7 @@ from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.noise import DiscreteLaplace, NoNoise
 from app.core.study import Relation, Trust
-from app.estimators.errors import WORST_VARIANCE
+from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.interface import UNIT_SCALE, NotApplicable, Parameter, Plan, Question
 from app.estimators.linear import linear_plan, midpoint_plan, participants
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.estimators.errors import noise_shrinkage
+from app.estimators.accuracy import noise_shrinkage
 
 _BISECTIONS = 60
 
@@ -180,7 +180,7 @@ class AffineProblem:
     def minimax(self, variance: float) -> tuple[Solution, float]:
         r"""Weights and shrinkage towards the middle that minimize the largest error over all means.
 
-        The error is :math:`\max(F_1, F_2)`, see `app.estimators.errors.worst_square_error`. A convex
+        The error is :math:`\max(F_1, F_2)`, see `app.estimators.accuracy.worst_square_error`. A convex
         combination of the two is the unshrunk problem of a smaller variance s plus :math:`(1/4 - s)(1 -
         a)^2`, whose minimum J K / (J + K), K = 1/4 - s, is concave in s with the derivative
         :math:`a^2 q - (1 - a)^2`: bisected.

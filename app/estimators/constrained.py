@@ -11,8 +11,8 @@ from app.core.cohort import Group
 from app.core.errors import InternalFault
 from app.core.noise import NoNoise
 from app.core.study import Trust
+from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.calibration import Currency
-from app.estimators.errors import WORST_VARIANCE
 from app.estimators.interface import NotApplicable, Plan, Question
 from app.estimators.linear import linear_plan, participants
 from app.estimators.reports import noise_variance

@@ -25,7 +25,7 @@ from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
 from app.core.study import LocalMechanism, Trust
-from app.estimators.errors import WORST_VARIANCE, Errors, interval, noise_shrinkage, worst_square_error
+from app.estimators.accuracy import WORST_VARIANCE, Errors, interval, noise_shrinkage, worst_square_error
 from app.estimators.interface import Conclusion, Plan, Query, Question, SparseQuery
 from app.estimators.output_view import output_guarantee
 from app.estimators.reports import noise_variance

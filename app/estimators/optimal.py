@@ -14,10 +14,10 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, Noise, NoNoise
 from app.core.study import Relation, Trust
+from app.estimators.accuracy import noise_shrinkage
 from app.estimators.affine import AffineProblem, Solution, best_shrinkage
 from app.estimators.calibration import NOISE, currencies
 from app.estimators.constrained import constrained_plan
-from app.estimators.errors import noise_shrinkage
 from app.estimators.interface import NotApplicable, Parameter, Plan, Question
 from app.estimators.linear import linear_plan, participants
 from app.estimators.output_view import COALITION

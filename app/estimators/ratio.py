@@ -11,7 +11,7 @@ from app.core.epsilon import MICRO
 from app.core.grid import Grid
 from app.core.noise import DiscreteLaplace
 from app.core.study import Relation
-from app.estimators.errors import clip
+from app.estimators.accuracy import clip
 from app.estimators.interface import UNIT_SCALE, Parameter, Plan, Query, Question
 from app.estimators.pivot import PivotReader, laplace_tail, offered_weight
 from app.estimators.quantiles import ErrorLaw

@@ -8,7 +8,7 @@ from app.core.cohort import Group
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE, NotANumber, parse_decimal
 from app.core.study import LocalMechanism
-from app.estimators.errors import WORST_VARIANCE
+from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.interface import Parameter, Question
 from app.mechanisms.local_variance import report_noise
 

@@ -12,7 +12,7 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteLaplace, NoNoise
 from app.core.study import Relation, Trust
-from app.estimators.errors import WORST_VARIANCE
+from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.interface import UNIT_SCALE, NotApplicable, Parameter, Plan, Query, Question
 from app.estimators.linear import combine, participants
 

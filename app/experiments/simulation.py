@@ -9,7 +9,7 @@ import numpy as np
 from app.core.cohort import Group
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
-from app.estimators.errors import WORST_VARIANCE
+from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.interface import Plan
 from app.estimators.registry import ESTIMATORS
 from app.experiments.people import Law, ask, draw_sample

@@ -10,7 +10,7 @@ from app.services.contributions import Contributions
 from app.services.figures import Figures
 from app.services.ledger import Ledger
 from app.services.logins import Logins
-from app.services.observing import Nobody, Observer
+from app.services.observer import Nobody, Observer
 from app.services.releases import Releases
 from app.services.saturation import Saturation
 from app.services.sessions import Sessions

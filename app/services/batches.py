@@ -17,10 +17,10 @@ from typing import Protocol
 import numpy as np
 
 from app.core.contribution import Offer, Outcome
-from app.core.documents import decode_element, decode_json
 from app.core.errors import FieldError, InvalidRequest, MalformedDocument, ServiceError
 from app.core.numbers import JsonNumber
 from app.core.study import StudyDefinition, Trust
+from app.formats.strict_json import decode_element, decode_json
 from app.services.intake import Intake
 from app.services.subjects import SubjectKey
 

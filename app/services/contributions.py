@@ -20,7 +20,7 @@ from app.core.errors import (
 from app.core.study import Study
 from app.services.batches import Batch, BatchResult
 from app.services.grouping import Grouper
-from app.services.observing import Observer
+from app.services.observer import Observer
 from app.services.replies import Idempotency, Replayed, replayed_reply, stored_reply
 from app.services.saturation import Saturation
 from app.store import contributions as store

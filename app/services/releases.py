@@ -16,7 +16,7 @@ from app.core.study import Relation, Study, Trust
 from app.estimators import registry
 from app.estimators.interface import Estimator, NotApplicable, Plan, Question
 from app.services import planning
-from app.services.observing import Observer
+from app.services.observer import Observer
 from app.services.paging import Page, decode_cursor, page_of
 from app.services.planning import Crowd
 from app.services.questions import Ask, Resolved, resolve

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 
 from app.core.clock import Clock
 from app.core.session import SessionDefinition, SessionHead, SessionState
-from app.services.central import Prepared, publish
-from app.sessions.course import Course, RoundAnswers
-from app.sessions.courses import restore_course
+from app.services.kmeans_release import Prepared, publish
+from app.sessions.protocol import Course, RoundAnswers
+from app.sessions.protocols import restore_course
 from app.store import sessions as store
 from app.store.database import Connection
 

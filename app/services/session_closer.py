@@ -10,7 +10,7 @@ import structlog
 from app.core.clock import Clock
 from app.core.errors import Unavailable
 from app.core.session import SessionDefinition
-from app.services.central import Central, Prepared
+from app.services.kmeans_release import Central, Prepared
 from app.services.session_reader import SessionReader
 from app.store import sessions as store
 from app.store.database import Connection, Database

@@ -13,8 +13,8 @@ from app.services.grouping import Grouper
 from app.services.paging import Page, decode_cursor, page_of
 from app.services.rounds import Rounds
 from app.services.waiting import Waiting
-from app.sessions.course import Course
-from app.sessions.courses import restore_course
+from app.sessions.protocol import Course
+from app.sessions.protocols import restore_course
 from app.store import sessions as store
 from app.store.database import Connection, Database
 

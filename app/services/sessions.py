@@ -32,16 +32,16 @@ from app.core.session import (
 from app.core.study import Study, StudyState
 from app.mechanisms.entropy import system_bits
 from app.services.answers import read_answer, take_answers
-from app.services.central import Prepared
 from app.services.grouping import Grouper
+from app.services.kmeans_release import Prepared
 from app.services.replies import Idempotency, Replayed, replayed_reply, stored_reply
 from app.services.rounds import course_document
 from app.services.session_closer import SessionCloser
 from app.services.session_reader import Session
 from app.services.subjects import SubjectKey
-from app.sessions.course import Course
-from app.sessions.courses import Wish, start_course
-from app.sessions.search_course import answers_needed_by_default
+from app.sessions.protocol import Course
+from app.sessions.protocols import Wish, start_course
+from app.sessions.search_protocol import answers_needed_by_default
 from app.store import journal
 from app.store import sessions as store
 from app.store.contributions import ENROL_LOCK, Allowance, enter

@@ -12,11 +12,11 @@ import httpx
 from fastapi import FastAPI
 from starlette.routing import Match
 
-from app.api.problems import MEDIA_TYPE, TYPE_PREFIX
-from app.api.state import Api
 from app.core.principal import Role
 from app.main import create_app
 from app.settings import Settings
+from app.web.problems import MEDIA_TYPE, TYPE_PREFIX
+from app.web.state import Api
 
 SUBJECT_KEY = "5a" * 32
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.api.metrics import SHOWN_TO_ALL, Metrics
-from app.api.problems import KINDS
 from app.api.routing import StrictRoute
+from app.web.metrics import SHOWN_TO_ALL, Metrics
+from app.web.problems import KINDS
 from tests.api.service import VALUE, Service
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"

@@ -12,7 +12,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from app.api import oidc
+from app.web import oidc
 from tests.api.service import Service, assert_problem, open_service
 from tests.api.test_permissions import KEYS, ROUTES
 from tests.support.provider import AUDIENCE, Provider

@@ -12,11 +12,11 @@ from sqlalchemy import make_url
 from starlette.requests import ClientDisconnect
 from structlog.testing import capture_logs
 
-from app.api.edge import BrokenResponse, Edge
-from app.api.metrics import Metrics
 from app.core.errors import InternalFault, SchemaMismatch
 from app.main import create_app
 from app.settings import Settings, SettingsError
+from app.web.limits_middleware import BrokenResponse, Edge
+from app.web.metrics import Metrics
 from tests.api.service import SUBJECT_KEY, VALUE, Service, assert_problem, open_service
 from tests.support.databases import scratch_directory
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import app
-from app.api.problems import KINDS, METHOD_NOT_ALLOWED, problem_of
-from app.api.reasons import Refused, field_errors, field_name
 from app.core import errors
 from app.core.errors import FieldError, ServiceError
+from app.web.problems import KINDS, METHOD_NOT_ALLOWED, problem_of
+from app.web.validation_messages import Refused, field_errors, field_name
 
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "problems.md"
 

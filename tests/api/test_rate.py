@@ -4,8 +4,8 @@ from uuid import uuid4
 
 import pytest
 
-from app.api import rate
-from app.api.rate import RateLimit, RateLimited
+from app.web import rate
+from app.web.rate import RateLimit, RateLimited
 from tests.api.service import Service, assert_problem, open_service
 
 

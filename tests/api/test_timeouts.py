@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.api import edge
+from app.web import limits_middleware
 from tests.api.service import VALUE, Service, assert_problem, open_service
 from tests.conftest import LiveServer
 from tests.system.load import make_study
@@ -64,7 +64,7 @@ async def test_a_body_that_comes_in_time_is_taken(service: Service) -> None:
 
 
 async def test_a_long_body_has_longer(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(edge, "SLOWEST_BYTES_PER_SECOND", 100)
+    monkeypatch.setattr(limits_middleware, "SLOWEST_BYTES_PER_SECOND", 100)
     study = await service.study()
     people = [{**VALUE, "subject": f"p{number}"} for number in range(20)]
     response = await service.call(

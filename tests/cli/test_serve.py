@@ -8,7 +8,7 @@ import time
 import psutil
 import pytest
 
-from app.store.embedded import EmbeddedPostgres
+from app.postgres.embedded import EmbeddedPostgres
 from tests.support.databases import execute, run_apart, scratch_directory
 from tests.system.load import make_study
 

@@ -8,9 +8,9 @@ from typing import Any
 import asyncpg
 import pytest
 
-from app.api.oidc import LEEWAY_SECONDS
 from app.core.principal import Role
 from app.dashboard.requests import LOGIN_COOKIE
+from app.web.oidc import LEEWAY_SECONDS
 from tests.api.service import Service, open_service
 from tests.dashboard.browser import ORIGIN, Browser
 from tests.support.provider import Provider

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteLaplace
 from app.core.study import Relation
-from app.services import central
+from app.services import kmeans_release
 from app.sessions.kmeans import ClusterRules
 from app.sessions.points import ClusterSums
 from tests.statistical import ALPHA, SAMPLE_SIZE, SMALLEST_SCALE_ERROR
@@ -41,7 +41,7 @@ def published_noise(
     sums: ClusterSums, relation: Relation, source: NoiseSource, monkeypatch: pytest.MonkeyPatch
 ) -> NDArray[np.int64]:
     """What many rounds publish, less the exact sums; the production code around the tests' source."""
-    noise, _ = central._priced(RULES[relation])
+    noise, _ = kmeans_release._priced(RULES[relation])
     assert len(noise.scales) == QUERIES
     rounds = SAMPLE_SIZE // QUERIES
     draws = iter(source.draws(noise, rounds).tolist())
@@ -50,9 +50,9 @@ def published_noise(
         assert (asked, queries) == (noise, QUERIES)
         return tuple(next(draws))
 
-    monkeypatch.setattr(central, "draw", draw)
+    monkeypatch.setattr(kmeans_release, "draw", draw)
     exact = np.array(sums.queries(), dtype=np.int64)
-    published = [central._noisy(sums, noise) for _ in range(rounds)]
+    published = [kmeans_release._noisy(sums, noise) for _ in range(rounds)]
     drawn: NDArray[np.int64] = (np.array(published, dtype=np.int64) - exact).ravel()
     return drawn
 

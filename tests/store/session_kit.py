@@ -15,7 +15,7 @@ from app.services.answers import take_answers
 from app.services.rounds import Rounds
 from app.services.session_reader import Session
 from app.services.sessions import Schedule
-from app.sessions.courses import Wish
+from app.sessions.protocols import Wish
 from app.sessions.search import Mode
 from app.store.contributions import Allowance
 from tests.store.workbench import ADMIN, KEY, LIFETIME_EPSILON, Workbench

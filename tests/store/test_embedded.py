@@ -18,8 +18,8 @@ import asyncpg
 import psutil
 import pytest
 
-from app.store import service_user
-from app.store.embedded import EmbeddedPostgres, EmbeddedPostgresError
+from app.postgres import service_user
+from app.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from tests.support.databases import run_apart, scratch_directory
 
 ROOT = Path(__file__).parents[2]
@@ -114,7 +114,7 @@ def test_a_process_that_was_killed_leaves_a_server_that_is_used_again(embedded, 
     script = f"""
         import os, signal, sys
         from pathlib import Path
-        from app.store.embedded import EmbeddedPostgres
+        from app.postgres.embedded import EmbeddedPostgres
         server = EmbeddedPostgres(Path({str(directory)!r}))
         server.start()
         print(server.postmaster_pid, flush=True)

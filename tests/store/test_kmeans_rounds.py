@@ -17,8 +17,8 @@ from app.services import Services
 from app.services.ledger import ROUND_RULE
 from app.services.questions import Ask
 from app.services.session_reader import Session
-from app.sessions.courses import Wish
-from app.sessions.kmeans_course import ClusterStep, KMeansCourse
+from app.sessions.kmeans_protocol import ClusterStep, KMeansCourse
+from app.sessions.protocols import Wish
 from tests.store.faults import Crash, InterceptedDatabase, Interception, crash
 from tests.store.session_kit import schedule
 from tests.store.workbench import ADMIN, KEY, Workbench, offer, workbench

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import asyncpg
 from sqlalchemy import make_url
 
+from app.postgres.embedded import EmbeddedPostgres
 from app.store import migrate
-from app.store.embedded import EmbeddedPostgres
 from app.store.tables import metadata
 
 T = TypeVar("T")

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import httpx
 
+from app.postgres.embedded import EmbeddedPostgres
 from app.services.ledger import Finding, Ledger
 from app.store.database import Database
-from app.store.embedded import EmbeddedPostgres
 from tests.support.live import ROOT, LiveService
 
 Item = TypeVar("Item")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
-from app.store.tools import libpq_environment
+from app.postgres.programs import libpq_environment
 from tests.conftest import LiveServer
 from tests.support.databases import Server, scratch_directory
 from tests.support.live import ROOT

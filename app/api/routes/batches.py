@@ -8,15 +8,15 @@ from fastapi import APIRouter
 from starlette.responses import Response, StreamingResponse
 
 from app.api.access import allow
-from app.api.decompression import CODINGS
-from app.api.requests import JSON, ApiRequest
 from app.api.routing import CONFLICTS, StrictRoute
-from app.api.wire.contribution import EXAMPLES, BatchOut
-from app.api.wire.paths import StudyPath
 from app.core.errors import Forbidden, UnsupportedMediaType
 from app.core.principal import Role
 from app.core.study import Study
+from app.formats.compression import CODINGS
 from app.services.batches import Batch, BatchReader, BatchResult, Format
+from app.web.documents.contribution import EXAMPLES, BatchOut
+from app.web.documents.paths import StudyPath
+from app.web.request import JSON, ApiRequest
 
 PIECE = 1 << 18
 """Bytes that are collected before a thread reads them."""

@@ -3,19 +3,19 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.api import idempotency
 from app.api.access import allow
-from app.api.requests import JSON, ApiRequest
+from app.api.missing_budget import explained
 from app.api.routing import CONFLICTS, StrictRoute
-from app.api.shortfall import explained
-from app.api.subjects import subject_digest
-from app.api.wire.contribution import EXAMPLES, ContributionOut, contribution_bytes, contribution_schema
-from app.api.wire.paths import StudyPath, SubjectPath
 from app.core.contribution import Offer
 from app.core.errors import BudgetExhausted
 from app.core.principal import Role
 from app.core.study import Study
 from app.services.contributions import Accepted
+from app.web import idempotency
+from app.web.documents.contribution import EXAMPLES, ContributionOut, contribution_bytes, contribution_schema
+from app.web.documents.paths import StudyPath, SubjectPath
+from app.web.request import JSON, ApiRequest
+from app.web.subjects import subject_digest
 
 router = APIRouter(
     prefix="/v1/studies/{study}/contributions", tags=["contributions"], route_class=StrictRoute

@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from app.api import asking, views
 from app.api.access import allow
-from app.api.requests import JSON, ApiRequest
 from app.api.routing import OPEN_QUERY, StrictRoute
-from app.api.wire.figures import (
+from app.core.principal import Role
+from app.web import documents_out, question_params
+from app.web.documents.figures import (
     ChainOut,
     CohortOut,
     DaysOut,
@@ -18,11 +18,11 @@ from app.api.wire.figures import (
     OverviewOut,
     StudiesFiguresOut,
 )
-from app.api.wire.lists import DayCursor, Limit, NumberCursor, PageOut, SlugCursor
-from app.api.wire.paths import StudyPath
-from app.api.wire.release import PlanOut
-from app.api.wire.types import SLUG_PATTERN
-from app.core.principal import Role
+from app.web.documents.lists import DayCursor, Limit, NumberCursor, PageOut, SlugCursor
+from app.web.documents.paths import StudyPath
+from app.web.documents.release import PlanOut
+from app.web.documents.types import SLUG_PATTERN
+from app.web.request import JSON, ApiRequest
 
 router = APIRouter(prefix="/v1/admin", tags=["figures"], route_class=StrictRoute)
 
@@ -33,14 +33,14 @@ OneStudy = Annotated[str | None, Query(pattern=SLUG_PATTERN, description="Slug o
 @allow(Role.ADMIN)
 async def read_overview(request: ApiRequest) -> OverviewOut:
     """The installation at a glance: how much there is, how much is left, and what needs attention."""
-    return await views.overview(request.api.services)
+    return await documents_out.overview(request.api.services)
 
 
 @router.get("/chain")
 @allow(Role.ADMIN)
 async def read_chain(request: ApiRequest) -> ChainOut:
     """The head of the hash chain, and what the last `dither audit` found."""
-    return await views.chain(request.api.services)
+    return await documents_out.chain(request.api.services)
 
 
 @router.get("/contributions/daily")
@@ -49,21 +49,21 @@ async def list_days(
     request: ApiRequest, limit: Limit = 50, cursor: DayCursor | None = None, study: OneStudy = None
 ) -> DaysOut:
     """New contributions and releases a day (UTC), newest first, for a year. Days without any are left out."""
-    return await views.days(request.api.services, limit, cursor, study)
+    return await documents_out.days(request.api.services, limit, cursor, study)
 
 
 @router.get("/budgets/histogram")
 @allow(Role.ADMIN)
 async def read_histogram(request: ApiRequest, study: OneStudy = None) -> HistogramOut:
     """Histograms and percentiles of what people have reserved and spent, over all studies or in one."""
-    return await views.histogram(request.api.services, study)
+    return await documents_out.histogram(request.api.services, study)
 
 
 @router.get("/budgets/epsilons")
 @allow(Role.ADMIN)
 async def read_epsilons(request: ApiRequest, study: OneStudy = None) -> EpsilonsOut:
     """What was reserved and spent by the personal epsilon that people chose, over all contributions."""
-    return await views.epsilons(request.api.services, study)
+    return await documents_out.epsilons(request.api.services, study)
 
 
 @router.get("/studies")
@@ -72,7 +72,7 @@ async def list_studies_with_figures(
     request: ApiRequest, limit: Limit = 50, cursor: SlugCursor | None = None
 ) -> StudiesFiguresOut:
     """Studies with how many people are in them, what they have reserved and spent, and who can still pay."""
-    return await views.studies(request.api.services, limit, cursor, request.principal)
+    return await documents_out.studies(request.api.services, limit, cursor, request.principal)
 
 
 @router.get("/studies/{study}/profile")
@@ -80,7 +80,7 @@ async def list_studies_with_figures(
 async def read_profile(request: ApiRequest, study: StudyPath) -> EpsilonsOut:
     """The epsilons and trust tags of those who take part in a study."""
     found = await request.study(study)
-    return await views.epsilons(request.api.services, found.definition.slug)
+    return await documents_out.epsilons(request.api.services, found.definition.slug)
 
 
 @router.get("/studies/{study}/cohorts")
@@ -96,11 +96,11 @@ async def list_cohorts(
 @router.get(
     "/studies/{study}/plan",
     responses={200: {"model": PlanOut}},
-    openapi_extra={OPEN_QUERY: True, "parameters": asking.query_parameters(statistic=True)},
+    openapi_extra={OPEN_QUERY: True, "parameters": question_params.query_parameters(statistic=True)},
 )
 @allow(Role.ADMIN)
 async def read_plan(request: ApiRequest, study: StudyPath) -> Response:
     """The plan as analysts see it. Nothing is spent."""
-    ask = asking.read_question(request.single_query())
-    document = await views.plan(request.api.services, await request.study(study), ask)
+    ask = question_params.read_question(request.single_query())
+    document = await documents_out.plan(request.api.services, await request.study(study), ask)
     return Response(document.model_dump_json(), media_type=JSON)

@@ -6,14 +6,14 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.api.access import public
-from app.api.identify import identify
-from app.api.metrics import CONTENT_TYPE
 from app.api.openapi import problem_response
-from app.api.requests import ApiRequest
 from app.api.routing import StrictRoute
-from app.api.wire.health import HealthOut
 from app.core.errors import Unavailable
 from app.core.principal import Role
+from app.web.authentication import identify
+from app.web.documents.health import HealthOut
+from app.web.metrics import CONTENT_TYPE
+from app.web.request import ApiRequest
 
 TEXT = {"schema": {"type": "string"}}
 

@@ -6,15 +6,15 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from starlette.responses import StreamingResponse
 
-from app.api import views
 from app.api.access import allow
-from app.api.requests import ApiRequest
 from app.api.routing import StrictRoute
-from app.api.wire.figures import LedgerReleaseOut
-from app.api.wire.ledger import LedgerLineOut
-from app.api.wire.lists import Limit, NumberCursor, NumbersCursor, PageOut
-from app.api.wire.types import SLUG_PATTERN
 from app.core.principal import Role
+from app.web import documents_out
+from app.web.documents.figures import LedgerReleaseOut
+from app.web.documents.ledger import LedgerLineOut
+from app.web.documents.lists import Limit, NumberCursor, NumbersCursor, PageOut
+from app.web.documents.types import SLUG_PATTERN
+from app.web.request import ApiRequest
 
 router = APIRouter(prefix="/v1/admin", tags=["ledger"], route_class=StrictRoute)
 
@@ -34,7 +34,7 @@ async def list_charges(
     release: OneRelease = None,
 ) -> PageOut[LedgerLineOut]:
     """Charges, newest first: what each release cost each member of each cohort."""
-    return await views.charges(request.api.services, limit, cursor, study, release)
+    return await documents_out.charges(request.api.services, limit, cursor, study, release)
 
 
 @router.get(
@@ -53,7 +53,7 @@ async def export_charges(
 ) -> StreamingResponse:
     """All charges as CSV, newest first, written while they are read."""
     return StreamingResponse(
-        views.charges_csv(request.api.services, study, release),
+        documents_out.charges_csv(request.api.services, study, release),
         media_type=CSV,
         headers={"Content-Disposition": 'attachment; filename="ledger.csv"'},
     )
@@ -65,4 +65,4 @@ async def list_all_releases(
     request: ApiRequest, limit: Limit = 50, cursor: NumberCursor | None = None, study: OneStudy = None
 ) -> PageOut[LedgerReleaseOut]:
     """Releases of all studies, newest first, with their place in the hash chain."""
-    return await views.ledger_releases(request.api.services, limit, cursor, study)
+    return await documents_out.ledger_releases(request.api.services, limit, cursor, study)

@@ -6,13 +6,15 @@ from uuid import UUID
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.api import asking, idempotency, views
 from app.api.access import allow
-from app.api.requests import JSON, ApiRequest
 from app.api.routing import CONFLICTS, OPEN_QUERY, StrictRoute
-from app.api.wire.lists import Limit, NumbersCursor, PageOut
-from app.api.wire.paths import IdPath, StudyPath
-from app.api.wire.release import (
+from app.core.errors import NotFound
+from app.core.principal import Role
+from app.core.release import StoredRelease
+from app.web import documents_out, idempotency, question_params
+from app.web.documents.lists import Limit, NumbersCursor, PageOut
+from app.web.documents.paths import IdPath, StudyPath
+from app.web.documents.release import (
     AnswerOut,
     ClusterReleaseOut,
     PlanOut,
@@ -22,9 +24,7 @@ from app.api.wire.release import (
     page_bytes,
     with_field,
 )
-from app.core.errors import NotFound
-from app.core.principal import Role
-from app.core.release import StoredRelease
+from app.web.request import JSON, ApiRequest
 
 router = APIRouter(prefix="/v1", tags=["releases"], route_class=StrictRoute)
 
@@ -32,14 +32,14 @@ router = APIRouter(prefix="/v1", tags=["releases"], route_class=StrictRoute)
 @router.get(
     "/studies/{study}/plan",
     responses={200: {"model": PlanOut}},
-    openapi_extra={OPEN_QUERY: True, "parameters": asking.query_parameters(statistic=True)},
+    openapi_extra={OPEN_QUERY: True, "parameters": question_params.query_parameters(statistic=True)},
 )
 @allow(Role.ANALYSE)
 async def plan(request: ApiRequest, study: StudyPath) -> Response:
     """Price and accuracy of every estimator that applies. Nothing is spent."""
     found = await request.study(study)
-    ask = asking.read_question(request.single_query())
-    document = await views.plan(request.api.services, found, ask)
+    ask = question_params.read_question(request.single_query())
+    document = await documents_out.plan(request.api.services, found, ask)
     return Response(document.model_dump_json(), media_type=JSON)
 
 
@@ -49,14 +49,14 @@ async def plan(request: ApiRequest, study: StudyPath) -> Response:
     openapi_extra={
         CONFLICTS: True,
         OPEN_QUERY: True,
-        "parameters": asking.query_parameters(statistic=False),
+        "parameters": question_params.query_parameters(statistic=False),
     },
 )
 @allow(Role.ANALYSE)
 async def current_mean(request: ApiRequest, study: StudyPath) -> Response:
     """The release for this question. Made, and paid for, the first time it is asked; free afterwards."""
     found = await request.study(study)
-    ask = asking.read_question(request.single_query(), statistic="mean")
+    ask = question_params.read_question(request.single_query(), statistic="mean")
     answer = await request.api.services.releases.current(found, ask, asker=request.principal.token_id)
     body = answer.release.body
     if answer.new_contributions is not None:
@@ -72,7 +72,7 @@ async def current_mean(request: ApiRequest, study: StudyPath) -> Response:
         CONFLICTS: True,
         OPEN_QUERY: True,
         "parameters": [idempotency.PARAMETER],
-        "requestBody": asking.request_body(),
+        "requestBody": question_params.request_body(),
     },
 )
 @allow(Role.ANALYSE)
@@ -80,7 +80,7 @@ async def make_release(request: ApiRequest, study: StudyPath) -> Response:
     """A new release for a question, given in the document or in the query."""
     found = await request.study(study)
     document = await request.read_object(required=False)
-    ask = asking.read_question(request.single_query(), document)
+    ask = question_params.read_question(request.single_query(), document)
     key = await idempotency.idempotency(request)
     asker = request.principal.token_id
     release = await request.api.services.releases.release(found, ask, key, asker=asker)

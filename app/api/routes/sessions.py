@@ -6,15 +6,19 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from app.api import idempotency
 from app.api.access import ANY_ROLE, allow
-from app.api.requests import JSON, ApiRequest
+from app.api.missing_budget import explained_enrolment
 from app.api.routing import CONFLICTS, StrictRoute
-from app.api.shortfall import explained_enrolment
-from app.api.wire.lists import Limit, NumbersCursor, PageOut
-from app.api.wire.paths import IdPath, StudyPath
-from app.api.wire.release import page_bytes
-from app.api.wire.session import (
+from app.core.errors import BudgetExhausted, NotFound
+from app.core.principal import Role
+from app.core.session import AnswerOutcome
+from app.core.study import Study
+from app.services.session_reader import Session
+from app.web import idempotency
+from app.web.documents.lists import Limit, NumbersCursor, PageOut
+from app.web.documents.paths import IdPath, StudyPath
+from app.web.documents.release import page_bytes
+from app.web.documents.session import (
     ANSWER_EXAMPLE,
     ANSWER_SCHEMA,
     AnswerOut,
@@ -26,11 +30,7 @@ from app.api.wire.session import (
     round_bytes,
     session_bytes,
 )
-from app.core.errors import BudgetExhausted, NotFound
-from app.core.principal import Role
-from app.core.session import AnswerOutcome
-from app.core.study import Study
-from app.services.session_reader import Session
+from app.web.request import JSON, ApiRequest
 
 MAX_WAIT_SECONDS = 30
 

@@ -3,13 +3,13 @@
 from fastapi import APIRouter, Response
 
 from app.api.access import ANY_ROLE, allow
-from app.api.requests import ApiRequest
 from app.api.routing import CONFLICTS, StrictRoute
-from app.api.wire.lists import Limit, PageOut, SlugCursor
-from app.api.wire.paths import StudyPath
-from app.api.wire.study import SaturationOut, StudyIn, StudyOut
 from app.core.epsilon import epsilon_to_json
 from app.core.principal import Role
+from app.web.documents.lists import Limit, PageOut, SlugCursor
+from app.web.documents.paths import StudyPath
+from app.web.documents.study import SaturationOut, StudyIn, StudyOut
+from app.web.request import ApiRequest
 
 router = APIRouter(prefix="/v1/studies", tags=["studies"], route_class=StrictRoute)
 

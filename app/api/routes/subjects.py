@@ -2,20 +2,17 @@
 
 from fastapi import APIRouter, Response
 
-from app.api import views
 from app.api.access import allow
-from app.api.requests import ApiRequest
 from app.api.routing import CONFLICTS, StrictRoute
-from app.api.subjects import subject_digest
-from app.api.wire.budget import AccountOut, BudgetOut, LifetimeIn, LinkOut, PersonalChargeOut
-from app.api.wire.lists import DigestCursor, Limit, NumberCursor, PageOut
-from app.api.wire.paths import SubjectPath
 from app.core.principal import Role
+from app.web import documents_out
+from app.web.documents.budget import AccountOut, BudgetOut, LifetimeIn, LinkOut, PersonalChargeOut
+from app.web.documents.lists import DigestCursor, Limit, NumberCursor, PageOut
+from app.web.documents.paths import SubjectPath
+from app.web.request import ApiRequest
+from app.web.subjects import LINK_PATH, subject_digest
 
 router = APIRouter(prefix="/v1", tags=["budgets"], route_class=StrictRoute)
-
-LINK_PATH = "/dashboard/person/open/"
-"""Where a one-time link leads; its secret follows."""
 
 
 @router.get("/subjects/{subject:path}/budget")
@@ -34,7 +31,9 @@ async def list_personal_charges(
 ) -> PageOut[PersonalChargeOut]:
     """What each release cost one person, newest first, for the values that are there now."""
     digest = subject_digest(request, subject)
-    return await views.personal_charges(request.api.services, digest, limit, cursor, request.principal)
+    return await documents_out.personal_charges(
+        request.api.services, digest, limit, cursor, request.principal
+    )
 
 
 @router.post("/subjects/{subject:path}/links", status_code=201)

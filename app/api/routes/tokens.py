@@ -5,15 +5,15 @@ from uuid import UUID
 from fastapi import APIRouter, Response
 
 from app.api.access import allow
-from app.api.requests import ApiRequest
 from app.api.routing import CONFLICTS, StrictRoute
-from app.api.wire.lists import Limit, PageOut, SlugCursor, UuidCursor
-from app.api.wire.paths import IdPath
-from app.api.wire.token import NewTokenOut, QuotaIn, QuotaOut, RotateIn, TokenIn, TokenOut, UsageOut
 from app.core.epsilon import MICRO
 from app.core.errors import NotFound
 from app.core.principal import Role
 from app.core.quota import Quota
+from app.web.documents.lists import Limit, PageOut, SlugCursor, UuidCursor
+from app.web.documents.paths import IdPath
+from app.web.documents.token import NewTokenOut, QuotaIn, QuotaOut, RotateIn, TokenIn, TokenOut, UsageOut
+from app.web.request import ApiRequest
 
 router = APIRouter(prefix="/v1/admin/tokens", tags=["tokens"], route_class=StrictRoute)
 

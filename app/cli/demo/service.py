@@ -17,7 +17,7 @@ import httpx
 import psutil
 
 from app.cli.common import CommandFailed
-from app.store.embedded import EmbeddedPostgres
+from app.postgres.embedded import EmbeddedPostgres
 
 LOCK_FILE = "demo.lock"
 USUAL_PORT = 8000

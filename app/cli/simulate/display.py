@@ -13,7 +13,7 @@ from rich.text import Text
 from app.cli.common import console, notes, show
 from app.cli.simulate.fleet import Tally
 from app.cli.simulate.people import Value
-from app.sessions.search_course import interval_after
+from app.sessions.search_protocol import interval_after
 
 BAR = 48
 """Characters of the range."""

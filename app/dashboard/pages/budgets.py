@@ -5,11 +5,6 @@ import asyncio
 from markupsafe import Markup
 from starlette.responses import Response
 
-from app.api import views
-from app.api.routes.subjects import LINK_PATH
-from app.api.subjects import subject_digest
-from app.api.wire.budget import BudgetOut, LifetimeIn
-from app.api.wire.figures import EpsilonsOut
 from app.core.errors import BudgetBelowReserved, InvalidRequest, ServiceError
 from app.core.numbers import JsonNumber
 from app.dashboard import forms, plots
@@ -17,6 +12,10 @@ from app.dashboard.pages.overview import budget_plot
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, PageRoute
+from app.web import documents_out
+from app.web.documents.budget import BudgetOut, LifetimeIn
+from app.web.documents.figures import EpsilonsOut
+from app.web.subjects import LINK_PATH, subject_digest
 
 CHARGES = 50
 MOST_STUDIES = 200
@@ -28,9 +27,9 @@ async def show(request: PageRequest) -> Response:
     study = request.query_params.get("study") or None
     if study is not None:
         study = (await request.study(study)).definition.slug
-    histogram = await views.histogram(services, study, wait=False)
+    histogram = await documents_out.histogram(services, study, wait=False)
     epsilons, slugs = await asyncio.gather(
-        views.epsilons(services, study, wait=False),
+        documents_out.epsilons(services, study, wait=False),
         services.studies.page(MOST_STUDIES, None, request.principal),
     )
     return render(
@@ -108,7 +107,7 @@ async def _statement(
     digest = subject_digest(request, subject)
     statement, charges = await asyncio.gather(
         services.budgets.statement(digest, request.principal.studies),
-        views.personal_charges(services, digest, CHARGES, None, request.principal),
+        documents_out.personal_charges(services, digest, CHARGES, None, request.principal),
     )
     return render(
         request,

@@ -5,13 +5,13 @@ from uuid import UUID
 
 from starlette.responses import Response, StreamingResponse
 
-from app.api import views
-from app.api.wire.lists import is_number, is_numbers
 from app.core.errors import InvalidRequest
 from app.dashboard import forms
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, PageRoute
+from app.web import documents_out
+from app.web.documents.lists import is_number, is_numbers
 
 ROWS = 50
 MOST_STUDIES = 200
@@ -22,8 +22,8 @@ async def show_releases(request: PageRequest) -> Response:
     study, _ = await _filters(request)
     services, cursor = request.api.services, forms.cursor(request, is_number)
     releases, chain, slugs = await asyncio.gather(
-        views.ledger_releases(services, ROWS, cursor, study),
-        views.chain(services),
+        documents_out.ledger_releases(services, ROWS, cursor, study),
+        documents_out.chain(services),
         _slugs(request),
     )
     return render(
@@ -43,8 +43,8 @@ async def show_charges(request: PageRequest) -> Response:
     study, release = await _filters(request)
     services, cursor = request.api.services, forms.cursor(request, is_numbers)
     charges, chain, slugs = await asyncio.gather(
-        views.charges(services, ROWS, cursor, study, release),
-        views.chain(services),
+        documents_out.charges(services, ROWS, cursor, study, release),
+        documents_out.chain(services),
         _slugs(request),
     )
     return render(
@@ -63,7 +63,7 @@ async def export(request: PageRequest) -> Response:
     """The charges as CSV."""
     study, release = await _filters(request)
     return StreamingResponse(
-        views.charges_csv(request.api.services, study, release),
+        documents_out.charges_csv(request.api.services, study, release),
         media_type="text/csv",
         headers={"Content-Disposition": 'attachment; filename="ledger.csv"'},
     )

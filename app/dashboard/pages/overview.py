@@ -7,13 +7,13 @@ from datetime import UTC, date, datetime, timedelta
 from markupsafe import Markup
 from starlette.responses import Response
 
-from app.api import views
-from app.api.wire.figures import DayOut, HistogramOut
 from app.dashboard import plots
-from app.dashboard.pages.entrance import home_of
+from app.dashboard.pages.login import home_of
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import BOTH, PageRoute, redirect
+from app.web import documents_out
+from app.web.documents.figures import DayOut, HistogramOut
 
 DAYS = 30
 STUDIES = 8
@@ -25,11 +25,11 @@ async def show(request: PageRequest) -> Response:
     if home:
         return redirect(request, home)
     services = request.api.services
-    overview = await views.overview(services, wait=False)
+    overview = await documents_out.overview(services, wait=False)
     histogram, days, studies = await asyncio.gather(
-        views.histogram(services, None, wait=False),
-        views.days(services, DAYS, None, None),
-        views.studies(services, STUDIES, None, request.principal),
+        documents_out.histogram(services, None, wait=False),
+        documents_out.days(services, DAYS, None, None),
+        documents_out.studies(services, STUDIES, None, request.principal),
     )
     recent = _every_day(days.items)
     return render(

@@ -4,15 +4,15 @@ import asyncio
 
 from starlette.responses import Response
 
-from app.api import views
-from app.api.wire.budget import BudgetOut
 from app.core.errors import Forbidden
-from app.dashboard.pages.entrance import GUEST_SECONDS, set_cookie
+from app.dashboard.pages.login import GUEST_SECONDS, set_cookie
 from app.dashboard.rendering import render
 from app.dashboard.requests import GUEST_COOKIE, PERSON_COOKIE, PageRequest
 from app.dashboard.routing import PageRoute, redirect
 from app.services.logins import PERSON_SECONDS
 from app.services.tokens import new_secret
+from app.web import documents_out
+from app.web.documents.budget import BudgetOut
 
 CHARGES = 50
 
@@ -59,7 +59,7 @@ async def _page(request: PageRequest, withdrawn: str | None = None) -> Response:
     services = request.api.services
     statement, charges = await asyncio.gather(
         services.budgets.statement(_subject(request), request.principal.studies),
-        views.personal_charges(services, _subject(request), CHARGES, None, request.principal),
+        documents_out.personal_charges(services, _subject(request), CHARGES, None, request.principal),
     )
     slugs = {line.study for line in statement.studies} | {line.study for line in statement.sessions}
     titles = {slug: (await services.studies.get(slug)).definition for slug in slugs}

@@ -7,14 +7,14 @@ from uuid import UUID
 
 from starlette.responses import Response
 
-from app.api.wire.session import session_bytes
-from app.api.wire.study import StudyOut
 from app.core.errors import NotFound
 from app.dashboard import plots
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import BOTH, PageRoute
-from app.sessions.search_course import interval_after
+from app.sessions.search_protocol import interval_after
+from app.web.documents.session import session_bytes
+from app.web.documents.study import StudyOut
 
 SHALLOW = plots.Size("wide", 1120, 180)
 

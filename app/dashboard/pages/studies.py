@@ -10,13 +10,6 @@ from uuid import UUID, uuid4
 from markupsafe import Markup
 from starlette.responses import Response
 
-from app.api import asking, views
-from app.api.problems import kind_of
-from app.api.wire.figures import EpsilonsOut
-from app.api.wire.lists import is_number, is_slug
-from app.api.wire.release import charges_json
-from app.api.wire.session import session_bytes
-from app.api.wire.study import StudyOut
 from app.core.epsilon import epsilon_to_json
 from app.core.errors import InvalidRequest, NotFound, ServiceError, Unavailable
 from app.core.study import Relation, Study
@@ -26,10 +19,17 @@ from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, ANALYST, BOTH, PageRoute, redirect
 from app.estimators import registry
 from app.services.replies import Idempotency
+from app.web import documents_out, question_params
+from app.web.documents.figures import EpsilonsOut
+from app.web.documents.lists import is_number, is_slug
+from app.web.documents.release import charges_json
+from app.web.documents.session import session_bytes
+from app.web.documents.study import StudyOut
+from app.web.problems import kind_of
 
 ROWS = 50
 SESSIONS = 10
-QUESTION = ("estimator", "share", "epsilon", "expected_size", *asking.PARAMETERS)
+QUESTION = ("estimator", "share", "epsilon", "expected_size", *question_params.PARAMETERS)
 """Fields of the form that asks."""
 
 
@@ -38,7 +38,7 @@ async def list_studies(request: PageRequest) -> Response:
     cursor = forms.cursor(request, is_slug)
     services = request.api.services
     if request.is_admin:
-        page = await views.studies(services, ROWS, cursor, request.principal)
+        page = await documents_out.studies(services, ROWS, cursor, request.principal)
         return render(request, "studies.html", studies=page.items, next_cursor=page.next_cursor)
     found = await services.studies.page(ROWS, cursor, request.principal)
     return render(
@@ -63,7 +63,7 @@ async def ask(request: PageRequest) -> Response:
     except ValueError:
         raise InvalidRequest.field("key", "is not one of this form's") from None
     try:
-        question = asking.read_question(fields, statistic="mean")
+        question = question_params.read_question(fields, statistic="mean")
         release = await request.api.services.releases.release(
             study,
             question,
@@ -116,7 +116,9 @@ async def _page(
     plan, vectors = None, study.definition.dimension > 1
     try:
         if not vectors:
-            plan = await views.plan(services, study, asking.read_question(fields, statistic="mean"))
+            plan = await documents_out.plan(
+                services, study, question_params.read_question(fields, statistic="mean")
+            )
     except InvalidRequest as error:
         refusal = refusal or error
     point, running, released = await asyncio.gather(
@@ -178,7 +180,7 @@ def profile_plot(profile: EpsilonsOut) -> Markup:
 async def _profile(request: PageRequest, slug: str) -> EpsilonsOut | None:
     """The profile, once there is one."""
     try:
-        return await views.epsilons(request.api.services, slug, wait=False)
+        return await documents_out.epsilons(request.api.services, slug, wait=False)
     except Unavailable:
         return None
 

@@ -4,8 +4,6 @@ from uuid import UUID
 
 from starlette.responses import Response
 
-from app.api.wire.lists import is_uuid
-from app.api.wire.token import QuotaIn, TokenIn, TokenOut
 from app.core.errors import InvalidRequest, NotFound
 from app.core.numbers import JsonNumber
 from app.core.quota import Quota
@@ -13,6 +11,8 @@ from app.dashboard import forms
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, PageRoute, redirect
+from app.web.documents.lists import is_uuid
+from app.web.documents.token import QuotaIn, TokenIn, TokenOut
 
 ROWS = 50
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.documents import MAX_DEPTH, DuplicateKey, decode_element, decode_json, decode_utf8
 from app.core.errors import MalformedDocument
 from app.core.numbers import JsonNumber
+from app.formats.strict_json import MAX_DEPTH, DuplicateKey, decode_element, decode_json, decode_utf8
 
 SCALARS = (
     st.none()

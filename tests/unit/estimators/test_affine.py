@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.estimators.accuracy import noise_shrinkage, worst_square_error
 from app.estimators.adpm import saturation_point
 from app.estimators.affine import AffineProblem, best_shrinkage
-from app.estimators.errors import noise_shrinkage, worst_square_error
 from tests.support.profiles import Problem
 
 NONE = np.zeros(0)

@@ -12,7 +12,7 @@ from app.accounting.costs import check_charges, group_costs
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation
-from app.estimators.errors import WORST_VARIANCE
+from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.interface import NotApplicable
 from app.estimators.optimal import Optimal
 from app.estimators.selectors import describe, parse_caps, parse_entries, parse_variances, selected

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, NoNoise
+from app.estimators.accuracy import interval
 from app.estimators.adpm import Adpm
-from app.estimators.errors import interval
 from app.estimators.interface import UNIT_SCALE, NotApplicable
 from app.estimators.linear import linear_plan
 from app.estimators.quantiles import error_law

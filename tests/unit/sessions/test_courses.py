@@ -14,10 +14,10 @@ from app.core.errors import InvalidRequest
 from app.core.grid import GRID_SIZE, Grid
 from app.core.session import SessionProtocol, Terms, assigned_round
 from app.core.study import Relation, StudyDefinition, Trust
-from app.sessions.course import RoundAnswers
-from app.sessions.courses import Wish, restore_course, start_course
+from app.sessions.protocol import RoundAnswers
+from app.sessions.protocols import Wish, restore_course, start_course
 from app.sessions.search import Mode
-from app.sessions.search_course import answers_needed_by_default
+from app.sessions.search_protocol import answers_needed_by_default
 
 GRID = Grid(Decimal(-10), Decimal(30))
 

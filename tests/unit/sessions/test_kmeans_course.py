@@ -9,11 +9,11 @@ from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.session import SessionProtocol
 from app.core.study import Relation
-from app.sessions.course import CentralSums, RoundAnswers
-from app.sessions.courses import restore_course
 from app.sessions.kmeans import ClusterRules
-from app.sessions.kmeans_course import KMeansCourse
+from app.sessions.kmeans_protocol import KMeansCourse
 from app.sessions.points import MIDDLE
+from app.sessions.protocol import CentralSums, RoundAnswers
+from app.sessions.protocols import restore_course
 
 COURSE = KMeansCourse(
     fixed=ClusterRules(

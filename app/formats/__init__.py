@@ -1,0 +1,1 @@
+"""Reading records: strict JSON, NDJSON, CSV, gzip. Nothing else."""

@@ -1,0 +1,1 @@
+"""The embedded PostgreSQL server: find, initialise, start, stop."""

@@ -1,0 +1,246 @@
+"""The central part of a K-means round: sums over central and public people, with noise, as a release.
+
+Like a release of a mean it is drafted outside of the transaction that publishes it. Nothing of a draft leaves
+the process before its charges are committed; one that cannot be paid for any more is thrown away unseen.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from uuid import UUID, uuid4
+
+import numpy as np
+
+from app.accounting.clusters import clusters_cost, clusters_noise
+from app.core.clock import Clock
+from app.core.cohort import Cohort
+from app.core.epsilon import epsilon_to_json
+from app.core.errors import InternalFault
+from app.core.grid import GRID_SIZE
+from app.core.noise import DiscreteLaplace
+from app.core.release import Charge, Draft, Used
+from app.core.session import SessionDefinition
+from app.core.study import Relation, Study, Trust
+from app.mechanisms.draw import draw
+from app.sessions.kmeans import ClusterRules
+from app.sessions.kmeans_protocol import KMeansCourse
+from app.sessions.points import ClusterSums
+from app.sessions.protocol import CentralSums, Course
+from app.store import cohorts, releases, studies
+from app.store import points as store
+from app.store.database import Connection, Database
+
+ESTIMATOR = "kmeans"
+VERSION = 1
+"""Grows whenever the distribution of the noisy sums changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CentralPart:
+    """What central people say in one round, not published yet.
+
+    Attributes:
+        draft: The release; commits with the round that it closes.
+        sums: What it says.
+    """
+
+    draft: Draft
+    sums: CentralSums
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The central part of one round; None where there is nobody in it."""
+
+    part: CentralPart | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowd:
+    """Who takes part in a round, and the exact sums over them. Raw: never leaves the services.
+
+    Attributes:
+        epoch: The last one that takes part in the session.
+        used: Their cohorts.
+        sums: Of their values.
+    """
+
+    epoch: int
+    used: tuple[Used, ...]
+    sums: ClusterSums
+
+
+class Central:
+    """Drafts the central parts of K-means rounds."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def prepare(self, definition: SessionDefinition, course: Course) -> Prepared:
+        """The central part of the open round.
+
+        In its first round a session takes everybody with a live central or public contribution whose cohort
+        can pay for all rounds; in a later one those who paid for the round before and can pay for this one.
+
+        Returns:
+            Without a part where the number of people is public and nobody takes part. In add_remove_one
+            studies always with one, whoever is there.
+
+        Raises:
+            InternalFault: the price is not what was announced, or there is no noise.
+
+        Privacy: costs each member of each cohort `ClusterRules.epsilon_per_round`, once it is published.
+        """
+        if not isinstance(course, KMeansCourse) or course.round is None:
+            raise InternalFault("there is no central part to prepare")
+        study = await self._database.run_tx(
+            "session.study", lambda c: studies.read_study(c, definition.study)
+        )
+        if study is None:
+            raise InternalFault("a session's study has vanished")
+        if course.round == 1:
+            epochs = await self._database.run_tx("session.seal", lambda c: cohorts.seal(c, study.id))
+            if epochs.folded < epochs.sealed:
+                await self._database.run_tx("session.fold", lambda c: cohorts.fold(c, study.id))
+        noise, cost = _priced(course.fixed)
+        crowd = await self._database.run_tx("session.points", lambda c: _crowd(c, study, course, cost))
+        if crowd is None:
+            return Prepared(None)
+        noisy = await asyncio.to_thread(_noisy, crowd.sums, noise)
+        release_id, now = uuid4(), self._clock.now()
+        sums = _read(noisy, course.fixed, str(release_id))
+        charges = tuple(
+            Charge(cohort_id=used.cohort_id, epsilon=cost, delta=0) for used in crowd.used if used.offer
+        )
+        draft = Draft(
+            id=release_id,
+            study_id=study.id,
+            question=question_digest(definition.id, course.round),
+            epoch=crowd.epoch,
+            estimator=ESTIMATOR,
+            estimator_version=VERSION,
+            noise=json.dumps({"mechanism": type(noise).__name__, **asdict(noise)}, allow_nan=False),
+            body=_body(study, definition, course, sums, noise, cost, now.isoformat()),
+            charges=charges,
+            used=crowd.used,
+            created_at=now,
+        )
+        return Prepared(CentralPart(draft=draft, sums=sums))
+
+
+async def publish(connection: Connection, part: CentralPart) -> None:
+    """Charge every cohort and store the release; call last, with the session locked.
+
+    Raises:
+        CohortsChanged: somebody withdrew, or cannot pay any more; the draft is void.
+        InternalFault: the round was published before.
+    """
+    head = await releases.lock_chain(connection)
+    known, _ = await releases.latest(connection, part.draft.study_id, part.draft.question)
+    if known is not None:
+        raise InternalFault("a round of a session cannot be published twice")
+    await releases.publish(connection, part.draft, head=head, sequence=1)
+
+
+def question_digest(session_id: UUID, round_number: int) -> bytes:
+    """SHA-256 of what a round asks; no two rounds ask the same."""
+    document = {"statistic": ESTIMATOR, "session": str(session_id), "round": round_number}
+    return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).digest()
+
+
+def _priced(rules: ClusterRules) -> tuple[DiscreteLaplace, int]:
+    """The noise of a round and what it costs, as accounting has it."""
+    shape = {"clusters": rules.clusters, "dimension": rules.dimension}
+    noise = clusters_noise(rules.epsilon_per_round, rules.l1_sensitivity, **shape)
+    cost = clusters_cost(noise, rules.relation, **shape)
+    if cost > rules.epsilon_per_round:
+        raise InternalFault("A round costs more than was announced.")
+    return noise, cost
+
+
+async def _crowd(connection: Connection, study: Study, course: KMeansCourse, cost: int) -> Crowd | None:
+    """Everybody who takes part; None where nobody does and that is no secret."""
+    secret = course.fixed.relation is Relation.ADD_REMOVE_ONE
+    epoch, rows, rounds = 0, list[Cohort](), 1
+    if course.round == 1:
+        epoch = (await cohorts.read_epochs(connection, study.id)).folded
+        rows = await cohorts.read_cohorts(connection, study.id)
+        rounds = course.fixed.rounds
+    elif course.steps[-1].release is not None:
+        epoch, rows = await store.read_participants(connection, UUID(course.steps[-1].release))
+    used = tuple(
+        Used(cohort_id=row.id, count=row.count, offer=rounds * cost if row.trust is Trust.CENTRAL else 0)
+        for row in rows
+        if row.trust is Trust.PUBLIC
+        or (row.trust is Trust.CENTRAL and row.spent + rounds * cost <= row.epsilon)
+    )
+    if not used and not secret:
+        return None
+    sums = ClusterSums(course.centers)
+    ids = [row.cohort_id for row in used]
+    async for packed in store.read_points(connection, study.id, ids):
+        await asyncio.to_thread(_add, sums, packed, course.fixed.dimension)
+    return Crowd(epoch=epoch, used=used, sums=sums)
+
+
+def _add(sums: ClusterSums, packed: bytes, dimension: int) -> None:
+    """Add people as `read_points` has them."""
+    layout = np.dtype([("shape", ">i4", 5), ("items", [("length", ">i4"), ("point", ">i8")], dimension)])
+    points = np.frombuffer(packed, dtype=layout)["items"]["point"].reshape(-1, dimension)
+    sums.add(points.astype(np.int64))
+
+
+def _noisy(sums: ClusterSums, noise: DiscreteLaplace) -> list[int]:
+    """The queries with their noise. Integers all the way; draws entropy."""
+    exact = sums.queries()
+    return [value + error for value, error in zip(exact, draw(noise, queries=len(exact)), strict=True)]
+
+
+def _read(noisy: Sequence[int], rules: ClusterRules, release: str) -> CentralSums:
+    width = 1 + rules.dimension
+    rows = [noisy[start : start + width] for start in range(0, len(noisy), width)]
+    return CentralSums(
+        release=release,
+        counts=tuple(row[0] for row in rows),
+        sums=tuple(tuple(row[1:]) for row in rows),
+    )
+
+
+def _body(
+    study: Study,
+    definition: SessionDefinition,
+    course: KMeansCourse,
+    sums: CentralSums,
+    noise: DiscreteLaplace,
+    cost: int,
+    created_at: str,
+) -> bytes:
+    """The release as JSON: nothing in it but noisy numbers depends on who is there."""
+    grid, width = study.definition.grid, float(study.definition.grid.width)
+    error = 2**0.5 * noise.scales[0] / GRID_SIZE
+    counts = [count / GRID_SIZE for count in sums.counts]
+    document: dict[str, object] = {
+        "id": sums.release,
+        "study": study.definition.slug,
+        "estimator_version": VERSION,
+        "statistic": ESTIMATOR,
+        "estimator": ESTIMATOR,
+        "parameters": {
+            "session": str(definition.id),
+            "round": course.round,
+            "rounds": course.fixed.rounds,
+            "centres": course.progress(grid)["centres"],
+        },
+        "counts": counts,
+        "sums": [[total / GRID_SIZE * width for total in row] for row in sums.sums],
+        "count_error": error,
+        "sum_error": error * width,
+        "noisy_count": sum(counts),
+        "relation": study.definition.relation.value,
+        "epsilon_max": epsilon_to_json(cost),
+        "created_at": created_at,
+    }
+    return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()

@@ -1,0 +1,152 @@
+"""Which protocols there are: how a course is started and how it is restored. A new one is added here."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from app.core.errors import FieldError, InvalidRequest
+from app.core.session import SessionProtocol
+from app.core.study import Relation, StudyDefinition, Trust
+from app.sessions.kmeans import ClusterRules
+from app.sessions.kmeans_protocol import KMeansCourse
+from app.sessions.points import GridPoint
+from app.sessions.protocol import Course
+from app.sessions.search import (
+    DEFAULT_ALPHA,
+    DEFAULT_DEPTH,
+    Depth,
+    Mode,
+    Search,
+    Target,
+    Threshold,
+    check_participants,
+    make_rules,
+)
+from app.sessions.search_protocol import SearchCourse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What an admin asks a session for.
+
+    Attributes:
+        protocol: What is looked for.
+        epsilon: What taking part costs a person in all, at most [micro-epsilon].
+        rounds: Their number; for a search it may be derived.
+        participants: People who are expected to answer.
+        mode, threshold, alpha, quantile: Of a search, see `make_rules`.
+        centers: Of K-means: the public ones to start from, in the data's unit.
+    """
+
+    protocol: SessionProtocol
+    epsilon: int
+    mode: Mode = Mode.USER_SPLIT
+    threshold: Threshold = Threshold.EXACT_BINOMIAL
+    rounds: int | Depth = DEFAULT_DEPTH
+    alpha: float = DEFAULT_ALPHA
+    quantile: float | None = None
+    participants: int | None = None
+    centers: tuple[tuple[Decimal, ...], ...] = ()
+
+
+def start_course(wish: Wish, study: StudyDefinition) -> Course:
+    """The course that a wish stands for.
+
+    Raises:
+        InvalidRequest: it is not admissible, or not for this study.
+    """
+    return _STARTERS[wish.protocol](wish, study)
+
+
+def restore_course(protocol: SessionProtocol, document: str) -> Course:
+    """The course that a stored document was made from.
+
+    Raises:
+        InternalFault: it is none.
+    """
+    return _RESTORERS[protocol](json.loads(document))
+
+
+def _start_search(wish: Wish, study: StudyDefinition) -> Course:
+    if study.relation is Relation.ADD_REMOVE_ONE:
+        reason = "answers would show who is there, which an add_remove_one study keeps secret"
+        raise InvalidRequest.field("protocol", reason)
+    if study.dimension != 1:
+        raise InvalidRequest.field("protocol", "is for studies of single numbers")
+    if wish.participants is None:
+        raise InvalidRequest.field("participants", "is required")
+    rules = make_rules(
+        target=Target(wish.protocol.value),
+        epsilon=wish.epsilon,
+        participants=wish.participants,
+        mode=wish.mode,
+        threshold=wish.threshold,
+        rounds=wish.rounds,
+        alpha=wish.alpha,
+        quantile=wish.quantile,
+    )
+    return SearchCourse(Search(rules=rules))
+
+
+def _start_kmeans(wish: Wish, study: StudyDefinition) -> Course:
+    if not isinstance(wish.rounds, int):
+        raise InvalidRequest.field("rounds", "must be an integer")
+    if not wish.centers:
+        raise InvalidRequest.field("centres", "is required")
+    if wish.participants is not None:
+        # Rounds close with so many answers: with none, all of them would at once, and charge for each.
+        check_participants(wish.participants)
+    rules = ClusterRules(
+        dimension=study.dimension,
+        clusters=len(wish.centers),
+        rounds=wish.rounds,
+        epsilon=wish.epsilon,
+        relation=study.relation,
+    )
+    return KMeansCourse(
+        fixed=rules,
+        first=_on_grid(wish.centers, study),
+        participants=wish.participants,
+        takes_answers=Trust.LOCAL in study.trust,
+    )
+
+
+def _on_grid(centers: Sequence[Sequence[Decimal]], study: StudyDefinition) -> tuple[GridPoint, ...]:
+    """The grid points of centers in the data's unit.
+
+    Raises:
+        InvalidRequest: names every one that is no point of the study's range.
+    """
+    grid, found, errors = study.grid, [], []
+    for number, center in enumerate(centers):
+        points = []
+        if len(center) != study.dimension:
+            errors.append(FieldError(f"centres.{number}", f"must have {study.dimension} coordinates"))
+            continue
+        for axis, coordinate in enumerate(center):
+            sign, digits, exponent = coordinate.as_tuple()
+            assert isinstance(exponent, int)
+            mantissa = int("".join(map(str, digits)))
+            point = grid.to_grid(-mantissa if sign else mantissa, exponent)
+            if point is None:
+                errors.append(FieldError(f"centres.{number}.{axis}", "outside the study's range"))
+            points.append(point or 0)
+        found.append(tuple(points))
+    if errors:
+        raise InvalidRequest("centres: not points of the study's range", fields=errors)
+    return tuple(found)
+
+
+_SEARCHES = (SessionProtocol.MINIMUM, SessionProtocol.MAXIMUM, SessionProtocol.QUANTILE)
+
+_STARTERS: Mapping[SessionProtocol, Callable[[Wish, StudyDefinition], Course]] = {
+    **dict.fromkeys(_SEARCHES, _start_search),
+    SessionProtocol.KMEANS: _start_kmeans,
+}
+
+_RESTORERS: Mapping[SessionProtocol, Callable[[Mapping[str, Any]], Course]] = {
+    **dict.fromkeys(_SEARCHES, SearchCourse.restore),
+    SessionProtocol.KMEANS: KMeansCourse.restore,
+}

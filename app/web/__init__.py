@@ -1,0 +1,1 @@
+"""What the API and the dashboard share: request, authentication, problems, limits, documents."""

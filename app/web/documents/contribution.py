@@ -1,0 +1,134 @@
+"""Contributions on the wire.
+
+Their fields are validated by `app.services.intake`, the same for one record and for a million; here is
+what they look like, for the OpenAPI document, and the response, made as bytes because it is the one
+that is sent most often.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from app.core.epsilon import epsilon_to_json
+from app.core.study import MAX_DIMENSION, Trust
+from app.web.documents.types import EPSILON_SCHEMA, WireOut
+
+_SUBJECT: Mapping[str, Any] = {"type": "string", "minLength": 1, "maxLength": 256, "examples": ["alice"]}
+_VALUE: Mapping[str, Any] = {
+    "anyOf": [
+        {"type": "number"},
+        {
+            "type": "array",
+            "items": {"type": "number"},
+            "minItems": 2,
+            "maxItems": MAX_DIMENSION,
+            "description": "In a study of vectors: all coordinates.",
+        },
+    ],
+    "description": "Within the study's range.",
+    "examples": [37.5],
+}
+_REPORT: Mapping[str, Any] = {
+    "type": "integer",
+    "description": "The randomized value on the study's grid: 0 is lower, 2^30 is upper.",
+    "examples": [536870912],
+}
+
+
+def _variant(trust: Trust, description: str, *, subject: bool, **fields: Mapping[str, Any]) -> dict[str, Any]:
+    properties = {"trust": {"const": trust.value}, **fields}
+    if subject:
+        properties = {"subject": _SUBJECT, **properties}
+    return {
+        "title": f"{trust.value.capitalize()} contribution",
+        "description": description,
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def contribution_schema(*, subject: bool) -> dict[str, Any]:
+    """The JSON schema of a contribution.
+
+    Args:
+        subject: Whether the document names its subject; otherwise the path does.
+    """
+    return {
+        "title": "Contribution",
+        "oneOf": [
+            _variant(
+                Trust.CENTRAL,
+                "The value is stored. Epsilon is the most that it may ever cost its owner.",
+                subject=subject,
+                value=_VALUE,
+                epsilon=EPSILON_SCHEMA,
+            ),
+            _variant(
+                Trust.LOCAL,
+                "The device randomized the value with this epsilon, which has at most three significant "
+                "digits; the service only ever sees the report.",
+                subject=subject,
+                report=_REPORT,
+                epsilon=EPSILON_SCHEMA,
+            ),
+            _variant(
+                Trust.PUBLIC, "The value is no secret and costs nothing.", subject=subject, value=_VALUE
+            ),
+        ],
+    }
+
+
+EXAMPLES: Mapping[str, Any] = {
+    "central": {"value": {"subject": "alice", "value": 37.5, "epsilon": 1.5, "trust": "central"}},
+    "local": {"value": {"subject": "bob", "report": 536870912, "epsilon": 1, "trust": "local"}},
+    "public": {"value": {"subject": "carol", "value": 20, "trust": "public"}},
+}
+
+
+class ContributionOut(WireOut):
+    """A stored contribution.
+
+    `epsilon` is the one that holds: the offered one rounded down to three significant digits.
+    `epsilon_used_at_most` is what one release at share 1 would charge at this moment: privacy for free.
+    """
+
+    study: str
+    subject: str
+    trust: Trust
+    epsilon: float | None
+    epsilon_used_at_most: float | None
+
+
+def contribution_bytes(
+    *, study: str, subject: str, trust: Trust, epsilon: int, epsilon_used_at_most: int
+) -> bytes:
+    """The JSON of a stored contribution. Epsilons in micro-epsilon; a public one has none."""
+    public = trust is Trust.PUBLIC
+    return json.dumps(
+        {
+            "study": study,
+            "subject": subject,
+            "trust": trust.value,
+            "epsilon": None if public else epsilon_to_json(epsilon),
+            "epsilon_used_at_most": None if public else epsilon_to_json(epsilon_used_at_most),
+        },
+        separators=(",", ":"),
+    ).encode()
+
+
+class RecordResult(WireOut):
+    """What became of one record of a batch."""
+
+    status: str
+    code: str | None = None
+
+
+class BatchOut(WireOut):
+    """One result a record, in their order."""
+
+    results: list[RecordResult]
+    created: int
+    unchanged: int
+    refused: int

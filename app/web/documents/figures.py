@@ -1,0 +1,279 @@
+"""Figures over everybody on the wire, for admins."""
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Any
+
+from pydantic import Field
+
+from app.core.cohort import Cohort
+from app.core.epsilon import epsilon_to_json
+from app.core.study import Trust
+from app.web.documents.lists import PageOut
+from app.web.documents.study import StudyOut
+from app.web.documents.types import WireOut
+
+
+class BinOut(WireOut):
+    """People whose amount of epsilon is at least `lower` and below `upper`; in the last bin at most."""
+
+    lower: float
+    upper: float
+    people: int
+
+
+class PercentileOut(WireOut):
+    """The smallest amount of epsilon that so many percent of people do not exceed."""
+
+    percent: int
+    epsilon: float
+
+
+class DistributionOut(WireOut):
+    """How an amount of epsilon is spread over people."""
+
+    total: float
+    bins: list[BinOut]
+    percentiles: list[PercentileOut]
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any] | None) -> "DistributionOut":
+        """The wire form of a kept distribution; that of nobody for None."""
+        if document is None:
+            return cls(total=0.0, bins=[], percentiles=[])
+        width = document["width"]
+        return cls(
+            total=epsilon_to_json(document["total"]),
+            bins=[
+                BinOut(
+                    lower=epsilon_to_json(place * width),
+                    upper=epsilon_to_json((place + 1) * width),
+                    people=people,
+                )
+                for place, people in enumerate(document["counts"])
+            ],
+            percentiles=[
+                PercentileOut(percent=int(percent), epsilon=epsilon_to_json(amount))
+                for percent, amount in sorted(
+                    document["percentiles"].items(), key=lambda entry: int(entry[0])
+                )
+            ],
+        )
+
+
+class HistogramOut(WireOut):
+    """What people have reserved and spent: over all studies for everybody, or of one study.
+
+    For everybody it counts everything, sessions and withdrawn people's spending too; of one study its live
+    contributions only.
+    """
+
+    taken_at: datetime = Field(description="The moment that the figures show.")
+    study: str | None
+    people: int
+    reserved: DistributionOut
+    spent: DistributionOut
+
+
+class EpsilonBinOut(WireOut):
+    """People who chose a personal epsilon of at least `lower` and below `upper`; public people: 0 to 0."""
+
+    lower: float
+    upper: float
+    central: int
+    local: int
+    public: int
+    people: int
+    reserved: float = Field(description="Of all of them together.")
+    spent: float
+
+    @classmethod
+    def of(cls, one: Mapping[str, int]) -> "EpsilonBinOut":
+        """The wire form of a kept bin."""
+        return cls(
+            lower=epsilon_to_json(one["lower"]),
+            upper=epsilon_to_json(one["upper"]),
+            central=one["central"],
+            local=one["local"],
+            public=one["public"],
+            people=one["central"] + one["local"] + one["public"],
+            reserved=epsilon_to_json(one["reserved"]),
+            spent=epsilon_to_json(one["spent"]),
+        )
+
+
+class EpsilonsOut(WireOut):
+    """Who chose which epsilon and trusts whom, and what that has cost them: live contributions only."""
+
+    taken_at: datetime
+    study: str | None
+    bins: list[EpsilonBinOut]
+
+
+class DayOut(WireOut):
+    """One day (UTC) on which anything happened."""
+
+    day: date
+    contributions: int = Field(description="People who contributed to a study for the first time.")
+    releases: int
+
+
+class DaysOut(PageOut[DayOut]):
+    """Days, newest first, for a year."""
+
+    taken_at: datetime
+
+
+class StudyFiguresOut(StudyOut):
+    """A study with how much of it is there and left."""
+
+    people: int = Field(description="With a live contribution.")
+    reserved: float = Field(description="By live contributions; sessions hold more.")
+    spent: float = Field(description="By live contributions, without sessions and people who withdrew.")
+    can_pay_percent: float | None = Field(
+        description="Central people who can still take part at the default share; null without any."
+    )
+
+    @classmethod
+    def with_figures(cls, study: StudyOut, document: Mapping[str, Any] | None) -> "StudyFiguresOut":
+        """A study with its kept summary; that of nobody for None."""
+        found = document or {"people": 0, "reserved": 0, "spent": 0, "can_pay_percent": None}
+        return cls(
+            **dict(study),
+            people=found["people"],
+            reserved=epsilon_to_json(found["reserved"]),
+            spent=epsilon_to_json(found["spent"]),
+            can_pay_percent=found["can_pay_percent"],
+        )
+
+
+class StudiesFiguresOut(PageOut[StudyFiguresOut]):
+    """Studies with their figures."""
+
+    taken_at: datetime
+
+
+class CohortOut(WireOut):
+    """People of a study who have always spent the same."""
+
+    id: int
+    trust: Trust
+    epsilon: float = Field(description="The most that each of them may ever spend here.")
+    spent: float
+    delta: float
+    delta_spent: float
+    people: int
+
+    @classmethod
+    def of(cls, cohort: Cohort) -> "CohortOut":
+        """The wire form of a cohort, without its sums."""
+        return cls(
+            id=cohort.id,
+            trust=cohort.trust,
+            epsilon=epsilon_to_json(cohort.epsilon),
+            spent=epsilon_to_json(cohort.spent),
+            delta=cohort.delta / 10**12,
+            delta_spent=cohort.delta_spent / 10**12,
+            people=cohort.count,
+        )
+
+
+class TotalsOut(WireOut):
+    """Everybody's epsilon together."""
+
+    total: float
+    reserved: float
+    spent: float
+    remaining: float
+
+
+class NearOut(WireOut):
+    """Somebody who has nearly nothing left."""
+
+    subject: str = Field(description="Digest of the external id.")
+    total: float
+    reserved: float
+
+
+class NearExhaustionOut(WireOut):
+    """People who have reserved most of their lifetime budget, those with the least left first."""
+
+    percent: int = Field(description="From this part of the budget on.")
+    subjects: int
+    examples: list[NearOut]
+
+
+class DryStudyOut(WireOut):
+    """An open study in which few can still take part."""
+
+    study: str
+    can_pay_percent: float
+
+
+class DryOut(WireOut):
+    """Open studies whose cohorts run dry, the driest first."""
+
+    percent: int = Field(description="Below this part of their central people.")
+    studies: int
+    examples: list[DryStudyOut]
+
+
+class AuditOut(WireOut):
+    """The audit that was recorded last."""
+
+    at: datetime
+    clean: bool
+    rules: int
+    findings: list[str]
+
+
+class ChainOut(WireOut):
+    """The head of the hash chain, and whether the last audit found it whole."""
+
+    number: int = Field(description="Releases in the chain.")
+    hash: str
+    last_audit: AuditOut | None
+
+
+class StudyCountsOut(WireOut):
+    """How many studies there are."""
+
+    open: int
+    closed: int
+
+
+class ReleaseCountsOut(WireOut):
+    """How many releases there are."""
+
+    total: int
+    today: int
+
+
+class OverviewOut(WireOut):
+    """The installation at a glance."""
+
+    taken_at: datetime
+    subjects: int
+    contributions: int = Field(description="Live ones.")
+    studies: StudyCountsOut
+    releases: ReleaseCountsOut
+    epsilon: TotalsOut
+    near_exhaustion: NearExhaustionOut
+    dry: DryOut
+    chain: ChainOut
+
+
+class LedgerReleaseOut(WireOut):
+    """A release in the ledger."""
+
+    number: int
+    release: str
+    study: str
+    estimator: str
+    estimator_version: int
+    sequence: int = Field(description="1 is the first answer to its question.")
+    estimate: float | None = Field(description="Null for a round of K-means, which is not one number.")
+    standard_error: float | None
+    epsilon_max: float
+    hash: str
+    created_at: datetime

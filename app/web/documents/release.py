@@ -1,0 +1,149 @@
+"""Releases and plans on the wire.
+
+A release is answered from its stored bytes; what depends on who asks, and when, is appended to them.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ConfigDict, Field
+
+from app.core.epsilon import delta_to_json, epsilon_to_json
+from app.core.study import Relation
+from app.web.documents.types import WireOut
+
+
+class IntervalOut(WireOut):
+    """A confidence interval; `coverage` says whether its level holds exactly or at least."""
+
+    level: float
+    lower: float
+    upper: float
+    coverage: str
+
+
+class ChargeOut(WireOut):
+    """What a release cost each member of one cohort; for admins."""
+
+    cohort_id: int
+    trust: str
+    epoch: int
+    offered: float
+    people: int
+    epsilon: float
+    delta: float
+
+
+class ReleaseOut(WireOut):
+    """One published answer, with its price and its accuracy."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    study: str
+    statistic: str
+    estimator: str
+    parameters: dict[str, Any]
+    estimate: float
+    standard_error: float
+    interval: IntervalOut
+    population_interval: IntervalOut
+    relation: Relation
+    epsilon_max: float
+    created_at: str
+
+
+class AnswerOut(ReleaseOut):
+    """The current release for a question."""
+
+    new_contributions: bool | None = None
+    """Whether contributions came after it; left out where that is secret."""
+
+
+class ReleaseWithChargesOut(ReleaseOut):
+    """A release; admins also see what it cost each cohort."""
+
+    charges: list[ChargeOut] | None = None
+
+
+class ClusterReleaseOut(WireOut):
+    """What a round of a K-means session published about central and public people."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    study: str
+    statistic: str
+    estimator: str
+    parameters: dict[str, Any] = Field(description="The session, its round, and the centres it asked about.")
+    counts: list[float] = Field(description="People next to each centre, with noise.")
+    sums: list[list[float]] = Field(
+        description="For each centre the sum of their values about the middle of the range, with noise."
+    )
+    count_error: float = Field(description="Standard deviation of the noise in a count.")
+    sum_error: float = Field(description="Standard deviation of the noise in a coordinate of a sum.")
+    noisy_count: float
+    relation: Relation
+    epsilon_max: float
+    created_at: str
+    charges: list[ChargeOut] | None = None
+
+
+class PlannedOut(WireOut):
+    """Price and accuracy of one estimator."""
+
+    estimator: str
+    summary: str
+    predicted_error: float
+    epsilon_max: float
+
+
+class PlanOut(WireOut):
+    """Every estimator that has an answer, the most accurate one first. Nothing is spent."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "estimators": [
+                        {
+                            "estimator": "adpm",
+                            "summary": "personal epsilons, exact",
+                            "predicted_error": 0.42,
+                            "epsilon_max": 0.15,
+                        }
+                    ]
+                }
+            ]
+        }
+    )
+
+    estimators: list[PlannedOut]
+
+
+def with_field(body: bytes, name: str, value: object) -> bytes:
+    """A JSON object with one more field at its end, the rest byte for byte as it was."""
+    addition = json.dumps({name: value}, allow_nan=False, separators=(",", ":")).encode()
+    return body[:-1] + b"," + addition[1:]
+
+
+def charges_json(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The charges of a release, in epsilons and deltas."""
+    return [
+        {
+            "cohort_id": row["cohort_id"],
+            "trust": row["trust"],
+            "epoch": row["epoch"],
+            "offered": epsilon_to_json(row["offered"]),
+            "people": row["count"],
+            "epsilon": epsilon_to_json(row["epsilon"]),
+            "delta": delta_to_json(row["delta"]),
+        }
+        for row in rows
+    ]
+
+
+def page_bytes(items: Sequence[bytes], next_cursor: str | None) -> bytes:
+    """A page of documents that are JSON already."""
+    return b'{"items":[' + b",".join(items) + b'],"next_cursor":' + json.dumps(next_cursor).encode() + b"}"

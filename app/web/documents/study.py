@@ -1,0 +1,210 @@
+"""A study on the wire."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, JsonValue, ValidationInfo, field_validator
+
+from app.core.epsilon import MICRO, delta_to_json, epsilon_to_json
+from app.core.study import MAX_DIMENSION, LocalMechanism, Relation, Study, StudyDefinition, StudyState, Trust
+from app.web.documents.types import (
+    Bound,
+    Delta,
+    Distinct,
+    Epsilon,
+    Integer,
+    Share,
+    Slug,
+    Text,
+    WireIn,
+    WireOut,
+)
+from app.web.validation_messages import Refused
+
+DEFAULT_EPSILON_MIN = MICRO // 1000
+DEFAULT_EPSILON_MAX = 10 * MICRO
+DEFAULT_SHARE = MICRO // 10
+
+
+def shown(value: int, default: float, description: str | None = None) -> Any:
+    """A field whose default is documented in the unit of the wire."""
+    return Field(value, description=description, json_schema_extra={"default": default})
+
+
+SUPPORTED_DIMENSIONS = range(1, MAX_DIMENSION + 1)
+"""Coordinates that a value may have."""
+
+EXAMPLE: dict[str, JsonValue] = {
+    "slug": "commute-minutes",
+    "title": "How long is your way to work?",
+    "lower": 0,
+    "upper": 120,
+    "relation": "replace_one",
+    "trust": ["central", "local"],
+    "epsilon": {"min": 0.01, "max": 5},
+    "default_share": 0.1,
+}
+
+
+class EpsilonRangeIn(WireIn):
+    """Admissible personal epsilons."""
+
+    min: Epsilon = shown(DEFAULT_EPSILON_MIN, epsilon_to_json(DEFAULT_EPSILON_MIN))
+    max: Epsilon = shown(DEFAULT_EPSILON_MAX, epsilon_to_json(DEFAULT_EPSILON_MAX))
+
+    @field_validator("max")
+    @classmethod
+    def _ordered(cls, value: int, info: ValidationInfo) -> int:
+        if value < info.data.get("min", 0):
+            raise Refused("must be at least epsilon.min")
+        return value
+
+
+class StudyIn(WireIn):
+    """A new study. It is never changed afterwards, only closed."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
+
+    slug: Slug
+    title: Text | None = Field(None, description="The question, for people. The slug if not given.")
+    lower: Bound
+    upper: Bound
+    relation: Relation = Field(
+        Relation.REPLACE_ONE,
+        description="What one person changes: their value (the number of people is public), or whether "
+        "they are there at all (it is secret).",
+    )
+    trust: Annotated[list[Trust], Distinct] = Field(
+        [Trust.CENTRAL], min_length=1, json_schema_extra={"uniqueItems": True}
+    )
+    epsilon: EpsilonRangeIn = Field(default_factory=EpsilonRangeIn)
+    default_share: Share = shown(
+        DEFAULT_SHARE, epsilon_to_json(DEFAULT_SHARE), "Part of each personal epsilon that a release uses."
+    )
+    delta: Delta = Field(0, description="Delta that each contribution reserves; 0 for pure studies.")
+    dimension: Annotated[
+        Integer,
+        Field(
+            description="Coordinates of a value, each of them in the range. Above 1, questions are asked in "
+            "K-means sessions.",
+            json_schema_extra={
+                "type": "integer",
+                "minimum": SUPPORTED_DIMENSIONS.start,
+                "maximum": SUPPORTED_DIMENSIONS.stop - 1,
+            },
+        ),
+    ] = 1
+    local_mechanism: LocalMechanism = Field(
+        LocalMechanism.LAPLACE,
+        description="What devices randomize local reports with; gaussian needs a delta.",
+    )
+
+    @field_validator("upper")
+    @classmethod
+    def _above_lower(cls, value: Decimal, info: ValidationInfo) -> Decimal:
+        if value <= info.data.get("lower", value - 1):
+            raise Refused("must be above lower")
+        return value
+
+    @field_validator("trust")
+    @classmethod
+    def _presence_stays_secret(cls, value: list[Trust], info: ValidationInfo) -> list[Trust]:
+        if Trust.LOCAL in value and info.data.get("relation") is Relation.ADD_REMOVE_ONE:
+            raise Refused("local reports would show who is there, which an add_remove_one study keeps secret")
+        return value
+
+    @field_validator("epsilon")
+    @classmethod
+    def _range_is_ordered(cls, value: EpsilonRangeIn) -> EpsilonRangeIn:
+        if value.min > value.max:
+            raise Refused("min must be at most max")
+        return value
+
+    @field_validator("dimension")
+    @classmethod
+    def _dimension_is_supported(cls, value: int) -> int:
+        if value not in SUPPORTED_DIMENSIONS:
+            raise Refused(f"must be between 1 and {MAX_DIMENSION}")
+        return value
+
+    @field_validator("local_mechanism")
+    @classmethod
+    def _gaussian_has_a_delta(cls, value: LocalMechanism, info: ValidationInfo) -> LocalMechanism:
+        if value is LocalMechanism.GAUSSIAN and not info.data.get("delta"):
+            raise Refused("gaussian reports need a delta above 0")
+        if value is not LocalMechanism.LAPLACE and info.data.get("dimension", 1) > 1:
+            raise Refused("must be laplace, which is what reports of vectors are randomized with")
+        return value
+
+    def definition(self) -> StudyDefinition:
+        """The core's definition."""
+        return StudyDefinition(
+            slug=self.slug,
+            title=self.slug if self.title is None else self.title,
+            lower=self.lower,
+            upper=self.upper,
+            relation=self.relation,
+            trust=frozenset(self.trust),
+            epsilon_min=self.epsilon.min,
+            epsilon_max=self.epsilon.max,
+            default_share=self.default_share,
+            delta=self.delta,
+            dimension=self.dimension,
+            local_mechanism=self.local_mechanism,
+        )
+
+
+class EpsilonRangeOut(WireOut):
+    """Admissible personal epsilons."""
+
+    min: float
+    max: float
+
+
+class StudyOut(WireOut):
+    """A study."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
+
+    slug: str
+    title: str
+    lower: float
+    upper: float
+    relation: Relation
+    trust: list[Trust]
+    epsilon: EpsilonRangeOut
+    default_share: float
+    delta: float
+    dimension: int
+    local_mechanism: LocalMechanism
+    state: StudyState
+    created_at: datetime
+
+    @classmethod
+    def of(cls, study: Study) -> "StudyOut":
+        """The wire form of a stored study."""
+        definition = study.definition
+        return cls(
+            slug=definition.slug,
+            title=definition.title,
+            lower=float(definition.lower),
+            upper=float(definition.upper),
+            relation=definition.relation,
+            trust=[tag for tag in Trust if tag in definition.trust],
+            epsilon=EpsilonRangeOut(
+                min=epsilon_to_json(definition.epsilon_min), max=epsilon_to_json(definition.epsilon_max)
+            ),
+            default_share=epsilon_to_json(definition.default_share),
+            delta=delta_to_json(definition.delta),
+            dimension=definition.dimension,
+            local_mechanism=definition.local_mechanism,
+            state=study.state,
+            created_at=study.created_at,
+        )
+
+
+class SaturationOut(WireOut):
+    """Where more epsilon would buy nothing, for one release at share 1 at this moment."""
+
+    epsilon: float | None

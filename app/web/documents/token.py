@@ -1,0 +1,132 @@
+"""Tokens on the wire."""
+
+from datetime import UTC, date, datetime
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, ConfigDict, Field, field_validator
+
+from app.core.epsilon import MICRO
+from app.core.principal import Role
+from app.core.quota import Quota
+from app.web.documents.types import Distinct, Integer, Share, Slug, SubjectId, Text, WireIn, WireOut
+from app.web.validation_messages import Refused
+
+MAX_PERIOD_SECONDS = 366 * 24 * 3600
+
+MAX_GRACE_SECONDS = 30 * 24 * 3600
+
+
+def _moment(value: object) -> object:
+    if type(value) is not str:
+        raise Refused("must be a date and time such as 2030-01-31T12:00:00Z")
+    return value
+
+
+def _in_utc(value: datetime) -> datetime:
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise Refused("must be a date and time such as 2030-01-31T12:00:00Z") from None
+
+
+def _hex(value: object) -> object:
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _in_order(value: object) -> object:
+    return sorted(value) if isinstance(value, frozenset) else value
+
+
+class TokenIn(WireIn):
+    """A new token."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"name": "survey app", "role": "contribute", "studies": ["commute-minutes"]}],
+            "if": {"required": ["role"], "properties": {"role": {"enum": ["analyse", "admin"]}}},
+            "then": {"properties": {"subject": {"type": "null"}}},
+        }
+    )
+
+    name: Text
+    role: Role
+    studies: Annotated[list[Slug], Distinct] | None = Field(
+        None, min_length=1, max_length=1000, description="Slugs it is limited to; all if not given."
+    )
+    subject: SubjectId | None = Field(
+        None, description="The one person it acts for; only with the role contribute."
+    )
+    expires_at: Annotated[AwareDatetime, BeforeValidator(_moment), AfterValidator(_in_utc)] | None = Field(
+        None, description="From then on it is refused; never if not given."
+    )
+
+
+class QuotaIn(WireIn):
+    """What a token may use of each study."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"share": 0.2, "period_seconds": 86400}]})
+
+    share: Share
+    period_seconds: Annotated[
+        Integer, Field(ge=1, le=MAX_PERIOD_SECONDS, description="Length of the sliding period.")
+    ]
+
+
+class RotateIn(WireIn):
+    """How to change a secret."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"grace_seconds": 3600}]})
+
+    grace_seconds: Annotated[
+        Integer, Field(ge=0, le=MAX_GRACE_SECONDS, description="How long the old secret is taken, too.")
+    ] = 0
+
+
+class QuotaOut(WireOut):
+    """What a token may use of each study: a share of everybody's epsilon within the period."""
+
+    share: float
+    period_seconds: int
+
+    @classmethod
+    def of(cls, quota: Quota) -> "QuotaOut":
+        """A quota as it is shown."""
+        return cls(share=quota.share / MICRO, period_seconds=quota.period_seconds)
+
+
+class UsageOut(WireOut):
+    """What a token used of one study, in its quota's period or, without a quota, ever."""
+
+    study: str
+    releases: int
+    used: float = Field(description="The most that its releases took of anybody's epsilon, together.")
+
+
+class TokenOut(WireOut):
+    """A token without its secret."""
+
+    id: UUID
+    name: str
+    role: Role
+    studies: Annotated[list[str] | None, BeforeValidator(_in_order)]
+    subject: Annotated[str | None, BeforeValidator(_hex)] = Field(
+        description="Digest of the one person it acts for."
+    )
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    created_at: datetime
+    last_used_on: date | None = Field(description="The last day (UTC) on which it was used.")
+    quota: QuotaOut | None
+    by_provider: bool = Field(description="Whether it stands for an identity of the OIDC provider.")
+
+    @field_validator("quota", mode="before")
+    @classmethod
+    def _shown(cls, value: object) -> object:
+        return QuotaOut.of(value) if isinstance(value, Quota) else value
+
+
+class NewTokenOut(TokenOut):
+    """A token with its secret, which is shown this once."""
+
+    token: str

@@ -1,0 +1,259 @@
+"""The field types of the wire: exact numbers, plain text, epsilons."""
+
+import re
+from decimal import Decimal
+from typing import Annotated
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
+
+from app.core.epsilon import MAX_EPSILON, MICRO, delta_limit, epsilon_limit
+from app.core.grid import NotANumber
+from app.core.numbers import JsonNumber, to_decimal, to_integer
+from app.web.validation_messages import Refused
+
+MAX_BOUND = Decimal(10) ** 15
+"""The ends of a range lie within this of zero."""
+
+MAX_SIZE = 10**12
+"""The largest expected size."""
+
+MAX_LIFETIME = 10**9
+"""The largest lifetime epsilon."""
+
+SLUG_PATTERN = "^[a-z0-9][a-z0-9-]{0,62}$"
+"""What addresses a study."""
+
+EPSILON_TEXT = r"^([1-9][0-9]{0,5}(\.[0-9]{1,30})?|0\.0{0,5}[1-9][0-9]{0,24})$"
+"""An epsilon as text, the way it is best written."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class WireIn(BaseModel):
+    """A document that clients send: unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_an_object(cls, value: object) -> object:
+        # FastAPI validates from attributes too, and every object has some.
+        if not isinstance(value, dict):
+            raise Refused("must be an object")
+        return value
+
+
+class WireOut(BaseModel):
+    """A document that clients get. More fields may be added to it at any time."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+def decimal_number(value: object) -> Decimal:
+    """The exact value of a JSON number.
+
+    Raises:
+        Refused: it is none, or not finite.
+    """
+    if type(value) is not JsonNumber:
+        raise Refused("must be a number")
+    return _finite(value)
+
+
+def _finite(text: str) -> Decimal:
+    try:
+        return to_decimal(text)
+    except NotANumber:
+        raise Refused("must be a finite decimal number of a sensible length") from None
+
+
+def _bound(value: object) -> Decimal:
+    number = decimal_number(value)
+    if abs(number) > MAX_BOUND:
+        raise Refused("must lie within 10^15 of zero")
+    if Decimal(repr(float(number))) != number:
+        raise Refused("has more digits than a double-precision number holds")
+    return number
+
+
+def _integer(value: object) -> int:
+    if type(value) is not JsonNumber:
+        raise Refused("must be an integer")
+    try:
+        return to_integer(value)
+    except NotANumber:
+        raise Refused("must be an integer") from None
+
+
+def parse_epsilon(text: str) -> int:
+    """An epsilon as micro-epsilon, rounded down.
+
+    Raises:
+        Refused: not an admissible one.
+    """
+    number = _finite(text)
+    if not 0 < number * MICRO <= MAX_EPSILON:
+        raise Refused("must be above 0 and at most 1000000")
+    micro = epsilon_limit(number)
+    if micro == 0:
+        raise Refused("must be at least 0.000001")
+    return micro
+
+
+def parse_share(text: str) -> int:
+    """A share as parts per million, rounded down.
+
+    Raises:
+        Refused: not an admissible one.
+    """
+    number = _finite(text)
+    if not 0 < number <= 1:
+        raise Refused("must be above 0 and at most 1")
+    ppm = int(number * MICRO)
+    if ppm == 0:
+        raise Refused("must be at least 0.000001")
+    return ppm
+
+
+def parse_size(text: str) -> float:
+    """A number of people, or a guess at one.
+
+    Raises:
+        Refused: not an admissible one.
+    """
+    number = _finite(text)
+    if not 1 <= number <= MAX_SIZE:
+        raise Refused("must be at least 1 and at most 10^12")
+    return float(number)
+
+
+def _epsilon(value: object) -> int:
+    if not isinstance(value, str):
+        raise Refused("must be a number, or a string that holds one")
+    return parse_epsilon(value)
+
+
+def _lifetime(value: object) -> int:
+    if not isinstance(value, str):
+        raise Refused("must be a number, or a string that holds one")
+    number = _finite(value)
+    if not 0 <= number <= MAX_LIFETIME:
+        raise Refused("must be at least 0 and at most 10^9")
+    return epsilon_limit(number)
+
+
+def _share(value: object) -> int:
+    if type(value) is not JsonNumber:
+        raise Refused("must be a number")
+    return parse_share(value)
+
+
+def _delta(value: object) -> int:
+    if type(value) is not JsonNumber:
+        raise Refused("must be a number")
+    number = _finite(value)
+    if not 0 <= number < 1:
+        raise Refused("must be at least 0 and below 1")
+    return delta_limit(number)
+
+
+def _text(value: object) -> str:
+    if type(value) is not str:
+        raise Refused("must be a string")
+    if _CONTROL.search(value):
+        raise Refused("holds control characters")
+    return value
+
+
+def _distinct(value: object) -> object:
+    if isinstance(value, list) and all(type(item) is str for item in value) and len(set(value)) != len(value):
+        raise Refused("names something twice")
+    return value
+
+
+def schema(**keywords: object) -> WithJsonSchema:
+    """The JSON schema of a type whose validation is our own."""
+    return WithJsonSchema(keywords)
+
+
+EPSILON_SCHEMA = {
+    "anyOf": [
+        {"type": "number", "minimum": 0.000001, "maximum": MAX_EPSILON // MICRO},
+        {"type": "string", "pattern": EPSILON_TEXT},
+    ],
+    "description": "Read exactly as written, down to 0.000001; a string is read like a number.",
+    "examples": [1.5, "0.25"],
+}
+
+Bound = Annotated[
+    Decimal,
+    BeforeValidator(_bound),
+    schema(type="number", minimum=-int(MAX_BOUND), maximum=int(MAX_BOUND)),
+]
+"""An end of a range."""
+
+Integer = Annotated[int, BeforeValidator(_integer)]
+"""An integer, also where it is written as 3.0."""
+
+Epsilon = Annotated[int, BeforeValidator(_epsilon), WithJsonSchema(EPSILON_SCHEMA)]
+"""An epsilon, in micro-epsilon from here on."""
+
+Lifetime = Annotated[
+    int,
+    BeforeValidator(_lifetime),
+    schema(
+        anyOf=[
+            {"type": "number", "minimum": 0, "maximum": MAX_LIFETIME},
+            {"type": "string", "pattern": r"^[0-9]{1,9}(\.[0-9]{1,30})?$"},
+        ]
+    ),
+]
+"""A lifetime epsilon, in micro-epsilon from here on."""
+
+Share = Annotated[
+    int,
+    BeforeValidator(_share),
+    schema(type="number", minimum=0.000001, maximum=1, examples=[0.1]),
+]
+"""A part of an epsilon, in parts per million from here on."""
+
+Delta = Annotated[
+    int,
+    BeforeValidator(_delta),
+    schema(type="number", minimum=0, exclusiveMaximum=1, examples=[0.000001]),
+]
+"""A delta, in units of 1e-12 from here on."""
+
+Text = Annotated[
+    str,
+    BeforeValidator(_text),
+    StringConstraints(min_length=1, max_length=200),
+    schema(type="string", minLength=1, maxLength=200, pattern=r"^[^\x00-\x1f\x7f]*$"),
+]
+"""A line of text for people."""
+
+Slug = Annotated[
+    str,
+    BeforeValidator(_text),
+    StringConstraints(pattern=SLUG_PATTERN),
+    schema(type="string", pattern=SLUG_PATTERN, examples=["commute-minutes"]),
+]
+"""What addresses a study."""
+
+SubjectId = Annotated[
+    str,
+    BeforeValidator(_text),
+    StringConstraints(min_length=1, max_length=256),
+    schema(type="string", minLength=1, maxLength=256, examples=["alice"]),
+]
+"""An external id of a person."""
+
+Distinct = BeforeValidator(_distinct)
+"""For arrays that name each thing once."""

@@ -1,0 +1,134 @@
+"""The outermost ASGI layer but for CORS: counts every request and turns the unexpected into a bare 500."""
+
+import asyncio
+import time
+import traceback
+from typing import Any
+
+import structlog
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.core.errors import RequestTimeout, Unavailable
+from app.web.metrics import Metrics
+from app.web.problems import internal_fault, problem_of
+from app.web.request import RESPONSE_HEADERS
+
+log = structlog.get_logger("dither.http")
+
+CLIENT_LEFT = 499
+
+DEFAULT_TIMEOUT_SECONDS = 120.0
+
+SLOWEST_BYTES_PER_SECOND = 64 * 1024
+"""A body of so many bytes has a second more to arrive and to be worked on."""
+
+
+class Edge:
+    """Plain ASGI middleware.
+
+    The text of an unexpected exception may hold data (a driver's error quotes parameters), so the log
+    gets its class and where it happened, and the client gets neither.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, metrics: Metrics, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+    ) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._timeout_seconds = timeout_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run one connection."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        status = 0
+        patience = Patience(receive, self._timeout_seconds)
+
+        async def watch(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                noted = scope.get(RESPONSE_HEADERS)
+                if noted:
+                    headers = ((name.lower().encode(), value.encode()) for name, value in noted.items())
+                    message = {**message, "headers": [*message["headers"], *headers]}
+            await send(message)
+
+        try:
+            async with patience.limit:
+                await self._app(scope, patience.receive, watch)
+        except ClientDisconnect:
+            status = status or CLIENT_LEFT
+        except Exception as error:
+            if patience.limit.expired():
+                log.warning("request.timed_out", method=scope["method"], route=_route(scope))
+                refusal = problem_of(Unavailable("The answer took too long."))
+            else:
+                _report(scope, error)
+                refusal = internal_fault()
+            if status:
+                raise BrokenResponse("the response broke off") from None
+            await refusal(scope, receive, watch)
+        finally:
+            self._metrics.observe(scope, status or 500, time.perf_counter() - started)
+
+
+class Patience:
+    """How long one request may take: from its first byte to its answer, and longer for a longer body.
+
+    Attributes:
+        limit: Ends whoever works on the request once it takes too long.
+    """
+
+    def __init__(self, receive: Receive, seconds: float) -> None:
+        self._receive = receive
+        self._seconds = seconds
+        self._deadline = asyncio.get_running_loop().time() + seconds
+        self._complete = False
+        self.limit = asyncio.timeout_at(self._deadline)
+
+    async def receive(self) -> Message:
+        """The next part of the body.
+
+        Raises:
+            RequestTimeout: it does not come in time.
+        """
+        if self._complete:
+            return await self._receive()
+        self.limit.reschedule(None)
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            raise RequestTimeout(f"The document did not arrive within {self._seconds:g} seconds.") from None
+        self._deadline += len(message.get("body", b"")) / SLOWEST_BYTES_PER_SECOND
+        self._complete = not message.get("more_body", False)
+        self.limit.reschedule(self._deadline)
+        return message
+
+
+class BrokenResponse(Exception):
+    """Makes the server close a connection whose response cannot be completed."""
+
+
+def _report(scope: Scope, error: Exception) -> None:
+    causes: list[dict[str, Any]] = []
+    cause: BaseException | None = error
+    while cause is not None and len(causes) < 5:
+        frames = traceback.extract_tb(cause.__traceback__)
+        causes.append(
+            {
+                "type": f"{type(cause).__module__}.{type(cause).__qualname__}",
+                "at": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames[-6:]],
+            }
+        )
+        cause = cause.__cause__ or cause.__context__
+    log.error("request.failed", method=scope["method"], route=_route(scope), causes=causes)
+
+
+def _route(scope: Scope) -> str | None:
+    """The template of the route; the path itself may name a person."""
+    return getattr(scope.get("route"), "path_format", None)

@@ -1,0 +1,150 @@
+"""An analyst's question, from a query string or a document."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from app.core.errors import FieldError, InvalidRequest
+from app.estimators.registry import AUTO, ESTIMATORS
+from app.services.questions import Ask
+from app.web.documents.types import EPSILON_SCHEMA, parse_epsilon, parse_share, parse_size
+from app.web.request import JSON
+from app.web.validation_messages import Refused
+
+_SHARE = {
+    "type": "number",
+    "minimum": 0.000001,
+    "maximum": 1,
+    "description": "Part of each personal epsilon to use; the study's default if not given.",
+    "examples": [0.1],
+}
+_FIELDS: Mapping[str, Mapping[str, Any]] = {
+    "statistic": {"type": "string", "enum": ["mean"], "description": "What to estimate."},
+    "estimator": {
+        "type": "string",
+        "enum": [AUTO, *ESTIMATORS],
+        "description": "How; the one with the smallest predicted error if not given.",
+    },
+    "share": _SHARE,
+    "epsilon": {**EPSILON_SCHEMA, "description": "The most that anybody may be charged."},
+    "expected_size": {
+        "type": "number",
+        "minimum": 1,
+        "maximum": 1e12,
+        "description": "In add_remove_one studies: what to take for the secret number of people.",
+    },
+}
+_NUMBERS: Mapping[str, Callable[[str], Any]] = {
+    "share": parse_share,
+    "epsilon": parse_epsilon,
+    "expected_size": parse_size,
+}
+PARAMETERS: Mapping[str, str] = {
+    parameter.name: parameter.description
+    for estimator in ESTIMATORS.values()
+    for parameter in estimator.parameters
+}
+"""Every estimator's own parameters, with what they mean."""
+
+
+def query_parameters(*, statistic: bool) -> list[dict[str, Any]]:
+    """The question as OpenAPI query parameters.
+
+    Args:
+        statistic: Whether the query names the statistic; otherwise the path does.
+    """
+    fields: dict[str, Mapping[str, Any]] = {
+        name: schema for name, schema in _FIELDS.items() if statistic or name != "statistic"
+    }
+    fields |= {
+        name: {"type": "string", "minLength": 1, "description": description}
+        for name, description in PARAMETERS.items()
+    }
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "required": False,
+            "description": schema.get("description", ""),
+            "schema": {key: value for key, value in schema.items() if key != "description"},
+        }
+        for name, schema in fields.items()
+    ]
+
+
+def request_body() -> dict[str, Any]:
+    """The question as an OpenAPI request body."""
+    parameters = {
+        name: {"type": ["string", "number"], "description": description}
+        for name, description in PARAMETERS.items()
+    }
+    schema = {
+        "title": "Question",
+        "type": "object",
+        "properties": {
+            **_FIELDS,
+            "parameters": {
+                "type": "object",
+                "properties": parameters,
+                "additionalProperties": False,
+                "description": "The estimator's own parameters.",
+            },
+        },
+        "additionalProperties": False,
+    }
+    example = {"statistic": "mean", "estimator": "adpm", "share": 0.1}
+    return {"required": False, "content": {JSON: {"schema": schema, "example": example}}}
+
+
+def read_question(*sources: Mapping[str, object], statistic: str | None = None) -> Ask:
+    """A question from fields of text and numbers.
+
+    A field that is no part of every question is a parameter of the estimator; whether that has such a
+    parameter is for the service to say.
+
+    Args:
+        sources: Query parameters and documents; no two of them give the same field.
+        statistic: Where the path names it.
+
+    Raises:
+        InvalidRequest: names every offending field.
+    """
+    fields: dict[str, object] = {} if statistic is None else {"statistic": statistic}
+    errors: list[FieldError] = []
+    for source in sources:
+        for name, value in _flat(source, errors):
+            if name in fields:
+                errors.append(FieldError(name[:64], "is given twice"))
+            else:
+                fields[name] = value
+    known: dict[str, Any] = {}
+    parameters: dict[str, str] = {}
+    for name, value in fields.items():
+        if not isinstance(value, str):
+            errors.append(FieldError(name[:64], "must be a string or a number"))
+        elif not value:
+            errors.append(FieldError(name[:64], "must not be empty"))
+        elif name in _NUMBERS:
+            try:
+                known[name] = _NUMBERS[name](value)
+            except Refused as refusal:
+                errors.append(FieldError(name, str(refusal)))
+        elif name in _FIELDS:
+            known[name] = str(value)
+        else:
+            parameters[name[:64]] = str(value)
+    if errors:
+        names = ", ".join(error.field for error in errors)
+        raise InvalidRequest(f"the question is not admissible: {names}", fields=errors)
+    return Ask(**known, parameters=parameters)
+
+
+def _flat(source: Mapping[str, object], errors: list[FieldError]) -> list[tuple[str, object]]:
+    pairs: list[tuple[str, object]] = []
+    for name, value in source.items():
+        if name != "parameters":
+            pairs.append((name, value))
+        elif isinstance(value, dict):
+            pairs.extend(value.items())
+        else:
+            errors.append(FieldError(name, "must be an object"))
+    return pairs

@@ -1,0 +1,242 @@
+"""The request as routes see it: who asks, and strict documents."""
+
+import re
+from collections.abc import Mapping
+from typing import cast
+from urllib.parse import unquote_to_bytes
+
+from starlette.requests import Request
+
+from app.core.errors import (
+    DocumentTooLarge,
+    Forbidden,
+    InvalidRequest,
+    MalformedDocument,
+    NotFound,
+    UnsupportedMediaType,
+)
+from app.core.principal import Principal
+from app.core.study import Study
+from app.formats.strict_json import decode_json, decode_utf8
+from app.web.documents.types import SLUG_PATTERN
+from app.web.state import Api
+
+JSON = "application/json"
+
+RESPONSE_HEADERS = "dither.response_headers"
+"""Key of the ASGI scope: what `note_headers` noted, for the outermost layer."""
+
+SLUG = re.compile(SLUG_PATTERN, re.ASCII)
+
+
+class ApiRequest(Request):
+    """A request that was let in."""
+
+    principal: Principal
+    """Who asks; unset on routes that take no token."""
+
+    @property
+    def api(self) -> Api:
+        """What the lifespan made."""
+        return cast(Api, self.scope["state"]["api"])
+
+    def header(self, name: bytes) -> str | None:
+        """The first header of this name (lower case), without building a mapping of all of them."""
+        for key, value in self.scope["headers"]:
+            if key == name:
+                return cast(bytes, value).decode("latin-1")
+        return None
+
+    def note_headers(self, headers: Mapping[str, str]) -> None:
+        """Headers that the response gets, whatever it will be."""
+        if headers:
+            self.scope[RESPONSE_HEADERS] = headers
+
+    @property
+    def public_url(self) -> str:
+        """Where people reach the service, without a slash at the end."""
+        return self.api.public_url or str(self.base_url).rstrip("/")
+
+    @property
+    def media_type(self) -> str | None:
+        """The announced media type, lower case, without parameters.
+
+        Raises:
+            UnsupportedMediaType: another character set than UTF-8.
+        """
+        announced = self.header(b"content-type")
+        if announced is None:
+            return None
+        media_type, _, parameters = announced.partition(";")
+        if parameters and not _is_utf8(parameters):
+            raise UnsupportedMediaType("The character set must be utf-8.")
+        return media_type.strip().lower()
+
+    def refuse_other_encodings(self, *accepted: str) -> str:
+        """The content encoding, where it is one of those accepted.
+
+        Raises:
+            UnsupportedMediaType: any other.
+        """
+        encoding = (self.header(b"content-encoding") or "identity").strip().lower()
+        if encoding not in accepted:
+            raise UnsupportedMediaType(f"The content encoding must be {' or '.join(accepted)}.")
+        return encoding
+
+    def refuse_announced_excess(self, limit: int) -> None:
+        """Refuse a body whose announced length is over the limit, before reading any of it.
+
+        Raises:
+            DocumentTooLarge: it is.
+        """
+        length = self.header(b"content-length")
+        if length is None:
+            return
+        if not length.isdecimal():
+            raise MalformedDocument("The Content-Length is not a number.")
+        if len(length) > 18 or int(length) > limit:
+            raise DocumentTooLarge.over(limit)
+
+    @staticmethod
+    def refuse_excess(length: int, limit: int) -> None:
+        """Refuse a body of which more than the limit has arrived.
+
+        Raises:
+            DocumentTooLarge: it has.
+        """
+        if length > limit:
+            raise DocumentTooLarge.over(limit)
+
+    async def read_body(self, limit: int) -> bytes:
+        """The whole body, never holding more than the limit and one chunk.
+
+        Raises:
+            DocumentTooLarge: it is longer.
+        """
+        self.refuse_announced_excess(limit)
+        body = bytearray()
+        async for chunk in self.stream():
+            body += chunk
+            self.refuse_excess(len(body), limit)
+        self._body = bytes(body)
+        return self._body
+
+    async def read_json(self, *, absent: object = None) -> object:
+        """The strict value of a JSON document.
+
+        Args:
+            absent: What stands for no document at all; None where there must be one.
+
+        Raises:
+            DocumentTooLarge: over the limit.
+            UnsupportedMediaType: not announced as JSON in UTF-8, or compressed.
+            MalformedDocument: not JSON.
+        """
+        limit = self.api.limits.document
+        self.refuse_announced_excess(limit)
+        media_type = self.media_type
+        if media_type != JSON and (absent is None or media_type is not None):
+            raise UnsupportedMediaType(f"The content type must be {JSON}.")
+        self.refuse_other_encodings("identity")
+        body = await self.read_body(limit)
+        if not body and absent is not None:
+            return absent
+        if media_type is None:
+            raise UnsupportedMediaType(f"The content type must be {JSON}.")
+        return decode_json(decode_utf8(body))
+
+    def keep_json(self, document: object) -> None:
+        """Hand a document that was read strictly to FastAPI, which would read it again otherwise."""
+        self._json = document
+
+    async def read_object(self, *, required: bool = True) -> dict[str, object]:
+        """The fields of a JSON object; none where there is no document and none is required.
+
+        Raises:
+            InvalidRequest: the document is not an object.
+        """
+        document = await self.read_json(absent=None if required else {})
+        if not isinstance(document, dict):
+            raise InvalidRequest.field("body", "must be an object")
+        return document
+
+    async def study(self, slug: str, *, fresh: bool = False) -> Study:
+        """The study of a slug in the path.
+
+        Args:
+            slug: As in the path.
+            fresh: Whether its state must be the one of this moment.
+
+        Raises:
+            NotFound: there is none.
+        """
+        if SLUG.fullmatch(slug) is None:
+            raise NotFound("There is no such study.")
+        studies = self.api.services.studies
+        return await (studies.read(slug) if fresh else studies.get(slug))
+
+    def single_query(self) -> dict[str, str]:
+        """The query parameters.
+
+        Raises:
+            InvalidRequest: one is given twice.
+        """
+        if not self.scope["query_string"]:
+            return {}
+        values: dict[str, str] = {}
+        for name, value in self.query_params.multi_items():
+            if name in values:
+                raise InvalidRequest.field(name[:64], "is given twice")
+            values[name] = value
+        return values
+
+    def refuse_unknown_query(self, known: frozenset[str]) -> None:
+        """Refuse query parameters that the route does not have, or that are given twice.
+
+        Raises:
+            InvalidRequest: there is one.
+        """
+        for name in self.single_query():
+            if name not in known:
+                raise InvalidRequest.field(name[:64], "is an unknown parameter")
+
+    def refuse_malformed_path(self) -> None:
+        """Refuse a path that is not UTF-8: servers decode it with replacement characters.
+
+        Raises:
+            MalformedDocument: it is not.
+        """
+        if "\ufffd" in self.scope["path"]:
+            raw: bytes = self.scope.get("raw_path") or b"\xff"
+            try:
+                unquote_to_bytes(raw).decode()
+            except UnicodeDecodeError:
+                raise MalformedDocument("The path is not UTF-8.") from None
+
+    def refuse_other_studies(self, study: str) -> None:
+        """Refuse a study that the token is not for.
+
+        Raises:
+            Forbidden: it is another one.
+        """
+        allowed = self.principal.studies
+        if allowed is not None and study not in allowed:
+            raise Forbidden("The token is limited to other studies.")
+
+    def refuse_other_subjects(self, subject: bytes) -> None:
+        """Refuse a subject that the token is not for.
+
+        Raises:
+            Forbidden: it is another one.
+        """
+        allowed = self.principal.subject
+        if allowed is not None and subject != allowed:
+            raise Forbidden("The token is limited to another subject.")
+
+
+def _is_utf8(parameters: str) -> bool:
+    for parameter in parameters.split(";"):
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "charset":
+            return value.strip().strip('"').lower() in ("utf-8", "utf8")
+    return True

@@ -1,0 +1,64 @@
+"""What the lifespan hands to every request."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+from app.core.study import Study
+from app.services import Services
+from app.services.intake import Intake
+from app.web.metrics import Metrics
+from app.web.oidc import Verifier
+from app.web.rate import RateLimit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much a request may carry [bytes].
+
+    Attributes:
+        document: A JSON document.
+        batch: A batch as it is sent.
+        batch_content: A batch after decompression.
+    """
+
+    document: int
+    batch: int
+    batch_content: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """Everything a route may use.
+
+    Attributes:
+        services: The use cases.
+        limits: Body limits.
+        metrics: The application's metrics.
+        oidc: Checks the JWTs of a provider; None where none is taken.
+        rate: How often a token may ask.
+        public_url: Where people reach the service; None: wherever they asked.
+        check_ready: Raises Unavailable where the database or its schema is not as it should be.
+    """
+
+    services: Services
+    limits: Limits
+    metrics: Metrics
+    oidc: Verifier | None = None
+    rate: RateLimit = field(default_factory=lambda: RateLimit(0))
+    public_url: str | None = None
+    check_ready: Callable[[], Awaitable[None]]
+    _intakes: dict[int, Intake] = field(default_factory=dict)
+
+    def intake(self, study: Study) -> Intake:
+        """What reads the contributions of a study; made once, since definitions never change."""
+        intake = self._intakes.get(study.id)
+        if intake is None:
+            intake = self._intakes[study.id] = Intake(study.definition, self.services.subject_key)
+        return intake
+
+
+class State(TypedDict):
+    """The ASGI lifespan state."""
+
+    api: Api
