@@ -121,19 +121,15 @@ ENROL = """
     SELECT $1, subject_id, $3, 0 FROM unnest($2::bytea[]) AS joining (subject_id)
 """
 
-# Rows are updated by where they are, found person by person as above; nobody moves them, for whoever changes
-# an enrolment holds the session.
+# Rows are found by their key: places within a table repeat from partition to partition.
 ANSWER = """
     WITH given AS MATERIALIZED (
-        SELECT subject_id, answer, cost, enrolled.place
-        FROM unnest($3::bytea[], $4::int[], $5::bigint[]) AS asked (subject_id, answer, cost),
-             LATERAL (
-                 SELECT ctid AS place FROM enrolment
-                 WHERE session_id = $1 AND subject_id = asked.subject_id OFFSET 0
-             ) AS enrolled
+        SELECT subject_id, answer, cost
+        FROM unnest($3::bytea[], $4::int[], $5::bigint[]) AS given (subject_id, answer, cost)
     ),
     paid AS (
-        UPDATE enrolment SET spent = spent + given.cost FROM given WHERE enrolment.ctid = given.place
+        UPDATE enrolment SET spent = spent + given.cost FROM given
+        WHERE enrolment.session_id = $1 AND enrolment.subject_id = given.subject_id
         RETURNING enrolment.subject_id
     )
     INSERT INTO answer (session_id, round, subject_id, answer)
