@@ -26,7 +26,7 @@ from app.services.subjects import SubjectKey
 from app.settings import Settings, SettingsError
 from app.store.database import Database
 from app.store.keyfile import KEY_FILE, load_or_create_key
-from app.store.migrate import head_revision, require_head, upgrade
+from app.store.migrate import head_revision, require_durable, require_head, unsafe_words, upgrade
 from app.web.metrics import Metrics
 from app.web.oidc import Grant, Provider, Verifier
 from app.web.rate import RateLimit
@@ -112,12 +112,14 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
 
     Raises:
         SettingsError: there is no database or no subject key to be had.
-        SchemaMismatch: the database has another schema than this program works on.
+        SchemaMismatch: the database has another schema than this program works on, or may lose commits.
         InternalFault: the database was filled under another subject key.
     """
     async with AsyncExitStack() as stack:
         url = await _database_url(settings, stack)
         await require_head(url)
+        if not settings.allow_unsafe_database:
+            await require_durable(url)
         subject_key = SubjectKey(_subject_key(settings))
         database = Database.open(
             url, pool_size=settings.database_pool_size, subject_key=subject_key.fingerprint()
@@ -139,8 +141,11 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
         head = head_revision()
 
         async def check_ready() -> None:
-            if list(await database.ping()) != [head]:
+            revisions, unsafe = await database.ping()
+            if list(revisions) != [head]:
                 raise Unavailable("The database has another schema than this version of the service.")
+            if unsafe and not settings.allow_unsafe_database:
+                raise Unavailable(unsafe_words(unsafe))
             await services.require_subject_key()
 
         yield Api(

@@ -123,6 +123,11 @@ class Settings(BaseSettings):
         '{"role": "analyse", "studies": ["commute"]}}`. Required with an issuer. Somebody from whose claims '
         "no role follows, or more than one, is refused.",
     )
+    allow_unsafe_database: bool = Field(
+        default=False,
+        description="For tests only: also run on a PostgreSQL that has fsync, full_page_writes or "
+        "synchronous_commit off. A crash of such a server forgets charges of answers that were read.",
+    )
     database_pool_size: int = Field(
         default=10, ge=1, le=1000, description="Most database connections of one API process."
     )

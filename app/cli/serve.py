@@ -28,7 +28,7 @@ from app.services.tokens import Tokens
 from app.settings import Settings
 from app.store.database import Database
 from app.store.keyfile import KEY_FILE, load_or_create_key, replace_secret
-from app.store.migrate import require_head, upgrade
+from app.store.migrate import require_durable, require_head, upgrade
 
 ADMIN_FILE = "admin.token"
 SUPERVISION_SECONDS = 1.0
@@ -63,6 +63,8 @@ def serve(
         raise usage_error("give --data-dir DIR, or set both DITHER_DATABASE_URL and DITHER_SUBJECT_KEY")
     with _stopped_by_signals(), open_database(settings, create=True) as (url, embedded):
         prepare(settings, url, migrate=embedded is not None)
+        if not settings.allow_unsafe_database:
+            asyncio.run(require_durable(url))
         settings = settings.model_copy(update={"database_url": SecretStr(url)})
         with _supervised(embedded):
             notes.print(f"Starting on http://{host}:{port}" + _where_token_is(settings), soft_wrap=True)

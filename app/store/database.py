@@ -35,6 +35,14 @@ APPLICATION = "dither"
 """What connections are called in `pg_stat_activity`; those of a service go on with its key's fingerprint."""
 
 
+DURABLE = ("fsync", "full_page_writes", "synchronous_commit")
+"""Settings of PostgreSQL without which a commit that was acknowledged may be lost in a crash."""
+
+READ_UNSAFE = text("""
+    SELECT name FROM unnest(CAST(:names AS text[])) AS name WHERE current_setting(name) = 'off' ORDER BY name
+""")
+
+
 def async_url(url: str) -> URL:
     """Any postgresql:// URL, for the asyncpg driver.
 
@@ -187,18 +195,26 @@ class Database:
                 await isolated.execute(text("SET TRANSACTION READ ONLY"))
                 yield isolated
 
-    async def ping(self) -> Sequence[str]:
-        """The applied schema revisions; proves that the database answers.
+    async def ping(self) -> tuple[Sequence[str], Sequence[str]]:
+        """The applied schema revisions, and what a crash could undo (`unsafe_settings`).
 
         Raises:
-            Unavailable: it does not.
+            Unavailable: the database does not answer.
         """
         try:
             async with self._engine.connect() as connection:
                 rows = await connection.execute(text("SELECT version_num FROM alembic_version"))
-                return [row[0] for row in rows]
+                return [row[0] for row in rows], await unsafe_settings(connection)
         except (SQLAlchemyError, asyncpg.PostgresError, NOT_CONNECTED, *BROKEN) as error:
             raise Unavailable("the database does not answer") from error
+
+
+async def unsafe_settings(connection: Connection) -> list[str]:
+    """Those of `DURABLE` that are off in this very session: a crash could undo what was committed.
+
+    Roles and databases have settings of their own, so the server's configuration would not tell.
+    """
+    return list((await connection.execute(READ_UNSAFE, {"names": list(DURABLE)})).scalars())
 
 
 def is_disconnect(error: DBAPIError | asyncpg.PostgresError) -> bool:

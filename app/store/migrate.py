@@ -2,6 +2,8 @@
 
 import asyncio
 import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from app.core.errors import SchemaMismatch
-from app.store.database import async_url
+from app.store.database import async_url, unsafe_settings
 
 MINIMUM_SERVER_VERSION = 15
 
@@ -74,15 +76,32 @@ async def current_revision(url: str) -> str | None:
         DatabaseUnreachable: no connection.
         SchemaMismatch: the server is too old.
     """
-    engine = create_async_engine(async_url(url), poolclass=NullPool)
-    try:
-        async with engine.connect() as connection:
-            await _check_server(connection)
-            return await connection.run_sync(_revision)
-    except (OSError, SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-        raise DatabaseUnreachable(f"the database cannot be used: {_reason(error)}") from error
-    finally:
-        await engine.dispose()
+    async with _connection(url) as connection:
+        await _check_server(connection)
+        return await connection.run_sync(_revision)
+
+
+async def require_durable(url: str) -> None:
+    """Refuse a server that may lose what it committed: the charge of an answer that was read.
+
+    Raises:
+        DatabaseUnreachable: no connection.
+        SchemaMismatch: names the settings that are off.
+    """
+    async with _connection(url) as connection:
+        unsafe = await unsafe_settings(connection)
+    if unsafe:
+        raise SchemaMismatch(unsafe_words(unsafe))
+
+
+def unsafe_words(unsafe: Sequence[str]) -> str:
+    """Why a server with these settings off is not used.
+
+    >>> unsafe_words(["fsync"])
+    'PostgreSQL runs with fsync = off: a crash would forget what answers cost people'
+    """
+    named = ", ".join(f"{name} = off" for name in unsafe)
+    return f"PostgreSQL runs with {named}: a crash would forget what answers cost people"
 
 
 async def require_head(url: str, *, patience_seconds: float = 10) -> None:
@@ -129,6 +148,23 @@ async def upgrade(url: str) -> Migration:
         return Migration(before=before, after=head_revision())
     except (OSError, SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
         raise SchemaMismatch(f"the database cannot be migrated: {_reason(error)}") from error
+    finally:
+        await engine.dispose()
+
+
+@asynccontextmanager
+async def _connection(url: str) -> AsyncIterator[AsyncConnection]:
+    """One connection, closed afterwards.
+
+    Raises:
+        DatabaseUnreachable: none is to be had, or it breaks.
+    """
+    engine = create_async_engine(async_url(url), poolclass=NullPool)
+    try:
+        async with engine.connect() as connection:
+            yield connection
+    except (OSError, SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        raise DatabaseUnreachable(f"the database cannot be used: {_reason(error)}") from error
     finally:
         await engine.dispose()
 

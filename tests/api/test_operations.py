@@ -18,7 +18,7 @@ from app.settings import Settings, SettingsError
 from app.web.limits_middleware import BrokenResponse, Edge
 from app.web.metrics import Metrics
 from tests.api.service import SUBJECT_KEY, VALUE, Service, assert_problem, open_service
-from tests.support.databases import scratch_directory
+from tests.support.databases import DISCONNECT_OTHERS, scratch_directory
 
 
 async def execute(url: str, statement: str) -> None:
@@ -44,6 +44,30 @@ async def test_a_service_on_another_schema_lives_and_is_not_ready(service: Servi
             service.database_url, "UPDATE alembic_version SET version_num = rtrim(version_num, 'x')"
         )
     assert (await service.call("GET", "/health/ready")).status_code == 200
+
+
+@pytest.mark.parametrize("level", ["DATABASE", "ROLE"])
+async def test_a_service_whose_session_may_lose_commits_does_not_start_and_is_not_ready(
+    database_url: str, level: str
+) -> None:
+    url = make_url(database_url)
+    name = url.database if level == "DATABASE" else f"{url.username} IN DATABASE {url.database}"
+    async with open_service(database_url) as service:
+        assert (await service.call("GET", "/health/ready")).status_code == 200
+        await execute(database_url, f"ALTER {level} {name} SET synchronous_commit = off")
+        try:
+            await execute(database_url, DISCONNECT_OTHERS)
+            for _ in range(2):  # the first one finds its connection broken
+                refused = await service.call("GET", "/health/ready")
+            problem = assert_problem(refused, "unavailable", 503)
+            assert "synchronous_commit = off" in problem["detail"]
+            with pytest.raises(SchemaMismatch, match="synchronous_commit = off"):
+                async with open_service(database_url):
+                    pass
+            async with open_service(database_url, allow_unsafe_database=True) as allowed:
+                assert (await allowed.call("GET", "/health/ready")).status_code == 200
+        finally:
+            await execute(database_url, f"ALTER {level} {name} RESET synchronous_commit")
 
 
 async def test_a_service_without_its_database_lives_and_is_not_ready(database_url: str) -> None:

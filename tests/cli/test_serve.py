@@ -118,6 +118,19 @@ def test_a_database_of_ones_own_is_never_migrated_unasked(dither, empty_database
         assert not (directory / "postgres").exists()
 
 
+@pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
+def test_a_server_that_may_lose_commits_is_refused(dither, setting):
+    with scratch_directory() as directory:
+        with EmbeddedPostgres(directory):
+            pass
+        with (directory / "postgres" / "postgresql.conf").open("a") as configuration:
+            configuration.write(f"{setting} = off\n")
+        refused = dither("serve", "--data-dir", str(directory), "--port", "1")
+        assert refused.status == 1
+        assert f"{setting} = off" in refused.errors
+        assert "Traceback" not in refused.errors
+
+
 def test_another_services_schema_is_refused(dither, empty_database_url):
     assert dither("migrate", DITHER_DATABASE_URL=empty_database_url).status == 0
     run_apart(execute(empty_database_url, "UPDATE alembic_version SET version_num = '9999'"))
