@@ -113,8 +113,10 @@ class Contributions:
 
             group = self._groups[study.id] = Grouper(run, under_way=GROUPS_UNDER_WAY)
         outcome = await group.submit(offer)
+        # Looking at the saturation point may read it anew: also for a refusal, which depends on the value.
+        used_at_most = await self._saturation.used_at_most(study, offer)
         _refuse(outcome)
-        return _accepted(offer, outcome, await self._saturation.used_at_most(study, offer))
+        return _accepted(offer, outcome, used_at_most)
 
     async def contribute_once(
         self,
@@ -163,7 +165,7 @@ class Contributions:
         return reply
 
     async def replace(self, study: Study, offer: Offer) -> Accepted:
-        """Put another value in the place of a live one.
+        """Put a value in the place of a live one; whether it is another one shows to no one else.
 
         Raises:
             NotFound: the subject has no live contribution in this study.
@@ -177,10 +179,9 @@ class Contributions:
             outcome = refusal.outcome
         if outcome is None:
             raise NotFound("this subject has no live contribution in this study")
+        used_at_most = await self._saturation.used_at_most(study, offer)
         _refuse(outcome)
-        if outcome is Outcome.REPLACED:
-            self._saturation.add(study, [offer])
-        return _accepted(offer, outcome, await self._saturation.used_at_most(study, offer))
+        return _accepted(offer, outcome, used_at_most)
 
     async def withdraw(self, study: Study, subject: bytes) -> None:
         """Delete a value and free what was not spent; doing it twice is no error.

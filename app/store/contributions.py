@@ -290,7 +290,11 @@ async def _write(
 
 
 async def replace(connection: AsyncConnection, study_id: int, offer: Offer) -> Outcome | None:
-    """Put another value in the place of a live one; what was spent stays spent.
+    """Put a value in the place of a live one; what was spent stays spent.
+
+    The same central or public value again is a replacement like any other: it leaves its cohort and enters
+    the current epoch, so that nothing shows whether the value changed. A local report costs its whole
+    epsilon, and of the same epsilon only the very same report is accepted; its retry changes nothing.
 
     Returns:
         REPLACED, UNCHANGED or STUDY_CLOSED; None where the subject holds nothing live.
@@ -303,7 +307,7 @@ async def replace(connection: AsyncConnection, study_id: int, offer: Offer) -> O
         return _closed_outcome(holding, offer)
     if holding is None or not holding.live:
         return None
-    if same_value(holding, offer):
+    if holding.trust is Trust.LOCAL and same_value(holding, offer):
         return Outcome.UNCHANGED
     spent, delta_spent = await _leave(connection, study_id, offer.subject, holding, epoch)
     result = entry(offer, spent=spent, delta_spent=delta_spent)

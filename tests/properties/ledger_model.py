@@ -163,7 +163,7 @@ class Model:
         line = self.lines.get((new.study, new.name))
         if line is None or not line.live:
             return NOT_FOUND
-        if self._same(line, new):
+        if new.trust is Trust.LOCAL and self._same(line, new):
             return REPLACED
         return self._enter(new, line.spent, line.delta, REPLACED)
 

@@ -5,7 +5,6 @@ noisy answers are fixed to the same integers in both, so what is compared is eve
 predictions, plots, statuses, headers, errors, metrics, and when an answer comes at all.
 """
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,25 +13,16 @@ import httpx
 import pytest
 
 from app import main
-from app.services import planning
 from tests.api.service import Service, open_service
 from tests.dashboard.browser import Browser
 from tests.support.databases import Server
+from tests.support.transcripts import fix_answers, stripped
 
 pytestmark = pytest.mark.system
 
 STUDY = "secret-size"
 RELEASES = 12
 """At a share of 0.2 that is more than anybody can pay."""
-
-VARYING = (
-    (re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), b"ID"),
-    (re.compile(rb"\b[0-9a-f]{64}\b"), b"FORM"),
-    (re.compile(rb"dither_(login|guest)=[\w-]+"), b"COOKIE"),
-    (re.compile(rb"dither_http_request_seconds[^\n]*"), b"SECONDS"),
-    (re.compile(rb"(dither_http_requests_created[^\n]*) [^ \n]*"), rb"\1 TIME"),
-)
-"""Random ids and cookies, how long requests took and since when they are counted. The clock is fixed."""
 
 
 class Clock:
@@ -55,27 +45,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 @pytest.fixture
 def same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise that happens to make the same noisy integers of everybody's data."""
-
-    def answer(plan: Any, people: Any, sampled: Any = None) -> Any:
-        return plan.conclude([40_000_000_000 + 7_000_000_000 * place for place in range(len(plan.queries))])
-
-    monkeypatch.setattr(planning, "answer", answer)
-
-
-def stripped(response: httpx.Response) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-    """A response without what is random."""
-    body = _strip(response.content)
-    headers = {name.lower(): _strip(value) for name, value in response.headers.raw}
-    if b"SECONDS" in body:
-        # How many digits a duration has.
-        headers[b"content-length"] = str(len(body)).encode()
-    return response.status_code, sorted(headers.items()), body
-
-
-def _strip(text: bytes) -> bytes:
-    for pattern, name in VARYING:
-        text = pattern.sub(name, text)
-    return text
+    fix_answers(monkeypatch)
 
 
 async def transcript(database_url: str, clock: Clock, people: Sequence[str]) -> list[Any]:
