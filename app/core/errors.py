@@ -8,13 +8,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+MAX_FIELDS = 10
+"""Offending fields that an error names."""
+
+MAX_NAME = 64
+"""Characters of the name of an offending field: it may be any text that a client sent."""
+
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One offending field: its name and why it was refused, never its value."""
+    """One offending field: its name, cut, and why it was refused, never its value."""
 
     field: str
     reason: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "field", self.field[:MAX_NAME])
 
 
 class ServiceError(Exception):
@@ -23,7 +32,7 @@ class ServiceError(Exception):
     Attributes:
         code: Stable machine-readable name, documented in docs/problems.md.
         detail: One sentence for a person. Holds no data value.
-        fields: The offending fields, possibly empty.
+        fields: The first offending fields, possibly none.
     """
 
     code: ClassVar[str] = "internal_fault"
@@ -31,7 +40,7 @@ class ServiceError(Exception):
     def __init__(self, detail: str, *, fields: Sequence[FieldError] = ()) -> None:
         super().__init__(detail)
         self.detail = detail
-        self.fields = tuple(fields)
+        self.fields = tuple(fields[:MAX_FIELDS])
 
 
 class InvalidRequest(ServiceError):
@@ -42,7 +51,14 @@ class InvalidRequest(ServiceError):
     @classmethod
     def field(cls, name: str, reason: str) -> "InvalidRequest":
         """The error for one offending field."""
-        return cls(f"{name}: {reason}", fields=[FieldError(name, reason)])
+        error = FieldError(name, reason)
+        return cls(f"{error.field}: {reason}", fields=[error])
+
+    @classmethod
+    def naming(cls, fields: Sequence[FieldError], what: str = "") -> "InvalidRequest":
+        """The error for several offending fields of one thing, such as "the answer is "."""
+        names = dict.fromkeys(error.field for error in fields[:MAX_FIELDS])
+        return cls(f"{what}not admissible: {', '.join(names)}", fields=fields)
 
 
 class MalformedDocument(ServiceError):

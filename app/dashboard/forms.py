@@ -21,9 +21,7 @@ def read(model: type[Model], fields: Mapping[str, Any]) -> Model:
     try:
         return model.model_validate(dict(fields))
     except ValidationError as error:
-        found = field_errors(error.errors())
-        names = ", ".join(dict.fromkeys(field.field for field in found))
-        raise InvalidRequest(f"not admissible: {names}", fields=found) from None
+        raise InvalidRequest.naming(field_errors(error.errors())) from None
 
 
 def given(fields: Mapping[str, str], *names: str) -> dict[str, str]:

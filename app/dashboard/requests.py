@@ -102,7 +102,7 @@ class PageRequest(ApiRequest):
         form: dict[str, str] = {}
         for name, value in pairs:
             if name in form:
-                raise InvalidRequest.field(name[:64], "is given twice")
+                raise InvalidRequest.field(name, "is given twice")
             form[name] = value.strip()
         secret, token = self.cookies.get(cookie, ""), form.pop(TOKEN_FIELD, "")
         if not secret or not is_form_token(secret, token):

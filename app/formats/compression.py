@@ -11,6 +11,15 @@ GZIP = 31
 PIECE = 1 << 18
 """Most bytes that one step decompresses into."""
 
+SLICE = 1 << 12
+"""Bytes that are decompressed at a time: what follows a member is copied, so it must be short."""
+
+MAX_EXPANSION = 100
+"""Records of people compress to a fifth to a thirtieth; nothing but an attack to a hundredth."""
+
+FREE_EXPANSION = 1 << 20
+"""Bytes that any document may decompress to."""
+
 
 class Identity:
     """Content that is sent as it is."""
@@ -36,20 +45,32 @@ class Identity:
 
 
 class Gzip(Identity):
-    """Content in gzip, possibly of several members (RFC 1952, section 2.2)."""
+    """Content in gzip, possibly of several members (RFC 1952, section 2.2).
+
+    The work is linear in the bytes received: they are decompressed to `MAX_EXPANSION` times as many at most,
+    few are held at a time, and what comes out is passed on in whole pieces, however small the members are.
+    """
 
     def __init__(self, sink: Callable[[bytes], None], limit: int) -> None:
         super().__init__(sink, limit)
         self._member = zlib.decompressobj(GZIP)
         self._started = False
+        self._received = 0
+        self._decompressed = 0
+        self._waiting = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Decompress the next bytes and pass them on, never more than a piece at a time.
+        """Decompress the next bytes and pass them on, never more than two pieces at a time.
 
         Raises:
             MalformedDocument: it is not gzip.
-            DocumentTooLarge: it decompresses to more than the limit.
+            DocumentTooLarge: it decompresses to more than the limit, or than is believable.
         """
+        for start in range(0, len(data), SLICE):
+            self._decompress(data[start : start + SLICE])
+
+    def _decompress(self, data: bytes) -> None:
+        self._received += len(data)
         while data:
             if self._member.eof:
                 self._member = zlib.decompressobj(GZIP)
@@ -58,18 +79,28 @@ class Gzip(Identity):
             except zlib.error:
                 raise MalformedDocument("The document is not gzip.") from None
             self._started = True
-            if piece:
-                super().feed(piece)
+            self._decompressed += len(piece)
+            if self._decompressed > FREE_EXPANSION + MAX_EXPANSION * self._received:
+                raise DocumentTooLarge(f"The document decompresses to {MAX_EXPANSION} times its length.")
+            self._waiting += piece
+            if len(self._waiting) >= PIECE:
+                self._pass_on()
             data = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+
+    def _pass_on(self) -> None:
+        piece, self._waiting = bytes(self._waiting), bytearray()
+        super().feed(piece)
 
     def finish(self) -> None:
         """Check that the last member is complete.
 
         Raises:
             MalformedDocument: it breaks off.
+            DocumentTooLarge: as for `feed`.
         """
         if not (self._started and self._member.eof):
             raise MalformedDocument("The gzip document breaks off.")
+        self._pass_on()
 
 
 CODINGS: dict[str, type[Identity]] = {"identity": Identity, "gzip": Gzip, "x-gzip": Gzip}

@@ -1,19 +1,24 @@
 """Strict JSON (RFC 8259 and nothing else).
 
-Refused here, whatever the fields are: duplicate keys, lone surrogates, documents nested too deeply.
+Refused here, whatever the fields are: duplicate keys, too many of them, lone surrogates, documents nested
+too deeply. The work is linear in the length of the text, and the text bounds it alone.
 Numbers stay text (`JsonNumber`), so that no field can be rounded before it is validated; the literals
 NaN and Infinity, which Python's parser would accept, become numbers that every field refuses by name.
 """
 
 import json
 import re
-from typing import ClassVar, NoReturn
+from collections import Counter
+from typing import ClassVar
 
 from app.core.errors import FieldError, InvalidRequest, MalformedDocument
 from app.core.numbers import JsonNumber
 
 MAX_DEPTH = 32
 """Deeper nesting than any document of this service has."""
+
+MAX_KEYS = 1_000
+"""More fields than any object of this service has."""
 
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -26,20 +31,21 @@ class DuplicateKey(InvalidRequest):
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if len(pairs) > MAX_KEYS:
+        raise MalformedDocument(f"an object has more than {MAX_KEYS} fields")
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        _refuse_duplicate([name for name, _ in pairs])
+        times = Counter(name for name, _ in pairs)
+        twice = next(name for name in times if times[name] > 1)
+        raise DuplicateKey("a field is given twice", fields=[FieldError(twice, "is given twice")])
     return fields
-
-
-def _refuse_duplicate(names: list[str]) -> NoReturn:
-    name = next(name for index, name in enumerate(names) if name in names[:index])[:64]
-    raise DuplicateKey("a field is given twice", fields=[FieldError(name, "is given twice")])
 
 
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_unique, parse_float=JsonNumber, parse_int=JsonNumber, parse_constant=JsonNumber
 )
+_SKIPPER = json.JSONDecoder(object_pairs_hook=len, parse_float=len, parse_int=len, parse_constant=len)
+"""Finds the end of a value that is refused: it converts nothing, so nothing in it can be too long."""
 
 
 def decode_json(text: str) -> object:
@@ -49,7 +55,8 @@ def decode_json(text: str) -> object:
         text: The whole document, or one line of NDJSON.
 
     Raises:
-        MalformedDocument: it is not JSON, is nested too deeply or holds half a surrogate pair.
+        MalformedDocument: it is not JSON, is nested too deeply, has an object of too many fields or holds
+            half a surrogate pair.
         DuplicateKey: an object gives a field twice.
     """
     try:
@@ -68,14 +75,20 @@ def decode_element(text: str, place: int) -> tuple[object, int]:
 
     A number at the end of the text may go on in text that is still to come.
 
+    Returns:
+        The value, or the `DuplicateKey` that refuses it: what follows such a value can still be read.
+
     Raises:
         json.JSONDecodeError: no complete value starts there.
-        MalformedDocument: it is nested too deeply or holds half a surrogate pair.
-        DuplicateKey: an object gives a field twice.
+        MalformedDocument: it is nested too deeply, has an object of too many fields or holds half a
+            surrogate pair.
     """
     value: object
     try:
-        value, end = _DECODER.raw_decode(text, place)
+        try:
+            value, end = _DECODER.raw_decode(text, place)
+        except DuplicateKey as duplicate:
+            return duplicate, _SKIPPER.raw_decode(text, place)[1]
     except RecursionError:
         raise MalformedDocument("the document is nested too deeply") from None
     _check(text[place:end], value)

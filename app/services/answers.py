@@ -43,7 +43,7 @@ def read_answer(
     if not terms.takes_answers:
         raise InvalidRequest.field("answer", "the study of this session has no local people")
     fields = _FIELDS if terms.report_dimension is None else _FIELDS | {"report"}
-    errors += [FieldError(name[:64], "unknown field") for name in record if name not in fields]
+    errors += [FieldError(name, "unknown field") for name in record if name not in fields]
     subject = _subject(record, errors)
     round_number = _integer(record, "round", 1, terms.rounds, errors)
     answer = _integer(record, "answer", 0, terms.categories - 1, errors)
@@ -51,8 +51,7 @@ def read_answer(
     if terms.report_dimension is not None and "report" in record:
         report = _report(record["report"], terms.report_dimension, errors)
     if errors:
-        names = ", ".join(error.field for error in errors)
-        raise InvalidRequest(f"the answer is not admissible: {names}", fields=errors)
+        raise InvalidRequest.naming(errors, "the answer is ")
     assigned = None
     if definition.assignment_key is not None:
         assigned = assigned_round(definition.assignment_key, subject, terms.rounds)

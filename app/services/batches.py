@@ -20,7 +20,7 @@ from app.core.contribution import Offer, Outcome
 from app.core.errors import FieldError, InvalidRequest, MalformedDocument, ServiceError
 from app.core.numbers import JsonNumber
 from app.core.study import StudyDefinition, Trust
-from app.formats.strict_json import decode_element, decode_json
+from app.formats.strict_json import DuplicateKey, decode_element, decode_json
 from app.services.intake import Intake
 from app.services.subjects import SubjectKey
 
@@ -258,9 +258,9 @@ class _Lines:
 
     def feed(self, text: str) -> None:
         *lines, self._rest = (self._rest + text).split("\n")
+        _check_lengths(*lines, self._rest)
         for line in lines:
             self._line(line)
-        _check_length(self._rest)
 
     def finish(self) -> None:
         self._line(self._rest)
@@ -291,11 +291,15 @@ class _Csv:
     def feed(self, text: str) -> None:
         text = self._rest + text
         end = text.rfind("\n") + 1
-        while end and text.count('"', 0, end) % 2:
-            end = text.rfind("\n", 0, end - 1) + 1
+        quotes = text.count('"', 0, end)
+        # A line end within quotes ends no record. Every quote is counted once forwards and once back.
+        while quotes % 2:
+            start = text.rfind("\n", 0, end - 1) + 1
+            quotes -= text.count('"', start, end)
+            end = start
         self._rest = text[end:]
+        _check_lengths(self._rest)
         self._rows(text[:end])
-        _check_length(self._rest)
 
     def finish(self) -> None:
         if self._rest.count('"') % 2:
@@ -310,6 +314,7 @@ class _Csv:
                 if self._header is None:
                     self._header = _csv_header(row)
                 elif row:
+                    _check_lengths(*row)
                     self._row(row)
         except csv.Error:
             raise MalformedDocument("the document is not CSV") from None
@@ -350,7 +355,7 @@ class _JsonArray:
         text = self._rest + text
         place = self._read(text)
         self._rest = text[place:]
-        _check_length(self._rest)
+        _check_lengths(self._rest)
 
     def finish(self) -> None:
         if self._expect or self._rest.strip():
@@ -379,23 +384,19 @@ class _JsonArray:
         return place
 
     def _element(self, text: str, place: int) -> int:
-        record: object = None
-        refusal: InvalidRequest | None = None
         try:
             record, end = decode_element(text, place)
         except json.JSONDecodeError:
             return place
-        except InvalidRequest as duplicate:
-            refusal = duplicate
-            _, end = json.JSONDecoder().raw_decode(text, place)
+        _check_lengths(text[place:end])
         end = _skip(text, end)
         if end == len(text):
             return place
         self._expect = ","
-        if refusal is None:
-            _add(self._batch, self._intake, record)
+        if isinstance(record, DuplicateKey):
+            self._batch.refuse(record.code, record.fields)
         else:
-            self._batch.refuse(refusal.code, refusal.fields)
+            _add(self._batch, self._intake, record)
         return end
 
 
@@ -405,6 +406,6 @@ def _skip(text: str, place: int) -> int:
     return place if match is None else match.end()
 
 
-def _check_length(rest: str) -> None:
-    if len(rest) > MAX_RECORD:
+def _check_lengths(*records: str) -> None:
+    if any(len(record) > MAX_RECORD for record in records):
         raise MalformedDocument(f"a record is malformed, or longer than {MAX_RECORD} characters")

@@ -15,6 +15,7 @@ MAX_SUBJECT_LENGTH = 256
 """Characters of an external subject id."""
 
 MAX_CACHED_EPSILONS = 10_000
+MAX_CACHED_LENGTH = 20
 
 BOUNDED = frozenset({LocalMechanism.DUCHI, LocalMechanism.PIECEWISE, LocalMechanism.HYBRID})
 """Mechanisms whose reports have a range that can be checked exactly.
@@ -65,8 +66,7 @@ class Intake:
         else:
             value = self._value(record, errors)
         if errors:
-            names = ", ".join(error.field for error in errors)
-            raise InvalidRequest(f"the contribution is not admissible: {names}", fields=errors)
+            raise InvalidRequest.naming(errors, "the contribution is ")
         return Offer(
             subject=digest,
             trust=trust,
@@ -110,7 +110,7 @@ class Intake:
         micro = self._epsilons.get(text)
         if micro is None:
             micro = _micro_epsilon(text)
-            if len(self._epsilons) < MAX_CACHED_EPSILONS:
+            if len(self._epsilons) < MAX_CACHED_EPSILONS and len(text) <= MAX_CACHED_LENGTH:
                 self._epsilons[text] = micro
         low, high = self._definition.epsilon_min, self._definition.epsilon_max
         if micro < 0:

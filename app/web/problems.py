@@ -70,15 +70,11 @@ KINDS: Mapping[type[ServiceError], Kind] = {
 }
 
 METHOD_NOT_ALLOWED = "method_not_allowed"
-HEAD_TOO_LARGE = "head_too_large"
-
-OF_HTTP = frozenset({METHOD_NOT_ALLOWED, HEAD_TOO_LARGE})
-"""Codes that belong to no `ServiceError`: they are HTTP's own."""
+"""The one code that belongs to no `ServiceError`: it is HTTP's own."""
 
 _HEADERS: Mapping[int, Mapping[str, str]] = {
     401: {"WWW-Authenticate": "Bearer"},
     408: {"Connection": "close"},
-    431: {"Connection": "close"},
     503: {"Retry-After": "1"},
 }
 
@@ -144,16 +140,6 @@ def internal_fault() -> Response:
     )
 
 
-def head_too_large() -> Response:
-    """The refusal of a request whose header fields never end."""
-    return problem(
-        status=431,
-        code=HEAD_TOO_LARGE,
-        title="The request's head is too large",
-        detail="The request line and the header fields are too long.",
-    )
-
-
 async def on_service_error(request: Request, error: Exception) -> Response:
     """Expected errors, as problems; internal ones go on to the edge, which logs them."""
     assert isinstance(error, ServiceError)
@@ -168,9 +154,7 @@ async def on_service_error(request: Request, error: Exception) -> Response:
 async def on_validation_error(request: Request, error: Exception) -> Response:
     """Pydantic's refusals, as ours."""
     assert isinstance(error, RequestValidationError)
-    fields = field_errors(error.errors())
-    names = ", ".join(dict.fromkeys(field.field for field in fields))
-    return problem_of(errors.InvalidRequest(f"not admissible: {names}", fields=fields))
+    return problem_of(errors.InvalidRequest.naming(field_errors(error.errors())))
 
 
 async def on_http_exception(request: Request, error: Exception) -> Response:

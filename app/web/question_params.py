@@ -113,16 +113,16 @@ def read_question(*sources: Mapping[str, object], statistic: str | None = None) 
     for source in sources:
         for name, value in _flat(source, errors):
             if name in fields:
-                errors.append(FieldError(name[:64], "is given twice"))
+                errors.append(FieldError(name, "is given twice"))
             else:
                 fields[name] = value
     known: dict[str, Any] = {}
     parameters: dict[str, str] = {}
     for name, value in fields.items():
         if not isinstance(value, str):
-            errors.append(FieldError(name[:64], "must be a string or a number"))
+            errors.append(FieldError(name, "must be a string or a number"))
         elif not value:
-            errors.append(FieldError(name[:64], "must not be empty"))
+            errors.append(FieldError(name, "must not be empty"))
         elif name in _NUMBERS:
             try:
                 known[name] = _NUMBERS[name](value)
@@ -133,8 +133,7 @@ def read_question(*sources: Mapping[str, object], statistic: str | None = None) 
         else:
             parameters[name[:64]] = str(value)
     if errors:
-        names = ", ".join(error.field for error in errors)
-        raise InvalidRequest(f"the question is not admissible: {names}", fields=errors)
+        raise InvalidRequest.naming(errors, "the question is ")
     return Ask(**known, parameters=parameters)
 
 

@@ -186,7 +186,7 @@ class ApiRequest(Request):
         values: dict[str, str] = {}
         for name, value in self.query_params.multi_items():
             if name in values:
-                raise InvalidRequest.field(name[:64], "is given twice")
+                raise InvalidRequest.field(name, "is given twice")
             values[name] = value
         return values
 
@@ -198,7 +198,7 @@ class ApiRequest(Request):
         """
         for name in self.single_query():
             if name not in known:
-                raise InvalidRequest.field(name[:64], "is an unknown parameter")
+                raise InvalidRequest.field(name, "is an unknown parameter")
 
     def refuse_malformed_path(self) -> None:
         """Refuse a path that is not UTF-8: servers decode it with replacement characters.

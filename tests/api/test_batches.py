@@ -164,6 +164,24 @@ async def test_a_line_that_is_not_json_is_one_refused_record(service: Service, s
     ]
 
 
+@pytest.mark.parametrize("beside", ["9" * 5_000, "[" * 30 + "1" + "]" * 30])
+async def test_a_duplicate_key_refuses_its_record_only_whatever_stands_beside_it(
+    service: Service, study: str, beside: str
+) -> None:
+    good = json.dumps(RECORDS[0])
+    content = f'[{{"subject":"x","subject":"y","value":{beside}}},{good}]'.encode()
+    response = await send(service, study, content, "application/json")
+    assert response.status_code == 200, response.text
+    assert [result.get("code") for result in response.json()["results"]] == ["duplicate_key", None]
+
+
+async def test_too_deep_a_record_beside_a_duplicate_key_is_malformed(service: Service, study: str) -> None:
+    deep = "[" * 10_000 + "]" * 10_000
+    content = f'[[{{"subject":"x","subject":"y"}},{deep}]]'.encode()
+    response = await send(service, study, content, "application/json")
+    assert_problem(response, "malformed_document", 400)
+
+
 @pytest.mark.parametrize("form", [None, "text/plain", "application/xml", "text/csv; charset=utf-16"])
 async def test_other_forms_are_refused(service: Service, study: str, form: str | None) -> None:
     headers = {} if form is None else {"Content-Type": form}

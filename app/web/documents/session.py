@@ -183,8 +183,7 @@ class SessionIn(WireIn):
         if kmeans and self.centres is not None and self.clusters not in (None, len(self.centres)):
             errors.append(FieldError("clusters", "must be the number of centres"))
         if errors:
-            names = ", ".join(error.field for error in errors)
-            raise InvalidRequest(f"not admissible: {names}", fields=errors)
+            raise InvalidRequest.naming(errors)
         return Wish(
             protocol=self.protocol,
             epsilon=self.epsilon,

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from app.core.errors import MalformedDocument
 from app.core.numbers import JsonNumber
-from app.formats.strict_json import MAX_DEPTH, DuplicateKey, decode_element, decode_json, decode_utf8
+from app.formats.strict_json import (
+    MAX_DEPTH,
+    MAX_KEYS,
+    DuplicateKey,
+    decode_element,
+    decode_json,
+    decode_utf8,
+)
 
 SCALARS = (
     st.none()
@@ -159,12 +166,36 @@ def test_elements_are_read_one_by_one(values: list[object]) -> None:
 def test_an_element_that_breaks_off_is_told_from_one_that_is_wrong() -> None:
     with pytest.raises(json.JSONDecodeError):
         decode_element('{"a": 1', 0)
-    with pytest.raises(DuplicateKey):
-        decode_element('{"a": 1, "a": 2}, ', 0)
+    with pytest.raises(json.JSONDecodeError):
+        decode_element('{"b": {"a": 1, "a": 2}', 0)
     with pytest.raises(MalformedDocument):
         decode_element("[" * 100_000, 0)
     with pytest.raises(MalformedDocument):
         decode_element('["\\ud800"]', 0)
+
+
+@pytest.mark.parametrize("beside", ["9" * 5_000, "-" + "9" * 5_000, "1." + "9" * 5_000, "NaN", '"\\ud800"'])
+def test_a_refused_element_ends_where_it_ends(beside: str) -> None:
+    text = f'[{{"a": 1, "a": {beside}}}, 7]'
+    refusal, end = decode_element(text, 1)
+    assert isinstance(refusal, DuplicateKey)
+    assert text[end:] == ", 7]"
+
+
+def test_nesting_has_a_limit_beside_a_duplicate_key() -> None:
+    with pytest.raises(MalformedDocument, match="nested too deeply"):
+        decode_element('[{"a": 1, "a": 2},' + "[" * 100_000, 0)
+
+
+def test_an_object_has_a_limited_number_of_fields() -> None:
+    fields = [f'"{number}": 1' for number in range(MAX_KEYS)]
+    decode_json(f"{{{','.join(fields)}}}")
+    for another in ('"x": 1', '"0": 1'):
+        text = f"{{{','.join([*fields, another])}}}"
+        with pytest.raises(MalformedDocument, match="1000 fields"):
+            decode_json(text)
+        with pytest.raises(MalformedDocument, match="1000 fields"):
+            decode_element(text, 0)
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xc0\x80", b"\xff\xfe1\x00"])

@@ -1,0 +1,159 @@
+"""Reading a batch: pieces of any size, bounded work and bounded memory, whatever is sent."""
+
+import gzip
+import json
+import tracemalloc
+from collections.abc import Iterator
+from decimal import Decimal
+
+import pytest
+
+from app.core.errors import DocumentTooLarge, MalformedDocument
+from app.core.study import Trust
+from app.formats.compression import FREE_EXPANSION, MAX_EXPANSION, Gzip
+from app.services.batches import MAX_RECORD, BatchReader, Format
+from app.services.subjects import SubjectKey
+from tests.store.workbench import definition
+
+MEBIBYTE = 1 << 20
+
+ROWS = [{"subject": f"s{number}", "value": number, "epsilon": 1, "trust": "central"} for number in range(50)]
+FORMS = {
+    Format.JSON: json.dumps(ROWS),
+    Format.NDJSON: "\n".join(map(json.dumps, ROWS)),
+    Format.CSV: "subject,value,epsilon,trust\n" + "".join(f'"s\n""{n}",{n},1,central\r\n' for n in range(50)),
+}
+
+
+def reader(form: Format) -> BatchReader:
+    study = definition(slug="study", lower=Decimal(0), upper=Decimal(100), trust=frozenset(Trust))
+    return BatchReader(study, SubjectKey(b"k" * 32), form)
+
+
+def feed(reading: BatchReader, content: bytes, size: int) -> None:
+    for start in range(0, len(content), size):
+        reading.feed(content[start : start + size])
+
+
+@pytest.mark.parametrize("form", Format)
+@pytest.mark.parametrize("size", [1, 2, 7, 60, 10_000])
+def test_a_document_may_be_cut_anywhere(form: Format, size: int) -> None:
+    reading = reader(form)
+    feed(reading, FORMS[form].encode(), size)
+    batch = reading.finish()
+    assert list(batch.codes) == [0] * len(ROWS)
+    assert len({offer.subject for _, offers in batch.chunks(10) for offer in offers}) == len(ROWS)
+
+
+LONG = "x" * (MAX_RECORD + 1)
+
+
+@pytest.mark.parametrize("size", [1_000, 1 << 20])
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        (Format.JSON, f'[{{"subject":"{LONG}"}}]'),
+        (Format.NDJSON, f'{{"subject":"{LONG}"}}\n'),
+        (Format.CSV, f"subject,value\n{LONG},1\n"),
+    ],
+)
+def test_a_record_that_is_too_long_is_refused_however_it_arrives(form: Format, text: str, size: int) -> None:
+    with pytest.raises(MalformedDocument, match="longer than"):
+        feed(reader(form), text.encode(), size)
+
+
+class Scanned(str):
+    """A text that counts the characters which are looked through for quotes."""
+
+    __slots__ = ()
+    characters = 0
+
+    def __radd__(self, other: str) -> "Scanned":
+        return Scanned(str(other) + str(self))
+
+    def count(self, part: str, start: int = 0, end: int | None = None, /) -> int:  # type: ignore[override]
+        end = len(self) if end is None else end
+        Scanned.characters += end - start
+        return str(self).count(part, start, end)
+
+
+def test_the_quotes_of_a_csv_are_counted_at_most_twice() -> None:
+    text = '"' + "\n" * 20_000
+    Scanned.characters = 0
+    reader(Format.CSV)._parser.feed(Scanned(text))
+    assert 0 < Scanned.characters <= 2 * len(text)
+
+
+# ------------------------------------------------------------------------------------ memory
+
+
+def unknown_fields() -> Iterator[str]:
+    for record in range(100):
+        yield json.dumps({f"{'n' * 20}{record}-{number}": 1 for number in range(1_000)})
+
+
+def long_epsilons() -> Iterator[str]:
+    for record in range(100):
+        yield json.dumps(
+            {"subject": "s", "value": 1, "epsilon": f"{record}{'9' * 60_000}", "trust": "central"}
+        )
+
+
+def long_names() -> Iterator[str]:
+    for record in range(100):
+        yield json.dumps({f"{record}{'n' * 60_000}": 1})
+
+
+def empty_records() -> Iterator[str]:
+    yield from ["{}"] * 400_000
+
+
+@pytest.mark.parametrize("records", [unknown_fields, long_epsilons, long_names, empty_records])
+@pytest.mark.parametrize("form", [Format.JSON, Format.NDJSON])
+def test_a_hostile_batch_takes_little_memory(records, form: Format) -> None:
+    texts = list(records())
+    content = "\n".join(texts).encode() if form is Format.NDJSON else f"[{','.join(texts)}]".encode()
+    reading = reader(form)
+    tracemalloc.start()
+    try:
+        feed(reading, content, MEBIBYTE // 4)
+        batch = reading.finish()
+        held, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(batch) == len(texts)
+    assert held < 4 * MEBIBYTE
+    assert peak < 8 * MEBIBYTE
+
+
+def test_a_refusal_names_ten_fields_and_cuts_their_names() -> None:
+    reading = reader(Format.NDJSON)
+    reading.feed(json.dumps({f"{'n' * 100}{number}": 1 for number in range(500)}).encode())
+    [_, _, refusal] = reading.finish().kinds
+    errors = refusal["errors"]
+    assert isinstance(errors, list)
+    assert len(errors) == 10
+    assert {len(error["field"]) for error in errors} <= {*range(65)}
+
+
+# -------------------------------------------------------------------------------- compression
+
+
+def passed_on(document: bytes, limit: int = 1 << 30) -> list[int]:
+    pieces: list[int] = []
+    content = Gzip(lambda piece: pieces.append(len(piece)), limit)
+    content.feed(document)
+    content.finish()
+    return pieces
+
+
+def test_what_many_small_members_hold_is_passed_on_in_large_pieces() -> None:
+    assert passed_on(gzip.compress(b"x") * 10_000) == [10_000]
+
+
+def test_a_document_that_decompresses_to_a_hundred_times_its_length_is_refused() -> None:
+    assert sum(passed_on(gzip.compress(b"\n" * FREE_EXPANSION))) == FREE_EXPANSION
+    bomb = gzip.compress(b"\n" * 10 * FREE_EXPANSION)
+    assert len(bomb) * MAX_EXPANSION < 9 * FREE_EXPANSION
+    with pytest.raises(DocumentTooLarge, match="times its length"):
+        passed_on(bomb)
