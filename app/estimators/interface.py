@@ -24,8 +24,9 @@ from app.core.study import Relation
 UNIT_SCALE = float(GRID_SIZE * MICRO)
 """Laplace scale at which a weight of W costs exactly W micro-epsilon: 2**30 * 10**6, an exact double."""
 
-Coverage = Literal["exact", "worst_case"]
-"""Whether an interval has its stated coverage, or at least its stated coverage."""
+Coverage = Literal["exact", "at_least", "worst_case"]
+"""Whether an interval has its stated coverage, at least that whatever the values are, or at least that for
+values that are independent of each other."""
 
 
 class NotApplicable(ServiceError):
@@ -43,12 +44,14 @@ class Parameter:
         parse: Text to a JSON-able value; raises ValueError with the reason where it is refused.
         default: Value when it is not given.
         description: One line for the documentation.
+        rivals: Values that `auto` also tries where it has the default.
     """
 
     name: str
     parse: Callable[[str], object]
     default: object
     description: str
+    rivals: tuple[object, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, Noise, NoNoise
 from app.core.study import Relation, Trust
-from app.estimators.accuracy import noise_shrinkage
+from app.estimators.accuracy import noise_shrinkage, worst_square_error
 from app.estimators.affine import AffineProblem, Solution, best_shrinkage
 from app.estimators.calibration import NOISE, currencies
 from app.estimators.constrained import constrained_plan
@@ -45,7 +45,9 @@ SHRINKAGE = Parameter(
     parse=parse_shrinkage,
     default=SHRINK_NOISE,
     description="How far answers are drawn towards the middle of the range: none; noise, as far as the noise "
-    "alone warrants; minimax, for the smallest worst-case error about the population's mean.",
+    "alone warrants; minimax, for the smallest worst-case error about the population's mean. Where this is "
+    "noise, auto also tries minimax.",
+    rivals=(SHRINK_MINIMAX,),
 )
 
 
@@ -151,6 +153,16 @@ class _Solved:
     reports: NDArray[np.float64]
     noise: Noise
 
+    def error(self, variance: float) -> float:
+        """Its worst mean square error with the best shrinkage, for a bound on the variance."""
+        squares, noise = self.solution.squares, self.solution.noise
+        return worst_square_error(
+            squares=np.array([squares]),
+            noise=noise,
+            variances=np.array([variance]),
+            shrinkage=best_shrinkage(squares, noise, variance),
+        )
+
 
 def _solve(
     groups: Sequence[Group], question: Question, variance: float, *, minimax: bool
@@ -194,13 +206,12 @@ def _solve(
 
 
 def saturation(groups: Sequence[Group], question: Question) -> int | None:
-    """The most that `optimal` charges anybody of these groups, with its default parameters.
-
-    Without reports and public people this is the saturation point of `adpm`.
+    """The most that `auto` charges anybody of these groups where it takes this estimator.
 
     Args:
         groups: All groups of a replace_one study.
-        question: What is asked of them; everybody central is taken to be able to pay.
+        question: What is asked of them; everybody central is taken to be able to pay. Without a shrinkage
+            it is minimax, which `auto` takes.
 
     Returns:
         The saturation point [micro-epsilon], rounded up. None where nobody saturates: then everybody
@@ -210,11 +221,12 @@ def saturation(groups: Sequence[Group], question: Question) -> int | None:
     """
     local = [groups[index] for index in participants(groups, Trust.LOCAL)]
     _, expected = variances(local, question)
+    minimax = question.parameters.get(SHRINKAGE.name, SHRINK_MINIMAX) == SHRINK_MINIMAX
     try:
-        solved = list(_solve(groups, question, expected, minimax=False))
+        solved = list(_solve(groups, question, expected, minimax=minimax))
     except NotApplicable:
         return None
-    best = min(solved, key=lambda one: expected * one.solution.squares + one.solution.noise)
+    best = min(solved, key=lambda one: one.error(expected))
     if math.isinf(best.solution.tau):
         return None
     match best.noise:

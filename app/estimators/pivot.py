@@ -127,7 +127,9 @@ class PivotReader:
     def dataset_interval(self, first: float, second: float, center: float) -> Interval:
         """The interval for the mean of those who take part.
 
-        Exact where everybody weighs the same; otherwise widened by the worst case of unequal weights, with
+        At least its level where everybody weighs the same: the pivot's law is exact, but the interval is the
+        hull of all p that it does not reject, which is more than those where the sums are mostly noise.
+        Otherwise widened by the worst case of unequal weights, with
         variance (W^2 / 4) (sqrt cap - sqrt floor)^2 A, A the total weight.
 
         Args:
@@ -142,7 +144,7 @@ class PivotReader:
                 lambda p: self.pivot.tail(p, abs(self.pivot.value(p, first, second))),
                 1 - LEVEL,
                 center,
-                "exact",
+                "at_least",
             )
         mass = max(self.pivot.mass(first, second), 0.0) + self._slack
         variance = 0.25 * (math.sqrt(self.cap) - math.sqrt(self.floor)) ** 2 * mass

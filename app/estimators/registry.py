@@ -1,11 +1,12 @@
 """Names of estimators, and the choice among them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
 from app.core.cohort import Group
 from app.core.errors import InvalidRequest
+from app.core.noise import NoNoise
 from app.core.study import Relation
 from app.estimators.adpm import Adpm
 from app.estimators.baselines import Fme, Proportional, Stretching, Threshold
@@ -115,15 +116,20 @@ def for_estimator(estimator: Estimator, question: Question) -> Question:
     return replace(question, parameters=declared)
 
 
-def choose(groups: Sequence[Group], question: Question) -> tuple[Estimator, Plan]:
+def choose(
+    groups: Sequence[Group], question: Question, among: Sequence[Estimator] | None = None
+) -> tuple[Estimator, Plan, Question]:
     """What `auto` takes: the smallest predicted error among all estimators that apply.
 
     Args:
         groups: All groups of the study.
         question: What is asked; parameters that an estimator does not declare are ignored by it.
+        among: Estimators to choose among; by default all that apply.
 
     Returns:
-        The estimator and its plan. Of equal predictions the first in the registry.
+        The estimator, its plan, and the question that the plan answers: of a parameter that has its
+        default, `auto` also tries the rivals where noise is added. Of equal predictions the
+        first in the registry, and the default before its rivals.
 
     Raises:
         NotApplicable: none has an answer for these groups.
@@ -131,14 +137,26 @@ def choose(groups: Sequence[Group], question: Question) -> tuple[Estimator, Plan
     Privacy: predictions depend on no raw data; under add_remove_one not on the groups either, so the
         choice reveals nothing.
     """
-    best: tuple[Estimator, Plan] | None = None
-    for estimator in applicable(question.relation):
-        try:
-            plan = estimator.plan(groups, for_estimator(estimator, question))
-        except NotApplicable:
-            continue
-        if best is None or plan.predicted_error < best[1].predicted_error:
-            best = estimator, plan
+    best: tuple[Estimator, Plan, Question] | None = None
+    for estimator in applicable(question.relation) if among is None else among:
+        for tried in _tries(for_estimator(estimator, question), estimator):
+            try:
+                plan = estimator.plan(groups, tried)
+            except NotApplicable:
+                break
+            if best is None or plan.predicted_error < best[1].predicted_error:
+                best = estimator, plan, tried
+            if isinstance(plan.noise, NoNoise):
+                break  # What needs no noise is answered as it is.
     if best is None:
         raise NotApplicable("No estimator has an answer for these groups.")
     return best
+
+
+def _tries(question: Question, estimator: Estimator) -> Iterator[Question]:
+    """The question itself, then with each rival in place of a default."""
+    yield question
+    for parameter in estimator.parameters:
+        if question.parameters[parameter.name] == parameter.default:
+            for rival in parameter.rivals:
+                yield replace(question, parameters={**question.parameters, parameter.name: rival})

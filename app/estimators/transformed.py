@@ -80,7 +80,7 @@ class Transformed:
             the error of the midpoint, which is also the prediction where no size is expected.
 
             The interval is for the mean of those who take part; who could not pay is nobody's business
-            in this relation. Its coverage is exact where floor = cap; otherwise it is widened by the
+            in this relation. Where floor = cap it covers at least its level; otherwise it is widened by the
             worst case of unequal weights. The answer's `details` hold noisy_count: the noisy total
             weight / cap, the number of people where all offer the cap and a lower value otherwise.
 

@@ -8,6 +8,7 @@ from app.core.epsilon import MICRO
 from app.experiments.adpm_figures import PAPER, SAMPLING_NOT_PRIVATE, two_groups
 from app.experiments.people import Bernoulli, Beta, central
 from app.experiments.published import (
+    ldpe_square_error,
     public_and_private_error,
     sampling_inclusion,
     sampling_square_error,
@@ -43,21 +44,23 @@ OURS = ("sampling", KNOWN_VARIANCE)
 
 
 def draw_epsilons(variance: str, random: Random) -> Floats:
-    """The epsilons of one column of the table, on the product's scale of micro-epsilons."""
+    """The epsilons of one column of the table."""
     low, high = VARIANCES[variance]
-    epsilons: Floats = np.rint(np.exp(random.uniform(low, high, PEOPLE)) * MICRO) / MICRO
+    epsilons: Floats = np.exp(random.uniform(low, high, PEOPLE))
     return epsilons
 
 
 def log_errors(epsilons: Floats) -> dict[str, float]:
     """Natural logarithm of every method's mean square error on Beta(2, 3) data, for one draw of epsilons."""
-    values, counts = np.unique(epsilons, return_counts=True)
+    values, counts = np.unique(np.rint(epsilons * MICRO) / MICRO, return_counts=True)
     groups = [central(value, count) for value, count in zip(values.tolist(), counts.tolist(), strict=True)]
     found = {}
     for name in (*TABLE_2, "sampling"):
         if name == PUBLISHED_SAMPLING:
             inclusion = sampling_inclusion(epsilons)
             error = sampling_square_error(inclusion, float(epsilons.max()), LAW.variance)
+        elif name == "ldpe":
+            error = ldpe_square_error(epsilons, LAW.variance)
         else:
             error = moments(plan_of(name, groups), groups).square_error(LAW)
         found[name] = math.log(error)

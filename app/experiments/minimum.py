@@ -31,9 +31,10 @@ DEPTHS = {"alpha >= 1 known": Depth.LOWER_ALPHA, "alpha unknown": Depth.UNKNOWN_
 _AGAINST_EPSILON = "against epsilon, alpha = 1"
 
 GAMMA_ABOVE_ONE = (
-    "Wrong: the threshold gamma can exceed 1 (1.032 at N = 2^10, epsilon = 1, alpha unknown). The search "
-    "then walks to the right end whatever it hears. The product refuses such a session and says how many "
-    "people it would take."
+    "Wrong: the threshold gamma can exceed 1 (1.032 at N = 2^10, epsilon = 1, alpha unknown), which no "
+    "fraction of people does. The estimate that it is compared with can exceed 1 as well, so the search "
+    "believes by luck alone; far above 1 it walks to the right end. The product refuses such a session and "
+    "says how many people it would take."
 )
 
 

@@ -41,6 +41,21 @@ def sampling_square_error(inclusion: Floats, most: float, variance: float) -> fl
     return float(law @ (variance / sizes + 2 / (sizes * most) ** 2))
 
 
+def ldpe_square_error(epsilons: Floats, variance: float) -> float:
+    r"""Mean square error of a noisy value of every person, weighted by inverse worst-case variances.
+
+    The product's `ldpe` makes people with equal epsilons one group. Personal epsilons are all distinct, but
+    not always in whole micro-epsilons: two that fall together share a noise, which is a better estimator.
+
+    Args:
+        epsilons: float64 array of shape (n,), positive, everybody's own.
+        variance: v, of the data.
+    """
+    noise = 2 / epsilons**2
+    weights = 1 / (0.25 + noise)
+    return float(weights**2 @ (variance + noise)) / float(weights.sum()) ** 2
+
+
 def _poisson_binomial(probabilities: Floats) -> Floats:
     """The law of a sum of independent coins, halves convolved recursively."""
     if probabilities.size == 0:

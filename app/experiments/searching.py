@@ -1,6 +1,7 @@
 """The minimum paper's searches, many at a time: the product's rules and thresholds on simulated answers."""
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,7 +11,7 @@ from scipy.special import betainc, gammaln
 
 from app.experiments.people import micro
 from app.experiments.seeded import Floats, Random
-from app.sessions.response import paper_threshold, truth_probability
+from app.sessions.response import estimate_fraction, paper_threshold, truth_probability
 from app.sessions.search import (
     MAX_ROUNDS,
     UNKNOWN_ALPHA_SIZE,
@@ -171,10 +172,12 @@ def search(rules: Rules, crowd: FixedCrowd | DrawnCrowd, runs: int, random: Rand
 
     Returns:
         float64 array of shape (runs,), in [-1, 1]. What `app.sessions.search.advance` makes of the same
-        tallies: randomized answers are binomial given how many people would truly say yes.
+        tallies: randomized answers are binomial given how many people would truly say yes. Under the paper's
+        threshold it is the paper's algorithm also where gamma exceeds 1 and the product refuses: an estimated
+        fraction can exceed 1 too.
     """
     people = rules.participants if rules.mode is Mode.BUDGET_SPLIT else rules.people_per_round
-    needed = least_positives(rules, people)
+    needed = _least_positives(rules, people)
     truth = truth_probability(rules.epsilon_per_answer)
     lower, upper = np.full(runs, LOW), np.full(runs, HIGH)
     for _ in range(rules.rounds):
@@ -190,6 +193,17 @@ def search(rules: Rules, crowd: FixedCrowd | DrawnCrowd, runs: int, random: Rand
         lower = np.where(believed, lower, middle)
     found: Floats = (lower + upper) / 2
     return found
+
+
+def _least_positives(rules: Rules, people: int) -> int:
+    """The number of yes that is believed; of the paper's threshold also where no true fraction reaches it."""
+    if rules.threshold is not Threshold.PAPER:
+        return least_positives(rules, people)
+    epsilon = rules.epsilon_per_answer
+    least = paper_threshold(people, epsilon, rules.failure_exponent)
+    return bisect_left(
+        range(people + 1), least, key=lambda positives: estimate_fraction(positives, people, epsilon)
+    )
 
 
 def naive_minimum(tail: BetaTail, people: int, epsilon: float, runs: int, random: Random) -> Floats:

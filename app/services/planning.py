@@ -80,9 +80,20 @@ def _offer(cohort: Cohort, resolved: Resolved, study: StudyDefinition) -> tuple[
 
 
 def choose(
-    study: StudyDefinition, people: Crowd, resolved: Resolved, question: Question
-) -> tuple[Estimator, Plan]:
-    """The estimator that answers, and its plan.
+    study: StudyDefinition,
+    people: Crowd,
+    resolved: Resolved,
+    question: Question,
+    among: Sequence[Estimator] | None = None,
+) -> tuple[Estimator, Plan, Question]:
+    """The estimator that answers, its plan, and the question with the parameters that it answers.
+
+    Args:
+        study: The study.
+        people: Who is there.
+        resolved: What was asked.
+        question: The same for estimators.
+        among: What `auto` chooses among; by default all that apply.
 
     Raises:
         BudgetExhausted: somebody could, but nobody can any more.
@@ -90,9 +101,10 @@ def choose(
     """
     try:
         if resolved.estimator == registry.AUTO:
-            return registry.choose(people.groups, question)
+            return registry.choose(people.groups, question, among)
         estimator = registry.get(resolved.estimator, study.relation)
-        return estimator, estimator.plan(people.groups, registry.for_estimator(estimator, question))
+        tried = registry.for_estimator(estimator, question)
+        return estimator, estimator.plan(people.groups, tried), tried
     except NotApplicable:
         if not any(group.participates for group in people.groups):
             raise BudgetExhausted("nobody in this study can take part in such a release") from None
@@ -181,6 +193,7 @@ def release_body(
     release_id: UUID,
     study: StudyDefinition,
     resolved: Resolved,
+    answered: Question,
     estimator: Estimator,
     plan: Plan,
     conclusion: Conclusion,
@@ -190,6 +203,8 @@ def release_body(
 ) -> bytes:
     """The answer as JSON. In add_remove_one studies nothing but the noisy part depends on who is there.
 
+    `parameters` are those of the answer: `auto` may have tried others than the defaults.
+
     Raises:
         ValueError: a number is not finite.
     """
@@ -198,6 +213,7 @@ def release_body(
         "study": study.slug,
         "estimator_version": estimator.version,
         **resolved.to_json(),
+        "parameters": {**resolved.asked(), **answered.parameters},
         "estimator": estimator.name,
         "asked": resolved.estimator,
         "estimate": conclusion.estimate,

@@ -77,12 +77,16 @@ class Resolved:
 
     def to_json(self) -> dict[str, object]:
         """The question as it stands on its releases."""
+        return {"statistic": self.statistic, "estimator": self.estimator, "parameters": self.asked()}
+
+    def asked(self) -> dict[str, object]:
+        """Share, caps and the estimator's parameters, as JSON."""
         asked: dict[str, object] = {"share": self.share / MICRO, **self.parameters}
         if self.epsilon is not None:
             asked["epsilon"] = self.epsilon / MICRO
         if self.expected_size is not None:
             asked["expected_size"] = self.expected_size
-        return {"statistic": self.statistic, "estimator": self.estimator, "parameters": asked}
+        return asked
 
     def question(
         self, study: StudyDefinition, *, people: int | None, expected_size: float | None

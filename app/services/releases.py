@@ -72,12 +72,13 @@ class Releases:
             InvalidRequest: the question is not admissible for this study.
         """
         resolved = resolve(study.definition, ask)
-        names = (
-            [estimator.name for estimator in registry.applicable(study.definition.relation)]
+        relation = study.definition.relation
+        estimators = (
+            registry.applicable(relation)
             if resolved.estimator == registry.AUTO
-            else [resolved.estimator]
+            else [registry.get(resolved.estimator, relation)]
         )
-        secret = study.definition.relation is Relation.ADD_REMOVE_ONE
+        secret = relation is Relation.ADD_REMOVE_ONE
         rows = (
             []
             if secret
@@ -86,8 +87,7 @@ class Releases:
         people = planning.crowd(study.definition, rows, resolved)
         question = await self._question(study, resolved, people)
         planned = [
-            await asyncio.to_thread(_priced, study, replace(resolved, estimator=name), people, question)
-            for name in names
+            await asyncio.to_thread(_priced, study, resolved, people, question, one) for one in estimators
         ]
         return sorted((entry for entry in planned if entry), key=lambda entry: entry.predicted_error)
 
@@ -217,7 +217,7 @@ class Releases:
         epoch, rows = await self._database.run_tx("release.cohorts", body)
         people = planning.crowd(study.definition, rows, resolved)
         question = await self._question(study, resolved, people)
-        estimator, plan = await asyncio.to_thread(
+        estimator, plan, question = await asyncio.to_thread(
             planning.choose, study.definition, people, resolved, question
         )
         thresholds = planning.to_sample(plan, people)
@@ -329,9 +329,12 @@ class _Answered(Exception):
         self.release = release
 
 
-def _priced(study: Study, resolved: Resolved, people: Crowd, question: Question) -> PlannedEstimator | None:
+def _priced(
+    study: Study, resolved: Resolved, people: Crowd, question: Question, estimator: Estimator
+) -> PlannedEstimator | None:
+    """What this estimator would do; under `auto` with the parameters that `auto` would take."""
     try:
-        estimator, plan = planning.choose(study.definition, people, resolved, question)
+        _, plan, question = planning.choose(study.definition, people, resolved, question, among=[estimator])
     except NotApplicable:
         return None
     except ServiceError as refusal:
@@ -369,6 +372,7 @@ def _answered(
             release_id=release_id,
             study=study.definition,
             resolved=resolved,
+            answered=question,
             estimator=estimator,
             plan=plan,
             conclusion=conclusion,

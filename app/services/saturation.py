@@ -1,7 +1,7 @@
 """Privacy for free: how much of an offered epsilon a release would really use.
 
-The saturation point is that of `optimal`, which the default estimator `auto` takes wherever somebody could
-saturate: it errs less than every other one. Without local reports it equals that of `adpm`; reports and
+The saturation point is that of `optimal` with minimax shrinkage, which the default estimator `auto` takes
+wherever somebody could saturate: it errs less than every other one. That of `adpm` lies below it; reports and
 public people lower it.
 """
 
@@ -18,7 +18,8 @@ from app.core.cohort import Cohort, Group, Reports
 from app.core.contribution import Offer
 from app.core.epsilon import MICRO
 from app.core.study import Relation, Study, StudyDefinition, Trust
-from app.estimators.adpm import saturation_point
+from app.estimators.accuracy import WORST_VARIANCE
+from app.estimators.affine import AffineProblem
 from app.estimators.interface import Question
 from app.estimators.optimal import saturation
 from app.store import cohorts
@@ -190,6 +191,7 @@ def _point(study: StudyDefinition, profile: _Profile) -> int | None:
         (epsilon, count) for (trust, epsilon), count in profile.people.items() if trust is Trust.CENTRAL
     ]
     table = np.array(central, dtype=np.float64).reshape(-1, 2)
-    public = any(count for (trust, _), count in profile.people.items() if trust is Trust.PUBLIC)
-    tau = saturation_point(table[:, 0] / MICRO, table[:, 1], public=public) * MICRO
+    public = sum(count for (trust, _), count in profile.people.items() if trust is Trust.PUBLIC)
+    problem = AffineProblem(table[:, 0] / MICRO, table[:, 1], public=float(public))
+    tau = problem.minimax(WORST_VARIANCE)[0].tau * MICRO
     return None if math.isinf(tau) else math.ceil(tau)

@@ -278,7 +278,7 @@ class Model:
         asked = resolved.question(study, people=None if secret else len(there), expected_size=None)
         try:
             if resolved.estimator == registry.AUTO:
-                _, plan = registry.choose(groups, asked)
+                _, plan, _ = registry.choose(groups, asked)
             else:
                 estimator = registry.get(resolved.estimator, study.relation)
                 plan = estimator.plan(groups, registry.for_estimator(estimator, asked))

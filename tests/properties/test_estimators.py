@@ -109,7 +109,7 @@ def test_if_all_say_the_same_the_noiseless_answer_is_that(name, value, sizes):
 def test_auto_never_predicts_more_than_any_estimator(name, groups):
     plan = plan_or_none(name, groups)
     if plan is not None:
-        _, best = registry.choose(groups, replace_one(groups, grid=WIDE_GRID))
+        _, best, _ = registry.choose(groups, replace_one(groups, grid=WIDE_GRID))
         assert best.predicted_error <= plan.predicted_error
 
 

@@ -15,7 +15,7 @@ from app.web.documents.types import WireOut
 
 
 class IntervalOut(WireOut):
-    """A confidence interval; `coverage` says whether its level holds exactly or at least."""
+    """A confidence interval; `coverage` is exact, at_least, or worst_case (of independent values)."""
 
     level: float
     lower: float

@@ -65,7 +65,8 @@ def test_without_reports_it_plans_like_adpm():
         assert ours.predicted_error == pytest.approx(theirs.predicted_error, rel=1e-6)
         for fine, coarse in zip(ours.queries[0].sum_weights, theirs.queries[0].sum_weights, strict=True):
             assert abs(fine - coarse * FINE) <= FINE
-        assert saturation(groups, replace_one(groups)) == adpm_saturation(groups)
+        question = replace_one(groups, parameters={"shrinkage": "noise"})
+        assert saturation(groups, question) == adpm_saturation(groups)
 
 
 @pytest.mark.parametrize("variance", ["worst_case", 0.02])
@@ -97,7 +98,7 @@ def test_charges_are_what_is_used_and_never_more_than_offered():
     check_charges(costs, groups)
     assert costs[0] == (100_000, 0)
     assert 100_000 < costs[1][0] < 2_000_000
-    assert costs[1][0] == saturation(groups, replace_one(groups, parameters={"variance": "worst_case"}))
+    assert costs[1][0] == saturation(groups, replace_one(groups, parameters=PLAIN))
     assert costs[2:] == [(0, 0), (0, 0)]
 
 
@@ -177,7 +178,24 @@ def test_reports_lower_the_saturation_point_and_make_one_where_there_was_none():
     point = saturation(joined, replace_one(joined))
     assert point is not None
     known = [central(0.1, 700), public(300)]
-    assert saturation(known, replace_one(known)) == 214_286
+    assert saturation(known, replace_one(known, parameters={"shrinkage": "noise"})) == 214_286
+
+
+def test_without_a_shrinkage_the_saturation_point_is_what_auto_charges():
+    """Minimax weighs large offers more than the default, so it saturates later."""
+    rng = np.random.default_rng(11)
+    saturated = 0
+    for _ in range(60):
+        groups = [central(float(np.exp(rng.uniform(-4, 2))), int(rng.integers(2, 900))) for _ in range(4)]
+        point = saturation(groups, replace_one(groups))
+        _, plan, _ = registry.choose(groups, replace_one(groups, parameters={"variance": "worst_case"}))
+        most = max(cost for cost, _ in group_costs(plan.queries, plan.noise, Relation.REPLACE_ONE, groups))
+        if point is None:
+            assert most == max(group.epsilon for group in groups)
+        else:
+            assert point - 1 <= most <= point
+        saturated += point is not None
+    assert saturated >= 20
 
 
 def test_nobody_has_no_saturation_point():

@@ -186,7 +186,7 @@ def test_its_exact_interval_is_narrower_than_two_laplaces_at_a_large_epsilon():
     for estimator in (Hourglass(), Transformed()):
         plan = plan_for(estimator, groups, cap=4.0)
         interval = plan.conclude(query_values(plan, groups, [300 * GRID_SIZE])).interval
-        assert interval.coverage == "exact"
+        assert interval.coverage == "at_least"
         widths[estimator.name] = interval.upper - interval.lower
     assert widths["hourglass"] < 0.85 * widths["transformed"]
 

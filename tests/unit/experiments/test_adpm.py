@@ -10,6 +10,7 @@ from app.experiments.adpm_statements import PUBLISHED_SAMPLING, TABLE_2, TABLE_I
 from app.experiments.catalogue import REPRODUCTIONS
 from app.experiments.people import Bernoulli, Beta
 from app.experiments.published import (
+    ldpe_square_error,
     public_and_private_error,
     sampling_inclusion,
     sampling_square_error,
@@ -44,6 +45,16 @@ def test_table_2_is_reproduced_within_the_spread_of_its_draws(table, method, var
     assert abs(row["mean"] - row["paper"]) <= 0.05 + 3 * row["spread"]
     if (method, variance) in SPREADS:
         assert row["spread"] == pytest.approx(SPREADS[method, variance], rel=0.35)
+
+
+def test_ldpe_of_the_table_keeps_people_apart_whose_epsilons_fall_together_in_micro_epsilons(table):
+    """-1.375 for everybody's own epsilon; -1.386 where six of a thousand share a noise."""
+    (row,) = [row for row in table.rows if (row["method"], row["variance"]) == ("ldpe", "low")]
+    assert row["mean"] == pytest.approx(-1.375, abs=3 * row["spread"] / math.sqrt(PROFILES))
+    # Two people: 1 / (1/4 + 200) and 1 / (1/4 + 50) of the weight, errors 0.04 + 200 and 0.04 + 50.
+    first, second = 1 / 200.25, 1 / 50.25
+    expected = (first**2 * 200.04 + second**2 * 50.04) / (first + second) ** 2
+    assert ldpe_square_error(np.array([0.1, 0.2]), 0.04) == pytest.approx(expected)
 
 
 def test_the_product_is_better_than_the_table(table):

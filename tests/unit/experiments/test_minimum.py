@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from app.core.errors import InvalidRequest
 from app.core.grid import GRID_SIZE
@@ -128,11 +129,28 @@ def test_the_papers_mode_keeps_both_theorems_where_they_apply(depth):
     assert applied >= 30
 
 
-def test_a_threshold_above_one_walks_to_the_far_end_and_is_refused_by_the_product():
+def test_a_threshold_above_one_is_compared_with_an_estimate_that_can_exceed_it():
+    """As published: all are at most 0, and nearly half of the estimates of that fraction are above 1."""
     rules = paper_rules(2**10, 1.0, Depth.UNKNOWN_ALPHA)
     assert gamma(rules) == pytest.approx(1.032, abs=0.001)
-    estimates = search(rules, FixedCrowd(UNIFORM, 2**10), 20, seeded("above one"))
-    assert estimates.min() == 1 - 2.0**-rules.rounds
+    everybody = BetaTail(alpha=1.0, beta=1.0, width=0.3, minimum=-1.0)
+    estimates = search(rules, FixedCrowd(everybody, 2**10), 400, seeded("above one"))
+    believed_first = float((estimates < 0).mean())
+    people, epsilon = rules.participants, rules.epsilon_per_answer
+    truth = truth_probability(epsilon)
+    # A Normal law of the number of yes, read by the paper's formula.
+    needed = people * (gamma(rules) * (2 * truth - 1) + 1 - truth)
+    chance = float(ndtr((people * truth - needed) / math.sqrt(people * truth * (1 - truth))))
+    assert 0.2 < chance < 0.5
+    assert abs(believed_first - chance) < 5 * math.sqrt(chance * (1 - chance) / 400) + 0.02
+
+
+def test_a_threshold_above_one_errs_less_than_a_walk_to_the_far_end():
+    errors = search_errors(paper_rules(2**10, 1.0, Depth.UNKNOWN_ALPHA), 300, seeded("above one"))
+    assert 1.0 < errors.mean < 1.3
+
+
+def test_a_threshold_above_one_is_refused_by_the_product():
     with pytest.raises(InvalidRequest):
         make_rules(
             target=Target.MINIMUM,
