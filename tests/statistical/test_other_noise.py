@@ -18,7 +18,15 @@ from app.mechanisms.randomized_response import KaryChannel, draw_response
 from app.mechanisms.staircase import staircase, staircase_variance
 from tests.statistical import ALPHA, SAMPLE_SIZE, SMALLEST_SCALE_ERROR, Z
 from tests.support.noise import on_production_entropy
-from tests.support.verdicts import chi_square_p_value, mean_p_value
+from tests.support.verdicts import (
+    chi_square_p_value,
+    gaussian_size,
+    hourglass_mass,
+    hourglass_places,
+    hourglass_size,
+    staircase_levels,
+    staircase_size,
+)
 
 pytestmark = pytest.mark.statistical
 
@@ -45,11 +53,6 @@ def gaussian_shape(samples, sigma):
     expected = np.diff(np.concatenate([[0.0], below, [1.0]])) * samples.size
     observed = np.bincount(np.searchsorted(edges, samples), minlength=edges.size + 1)
     return chi_square_p_value(observed, expected)
-
-
-def gaussian_size(samples, sigma):
-    """E z^2 = sigma^2 and Var z^2 = 2 sigma^4, up to e^(-2 pi^2 sigma^2)."""
-    return mean_p_value((samples / sigma) ** 2, 1.0, 2.0)
 
 
 @pytest.mark.parametrize("sigma", SIGMAS)
@@ -81,11 +84,6 @@ STAIRCASES = [
 ]
 
 
-def staircase_levels(samples, noise):
-    magnitude = np.abs(samples)
-    return np.where(magnitude < noise.step, 0, 1 + (magnitude - noise.step) // noise.sensitivity)
-
-
 def staircase_shape(samples, noise):
     """Cells: the inner step, and each block's sides cut in four. Counts of integers are exact."""
     levels = staircase_levels(samples, noise)
@@ -105,16 +103,6 @@ def staircase_shape(samples, noise):
     observed.append(samples.size - sum(observed))
     expected.append(1 - sum(expected))
     return chi_square_p_value(np.array(observed), np.array(expected) * samples.size)
-
-
-def staircase_size(samples, noise):
-    """The mean level: 0 with probability p0, else 1 + a geometric number."""
-    b = math.exp(-noise.epsilon / 1e6)
-    beyond = 2 * noise.sensitivity * b / (1 - b)
-    outer = beyond / (2 * noise.step - 1 + beyond)
-    mean = outer / (1 - b)
-    second = outer * (1 + b) / (1 - b) ** 2
-    return mean_p_value(staircase_levels(samples, noise), mean, second - mean**2)
 
 
 @pytest.mark.parametrize("noise", STAIRCASES, ids=str)
@@ -152,20 +140,6 @@ HOURGLASSES = [
 ]
 
 
-def hourglass_places(samples, noise):
-    """(t, u, v) of each draw; u whole numbers only."""
-    total = samples[:, 0] + samples[:, 1]
-    assert np.all(total % noise.sensitivity == 0)
-    u, v = total // noise.sensitivity, (samples[:, 0] - samples[:, 1]) // 2
-    blocks = np.maximum(-((noise.step + np.abs(u) * noise.half - np.abs(v)) // noise.sensitivity), 0)
-    return np.abs(u) + 2 * blocks, u, v
-
-
-def hourglass_mass(noise, t):
-    cells = 2 * noise.step + 1 if t == 0 else (8 * t - 4) * noise.half + 4 * noise.step + 2
-    return cells * math.exp(-t * noise.epsilon / 1e6)
-
-
 def hourglass_shape(samples, noise):
     """Cells: t, u and the side of v. Within them draws are even, which the last cells check: v in four."""
     t, u, v = hourglass_places(samples, noise)
@@ -190,14 +164,6 @@ def hourglass_shape(samples, noise):
     observed.append(samples.shape[0] - sum(observed))
     expected.append(1 - sum(expected))
     return chi_square_p_value(np.array(observed), np.array(expected) * samples.shape[0])
-
-
-def hourglass_size(samples, noise):
-    t, _, _ = hourglass_places(samples, noise)
-    mass = np.array([hourglass_mass(noise, level) for level in range(4000)])
-    levels = np.arange(4000)
-    mean = float(levels @ mass / mass.sum())
-    return mean_p_value(t, mean, float(levels**2 @ mass / mass.sum()) - mean**2)
 
 
 @pytest.mark.parametrize("noise", HOURGLASSES, ids=str)

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from app.core.noise import DiscreteStaircase, Hourglass
+
 CELLS = 120
 SMALLEST_EXPECTED = 25.0
 
@@ -58,6 +60,56 @@ def size_p_value(samples: NDArray[np.int64], scale: float) -> float:
     mean = 2 * q / (rest * (1 + q))
     variance = 2 * q / rest**2 - mean**2
     return mean_p_value(np.abs(samples), mean, variance)
+
+
+def gaussian_size(samples: NDArray[np.int64], sigma: float) -> float:
+    """E z^2 = sigma^2 and Var z^2 = 2 sigma^4, up to e^(-2 pi^2 sigma^2)."""
+    return mean_p_value((samples / sigma) ** 2, 1.0, 2.0)
+
+
+def staircase_levels(samples: NDArray[np.int64], noise: DiscreteStaircase) -> NDArray[np.int64]:
+    """The step that each draw is on."""
+    magnitude = np.abs(samples)
+    levels: NDArray[np.int64] = np.where(
+        magnitude < noise.step, 0, 1 + (magnitude - noise.step) // noise.sensitivity
+    )
+    return levels
+
+
+def staircase_size(samples: NDArray[np.int64], noise: DiscreteStaircase) -> float:
+    """The mean level: 0 with probability p0, else 1 + a geometric number."""
+    b = math.exp(-noise.epsilon / 1e6)
+    beyond = 2 * noise.sensitivity * b / (1 - b)
+    outer = beyond / (2 * noise.step - 1 + beyond)
+    mean = outer / (1 - b)
+    second = outer * (1 + b) / (1 - b) ** 2
+    return mean_p_value(staircase_levels(samples, noise), mean, second - mean**2)
+
+
+def hourglass_places(
+    samples: NDArray[np.int64], noise: Hourglass
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """(t, u, v) of each draw; u whole numbers only."""
+    total = samples[:, 0] + samples[:, 1]
+    assert np.all(total % noise.sensitivity == 0)
+    u, v = total // noise.sensitivity, (samples[:, 0] - samples[:, 1]) // 2
+    blocks = np.maximum(-((noise.step + np.abs(u) * noise.half - np.abs(v)) // noise.sensitivity), 0)
+    return np.abs(u) + 2 * blocks, u, v
+
+
+def hourglass_mass(noise: Hourglass, t: int) -> float:
+    """Weight of all draws at t, up to a constant."""
+    cells = 2 * noise.step + 1 if t == 0 else (8 * t - 4) * noise.half + 4 * noise.step + 2
+    return cells * math.exp(-t * noise.epsilon / 1e6)
+
+
+def hourglass_size(samples: NDArray[np.int64], noise: Hourglass) -> float:
+    """The mean t, by its law."""
+    t, _, _ = hourglass_places(samples, noise)
+    mass = np.array([hourglass_mass(noise, level) for level in range(4000)])
+    levels = np.arange(4000)
+    mean = float(levels @ mass / mass.sum())
+    return mean_p_value(t, mean, float(levels**2 @ mass / mass.sum()) - mean**2)
 
 
 def _at_most(z: int, scale: float) -> float:
