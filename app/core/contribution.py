@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from uuid import UUID
 
 from app.core.study import Trust
 
@@ -12,6 +13,7 @@ class Offer:
 
     Attributes:
         subject: HMAC-SHA256 of the external id, 32 bytes.
+        sender: The token that sent it: to no other is it told whether it repeats what is there.
         trust: Trust tag.
         epsilon: The most that it may ever cost its owner, what was already spent in this study
             included; rounded to three significant digits; 0 for public [micro-epsilon].
@@ -22,6 +24,7 @@ class Offer:
     """
 
     subject: bytes
+    sender: UUID
     trust: Trust
     epsilon: int
     delta: int

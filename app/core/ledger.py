@@ -1,6 +1,7 @@
 """The rules of the ledger, as pure functions. The store applies them inside its transactions."""
 
 from dataclasses import dataclass
+from uuid import UUID
 
 from app.core.contribution import Offer, Outcome
 from app.core.study import Trust
@@ -16,6 +17,7 @@ class Holding:
             was spent, `value` and `vector` are None.
         carried, delta_carried: What was spent before the present value came.
         epoch: The epoch the present value belongs to.
+        sender: The token that sent the present value; None: before senders were kept.
     """
 
     live: bool
@@ -27,6 +29,7 @@ class Holding:
     value: int | None
     vector: tuple[int, ...] | None
     epoch: int
+    sender: UUID | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +42,16 @@ class Entry:
     delta: int
     delta_carried: int
     value: int
+    sender: UUID
     vector: tuple[int, ...] | None = None
 
 
 def same_value(holding: Holding, offer: Offer) -> bool:
-    """Whether the offer repeats what is live already, so that a retry is no news."""
-    if not (holding.live and holding.trust is offer.trust):
+    """Whether the offer is live already and its sender sent it, so that a retry is no news.
+
+    To another token the same value is another one: its answer must not tell what somebody gave.
+    """
+    if not (holding.live and holding.trust is offer.trust and holding.sender == offer.sender):
         return False
     if (holding.value, holding.vector) != (offer.value, offer.vector):
         return False
@@ -67,6 +74,7 @@ def entry(offer: Offer, *, spent: int, delta_spent: int) -> Entry | Outcome:
             delta=delta_spent,
             delta_carried=delta_spent,
             value=offer.value,
+            sender=offer.sender,
             vector=offer.vector,
         )
     if offer.epsilon < spent or (offer.trust is Trust.LOCAL and offer.epsilon == spent):
@@ -80,5 +88,6 @@ def entry(offer: Offer, *, spent: int, delta_spent: int) -> Entry | Outcome:
         delta=max(offer.delta, delta_spent),
         delta_carried=delta_spent,
         value=offer.value,
+        sender=offer.sender,
         vector=offer.vector,
     )

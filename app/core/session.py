@@ -155,6 +155,7 @@ class Answer:
 
     Attributes:
         subject: HMAC-SHA256 of the external id, 32 bytes.
+        sender: The token that sent it.
         round: The round it answers.
         assigned: The round that this person is assigned; None where it is every round.
         answer: The randomized category.
@@ -162,6 +163,7 @@ class Answer:
     """
 
     subject: bytes
+    sender: UUID
     round: int
     assigned: int | None
     answer: int

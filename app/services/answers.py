@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from uuid import UUID
 
 from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import REPORT_LIMIT, NotANumber
@@ -27,7 +28,11 @@ from app.store.sessions import Known
 
 
 def read_answer(
-    record: Mapping[str, object], definition: SessionDefinition, terms: Terms, key: SubjectKey
+    record: Mapping[str, object],
+    definition: SessionDefinition,
+    terms: Terms,
+    key: SubjectKey,
+    sender: UUID,
 ) -> Answer:
     """Validate the fields of one answer.
 
@@ -35,6 +40,7 @@ def read_answer(
         record: Field to value; JSON numbers as `JsonNumber`.
         definition, terms: Of the session.
         key: For the digest of the external id.
+        sender: The token that it came with.
 
     Raises:
         InvalidRequest: names every offending field, never a value.
@@ -56,7 +62,12 @@ def read_answer(
     if definition.assignment_key is not None:
         assigned = assigned_round(definition.assignment_key, subject, terms.rounds)
     return Answer(
-        subject=key.digest(subject), round=round_number, assigned=assigned, answer=answer, report=report
+        subject=key.digest(subject),
+        sender=sender,
+        round=round_number,
+        assigned=assigned,
+        answer=answer,
+        report=report,
     )
 
 
@@ -188,9 +199,11 @@ def judge(
     answer: Answer, known: Known, head: SessionHead, terms: Terms, *, closing: bool
 ) -> AnswerOutcome | None:
     """What becomes of an answer by itself; None where it is to be stored if the budget allows it."""
-    other_report = known.spent is not None and answer.report not in (None, known.report)
+    # What another token sends is another answer, and another report, whatever is in it.
+    report = known.report if known.report_sender == answer.sender else None
+    other_report = known.spent is not None and answer.report not in (None, report)
     if known.answer is not None:
-        same = known.answer == answer.answer and not other_report
+        same = (known.answer, known.sender) == (answer.answer, answer.sender) and not other_report
         return AnswerOutcome.UNCHANGED if same else AnswerOutcome.ANSWER_EXISTS
     if head.state is SessionState.FINISHED or head.round is None or answer.round < head.round:
         return AnswerOutcome.ROUND_CLOSED

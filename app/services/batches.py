@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
+from uuid import UUID
 
 import numpy as np
 
@@ -55,10 +56,12 @@ class Batch:
     """The records of one document, in order: packed offers and refusals.
 
     Args:
+        sender: The token that sent it.
         dimension: Coordinates of a value.
     """
 
-    def __init__(self, dimension: int = 1) -> None:
+    def __init__(self, sender: UUID, dimension: int = 1) -> None:
+        self.sender = sender
         self._dimension = dimension
         self.kinds: list[Mapping[str, object]] = [{"status": "created"}, {"status": "unchanged"}]
         self._kind_of: dict[object, int] = {}
@@ -130,6 +133,7 @@ class Batch:
             vector = tuple(self._vectors[first : first + self._dimension])
         return Offer(
             subject=bytes(self._subjects[start : start + DIGEST_BYTES]),
+            sender=self.sender,
             trust=TAGS[self._trusts[place]],
             epsilon=self._epsilons[place],
             delta=self._deltas[place],
@@ -189,12 +193,13 @@ class BatchReader:
     Args:
         study: The study it is for.
         subject_key: For the subjects' digests.
+        sender: The token that sent it.
         form: How it is written down.
     """
 
-    def __init__(self, study: StudyDefinition, subject_key: SubjectKey, form: Format) -> None:
+    def __init__(self, study: StudyDefinition, subject_key: SubjectKey, sender: UUID, form: Format) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")()
-        batch = Batch(study.dimension)
+        batch = Batch(sender, study.dimension)
         intake = Intake(study, subject_key)
         self._batch = batch
         self._parser: _Parser
@@ -243,7 +248,7 @@ def _add(batch: Batch, intake: Intake, record: object) -> None:
         batch.refuse("invalid_request")
         return
     try:
-        batch.admit(intake.offer(record))
+        batch.admit(intake.offer(record, batch.sender))
     except InvalidRequest as refusal:
         batch.refuse(refusal.code, refusal.fields)
 

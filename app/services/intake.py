@@ -1,6 +1,7 @@
 """One record on its way in: every rule about a contribution's fields, for single and bulk alike."""
 
 from collections.abc import Mapping
+from uuid import UUID
 
 from app.core.contribution import Offer
 from app.core.epsilon import MICRO, round_down_to_significant
@@ -35,11 +36,12 @@ class Intake:
         self._tags = {tag.value: tag for tag in definition.trust}
         self._epsilons: dict[str, int] = {}
 
-    def offer(self, record: Mapping[str, object], subject: str | None = None) -> Offer:
+    def offer(self, record: Mapping[str, object], sender: UUID, subject: str | None = None) -> Offer:
         """Validate one record.
 
         Args:
             record: Field to value; JSON numbers as `JsonNumber`.
+            sender: The token that it came with.
             subject: The external id where it comes from the path; the record has none then.
 
         Raises:
@@ -69,6 +71,7 @@ class Intake:
             raise InvalidRequest.naming(errors, "the contribution is ")
         return Offer(
             subject=digest,
+            sender=sender,
             trust=trust,
             epsilon=epsilon,
             delta=delta,

@@ -180,13 +180,13 @@ class Sessions(SessionCloser):
 
     # --------------------------------------------------------------------------------- answering
 
-    def read_answer(self, session: Session, record: Mapping[str, object]) -> Answer:
-        """Validate the fields of an answer.
+    def read_answer(self, session: Session, record: Mapping[str, object], sender: UUID) -> Answer:
+        """Validate the fields of an answer that came with a token.
 
         Raises:
             InvalidRequest: names every offending field.
         """
-        return read_answer(record, session.definition, session.terms, self._key)
+        return read_answer(record, session.definition, session.terms, self._key, sender)
 
     async def answer(self, session: Session, answer: Answer) -> Given:
         """Store an answer and spend what it costs; a person's first one enrols them. After the commit.

@@ -36,9 +36,9 @@ ACCEPT_NEW = """
     WITH here AS MATERIALIZED (SELECT epoch, state FROM study WHERE id = $1),
     offer AS MATERIALIZED (
         SELECT subject_id, CAST(trust AS trust) AS trust, epsilon, delta, value,
-               CAST(vector AS bigint[]) AS vector
-        FROM unnest($2::bytea[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $9::text[])
-            AS offer (subject_id, trust, epsilon, delta, value, vector)
+               sender, CAST(vector AS bigint[]) AS vector
+        FROM unnest($2::bytea[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $9::uuid[],
+                    $10::text[]) AS offer (subject_id, trust, epsilon, delta, value, sender, vector)
     ),
     fresh AS (
         INSERT INTO subject (id, budget, reserved, delta_budget, delta_reserved)
@@ -50,8 +50,9 @@ ACCEPT_NEW = """
     ),
     written AS (
         INSERT INTO contribution
-            (study_id, subject_id, trust, epsilon, carried, delta, delta_carried, value, vector, epoch)
-        SELECT $1, subject_id, trust, epsilon, 0, delta, 0, value, vector, epoch FROM offer, here
+            (study_id, subject_id, trust, epsilon, carried, delta, delta_carried, value, vector, epoch,
+             sender)
+        SELECT $1, subject_id, trust, epsilon, 0, delta, 0, value, vector, epoch, sender FROM offer, here
         WHERE (subject_id IN (SELECT id FROM fresh)) IS TRUE
     )
     SELECT epoch, state, (SELECT array_agg(id) FROM fresh) AS fresh FROM here
@@ -62,7 +63,7 @@ LOCK_SUBJECTS = text(
 )
 
 READ_HOLDINGS = text("""
-    SELECT subject_id, trust, epsilon, carried, delta, delta_carried, value, vector, epoch
+    SELECT subject_id, trust, epsilon, carried, delta, delta_carried, value, vector, epoch, sender
     FROM contribution
     WHERE study_id = :study_id AND subject_id = ANY(CAST(:subjects AS bytea[]))
 """)
@@ -79,23 +80,23 @@ RESERVE = text("""
 
 WRITE = text("""
     INSERT INTO contribution
-        (study_id, subject_id, trust, epsilon, carried, delta, delta_carried, value, vector, epoch)
+        (study_id, subject_id, trust, epsilon, carried, delta, delta_carried, value, vector, epoch, sender)
     SELECT :study_id, subject_id, CAST(trust AS trust), epsilon, carried, delta, delta_carried, value,
-           CAST(vector AS bigint[]), :epoch
+           CAST(vector AS bigint[]), :epoch, sender
     FROM unnest(CAST(:subjects AS bytea[]), CAST(:trusts AS text[]), CAST(:epsilons AS bigint[]),
                 CAST(:carried AS bigint[]), CAST(:deltas AS bigint[]), CAST(:deltas_carried AS bigint[]),
-                CAST(:values AS bigint[]), CAST(:vectors AS text[]))
-        AS entry (subject_id, trust, epsilon, carried, delta, delta_carried, value, vector)
+                CAST(:values AS bigint[]), CAST(:senders AS uuid[]), CAST(:vectors AS text[]))
+        AS entry (subject_id, trust, epsilon, carried, delta, delta_carried, value, sender, vector)
     ORDER BY subject_id
     ON CONFLICT (study_id, subject_id) DO UPDATE SET
         trust = excluded.trust, epsilon = excluded.epsilon, carried = excluded.carried,
         delta = excluded.delta, delta_carried = excluded.delta_carried,
-        value = excluded.value, vector = excluded.vector, epoch = excluded.epoch
+        value = excluded.value, vector = excluded.vector, epoch = excluded.epoch, sender = excluded.sender
 """)
 
 WITHDRAW = text("""
     UPDATE contribution
-    SET value = NULL, vector = NULL, epsilon = :spent, carried = :spent, delta = :delta_spent,
+    SET value = NULL, vector = NULL, sender = NULL, epsilon = :spent, carried = :spent, delta = :delta_spent,
         delta_carried = :delta_spent
     WHERE study_id = :study_id AND subject_id = :subject
 """)
@@ -184,6 +185,7 @@ async def _accept_new(
         [offer.value for offer in offers],
         allowance.epsilon,
         allowance.delta,
+        [offer.sender for offer in offers],
         _vectors(offers),
     )
     return epoch, StudyState(state), frozenset(fresh or ())
@@ -242,6 +244,7 @@ async def read_holdings(
             value=row.value,
             vector=None if row.vector is None else tuple(row.vector),
             epoch=row.epoch,
+            sender=row.sender,
         )
         for row in rows
     }
@@ -284,6 +287,7 @@ async def _write(
             "deltas": [row.delta for row in rows],
             "deltas_carried": [row.delta_carried for row in rows],
             "values": [row.value for row in rows],
+            "senders": [row.sender for row in rows],
             "vectors": _vectors(rows),
         },
     )

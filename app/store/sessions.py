@@ -80,15 +80,17 @@ DUE = """
 
 # OFFSET 0 keeps a lookup of one person from becoming a join with everybody who takes part.
 LOOK_UP = """
-    SELECT given.answer, enrolled.spent, enrolled.report,
+    SELECT given.answer, given.sender, enrolled.spent, enrolled.report,
+           enrolled.report_sender,
            (SELECT study.state FROM session JOIN study ON study.id = session.study_id
             WHERE session.id = $1) AS study_state
     FROM unnest($2::bytea[], $3::int[]) WITH ORDINALITY AS asked (subject_id, round, place)
     LEFT JOIN LATERAL (
-        SELECT spent, report FROM enrolment WHERE session_id = $1 AND subject_id = asked.subject_id OFFSET 0
+        SELECT spent, report, report_sender FROM enrolment
+        WHERE session_id = $1 AND subject_id = asked.subject_id OFFSET 0
     ) AS enrolled ON true
     LEFT JOIN LATERAL (
-        SELECT answer FROM answer
+        SELECT answer, sender FROM answer
         WHERE session_id = $1 AND round = asked.round AND subject_id = asked.subject_id OFFSET 0
     ) AS given ON true
     ORDER BY place
@@ -97,7 +99,8 @@ LOOK_UP = """
 # Subjects who are new; everybody else is left for the statements below.
 ENROL_NEW = """
     WITH given AS MATERIALIZED (
-        SELECT subject_id, answer FROM unnest($2::bytea[], $3::int[]) AS given (subject_id, answer)
+        SELECT subject_id, answer, sender
+        FROM unnest($2::bytea[], $3::int[], $9::uuid[]) AS given (subject_id, answer, sender)
     ),
     fresh AS (
         INSERT INTO subject (id, budget, reserved, delta_budget, delta_reserved)
@@ -110,8 +113,9 @@ ENROL_NEW = """
         INSERT INTO enrolment (session_id, subject_id, reserved, spent) SELECT $1, id, $5, $7 FROM fresh
     ),
     written AS (
-        INSERT INTO answer (session_id, round, subject_id, answer)
-        SELECT $1, $8, subject_id, answer FROM given WHERE (subject_id IN (SELECT id FROM fresh)) IS TRUE
+        INSERT INTO answer (session_id, round, subject_id, answer, sender)
+        SELECT $1, $8, subject_id, answer, sender FROM given
+        WHERE (subject_id IN (SELECT id FROM fresh)) IS TRUE
     )
     SELECT id FROM fresh
 """
@@ -124,22 +128,24 @@ ENROL = """
 # Rows are found by their key: places within a table repeat from partition to partition.
 ANSWER = """
     WITH given AS MATERIALIZED (
-        SELECT subject_id, answer, cost
-        FROM unnest($3::bytea[], $4::int[], $5::bigint[]) AS given (subject_id, answer, cost)
+        SELECT subject_id, answer, cost, sender
+        FROM unnest($3::bytea[], $4::int[], $5::bigint[], $6::uuid[])
+            AS given (subject_id, answer, cost, sender)
     ),
     paid AS (
         UPDATE enrolment SET spent = spent + given.cost FROM given
         WHERE enrolment.session_id = $1 AND enrolment.subject_id = given.subject_id
         RETURNING enrolment.subject_id
     )
-    INSERT INTO answer (session_id, round, subject_id, answer)
-    SELECT $1, $2, subject_id, answer FROM given WHERE (subject_id IN (SELECT subject_id FROM paid)) IS TRUE
+    INSERT INTO answer (session_id, round, subject_id, answer, sender)
+    SELECT $1, $2, subject_id, answer, sender FROM given
+    WHERE (subject_id IN (SELECT subject_id FROM paid)) IS TRUE
     RETURNING subject_id
 """
 
 WRITE_REPORTS = """
-    UPDATE enrolment SET report = CAST(given.report AS bigint[])
-    FROM unnest($2::bytea[], $3::text[]) AS given (subject_id, report)
+    UPDATE enrolment SET report = CAST(given.report AS bigint[]), report_sender = given.sender
+    FROM unnest($2::bytea[], $3::text[], $4::uuid[]) AS given (subject_id, report, sender)
     WHERE enrolment.session_id = $1 AND enrolment.subject_id = given.subject_id
 """
 
@@ -189,14 +195,18 @@ class Known:
 
     Attributes:
         answer: What this person answered in this round before; None if nothing.
+        sender: The token that sent it; None if nothing, or before senders were kept.
         spent: What they have spent in the session; None if they do not take part yet [micro-epsilon].
         report: What they reported with their first answer.
+        report_sender: The token that sent that.
         study: State of the session's study.
     """
 
     answer: int | None
+    sender: UUID | None
     spent: int | None
     report: tuple[int, ...] | None
+    report_sender: UUID | None
     study: StudyState
 
 
@@ -289,8 +299,10 @@ async def look_up(connection: AsyncConnection, session_id: UUID, answers: Sequen
     return [
         Known(
             answer=row["answer"],
+            sender=row["sender"],
             spent=row["spent"],
             report=None if row["report"] is None else tuple(row["report"]),
+            report_sender=row["report_sender"],
             study=StudyState(row["study_state"]),
         )
         for row in rows
@@ -328,6 +340,7 @@ async def accept_new(
         allowance.delta,
         cost,
         answers[0].round,
+        [answer.sender for answer in answers],
     )
     fresh = {row["id"] for row in rows}
     rest = [answer for answer in answers if answer.subject not in fresh]
@@ -339,6 +352,7 @@ async def accept_new(
             session_id,
             [answer.subject for answer in reports],
             [array_literal(answer.report or ()) for answer in reports],
+            [answer.sender for answer in reports],
         )
     return accepted
 
@@ -380,6 +394,7 @@ async def accept_enrolled(
         [answer.subject for answer in answers],
         [answer.answer for answer in answers],
         list(costs),
+        [answer.sender for answer in answers],
     )
     return {row["subject_id"] for row in rows}
 

@@ -100,6 +100,8 @@ contribution = Table(
         server_default=text("((CURRENT_TIMESTAMP AT TIME ZONE 'UTC'::text))::date"),
         comment="UTC; NULL: before days were kept",
     ),
+    # Tokens are never deleted, and a foreign key would lock the token's row with every contribution.
+    Column("sender", Uuid, comment="the token that sent the value; NULL: withdrawn, or before it was kept"),
     CheckConstraint("0 <= carried AND carried <= epsilon", name="carried_within_epsilon"),
     CheckConstraint("0 <= delta_carried AND delta_carried <= delta", name="carried_within_delta"),
     CheckConstraint("value IS NOT NULL OR vector IS NULL", name="vector_withdrawn_with_value"),
@@ -207,6 +209,7 @@ enrolment = Table(
     Column("reserved", BigInteger, nullable=False, comment="finished: what was spent"),
     Column("spent", BigInteger, nullable=False),
     Column("report", ARRAY(BigInteger), comment="grid steps; NULL: none"),
+    Column("report_sender", Uuid, comment="the token that sent the report"),
     CheckConstraint("0 <= spent AND spent <= reserved", name="spent_within_reserved"),
 )
 
@@ -217,6 +220,7 @@ answer = Table(
     Column("round", Integer, primary_key=True),
     Column("subject_id", LargeBinary, primary_key=True),
     Column("answer", Integer, nullable=False, comment="the randomized category"),
+    Column("sender", Uuid, comment="the token that sent it; NULL: before it was kept"),
 )
 
 token = Table(

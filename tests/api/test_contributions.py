@@ -39,6 +39,91 @@ async def test_the_same_contribution_in_flight_twice_is_created_once(service: Se
     assert sorted(response.status_code for response in responses) == [200] * 19 + [201]
 
 
+LOCAL = {"subject": "alice", "report": 2**29, "epsilon": 1.5, "trust": "local"}
+PUBLIC = {"subject": "alice", "value": 37.5, "trust": "public"}
+
+
+@pytest.mark.parametrize("sent", [VALUE, LOCAL, PUBLIC], ids=["central", "local", "public"])
+@pytest.mark.parametrize("closed", [False, True], ids=["open", "closed"])
+async def test_another_token_cannot_find_out_a_value_by_guessing(
+    service: Service, study: str, sent: dict[str, object], closed: bool
+) -> None:
+    path = f"/v1/studies/{study}/contributions"
+    field = "report" if "report" in sent else "value"
+    assert (await service.call("POST", path, "contribute", json=sent)).status_code == 201
+    if closed:
+        await service.call("POST", f"/v1/studies/{study}/close", "admin")
+    person = service.api.services.subject_key.digest("alice")
+    code = "study_closed" if closed else "contribution_exists"
+    for stranger in (await service.token("contribute"), await service.token("contribute", subject=person)):
+        told = []
+        for guess in (sent, {**sent, field: 11}):
+            headers = {"Idempotency-Key": f"guess-{guess[field]}"}
+            for response in (
+                await service.call("POST", path, stranger, json=guess),
+                await service.call("POST", path, stranger, json=guess, headers=headers),
+            ):
+                assert_problem(response, code, 409)
+                told.append(response.json())
+        assert all(document == told[0] for document in told)
+    # What the one who sent it learns, it knows.
+    assert (await service.call("POST", path, "contribute", json=sent)).status_code == 200
+
+
+@pytest.mark.parametrize("closed", [False, True], ids=["open", "closed"])
+async def test_a_batch_and_a_replacement_tell_another_token_nothing_either(
+    service: Service, study: str, closed: bool
+) -> None:
+    path = f"/v1/studies/{study}/contributions"
+    stranger = await service.token("contribute")
+    people = {"first": 1, "second": 2}
+    for name in people:
+        for prefix, record in (("c", VALUE), ("l", LOCAL)):
+            await service.call("POST", path, "contribute", json={**record, "subject": f"{prefix}-{name}"})
+    if closed:
+        await service.call("POST", f"/v1/studies/{study}/close", "admin")
+    records = [
+        {**VALUE, "subject": "c-first"},
+        {**VALUE, "subject": "c-second", "value": 11},
+        {**LOCAL, "subject": "l-first"},
+        {**LOCAL, "subject": "l-second", "report": 11},
+    ]
+    batch = await service.call("POST", f"{path}/batch", stranger, json=records)
+    if closed:
+        assert_problem(batch, "study_closed", 409)
+    else:
+        assert batch.json()["results"] == [{"status": "refused", "code": "contribution_exists"}] * 4
+    for right, wrong in ((records[0], records[1]), (records[2], records[3])):
+        told = []
+        for record in (right, wrong):
+            document = {name: value for name, value in record.items() if name != "subject"}
+            response = await service.call("PUT", f"{path}/{record['subject']}", stranger, json=document)
+            told.append((response.status_code, response.text.replace(str(record["subject"]), "somebody")))
+        assert told[0] == told[1]
+
+
+async def test_whose_token_is_rotated_still_gets_the_answer_of_the_first_request(
+    service: Service, study: str
+) -> None:
+    path = f"/v1/studies/{study}/contributions"
+    made = await service.call("POST", "/v1/admin/tokens", "admin", json={"name": "app", "role": "contribute"})
+    assert (await service.call("POST", path, made.json()["token"], json=VALUE)).status_code == 201
+    rotated = await service.call(
+        "POST", f"/v1/admin/tokens/{made.json()['id']}/rotate", "admin", json={"grace_seconds": 0}
+    )
+    assert (await service.call("POST", path, rotated.json()["token"], json=VALUE)).status_code == 200
+
+
+async def test_who_replaces_a_value_is_its_sender_from_then_on(service: Service, study: str) -> None:
+    path = f"/v1/studies/{study}/contributions"
+    other = await service.token("contribute")
+    await service.call("POST", path, "contribute", json=VALUE)
+    document = {"value": 37.5, "epsilon": 1.5, "trust": "central"}
+    assert (await service.call("PUT", f"{path}/alice", other, json=document)).status_code == 200
+    assert (await service.call("POST", path, other, json=VALUE)).status_code == 200
+    assert_problem(await service.call("POST", path, "contribute", json=VALUE), "contribution_exists", 409)
+
+
 @pytest.mark.parametrize(
     ("document", "epsilon"),
     [

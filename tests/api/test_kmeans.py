@@ -343,6 +343,22 @@ async def test_a_bad_answer_is_refused(
     assert (await service.call("GET", "/v1/subjects/alice/budget", "admin")).json()["sessions"] == []
 
 
+async def test_another_token_cannot_find_out_a_report_by_guessing(service: Service, plane: str) -> None:
+    made = await start(service, plane)
+    path = f"/v1/sessions/{made['id']}"
+    sent = {"subject": "alice", "round": 1, "answer": 1, "report": [5, 6]}
+    assert (await service.call("POST", f"{path}/answers", "contribute", json=sent)).status_code == 201
+    await service.call("POST", f"{path}/close-round", "admin", json={"round": 1})
+    stranger = await service.token("contribute")
+    for number in (1, 2):
+        told = []
+        for report in ([5, 6], [5, 7]):
+            guess = {**sent, "round": number, "report": report}
+            response = await service.call("POST", f"{path}/answers", stranger, json=guess)
+            told.append(assert_problem(response, "answer_exists", 409))
+        assert told[0] == told[1]
+
+
 async def test_a_report_comes_once_and_stays(service: Service, plane: str) -> None:
     made = await start(service, plane, epsilon=6)
     path = f"/v1/sessions/{made['id']}/answers"

@@ -35,6 +35,24 @@ async def give(service: Service, session: dict[str, Any], subject: str, number: 
     )
 
 
+async def test_another_token_cannot_find_out_an_answer_by_guessing(service: Service, study: str) -> None:
+    made = await start(service, study)
+    path = f"/v1/sessions/{made['id']}/answers"
+    stranger = await service.token("contribute")
+    assert (await give(service, made, "alice", 1)).status_code == 201
+    for finished in (False, True):
+        if finished:
+            await service.call("POST", f"/v1/sessions/{made['id']}/finish", "admin")
+        told = []
+        for guess in (0, 1):
+            response = await service.call(
+                "POST", path, stranger, json={"subject": "alice", "round": 1, "answer": guess}
+            )
+            told.append(assert_problem(response, "answer_exists", 409))
+        assert told[0] == told[1]
+        assert (await give(service, made, "alice", 1)).status_code == 200
+
+
 async def shown(service: Service, session: dict[str, Any], token: str = "analyse") -> dict[str, Any]:
     """The session as somebody sees it now."""
     return dict((await service.call("GET", f"/v1/sessions/{session['id']}", token)).json())

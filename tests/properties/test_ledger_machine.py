@@ -30,6 +30,7 @@ from tests.store.workbench import (
     KEY,
     LIFETIME_DELTA,
     LIFETIME_EPSILON,
+    TOKEN,
     Workbench,
     definition,
     key,
@@ -337,6 +338,7 @@ class LedgerMachine(RuleBasedStateMachine):
 def offer_of(contribution: Contribute) -> Offer:
     return Offer(
         subject=KEY.digest(contribution.name),
+        sender=TOKEN,
         trust=contribution.trust,
         epsilon=0 if contribution.trust is Trust.PUBLIC else contribution.epsilon,
         delta=STUDIES[contribution.study].delta if contribution.trust is Trust.CENTRAL else 0,

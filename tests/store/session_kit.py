@@ -18,7 +18,7 @@ from app.services.sessions import Schedule
 from app.sessions.protocols import Wish
 from app.sessions.search import Mode
 from app.store.contributions import Allowance
-from tests.store.workbench import ADMIN, KEY, LIFETIME_EPSILON, Workbench
+from tests.store.workbench import ADMIN, KEY, LIFETIME_EPSILON, TOKEN, Workbench
 
 
 class HandClock:
@@ -78,7 +78,9 @@ class Stage:
     def made(self, name: str, round_number: int, answer: int = 1) -> Answer:
         """What somebody's device sends."""
         assigned = None if self.key is None else assigned_round(self.key, name, self.rounds)
-        return Answer(subject=KEY.digest(name), round=round_number, assigned=assigned, answer=answer)
+        return Answer(
+            subject=KEY.digest(name), sender=TOKEN, round=round_number, assigned=assigned, answer=answer
+        )
 
     async def answer(
         self, name: str, round_number: int, answer: int = 1, *, services: Services | None = None

@@ -21,7 +21,7 @@ from app.sessions.kmeans_protocol import ClusterStep, KMeansCourse
 from app.sessions.protocols import Wish
 from tests.store.faults import Crash, InterceptedDatabase, Interception, crash
 from tests.store.session_kit import schedule
-from tests.store.workbench import ADMIN, KEY, Workbench, offer, workbench
+from tests.store.workbench import ADMIN, KEY, TOKEN, Workbench, offer, workbench
 
 PATIENCE = 30
 CLOSING = "session.close_round"
@@ -63,7 +63,14 @@ async def give(services: Services, session_id: UUID, name: str, number: int, ans
     report = (GRID_SIZE // 4,)
     given = await services.sessions.answer(
         session,
-        Answer(subject=KEY.digest(name), round=number, assigned=None, answer=answer, report=report),
+        Answer(
+            subject=KEY.digest(name),
+            sender=TOKEN,
+            round=number,
+            assigned=None,
+            answer=answer,
+            report=report,
+        ),
     )
     return given.outcome.value
 

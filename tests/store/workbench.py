@@ -26,6 +26,8 @@ from app.store.database import Database
 
 KEY = SubjectKey(bytes(range(32)))
 
+TOKEN = UUID(int=1)
+
 LIFETIME_EPSILON = 10 * MICRO
 LIFETIME_DELTA = 10_000_000
 
@@ -52,10 +54,18 @@ def definition(**changes: Any) -> StudyDefinition:
     return StudyDefinition(**fields | changes)
 
 
-def offer(name: str, *, epsilon: float = 1, value: float = 0.5, trust: Trust = Trust.CENTRAL) -> Offer:
+def offer(
+    name: str,
+    *,
+    epsilon: float = 1,
+    value: float = 0.5,
+    trust: Trust = Trust.CENTRAL,
+    sender: UUID = TOKEN,
+) -> Offer:
     """What somebody contributes. `value` is a position in the study's range, for local reports too."""
     return Offer(
         subject=KEY.digest(name),
+        sender=sender,
         trust=trust,
         epsilon=0 if trust is Trust.PUBLIC else round(epsilon * MICRO),
         delta=0,
@@ -65,7 +75,7 @@ def offer(name: str, *, epsilon: float = 1, value: float = 0.5, trust: Trust = T
 
 def batch(offers: Sequence[Offer], *, dimension: int = 1) -> Batch:
     """A document with these records."""
-    made = Batch(dimension)
+    made = Batch(TOKEN, dimension)
     for one in offers:
         made.admit(one)
     return made
@@ -75,8 +85,6 @@ def key(name: str, request: str = "the request") -> Idempotency:
     """An idempotency key."""
     return Idempotency(token_id=TOKEN, key=name, request=request.encode())
 
-
-TOKEN = UUID(int=1)
 
 ADMIN = Principal(token_id=TOKEN, name="admin", role=Role.ADMIN, studies=None, subject=None)
 

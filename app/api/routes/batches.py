@@ -90,7 +90,8 @@ async def _read(request: ApiRequest, study: Study) -> Batch:
     coding = CODINGS[request.refuse_other_encodings(*CODINGS)]
     limits = request.api.limits
     request.refuse_announced_excess(limits.batch)
-    reader = BatchReader(study.definition, request.api.services.subject_key, form)
+    sender = request.principal.token_id
+    reader = BatchReader(study.definition, request.api.services.subject_key, sender, form)
     content = coding(reader.feed, limits.batch_content)
     waiting, total = bytearray(), 0
     async for chunk in request.stream():

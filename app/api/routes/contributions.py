@@ -27,7 +27,10 @@ router = APIRouter(
     status_code=201,
     responses={
         201: {"model": ContributionOut, "description": "Stored, and its epsilon reserved"},
-        200: {"model": ContributionOut, "description": "The very same one was stored before"},
+        200: {
+            "model": ContributionOut,
+            "description": "This token sent the very same one before",
+        },
     },
     openapi_extra={
         CONFLICTS: True,
@@ -40,10 +43,13 @@ router = APIRouter(
 )
 @allow(Role.CONTRIBUTE)
 async def contribute(request: ApiRequest, study: StudyPath) -> Response:
-    """Contribute one value and reserve its epsilon. The same again is answered 200, another value 409."""
+    """Contribute one value and reserve its epsilon.
+
+    The same again with the same token is answered 200; another value, and whatever another token sends, 409.
+    """
     found = await request.study(study)
     record = await request.read_object()
-    offer = request.api.intake(found).offer(record)
+    offer = request.api.intake(found).offer(record, request.principal.token_id)
     request.refuse_other_subjects(offer.subject)
     subject = str(record["subject"])
     contributions = request.api.services.contributions
@@ -81,7 +87,8 @@ async def replace_contribution(request: ApiRequest, study: StudyPath, subject: S
     """Put another value in the place of a live one. What was spent stays spent."""
     found = await request.study(study)
     subject_digest(request, subject)
-    offer = request.api.intake(found).offer(await request.read_object(), subject)
+    record = await request.read_object()
+    offer = request.api.intake(found).offer(record, request.principal.token_id, subject)
     try:
         accepted = await request.api.services.contributions.replace(found, offer)
     except BudgetExhausted as refusal:

@@ -106,7 +106,7 @@ async def read_round(
     status_code=201,
     responses={
         201: {"model": AnswerOut, "description": "Stored, and its epsilon spent"},
-        200: {"model": AnswerOut, "description": "The very same one was stored before"},
+        200: {"model": AnswerOut, "description": "This token sent the very same one before"},
     },
     openapi_extra={
         CONFLICTS: True,
@@ -120,13 +120,14 @@ async def read_round(
 async def give_answer(request: ApiRequest, session: IdPath) -> Response:
     """Answer a round. A person's first answer enrols them and reserves what taking part costs.
 
-    The same again is answered 200, another answer to the same round 409.
+    The same again with the same token is answered 200; another answer to the same round, and whatever
+    another token sends, 409.
     """
     sessions = request.api.services.sessions
     found = await sessions.find(_session_id(session))
     request.refuse_other_studies(found.definition.study)
     record = await request.read_object()
-    answer = sessions.read_answer(found, record)
+    answer = sessions.read_answer(found, record, request.principal.token_id)
     request.refuse_other_subjects(answer.subject)
     try:
         given = await sessions.answer(found, answer)

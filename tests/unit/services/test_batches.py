@@ -13,7 +13,7 @@ from app.core.study import Trust
 from app.formats.compression import FREE_EXPANSION, MAX_EXPANSION, Gzip
 from app.services.batches import MAX_RECORD, BatchReader, Format
 from app.services.subjects import SubjectKey
-from tests.store.workbench import definition
+from tests.store.workbench import TOKEN, definition
 
 MEBIBYTE = 1 << 20
 
@@ -27,7 +27,7 @@ FORMS = {
 
 def reader(form: Format) -> BatchReader:
     study = definition(slug="study", lower=Decimal(0), upper=Decimal(100), trust=frozenset(Trust))
-    return BatchReader(study, SubjectKey(b"k" * 32), form)
+    return BatchReader(study, SubjectKey(b"k" * 32), TOKEN, form)
 
 
 def feed(reading: BatchReader, content: bytes, size: int) -> None:
