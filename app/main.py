@@ -47,7 +47,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     if settings is None:
         settings = Settings.load()
         configure_logging(settings.log_level)
-    metrics = Metrics()
+    metrics = Metrics(_version())
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[State]:

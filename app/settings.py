@@ -47,7 +47,7 @@ class OidcRole(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    role: Literal["contribute", "analyse", "admin"]
+    role: Literal["contribute", "analyse", "admin", "observe"]
     studies: Annotated[list[str], Field(min_length=1)] | None = None
 
 

@@ -71,7 +71,7 @@ class Contributions:
 
 def create_app() -> FastAPI:
     """The application, for uvicorn."""
-    metrics = Metrics()
+    metrics = Metrics("stand-in")
     services = SimpleNamespace(
         tokens=Tokens(os.environ[TOKEN_VARIABLE]),
         studies=Studies(definition(STUDY, epsilon_max=Decimal(1))),

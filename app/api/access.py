@@ -11,7 +11,8 @@ from app.web.request import ApiRequest
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
-ANY_ROLE = tuple(Role)
+STUDY_ROLES = (Role.CONTRIBUTE, Role.ANALYSE, Role.ADMIN)
+"""Who may read what studies and sessions are: everyone but who only watches the service."""
 
 _ATTRIBUTE = "__dither_access__"
 

@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from app.api.access import access_of
 from app.api.openapi import problem_responses
-from app.core.principal import Role
 from app.web.request import ApiRequest
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -30,14 +29,12 @@ class StrictRoute(APIRoute):
 
     Attributes:
         access: Who may call it.
-        contributes: Whether contributors call it, so that how often they do is nobody else's business.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         extra: dict[str, Any] = dict(options.pop("openapi_extra", None) or {})
         conflicts = bool(extra.pop(CONFLICTS, False))
         self.access = access_of(endpoint)
-        self.contributes = Role.CONTRIBUTE in self.access.roles and Role.ANALYSE not in self.access.roles
         self._open_query = bool(extra.pop(OPEN_QUERY, False))
         if self.access.roles:
             extra.setdefault("security", [{"bearer": []}])

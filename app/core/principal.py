@@ -11,6 +11,7 @@ class Role(StrEnum):
     CONTRIBUTE = "contribute"
     ANALYSE = "analyse"
     ADMIN = "admin"
+    OBSERVE = "observe"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,6 @@ class PageRoute(Route):
     Attributes:
         roles: Who may look, once they are logged in; empty for everybody, and for people with a link.
         person: Whether it is a page of people with a link.
-        contributes: Whether contributors use it, so that how often they do is nobody else's business.
     """
 
     def __init__(
@@ -55,7 +54,6 @@ class PageRoute(Route):
     ) -> None:
         self.roles = roles
         self.person = person
-        self.contributes = path.startswith("/dashboard/person")
         self._page = page
         self._post = post
         self._cached = cached

@@ -159,11 +159,14 @@ class Tokens:
             actor: Who makes it, for the audit trail.
 
         Raises:
-            InvalidRequest: a subject with another role than contribute, or an expiry in the past.
+            InvalidRequest: a subject with another role than contribute, studies with the role observe, or an
+                expiry in the past.
         """
         now = self._clock.now()
         if subject is not None and role is not Role.CONTRIBUTE:
             raise InvalidRequest.field("subject", "only a contribute token can be limited to a subject")
+        if studies is not None and role is Role.OBSERVE:
+            raise InvalidRequest.field("studies", "a token that watches the service sees no study")
         if expires_at is not None and expires_at <= now:
             raise InvalidRequest.field("expires_at", "must be in the future")
         secret = PREFIX + new_secret()

@@ -44,7 +44,7 @@ trust = Enum("central", "local", "public", name="trust")
 relation = Enum("replace_one", "add_remove_one", name="relation")
 study_state = Enum("open", "closed", name="study_state")
 session_state = Enum("open", "finished", name="session_state")
-role = Enum("contribute", "analyse", "admin", name="role")
+role = Enum("contribute", "analyse", "admin", "observe", name="role")
 
 study = Table(
     "study",

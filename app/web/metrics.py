@@ -1,30 +1,33 @@
 """Prometheus metrics: how many requests took how long, and what the service did for them. No values.
 
-How many contributions arrived is itself private in an add_remove_one study. What contributors do is
-therefore shown to an admin's token only.
+How many people contributed is itself private in an add_remove_one study, and every counter of requests
+moves with them. Without a token for it there is only whether the service is up, and its version.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.metrics_core import Metric
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-SHOWN_TO_ALL = frozenset({"dither_http_requests", "dither_http_request_seconds"})
-"""Families of which everybody sees the part that is not about contributors."""
 
 UNMATCHED = "unmatched"
 """The route label of requests that no route took."""
 
 
 class Metrics:
-    """The metrics of one application, in a registry of its own."""
+    """The metrics of one application, in registries of their own.
 
-    def __init__(self) -> None:
+    Args:
+        version: Of the service.
+    """
+
+    def __init__(self, version: str) -> None:
+        self._public = CollectorRegistry()
+        self._up = Gauge("dither_up", "Whether the service is ready: 1 or 0.", registry=self._public)
+        Info("dither", "The version of the service.", registry=self._public).info({"version": version})
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "dither_http_requests",
@@ -70,7 +73,6 @@ class Metrics:
             registry=self._registry,
         )
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
-        self._private = {UNMATCHED}
 
     def observe(self, scope: Mapping[str, Any], status: int, seconds: float) -> None:
         """Count one finished request.
@@ -85,8 +87,6 @@ class Metrics:
         key = (method, template, status)
         children = self._children.get(key)
         if children is None:
-            if getattr(route, "contributes", False):
-                self._private.add(template)
             children = self._children[key] = (
                 self._requests.labels(method, template, str(status)),
                 self._seconds.labels(method, template),
@@ -115,30 +115,17 @@ class Metrics:
         for state in ("open", "finished"):
             self._sessions.labels(state).set(states.get(state, 0))
 
+    def set_up(self, ready: bool) -> None:
+        """Whether the service is ready now."""
+        self._up.set(ready)
+
     def exposition(self, *, private: bool) -> bytes:
         """The metrics in the text format.
 
         Args:
-            private: Whether to include what contributors do, and what depends on them.
+            private: Whether to include more than whether the service is up, and its version.
         """
-        hidden = frozenset() if private else frozenset(self._private)
-        text: bytes = generate_latest(_Shown(self._registry, hidden))
+        text: bytes = generate_latest(self._public)
+        if private:
+            text += generate_latest(self._registry)
         return text
-
-
-class _Shown:
-    """A registry without the samples of hidden routes."""
-
-    def __init__(self, registry: CollectorRegistry, hidden: frozenset[str]) -> None:
-        self._registry = registry
-        self._hidden = hidden
-
-    def collect(self) -> Iterator[Metric]:
-        for family in self._registry.collect():
-            if self._hidden and family.name not in SHOWN_TO_ALL:
-                continue
-            shown = Metric(family.name, family.documentation, family.type, family.unit)
-            shown.samples = [
-                sample for sample in family.samples if sample.labels.get("route") not in self._hidden
-            ]
-            yield shown

@@ -66,6 +66,8 @@ async def test_an_unknown_token_cannot_be_revoked(service: Service, token: str) 
         ({"name": "x", "role": "analyse", "studies": ["a", "a"]}, ["studies"]),
         ({"name": "x", "role": "analyse", "studies": "a"}, ["studies"]),
         ({"name": "x", "role": "analyse", "subject": "alice"}, ["subject"]),
+        ({"name": "x", "role": "observe", "subject": "alice"}, ["subject"]),
+        ({"name": "x", "role": "observe", "studies": ["a"]}, ["studies"]),
         ({"name": "x", "role": "contribute", "subject": ""}, ["subject"]),
         ({"name": "x", "role": "contribute", "subject": 5}, ["subject"]),
         ({"name": "x", "role": "analyse", "expires_at": "2001-01-01T00:00:00Z"}, ["expires_at"]),

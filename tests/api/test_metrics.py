@@ -3,10 +3,11 @@
 import re
 from pathlib import Path
 
+import asyncpg
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.api.routing import StrictRoute
-from app.web.metrics import SHOWN_TO_ALL, Metrics
+from app.web.metrics import Metrics
 from app.web.problems import KINDS
 from tests.api.service import VALUE, Service
 
@@ -54,6 +55,7 @@ async def test_no_label_says_whom_or_what(service: Service) -> None:
         "route": re.compile("|".join(map(re.escape, [*templates, "unmatched", "/openapi.json"]))),
         "status": re.compile(r"\d{3}"),
         "state": re.compile("open|finished"),
+        "version": re.compile(r"[\d.]+"),
         "code": re.compile("|".join(kind.code for kind in KINDS)),
         "le": re.compile(r"[\d.]+|\+Inf"),
     }
@@ -91,17 +93,59 @@ async def test_sessions_are_counted_by_state(service: Service) -> None:
     assert found == {"open": 1, "finished": 1}
 
 
-async def test_others_see_only_requests_that_are_no_contributions(service: Service) -> None:
+UP = {"dither_up", "dither"}
+"""Families that strangers see."""
+
+
+def shown(text: str) -> set[str]:
+    return {
+        family.name.removesuffix("_created").removesuffix("_info")
+        for family in text_string_to_metric_families(text)
+    }
+
+
+async def test_strangers_see_whether_it_is_up_and_nothing_moves(service: Service) -> None:
+    """Each person who joins a study that hides its size gets a token and reads the study: a request each."""
+    limited = await service.token("admin", studies=frozenset({"a"}))
+    strangers = (None, "analyse", "contribute", limited)
+    before = [(await service.call("GET", "/metrics", token)).content for token in strangers]
+    assert len(set(before)) == 1
     await use(service)
-    for token in (None, "analyse", "contribute"):
-        text = (await service.call("GET", "/metrics", token)).text
-        families = list(text_string_to_metric_families(text))
-        assert {family.name.removesuffix("_created") for family in families} <= SHOWN_TO_ALL
-        assert "contributions" not in text
+    study = await service.study(relation="add_remove_one")
+    for person in ("alice", "bob"):
+        wish = {"name": person, "role": "contribute", "subject": person}
+        made = await service.call("POST", "/v1/admin/tokens", "admin", json=wish)
+        token = made.json()["token"]
+        await service.call("GET", f"/v1/studies/{study}", token)
+        await service.contribute(study, person)
+    assert [(await service.call("GET", "/metrics", token)).content for token in strangers] == before
+    assert shown(before[0].decode()) == UP
+    assert f'dither_info{{version="{service.app.version}"}} 1.0' in before[0].decode()
+    assert "dither_up 1.0" in before[0].decode()
+
+
+async def test_an_observer_sees_every_metric_and_nothing_else(service: Service) -> None:
+    admin = shown(await use(service))
+    assert shown((await service.call("GET", "/metrics", "observe")).text) == admin
+    assert admin > UP
+
+
+async def test_a_service_that_is_not_ready_is_down(service: Service) -> None:
+    connection = await asyncpg.connect(service.database_url)
+    try:
+        revision = await connection.fetchval("SELECT version_num FROM alembic_version")
+        await connection.execute("UPDATE alembic_version SET version_num = 'another'")
+        for token in (None, "observe"):
+            response = await service.call("GET", "/metrics", token)
+            assert response.status_code == 200
+            assert "dither_up 0.0" in response.text
+            assert "dither_http" not in response.text
+    finally:
+        await connection.execute("UPDATE alembic_version SET version_num = $1", revision)
+        await connection.close()
 
 
 def test_a_fresh_process_shows_every_family() -> None:
-    names = re.findall(
-        r"^# TYPE (\w+) (?:counter|gauge|histogram)$", Metrics().exposition(private=True).decode(), re.M
-    )
+    text = Metrics("1.2.3").exposition(private=True).decode()
+    names = re.findall(r"^# TYPE (\w+) (?:counter|gauge|histogram)$", text, re.M)
     assert {name for name in names if not name.endswith("_created")} == set(described())

@@ -29,7 +29,7 @@ LIFETIME = {"epsilon": 50, "reason": "asked"}
 Row = tuple[set[str], dict[str, Any]]
 
 NOBODY: set[str] = {"nobody"}
-EVERYBODY = {"nobody", "contribute", "analyse", "admin"}
+EVERYBODY = {"nobody", "contribute", "analyse", "admin", "observe"}
 
 # (method, path): who may, and a request that succeeds.
 ROUTES: Mapping[tuple[str, str], Row] = {
@@ -124,6 +124,7 @@ class Stage:
             "contribute": service.tokens["contribute"],
             "analyse": service.tokens["analyse"],
             "admin": service.tokens["admin"],
+            "observe": service.tokens["observe"],
             "contribute: own study": await service.token("contribute", studies=own),
             "contribute: other study": await service.token("contribute", studies=other),
             "contribute: own subject": await service.token("contribute", subject=digest("alice")),
@@ -134,7 +135,7 @@ class Stage:
             "admin: other study": await service.token("admin", studies=other),
             "unknown": "dither_" + "x" * 43,
         }
-        for role in ("contribute", "analyse", "admin"):
+        for role in Role:
             self.secrets[f"revoked {role}"] = await self._revoked(role)
             self.secrets[f"expired {role}"] = await self._expired(role)
 

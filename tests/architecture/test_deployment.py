@@ -107,6 +107,17 @@ def test_the_proxy_is_patient_enough_and_logs_no_path() -> None:
     assert "proxy_next_upstream error timeout;" in text, "never non_idempotent"
 
 
+def test_prometheus_reads_the_metrics_with_a_token() -> None:
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    monitor = yaml.safe_load((DEPLOY / "kubernetes-metrics.yaml").read_text())
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert (endpoint["path"], endpoint["authorization"]["type"]) == ("/metrics", "Bearer")
+    (secret,) = compose["services"]["prometheus"]["secrets"]
+    for text in ((DEPLOY / "prometheus.yml").read_text(), compose["configs"]["prometheus"]["content"]):
+        (job,) = yaml.safe_load(text)["scrape_configs"]
+        assert job["authorization"] == {"type": "Bearer", "credentials_file": secret["target"]}
+
+
 @pytest.mark.parametrize("name", ["backup.sh", "restore.sh"])
 def test_a_script_can_be_run(name: str) -> None:
     path = DEPLOY / name

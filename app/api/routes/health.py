@@ -15,6 +15,9 @@ from app.web.documents.health import HealthOut
 from app.web.metrics import CONTENT_TYPE
 from app.web.request import ApiRequest
 
+OBSERVERS = frozenset({Role.OBSERVE, Role.ADMIN})
+"""Roles that see every metric, with a token that is not limited to studies."""
+
 TEXT = {"schema": {"type": "string"}}
 
 router = APIRouter(tags=["operations"], route_class=StrictRoute)
@@ -46,12 +49,18 @@ async def ready(request: ApiRequest) -> HealthOut:
 )
 @public
 async def metrics(request: ApiRequest) -> Response:
-    """Requests and latencies by route and status; what contributors do with an admin's token only."""
-    private = False
-    if request.header(b"authorization") is not None:
+    """Requests and latencies with a token for it; without one, only whether the service is up."""
+    metrics = request.api.metrics
+    ready, private = True, False
+    try:
+        await request.api.check_ready()
+    except Unavailable:
+        ready = False
+    if ready and request.header(b"authorization") is not None:
         principal = await identify(request)
-        private = principal.role is Role.ADMIN
-        if private:
-            with suppress(Unavailable):
-                request.api.metrics.count_sessions(await request.api.services.sessions.states())
-    return Response(request.api.metrics.exposition(private=private), media_type=CONTENT_TYPE)
+        private = principal.role in OBSERVERS and principal.studies is None
+    if private:
+        with suppress(Unavailable):
+            metrics.count_sessions(await request.api.services.sessions.states())
+    metrics.set_up(ready)
+    return Response(metrics.exposition(private=private), media_type=CONTENT_TYPE)

@@ -6,7 +6,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from app.api.access import ANY_ROLE, allow
+from app.api.access import STUDY_ROLES, allow
 from app.api.missing_budget import explained_enrolment
 from app.api.routing import CONFLICTS, StrictRoute
 from app.core.errors import BudgetExhausted, NotFound
@@ -59,7 +59,7 @@ async def create_session(request: ApiRequest, study: StudyPath, document: Sessio
 
 
 @router.get("/studies/{study}/sessions", responses={200: {"model": PageOut[SessionOut]}})
-@allow(*ANY_ROLE)
+@allow(*STUDY_ROLES)
 async def list_sessions(
     request: ApiRequest, study: StudyPath, limit: Limit = 50, cursor: NumbersCursor | None = None
 ) -> Response:
@@ -71,7 +71,7 @@ async def list_sessions(
 
 
 @router.get("/sessions/{session}", responses={200: {"model": SessionOut}})
-@allow(*ANY_ROLE)
+@allow(*STUDY_ROLES)
 async def read_session(request: ApiRequest, session: IdPath) -> Response:
     """One session with its closed rounds; once it has finished, with its estimate."""
     found = await request.api.services.sessions.get(_session_id(session))
@@ -79,7 +79,7 @@ async def read_session(request: ApiRequest, session: IdPath) -> Response:
 
 
 @router.get("/sessions/{session}/round", responses={200: {"model": RoundOut}})
-@allow(*ANY_ROLE)
+@allow(*STUDY_ROLES)
 async def read_round(
     request: ApiRequest,
     session: IdPath,

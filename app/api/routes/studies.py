@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Response
 
-from app.api.access import ANY_ROLE, allow
+from app.api.access import STUDY_ROLES, allow
 from app.api.routing import CONFLICTS, StrictRoute
 from app.core.epsilon import epsilon_to_json
 from app.core.principal import Role
@@ -29,7 +29,7 @@ async def create_study(request: ApiRequest, response: Response, document: StudyI
 
 
 @router.get("")
-@allow(*ANY_ROLE)
+@allow(*STUDY_ROLES)
 async def list_studies(
     request: ApiRequest, limit: Limit = 50, cursor: SlugCursor | None = None
 ) -> PageOut[StudyOut]:
@@ -39,7 +39,7 @@ async def list_studies(
 
 
 @router.get("/{study}")
-@allow(*ANY_ROLE)
+@allow(*STUDY_ROLES)
 async def read_study(request: ApiRequest, study: StudyPath) -> StudyOut:
     """One study."""
     return StudyOut.of(await request.study(study, fresh=True))
@@ -54,7 +54,7 @@ async def close_study(request: ApiRequest, study: StudyPath) -> StudyOut:
 
 
 @router.get("/{study}/saturation")
-@allow(*ANY_ROLE)
+@allow(*STUDY_ROLES)
 async def read_saturation(request: ApiRequest, study: StudyPath) -> SaturationOut:
     """Privacy for free: what anybody offers beyond this epsilon is not charged.
 

@@ -44,8 +44,12 @@ class TokenIn(WireIn):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [{"name": "survey app", "role": "contribute", "studies": ["commute-minutes"]}],
-            "if": {"required": ["role"], "properties": {"role": {"enum": ["analyse", "admin"]}}},
+            "if": {"required": ["role"], "properties": {"role": {"enum": ["analyse", "admin", "observe"]}}},
             "then": {"properties": {"subject": {"type": "null"}}},
+            "not": {
+                "required": ["role", "studies"],
+                "properties": {"role": {"const": "observe"}, "studies": {"type": "array"}},
+            },
         }
     )
 
