@@ -23,7 +23,6 @@ COPY --from=build /opt/dither /opt/dither
 ENV PATH=/opt/dither/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
-    MPLCONFIGDIR=/tmp/matplotlib \
     DITHER_DATA_DIR=/var/lib/dither \
     DITHER_HOST=0.0.0.0 \
     DITHER_PORT=8000

@@ -25,11 +25,11 @@ help: ## list the commands
 
 setup: $(STAMP) ## make .venv with everything in it; .venv/bin/dither is the command
 
-$(STAMP): requirements-dev.lock pyproject.toml client/pyproject.toml
+$(STAMP): requirements-dev.lock pyproject.toml client/pyproject.toml research/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3" >&2; exit 1; }
 	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements-dev.lock
-	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --no-deps -e . -e ./client
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --no-deps -e . -e ./client -e ./research
 	@touch $(STAMP)
 
 setup-browser: ## build client/js; installs Chromium and Node.js where they are missing (Debian, as root)
@@ -97,4 +97,4 @@ screenshots: setup-browser setup ## take the pictures of the dashboard in docs/s
 
 clean: ## remove what the tools left behind; keeps .venv and .dither
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .import_linter_cache build dist site
-	find app client tests migrations benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find app client research tests migrations benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

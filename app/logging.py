@@ -62,7 +62,7 @@ def configure_logging(level: str = "info", *, plain: bool = False) -> None:
         logger.propagate = True
     # An access log line names the subject that a path names.
     logging.getLogger("uvicorn.access").disabled = True
-    for chatty in ("httpx", "httpcore", "asyncio", "alembic", "matplotlib"):
+    for chatty in ("httpx", "httpcore", "asyncio", "alembic"):
         logging.getLogger(chatty).setLevel(max(LEVELS[level], logging.WARNING))
 
 

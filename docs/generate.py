@@ -15,6 +15,7 @@ from nbconvert import MarkdownExporter
 from typer.core import TyperCommand, TyperGroup
 
 from app.cli import build
+from app.cli.extensions import installed
 from app.main import create_app
 from app.settings import COMMAND_VARIABLES, SECRETS_DIRECTORY, Settings
 
@@ -45,6 +46,8 @@ def cli_page() -> str:
         "Results go to standard output, progress and errors to standard error; `--json` prints what a script "
         "would read.",
     ]
+    if "reproduce" not in installed():
+        raise SystemExit("dither-research is missing: `make setup`, or pip install --no-deps -e ./research")
     for path, text in commands():
         parts.append(f"## {path}\n\n```text\n{text}\n```")
     return "\n\n".join(parts) + "\n"

@@ -11,6 +11,7 @@ import typer
 from dither import DitherError, ProblemError
 
 from app.cli.common import CommandFailed, notes
+from app.cli.extensions import add_extension, installed
 from app.cli.http import explain
 from app.core.errors import SchemaMismatch, ServiceError
 from app.postgres.embedded import EmbeddedPostgresError
@@ -39,8 +40,8 @@ COMMANDS = {
     "release": "ask:release",
     "contribute": "contribute:contribute",
     "demo": "demo:demo",
-    "reproduce": "reproduce:reproduce",
-    "compare": "compare:compare",
+    "reproduce": "",
+    "compare": "",
     "postgres": "database:postgres",
     "audit": "audit:audits",
     "token": "tokens:tokens",
@@ -49,8 +50,9 @@ COMMANDS = {
     "subject": "subjects:subjects",
     "simulate": "simulate:simulators",
 }
-"""Module under `app.cli` and name in it, of a command or a group of commands. Loading all of them takes
-longer than most of them run, so only the one that is asked for is loaded."""
+"""Module under `app.cli` and name in it, of a command or a group; empty for a command of another
+distribution. Loading all of them takes longer than most of them run, so only the one that is asked for is
+loaded."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -59,8 +61,8 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def build(names: Iterable[str] = COMMANDS) -> typer.Typer:
-    """The command with these subcommands, or with all of them."""
+def build(names: Iterable[str] | None = None) -> typer.Typer:
+    """The command with these subcommands, or with all of them, those of other distributions too."""
     app = typer.Typer(
         name="dither",
         help="Differentially private statistics with personal budgets.",
@@ -71,14 +73,22 @@ def build(names: Iterable[str] = COMMANDS) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_options)
-    for name in names:
-        module, _, attribute = COMMANDS[name].partition(":")
+    for name in _every() if names is None else names:
+        module, _, attribute = COMMANDS.get(name, "").partition(":")
+        if not module:
+            add_extension(app, name)
+            continue
         found = getattr(import_module(f"app.cli.{module}"), attribute)
         if isinstance(found, typer.Typer):
             app.add_typer(found, name=name)
         else:
             app.command(name, context_settings=PASSED_ON if name == "postgres" else None)(found)
     return app
+
+
+def _every() -> list[str]:
+    """Commands of this distribution first; what another one calls the same is not reached."""
+    return [*COMMANDS, *(name for name in installed() if " " not in name and name not in COMMANDS)]
 
 
 def _options(
@@ -94,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 not understood."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        build(given[:1] if given and given[0] in COMMANDS else COMMANDS)(args=given, prog_name="dither")
+        build(given[:1] if given and given[0] in COMMANDS else None)(args=given, prog_name="dither")
     except SettingsError as error:
         _fail(str(error), 2)
     except ProblemError as error:

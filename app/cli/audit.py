@@ -2,11 +2,11 @@
 
 import asyncio
 from dataclasses import asdict
-from typing import Annotated
 
 import typer
 
 from app.cli.common import AsJson, DataDir, console, load_settings, open_database, print_json
+from app.cli.extensions import add_extension
 from app.core.clock import SystemClock
 from app.services.ledger import AuditReport, Ledger
 from app.store.database import Database
@@ -35,23 +35,7 @@ def audit(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = Fa
         raise typer.Exit(1)
 
 
-@audits.command()
-def privacy(
-    draws: Annotated[
-        int, typer.Option(min=10_000, help="Outputs of each subject on either neighbor.")
-    ] = 20_000,
-    as_json: AsJson = False,
-) -> None:
-    """Audit the privacy of every mechanism, every estimator and whole sessions, as black boxes.
-
-    Draws outputs on worst-case neighbors and bounds epsilon from below (Clopper-Pearson, each bound wrong
-    with probability at most 1e-6). Exit status 1 if anything costs more than it claims, or if a planted bug
-    is not caught. Passing proves nothing; it is the proofs and prices that do.
-    """
-    from app.cli.privacy import audit_privacy  # with the estimators, longer to load than the ledger's takes
-
-    if not audit_privacy(draws, as_json):
-        raise typer.Exit(1)
+add_extension(audits, "audit privacy")
 
 
 async def _audit(url: str) -> AuditReport:

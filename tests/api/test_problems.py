@@ -17,7 +17,7 @@ from app.web.validation_messages import Refused, field_errors, field_name
 
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "problems.md"
 
-OUTSIDE = ("app.cli", "app.dashboard", "app.experiments")
+OUTSIDE = ("app.cli", "app.dashboard")
 
 
 def error_classes() -> list[type[ServiceError]]:

@@ -32,7 +32,7 @@ BREACHES = {
     "server-without-sdk": ("app/services/subjects.py", "import dither"),
     "entropy": ("app/services/budgets.py", "import secrets"),
     "solver": ("app/estimators/linear.py", "import cvxpy"),
-    "simulations": ("app/main.py", "import app.experiments.seeded"),
+    "research": ("app/main.py", "import dither_research"),
     "settings": ("app/services/tokens.py", "import app.settings"),
 }
 """For each contract, a line that breaks it."""
@@ -93,8 +93,8 @@ def test_no_room_escapes_the_contracts_that_name_rooms():
 @pytest.mark.parametrize(
     ("line", "refused_in", "allowed_in"),
     [
-        ("import random", "app/services/x.py", "app/experiments/seeded.py"),
-        ("import numpy.random", "app/estimators/x.py", "app/experiments/seeded.py"),
+        ("import random", "app/services/x.py", "research/dither_research/seeded.py"),
+        ("import numpy.random", "app/estimators/x.py", "research/dither_research/seeded.py"),
         ("from numpy import random", "app/accounting/x.py", "tests/unit/x.py"),
         ("import secrets", "app/store/x.py", "app/services/tokens.py"),
         ("from os import urandom", "app/cli/x.py", "app/mechanisms/x.py"),

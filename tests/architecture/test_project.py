@@ -18,6 +18,7 @@ def modules() -> list[Path]:
     places = [
         ("app", "*.py"),
         ("client/dither", "*.py"),
+        ("research/dither_research", "*.py"),
         ("client/js/src", "*.ts"),
         ("client/js/example", "*.js"),
     ]
@@ -75,10 +76,13 @@ def test_the_lock_of_the_browser_client_names_no_registry_and_checks_every_file(
 def test_the_locks_hold_every_declared_dependency():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     sdk = tomllib.loads((ROOT / "client" / "pyproject.toml").read_text())["project"]
+    research = tomllib.loads((ROOT / "research" / "pyproject.toml").read_text())["project"]
     needed = names(project["dependencies"]) | names(sdk["dependencies"])
     assert needed <= locked("requirements.lock")
     extras = names([item for extra in project["optional-dependencies"].values() for item in extra])
+    extras |= names(research["dependencies"]) - {"dither-server"}
     assert needed | extras <= locked("requirements-dev.lock")
+    assert "matplotlib" not in locked("requirements.lock"), "a production image needs no research"
     assert "dither" not in locked("requirements.lock"), "the SDK is ours, not the index's"
 
 

@@ -7,7 +7,7 @@ import pytest
 import typer.main
 
 from app.cli import build
-from tests.cli.conftest import Done
+from tests.support.commands import Done
 from tests.support.databases import scratch_directory
 from tests.support.live import LiveService
 

@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import binom
 
 from app.core.epsilon import MICRO
-from app.experiments.seeded import seeded
 from app.mechanisms.randomized_response import KaryChannel
 from app.sessions.response import (
     estimate_fraction,
@@ -16,6 +15,7 @@ from app.sessions.response import (
     paper_threshold,
     truth_probability,
 )
+from dither_research.seeded import seeded
 
 EPSILONS = [1, 100_000, MICRO, 4 * MICRO, 12 * MICRO]
 SIGMAS = 4.9

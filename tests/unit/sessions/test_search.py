@@ -9,7 +9,6 @@ import pytest
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault, InvalidRequest
 from app.core.grid import GRID_SIZE
-from app.experiments.seeded import seeded
 from app.sessions.response import Tally, estimate_fraction, truth_probability
 from app.sessions.search import (
     MAX_ROUNDS,
@@ -25,6 +24,7 @@ from app.sessions.search import (
     people_needed,
     truthful,
 )
+from dither_research.seeded import seeded
 
 PEOPLE = 2**14
 

@@ -1,0 +1,40 @@
+"""Commands of other distributions: the entry points `dither.commands`."""
+
+from importlib.metadata import EntryPoint, entry_points
+
+import typer
+
+from app.cli.common import CommandFailed
+
+GROUP = "dither.commands"
+
+RESEARCH = "dither-research"
+"""The distribution of this repository that has the commands of `research/`."""
+
+
+def installed() -> dict[str, EntryPoint]:
+    """What is installed: entry points by the words after `dither`, as in `audit privacy`."""
+    return {found.name: found for found in entry_points(group=GROUP)}
+
+
+def add_extension(app: typer.Typer, name: str) -> None:
+    """Add a command of another distribution; where it is not installed, one that says what to install.
+
+    Args:
+        app: The command or group that it is added to.
+        name: The words after `dither`; the last one is the command's name in `app`.
+    """
+    found = installed().get(name)
+    word = name.rpartition(" ")[2]
+    if found is not None:
+        app.command(word)(found.load())
+        return
+
+    def missing() -> None:
+        raise CommandFailed(
+            f"`dither {name}` needs {RESEARCH}, which is not installed: pip install {RESEARCH}"
+        )
+
+    # Whatever options the real one has: all are taken, and none is looked at.
+    settings = {"allow_extra_args": True, "ignore_unknown_options": True}
+    app.command(word, help=f"Part of {RESEARCH}, which is not installed.", context_settings=settings)(missing)

@@ -1,1 +1,0 @@
-"""The papers' tables and figures, by simulation with seeded noise. Production code cannot reach this."""

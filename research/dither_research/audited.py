@@ -1,0 +1,64 @@
+"""Everything that `dither audit privacy` judges, in the order of its table."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+
+import numpy as np
+
+# The device's own, as black boxes.
+from dither._laplace import discrete_laplace
+from dither._randomizers import MECHANISMS, Randomizer
+from dither._response import respond
+
+from app.core.epsilon import DELTA_UNIT, MICRO
+from app.core.grid import GRID_SIZE
+from dither_research.privacy_audit import DELTA, Cells, Subject, Verdict, judge, off_grid_subject, subjects
+from dither_research.privacy_controls import controls
+from dither_research.protocol_audit import Device, protocol_subjects
+
+
+@cache
+def everything() -> tuple[Subject, ...]:
+    """Every subject, the planted bugs last."""
+    return (*subjects(), off_grid_subject(), *report_subjects(), *protocol_subjects(device()), *controls())
+
+
+def judge_one(place: int, draws: int) -> Verdict:
+    """Audit the subject at a place of `everything`; a process of its own can be given no more than that."""
+    return judge(everything()[place], draws)
+
+
+def device() -> Device:
+    """What a device does in a session."""
+    return Device(respond=respond, report=_session_report)
+
+
+def _session_report(points: Sequence[int], epsilon: int) -> list[int]:
+    return [point + discrete_laplace(len(points) * GRID_SIZE * MICRO, epsilon) for point in points]
+
+
+def report_subjects() -> Iterator[Subject]:
+    """The randomizers that devices use, on values at the two ends of the range."""
+    for mechanism in MECHANISMS:
+        delta = DELTA if mechanism == "gaussian" else 0
+        yield Subject(
+            name=f"local {mechanism}",
+            claimed=1.0,
+            delta=delta / DELTA_UNIT,
+            outputs=_reports(Randomizer(mechanism, delta)),
+        )
+
+
+def _reports(randomizer: Randomizer) -> Callable[[int], tuple[Cells, Cells]]:
+    steps = np.linspace(-12, 13, 51)
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        first, second = (
+            np.digitize([randomizer.report(point, MICRO) / GRID_SIZE for _ in range(draws)], steps).astype(
+                np.int64
+            )
+            for point in (0, GRID_SIZE)
+        )
+        return first, second
+
+    return outputs

@@ -1,0 +1,35 @@
+"""The audit of privacy: nothing of ours costs more than it claims, and every planted bug is caught.
+
+Bounds are wrong with probability at most 1e-6 each; the controls' simulated noise is seeded.
+"""
+
+import pytest
+
+from dither_research.privacy_audit import Subject, judge, off_grid_subject, subjects
+from dither_research.privacy_controls import controls
+
+pytestmark = pytest.mark.statistical
+
+SUBJECTS = [*subjects(), off_grid_subject()]
+CONTROLS = list(controls())
+
+
+@pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
+def test_no_excess_over_a_claim_is_found(subject: Subject) -> None:
+    assert not judge(subject, 2_000).exceeded
+
+
+@pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.name)
+def test_a_planted_bug_is_caught(control: Subject) -> None:
+    assert judge(control, 20_000).exceeded
+
+
+def test_a_true_claim_is_nearly_reached() -> None:
+    """An audit that sees nothing would pass everything: at 30,000 draws it must see three quarters."""
+    laplace = next(subject for subject in SUBJECTS if subject.name == "discrete laplace")
+    assert judge(laplace, 30_000).audited > 0.75 * laplace.claimed
+
+
+def test_staircase_noise_on_each_coordinate_costs_about_twice_its_claim() -> None:
+    (control,) = (one for one in CONTROLS if one.name == "staircase on each coordinate")
+    assert judge(control, 30_000).audited > 1.45 * control.claimed
