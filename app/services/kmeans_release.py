@@ -30,7 +30,7 @@ from app.sessions.points import ClusterSums
 from app.sessions.protocol import CentralSums, Course
 from app.store import cohorts, releases, studies
 from app.store import points as store
-from app.store.database import Connection, Database
+from app.store.database import Connection, Database, Run
 
 ESTIMATOR = "kmeans"
 VERSION = 1
@@ -79,8 +79,16 @@ class Central:
         self._database = database
         self._clock = clock
 
-    async def prepare(self, definition: SessionDefinition, course: Course) -> Prepared:
-        """The central part of the open round.
+    async def fold(self, definition: SessionDefinition, course: Course) -> None:
+        """Before the first round, take everybody in who contributed so far."""
+        if course.round == 1:
+            study_id = definition.study_id
+            epochs = await self._database.run_tx("session.seal", lambda c: cohorts.seal(c, study_id))
+            if epochs.folded < epochs.sealed:
+                await self._database.run_tx("session.fold", lambda c: cohorts.fold(c, study_id))
+
+    async def prepare(self, run: Run, definition: SessionDefinition, course: Course) -> Prepared:
+        """The central part of the open round, after `fold`.
 
         In its first round a session takes everybody with a live central or public contribution whose cohort
         can pay for all rounds; in a later one those who paid for the round before and can pay for this one.
@@ -96,17 +104,11 @@ class Central:
         """
         if not isinstance(course, KMeansCourse) or course.round is None:
             raise InternalFault("there is no central part to prepare")
-        study = await self._database.run_tx(
-            "session.study", lambda c: studies.read_study(c, definition.study)
-        )
+        study = await run("session.study", lambda c: studies.read_study(c, definition.study))
         if study is None:
             raise InternalFault("a session's study has vanished")
-        if course.round == 1:
-            epochs = await self._database.run_tx("session.seal", lambda c: cohorts.seal(c, study.id))
-            if epochs.folded < epochs.sealed:
-                await self._database.run_tx("session.fold", lambda c: cohorts.fold(c, study.id))
         noise, cost = _priced(course.fixed)
-        crowd = await self._database.run_tx("session.points", lambda c: _crowd(c, study, course, cost))
+        crowd = await run("session.points", lambda c: _crowd(c, study, course, cost))
         if crowd is None:
             return Prepared(None)
         noisy = await asyncio.to_thread(_noisy, crowd.sums, noise)
@@ -138,7 +140,7 @@ async def publish(connection: Connection, part: CentralPart) -> None:
         CohortsChanged: somebody withdrew, or cannot pay any more; the draft is void.
         InternalFault: the round was published before.
     """
-    head = await releases.lock_chain(connection)
+    head = await releases.lock_chain(connection, part.draft.study_id)
     known, _ = await releases.latest(connection, part.draft.study_id, part.draft.question)
     if known is not None:
         raise InternalFault("a round of a session cannot be published twice")

@@ -3,13 +3,14 @@
 import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
 from app.core.clock import Clock
 from app.core.cohort import Cohort
-from app.core.errors import IdempotencyKeyReused, InternalFault, NotFound, ServiceError, Unavailable
+from app.core.errors import IdempotencyKeyReused, InternalFault, NotFound, ServiceError
 from app.core.quota import QuotaExhausted
 from app.core.release import Draft, StoredRelease, Used
 from app.core.study import Relation, Study, Trust
@@ -24,10 +25,10 @@ from app.services.replies import Idempotency
 from app.services.saturation import Saturation
 from app.store import cohorts, journal, quotas
 from app.store import releases as store
-from app.store.database import Connection, Database
+from app.store.database import Connection, Database, Run, within
 
-MAX_ATTEMPTS = 20
-"""Times a release is planned again because people withdrew or other releases were quicker."""
+FREE_ATTEMPTS = 3
+"""Times a release is planned while people may leave or other releases be quicker; then they wait for it."""
 
 NEWEST = 2**62
 
@@ -85,7 +86,7 @@ class Releases:
             else await self._database.run_tx("plan.profile", lambda c: cohorts.read_profile(c, study.id))
         )
         people = planning.crowd(study.definition, rows, resolved)
-        question = await self._question(study, resolved, people)
+        question = await self._question(self._database.run_tx, study, resolved, people)
         planned = [
             await asyncio.to_thread(_priced, study, resolved, people, question, one) for one in estimators
         ]
@@ -103,7 +104,9 @@ class Releases:
             InvalidRequest, BudgetExhausted, NotApplicable, QuotaExhausted: nothing was spent.
         """
         resolved = resolve(study.definition, ask)
-        release = await self._known(study, resolved.digest(), first=True, idempotency=None)
+        release = await self._known(
+            self._database.run_tx, study, resolved.digest(), first=True, idempotency=None
+        )
         if release is None:
             release = await self._make(study, resolved, first=True, idempotency=None, asker=asker)
         if study.definition.relation is Relation.ADD_REMOVE_ONE:
@@ -130,7 +133,9 @@ class Releases:
             IdempotencyKeyReused: the key belongs to another request.
         """
         resolved = resolve(study.definition, ask)
-        known = await self._known(study, resolved.digest(), first=False, idempotency=idempotency)
+        known = await self._known(
+            self._database.run_tx, study, resolved.digest(), first=False, idempotency=idempotency
+        )
         return known or await self._make(study, resolved, first=False, idempotency=idempotency, asker=asker)
 
     async def get(self, release_id: UUID) -> StoredRelease:
@@ -178,7 +183,9 @@ class Releases:
         try:
             await self._check_quota(study, use)
         except QuotaExhausted:
-            known = await self._known(study, digest, first=first, idempotency=idempotency)
+            known = await self._known(
+                self._database.run_tx, study, digest, first=first, idempotency=idempotency
+            )
             if known is None:
                 raise
             return known
@@ -188,43 +195,54 @@ class Releases:
             folding = time.perf_counter()
             await self._database.run_tx("release.fold", lambda c: cohorts.fold(c, study.id))
             self._observer.folded(time.perf_counter() - folding)
-        for _ in range(MAX_ATTEMPTS):
+
+        async def attempt(run: Run) -> UUID:
             try:
-                draft = await self._draft(study, resolved, digest)
+                draft = await self._draft(run, study, resolved, digest)
             except ServiceError:
                 # What is missing may have been spent on this very answer, by a request that was quicker.
-                known = await self._known(study, digest, first=first, idempotency=idempotency)
+                known = await self._known(run, study, digest, first=first, idempotency=idempotency)
                 if known is None:
                     raise
-                return known
-            try:
-                release_id = await self._publish(draft, first=first, idempotency=idempotency, use=use)
-            except store.CohortsChanged:
-                continue
-            except _Answered as answered:
-                return answered.release
-            self._observer.released(time.perf_counter() - started)
-            return await self.get(release_id)
-        raise Unavailable("too many people came and went while the release was made; ask again")
+                raise _Answered(known) from None
+            await self._publish(run, draft, first=first, idempotency=idempotency, use=use)
+            return draft.id
 
-    async def _draft(self, study: Study, resolved: Resolved, digest: bytes) -> Draft:
+        try:
+            release_id = await self._persist(study, attempt)
+        except _Answered as answered:
+            return answered.release
+        self._observer.released(time.perf_counter() - started)
+        return await self.get(release_id)
+
+    async def _persist(self, study: Study, attempt: Callable[[Run], Awaitable[UUID]]) -> UUID:
+        """Try to publish while people come and go; if they keep leaving, hold them back until it is done."""
+        for _ in range(FREE_ATTEMPTS):
+            with suppress(store.CohortsChanged):
+                return await attempt(self._database.run_tx)
+
+        async def held(connection: Connection) -> UUID:
+            await cohorts.hold(connection, study.id)
+            return await attempt(within(connection))
+
+        return await self._database.run_tx("release.held", held)
+
+    async def _draft(self, run: Run, study: Study, resolved: Resolved, digest: bytes) -> Draft:
         """Plan and answer from the cohorts as they stand; nothing of it is published yet."""
 
         async def body(connection: Connection) -> tuple[int, list[Cohort]]:
             epochs = await cohorts.read_epochs(connection, study.id)
             return epochs.folded, await cohorts.read_cohorts(connection, study.id)
 
-        epoch, rows = await self._database.run_tx("release.cohorts", body)
+        epoch, rows = await run("release.cohorts", body)
         people = planning.crowd(study.definition, rows, resolved)
-        question = await self._question(study, resolved, people)
+        question = await self._question(run, study, resolved, people)
         estimator, plan, question = await asyncio.to_thread(
             planning.choose, study.definition, people, resolved, question
         )
         thresholds = planning.to_sample(plan, people)
         sampled = (
-            await self._database.run_tx(
-                "release.sample", lambda c: cohorts.read_sample(c, study.id, thresholds)
-            )
+            await run("release.sample", lambda c: cohorts.read_sample(c, study.id, thresholds))
             if thresholds
             else {}
         )
@@ -250,10 +268,10 @@ class Releases:
             )
 
     async def _publish(
-        self, draft: Draft, *, first: bool, idempotency: Idempotency | None, use: "_Use | None"
-    ) -> UUID:
+        self, run: Run, draft: Draft, *, first: bool, idempotency: Idempotency | None, use: "_Use | None"
+    ) -> None:
         async def body(connection: Connection) -> None:
-            head = await store.lock_chain(connection)
+            head = await store.lock_chain(connection, draft.study_id)
             known, sequence = await store.latest(connection, draft.study_id, draft.question)
             if first and known is not None:
                 raise _Answered(known)
@@ -274,11 +292,10 @@ class Releases:
             if use is not None:
                 await quotas.note(connection, draft.id, use.token_id, draft.study_id, use.share)
 
-        await self._database.run_tx("release.publish", body)
-        return draft.id
+        await run("release.publish", body)
 
     async def _known(
-        self, study: Study, digest: bytes, *, first: bool, idempotency: Idempotency | None
+        self, run: Run, study: Study, digest: bytes, *, first: bool, idempotency: Idempotency | None
     ) -> StoredRelease | None:
         """The release that answers this request already: its key's, or the question's if `first`."""
         if not first and idempotency is None:
@@ -290,7 +307,7 @@ class Releases:
             reply = await journal.read_reply(connection, idempotency.token_id, idempotency.key)
             return None if reply is None else await self._replay_in(connection, idempotency)
 
-        return await self._database.run_tx("release.known", body)
+        return await run("release.known", body)
 
     async def _replay_in(self, connection: Connection, idempotency: Idempotency) -> StoredRelease:
         reply = await journal.read_reply(connection, idempotency.token_id, idempotency.key)
@@ -303,11 +320,11 @@ class Releases:
             raise InternalFault("a stored release has vanished")
         return replace(release, replayed=True)
 
-    async def _question(self, study: Study, resolved: Resolved, people: Crowd) -> Question:
+    async def _question(self, run: Run, study: Study, resolved: Resolved, people: Crowd) -> Question:
         if study.definition.relation is Relation.REPLACE_ONE:
             return resolved.question(study.definition, people=people.people, expected_size=None)
         # A round of K-means counts those who can pay for the rest of its session, which may be nobody.
-        last = await self._database.run_tx("release.last", lambda c: store.read_last_mean(c, study.id))
+        last = await run("release.last", lambda c: store.read_last_mean(c, study.id))
         count = None if last is None else json.loads(last.body).get("noisy_count")
         size = max(1.0, float(count)) if count is not None else None
         return resolved.question(study.definition, people=None, expected_size=size)

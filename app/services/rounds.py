@@ -14,6 +14,7 @@ from app.sessions.protocol import Course, RoundAnswers
 from app.sessions.protocols import restore_course
 from app.store import sessions as store
 from app.store.database import Connection
+from app.store.releases import lock_cohorts
 
 
 class Rounds:
@@ -86,6 +87,9 @@ class Rounds:
         assert head.round is not None, "only an open session moves"
         before = restore_course(definition.protocol, await store.read_document(connection, definition.id))
         part = None if prepared is None else prepared.part
+        if part is not None:
+            # Before people are locked, as whoever leaves a cohort does.
+            await lock_cohorts(connection, definition.study_id)
         dimension = before.terms.report_dimension
         answers = RoundAnswers(
             counts=await store.tally(connection, definition.id, head.round),

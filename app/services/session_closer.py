@@ -8,16 +8,18 @@ from uuid import UUID
 import structlog
 
 from app.core.clock import Clock
-from app.core.errors import Unavailable
 from app.core.session import SessionDefinition
 from app.services.kmeans_release import Central, Prepared
+from app.services.releases import FREE_ATTEMPTS
 from app.services.session_reader import SessionReader
+from app.sessions.protocols import restore_course
+from app.store import cohorts
 from app.store import sessions as store
-from app.store.database import Connection, Database
+from app.store.database import Connection, Database, within
 from app.store.releases import CohortsChanged
 
-MAX_ATTEMPTS = 20
-"""Times a round's central part is made again because people withdrew or releases were quicker."""
+Prepare = Callable[[Connection], Awaitable[Prepared | None]]
+"""The central part of a round, for the transaction that closes it."""
 
 
 class SessionCloser(SessionReader):
@@ -61,10 +63,10 @@ class SessionCloser(SessionReader):
         if round_number is None or not self._rounds.is_due(definition, session.head):
             return
 
-        async def body(connection: Connection, prepared: Prepared | None) -> None:
+        async def body(connection: Connection, prepare: Prepare) -> None:
             head = await store.lock_session(connection, definition.id)
             if head.round == round_number and self._rounds.is_due(definition, head):
-                await self._rounds.close(connection, definition, head, prepared)
+                await self._rounds.close(connection, definition, head, await prepare(connection))
 
         await self._close_prepared(definition, round_number, body)
 
@@ -72,23 +74,33 @@ class SessionCloser(SessionReader):
         self,
         definition: SessionDefinition,
         round_number: int,
-        body: Callable[[Connection, Prepared | None], Awaitable[None]],
+        body: Callable[[Connection, Prepare], Awaitable[None]],
     ) -> None:
         """Run the transaction that closes a round, with its central part where its protocol has one.
 
-        Raises:
-            Unavailable: people kept leaving, or releases kept being quicker.
+        The central part is made while people may leave and releases be quicker. If they keep doing so, it is
+        made once more within the transaction, and they wait for it.
         """
 
-        async def attempt(prepared: Prepared | None) -> None:
-            await self._database.run_tx("session.close_round", lambda c: body(c, prepared))
+        async def attempt(prepare: Prepare) -> None:
+            await self._database.run_tx("session.close_round", lambda c: body(c, prepare))
+            self._waiting.wake(definition.id)
 
-        for _ in range(MAX_ATTEMPTS):
+        async def held(connection: Connection) -> Prepared:
+            await cohorts.hold(connection, definition.study_id)
+            document = await store.read_document(connection, definition.id)
+            course = restore_course(definition.protocol, document)
+            return await self._central.prepare(within(connection), definition, course)
+
+        for _ in range(FREE_ATTEMPTS):
+            prepared = await self._prepared(definition, round_number)
+
+            async def ready(_: Connection, prepared: Prepared | None = prepared) -> Prepared | None:
+                return prepared
+
             with suppress(CohortsChanged):
-                await attempt(await self._prepared(definition, round_number))
-                self._waiting.wake(definition.id)
-                return
-        raise Unavailable("too many people came and went while the round was closed; try again")
+                return await attempt(ready)
+        await attempt(held)
 
     async def _prepared(self, definition: SessionDefinition, round_number: int) -> Prepared | None:
         """What central people say in a round; None where they are not asked or the session has moved on."""
@@ -97,4 +109,5 @@ class SessionCloser(SessionReader):
         session = await self._read(definition.id)
         if session.head.round != round_number:
             return None
-        return await self._central.prepare(definition, session.course)
+        await self._central.fold(definition, session.course)
+        return await self._central.prepare(self._database.run_tx, definition, session.course)

@@ -33,10 +33,9 @@ from app.core.study import Study, StudyState
 from app.mechanisms.entropy import system_bits
 from app.services.answers import read_answer, take_answers
 from app.services.grouping import Grouper
-from app.services.kmeans_release import Prepared
 from app.services.replies import Idempotency, Replayed, replayed_reply, stored_reply
 from app.services.rounds import course_document
-from app.services.session_closer import SessionCloser
+from app.services.session_closer import Prepare, SessionCloser
 from app.services.session_reader import Session
 from app.services.subjects import SubjectKey
 from app.sessions.protocol import Course
@@ -238,14 +237,14 @@ class Sessions(SessionCloser):
         if not 1 <= round_number <= session.terms.rounds:
             raise InvalidRequest.field("round", f"must be between 1 and {session.terms.rounds}")
 
-        async def body(connection: Connection, prepared: Prepared | None) -> None:
+        async def body(connection: Connection, prepare: Prepare) -> None:
             head = await store.lock_session(connection, session_id)
             head = await self._rounds.catch_up(connection, definition, head)
             if head.round is None or head.round > round_number:
                 return
             if head.round < round_number:
                 raise RoundNotOpen("the round is not open yet")
-            if await self._rounds.close(connection, definition, head, prepared) == head:
+            if await self._rounds.close(connection, definition, head, await prepare(connection)) == head:
                 # The round opened after its central part was looked for.
                 raise CohortsChanged
             await self._note(

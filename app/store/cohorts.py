@@ -125,9 +125,17 @@ async def read_epochs(connection: AsyncConnection, study_id: int) -> Epochs:
     return Epochs(sealed=row.sealed, folded=row.folded, pure=row.pure)
 
 
+async def hold(connection: AsyncConnection, study_id: int) -> None:
+    """Keep a study's cohorts as they are for everyone but this transaction, until it ends.
+
+    Who would leave a cohort waits, and so does whatever else folds or publishes.
+    """
+    await connection.execute(LOCK_EXCLUSIVE, {"lock": FOLD_LOCK, "study_id": study_id})
+
+
 async def fold(connection: AsyncConnection, study_id: int) -> None:
     """Fold every sealed epoch that is not folded yet into cohort rows."""
-    await connection.execute(LOCK_EXCLUSIVE, {"lock": FOLD_LOCK, "study_id": study_id})
+    await hold(connection, study_id)
     epochs = await read_epochs(connection, study_id)
     if epochs.sealed == epochs.folded:
         return

@@ -20,7 +20,8 @@ EPOCH_LOCK = 1
 """Advisory lock class: shared while contributing, exclusive for the moment an epoch is sealed."""
 
 FOLD_LOCK = 2
-"""Advisory lock class: shared while a folded value changes, exclusive while an epoch is folded."""
+"""Advisory lock class: shared while a folded value changes or a release of the study is published,
+exclusive while an epoch is folded, and while a release holds back those who would leave its cohorts."""
 
 ENROL_LOCK = 3
 """Advisory lock class: shared while people enrol in a study's sessions, exclusive while it is closed."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import asyncpg
 from sqlalchemy import URL, make_url, text
@@ -64,6 +64,22 @@ def driver(connection: Connection) -> asyncpg.Connection:
     """
     assert connection.sync_connection is not None
     return connection.sync_connection.connection.driver_connection
+
+
+class Run(Protocol):
+    """Runs a body in a transaction: each in one of its own (`Database.run_tx`), or all in one (`within`)."""
+
+    def __call__(self, name: str, body: Callable[[Connection], Awaitable[Result]], /) -> Awaitable[Result]:
+        """The result of the body of the transaction of this name."""
+
+
+def within(connection: Connection) -> Run:
+    """Run bodies in a transaction that is open; it commits them all, later."""
+
+    def run(_: str, body: Callable[[Connection], Awaitable[Result]], /) -> Awaitable[Result]:
+        return body(connection)
+
+    return run
 
 
 class Database:

@@ -9,6 +9,7 @@ from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.core.release import Draft, StoredRelease, chain_hash
+from app.store.contributions import FOLD_LOCK, LOCK_SHARED
 
 LOCK_CHAIN = text("SELECT number, hash FROM chain WHERE id = 1 FOR UPDATE")
 
@@ -71,8 +72,14 @@ class CohortsChanged(Exception):
     """Somebody withdrew, or another release was quicker: nothing was charged, plan again."""
 
 
-async def lock_chain(connection: AsyncConnection) -> tuple[int, bytes]:
-    """Wait for the turn to publish; returns number and hash of the last link."""
+async def lock_cohorts(connection: AsyncConnection, study_id: int) -> None:
+    """Wait until no other transaction holds the study's cohorts, and let none do so until this one ends."""
+    await connection.execute(LOCK_SHARED, {"lock": FOLD_LOCK, "study_id": study_id})
+
+
+async def lock_chain(connection: AsyncConnection, study_id: int) -> tuple[int, bytes]:
+    """Wait for the turn to publish a release of a study; returns number and hash of the last link."""
+    await lock_cohorts(connection, study_id)
     row = (await connection.execute(LOCK_CHAIN)).one()
     return row.number, row.hash
 

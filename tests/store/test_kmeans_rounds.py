@@ -16,6 +16,7 @@ from app.core.study import Relation, Study, Trust
 from app.services import Services
 from app.services.ledger import ROUND_RULE
 from app.services.questions import Ask
+from app.services.releases import FREE_ATTEMPTS
 from app.services.session_reader import Session
 from app.sessions.kmeans_protocol import ClusterStep, KMeansCourse
 from app.sessions.protocols import Wish
@@ -149,6 +150,42 @@ async def test_central_people_and_devices_pay_separately(bench: Workbench) -> No
 
 
 # -------------------------------------------------------------------------------------------- races
+
+
+@pytest.mark.parametrize("relation", Relation)
+async def test_who_keeps_leaving_waits_for_a_round_in_the_end(database_url: str, relation: Relation) -> None:
+    slow = InterceptedDatabase.open(database_url)
+    async with workbench(database_url, replicas=2, databases=[slow]) as bench:
+        study = await bench.study(relation=relation, trust=frozenset({Trust.CENTRAL}))
+        await bench.crowd(study, 60, epsilon=2)
+        session_id = await start(bench, study, rounds=1)
+        names = iter([f"crowd-{number}" for number in range(60)])
+        others = bench.replicas[1].contributions
+        leaving: list[asyncio.Task[Any]] = []
+
+        async def overtake() -> None:
+            await others.withdraw(study, KEY.digest(next(names)))
+            await others.replace(study, offer(next(names), epsilon=2, value=0.1))
+            # Held back is who leaves while the round is made, not who left before.
+            late = try_to_leave if slow.begun[CLOSING] + 1 >= FREE_ATTEMPTS else None
+            slow.interceptions[CLOSING] = Interception(first=overtake, before_commit=late)
+
+        async def try_to_leave() -> None:
+            for overtaking in (
+                others.withdraw(study, KEY.digest(next(names))),
+                others.replace(study, offer(next(names), epsilon=2, value=0.1)),
+            ):
+                leaving.append(asyncio.create_task(overtaking))
+                done, _ = await asyncio.wait([leaving[-1]], timeout=0.3)
+                assert not done
+
+        slow.interceptions[CLOSING] = Interception(first=overtake)
+        session = await close(bench.services, session_id, 1)
+        await asyncio.gather(*leaving)
+        assert len(leaving) == 2
+        assert session.head.state is SessionState.FINISHED
+        assert await charged(bench) == {2: [2] * FREE_ATTEMPTS}
+        await bench.assert_clean()
 
 
 async def test_a_release_and_a_closing_round_never_spend_the_same_epsilon(cluster: Workbench) -> None:

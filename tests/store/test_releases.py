@@ -221,7 +221,9 @@ async def test_the_chain_holds_for_every_number_that_noise_may_have(bench: Workb
     )
 
     async def body(connection):
-        await store.publish(connection, draft, head=await store.lock_chain(connection), sequence=1)
+        await store.publish(
+            connection, draft, head=await store.lock_chain(connection, draft.study_id), sequence=1
+        )
 
     await bench.services.database.run_tx("test.publish", body)
     await bench.assert_clean()

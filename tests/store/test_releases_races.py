@@ -4,17 +4,18 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Iterable
+from typing import Any
 
 import pytest
 
 from app.core.contribution import Outcome
 from app.core.epsilon import MICRO
-from app.core.errors import BudgetExhausted, IdempotencyKeyReused, ServiceError, Unavailable
+from app.core.errors import BudgetExhausted, IdempotencyKeyReused, ServiceError
 from app.core.release import StoredRelease
 from app.core.study import Relation, Trust
 from app.services.contributions import Accepted
 from app.services.questions import Ask
-from app.services.releases import Answer
+from app.services.releases import FREE_ATTEMPTS, Answer
 from app.store import cohorts
 from tests.store.faults import InterceptedDatabase, Interception
 from tests.store.workbench import KEY, Workbench, batch, key, offer, workbench
@@ -24,6 +25,9 @@ PATIENCE = 30
 
 BLOCKED = 0.3
 """Seconds after which something that is still not done counts as waiting."""
+
+
+AUTO = Ask(estimator="auto", share=MICRO // 1000)
 
 
 def uniform(share: float = 1) -> Ask:
@@ -210,25 +214,74 @@ async def test_somebody_who_leaves_after_the_charge_takes_it_along(database_url:
         await bench.assert_clean()
 
 
-async def test_a_release_that_is_always_overtaken_gives_up_and_costs_nothing(database_url: str):
+@pytest.mark.parametrize("relation", Relation)
+async def test_who_keeps_leaving_waits_for_a_release_in_the_end(database_url: str, relation: Relation):
     slow = InterceptedDatabase.open(database_url)
     async with workbench(database_url, replicas=2, databases=[slow]) as bench:
-        study = await bench.study()
+        study = await bench.study(relation=relation)
         await bench.crowd(study, 40)
-        names = iter(range(40))
+        names = iter([f"crowd-{number}" for number in range(40)])
+        others = bench.replicas[1]
+        waiting: list[asyncio.Task[Any]] = []
 
-        async def leave() -> None:
-            await bench.replicas[1].contributions.withdraw(study, KEY.digest(f"crowd-{next(names)}"))
-            slow.interceptions["release.publish"] = Interception(first=leave)
+        async def overtake() -> None:
+            await others.contributions.withdraw(study, KEY.digest(next(names)))
+            await others.contributions.replace(study, offer(next(names), value=0.1))
+            slow.interceptions["release.publish"] = Interception(first=overtake)
 
-        slow.interceptions["release.publish"] = Interception(first=leave)
-        with pytest.raises(Unavailable):
-            await bench.services.releases.release(study, uniform(), key("k"))
-        slow.interceptions.clear()
-        assert await bench.value("SELECT count(*)::int FROM charge") == 0
-        release = await bench.services.releases.release(study, uniform(), key("k"))
-        assert people(release) == 40 - next(names)
+        async def try_to_leave() -> None:
+            """The release is made; whoever would change what it counts waits until that is committed."""
+            for overtaking in (
+                others.contributions.withdraw(study, KEY.digest(next(names))),
+                others.contributions.replace(study, offer(next(names), value=0.1)),
+                others.releases.release(study, AUTO, None),
+            ):
+                waiting.append(asyncio.create_task(overtaking))
+                await blocked(waiting[-1])
+
+        slow.interceptions["release.publish"] = Interception(first=overtake)
+        slow.interceptions["release.held"] = Interception(before_commit=try_to_leave)
+        async with asyncio.timeout(PATIENCE):
+            release = await bench.services.releases.release(study, AUTO, None)
+            await asyncio.gather(*waiting)
+        charged = "SELECT sum(cohort.count * charge.epsilon) > 0 FROM charge JOIN cohort ON id = cohort_id"
+        assert await bench.value(f"{charged} WHERE release_id = $1", release.id)
+        if relation is Relation.REPLACE_ONE:
+            assert people(release) == 40 - 2 * FREE_ATTEMPTS
         await bench.assert_clean()
+
+
+@pytest.mark.parametrize("relation", Relation)
+async def test_every_release_is_made_in_a_storm_of_people_who_come_and_go(
+    cluster: Workbench, relation: Relation
+):
+    study = await cluster.study(relation=relation)
+    await cluster.crowd(study, 200)
+    done = asyncio.Event()
+
+    async def come_and_go(worker: int) -> None:
+        contributions = cluster.replicas[worker % 3].contributions
+        for number in range(worker, 200, 5):
+            name = f"crowd-{number}"
+            if number % 2:
+                await contributions.replace(study, offer(name, value=number / 200))
+            else:
+                await contributions.withdraw(study, KEY.digest(name))
+                await contributions.contribute(study, offer(name))
+
+    async def release(worker: int) -> int:
+        made = 0
+        while not done.is_set():
+            await cluster.replicas[worker].releases.release(study, AUTO, None)
+            made += 1
+        return made
+
+    async with asyncio.timeout(2 * PATIENCE):
+        releasing = asyncio.gather(*(release(worker) for worker in range(3)))
+        await asyncio.gather(*(come_and_go(worker) for worker in range(5)))
+        done.set()
+        assert min(await releasing) > 0
+    await cluster.assert_clean()
 
 
 async def test_every_charge_lands_on_exactly_the_people_who_were_counted(cluster: Workbench):
