@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Restore a backup into an empty database, and check it: deploy/restore.sh FILE
+# Restore a backup into an empty database, and check it: deploy/restore.sh FILE [EXPORT...]
 #
 # The database is that of DITHER_DATABASE_URL, else a new embedded one in DITHER_DATA_DIR. It must be empty. Afterwards it has the
-# schema of this version, and `dither audit` has found the ledger clean. Bring the subject key yourself.
+# schema of this version, and `dither audit` has found the ledger clean. With exports (`dither audit export`, written after the
+# backup was made), `dither restore-check` has retired the studies of which the backup has forgotten charges. Bring the subject
+# key yourself.
 set -euo pipefail
 
-file=${1:?usage: restore.sh FILE}
+file=${1:?usage: restore.sh FILE [EXPORT...]}
+shift
 
 tables=$(dither postgres --create psql -XtAc "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
 if [ "$tables" != 0 ]; then
@@ -18,3 +21,8 @@ dither postgres pg_restore --no-owner --no-privileges --file=- < "$file" \
 dither migrate
 dither postgres psql -Xqc "ANALYZE"
 dither audit
+if [ $# -gt 0 ]; then
+    dither restore-check "$@"
+else
+    echo "releases made after this backup are forgotten: run dither restore-check EXPORT before the service starts" >&2
+fi

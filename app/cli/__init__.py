@@ -44,6 +44,7 @@ COMMANDS = {
     "compare": "",
     "postgres": "database:postgres",
     "audit": "audit:audits",
+    "restore-check": "restoring:restore_check",
     "token": "tokens:tokens",
     "study": "studies:studies",
     "session": "sessions:sessions",

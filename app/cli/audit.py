@@ -1,7 +1,9 @@
 """`dither audit`: of the ledger, and of the privacy of what draws noise."""
 
 import asyncio
+import sys
 from dataclasses import asdict
+from typing import Annotated
 
 import typer
 
@@ -9,6 +11,7 @@ from app.cli.common import AsJson, DataDir, console, load_settings, open_databas
 from app.cli.extensions import add_extension
 from app.core.clock import SystemClock
 from app.services.ledger import AuditReport, Ledger
+from app.services.restoring import export_lines
 from app.store.database import Database
 from app.store.migrate import require_head
 
@@ -36,6 +39,30 @@ def audit(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = Fa
 
 
 add_extension(audits, "audit privacy")
+
+
+@audits.command()
+def export(
+    data_dir: DataDir = None,
+    after: Annotated[
+        int, typer.Option(min=0, metavar="NUMBER", help="Only releases after this number; all sessions.")
+    ] = 0,
+) -> None:
+    """Write what was published as lines of JSON, for `dither restore-check`; also of a running service.
+
+    A line has a release with the most that anyone was charged, or a session with the number of its answers.
+    Nothing in it is secret from an admin, and nothing is about one person. Keep it apart from the database.
+    """
+    settings = load_settings(data_dir)
+    with open_database(settings) as (url, _):
+        asyncio.run(_export(url, after))
+
+
+async def _export(url: str, after: int) -> None:
+    await require_head(url)
+    async with Database.open(url, pool_size=1) as database:
+        async for line in export_lines(database, after):
+            sys.stdout.write(line)
 
 
 async def _audit(url: str) -> AuditReport:

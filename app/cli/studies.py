@@ -8,7 +8,7 @@ from app.cli.common import AsJson, print_json, print_table
 from app.cli.http import DEFAULT_URL, Token, Url, number, segment, service
 from app.core.study import LocalMechanism, Relation, Trust
 
-studies = typer.Typer(no_args_is_help=True, help="Create, list, show and close studies.")
+studies = typer.Typer(no_args_is_help=True, help="Create, list, show, close and retire studies.")
 
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="Slug of the study.")]
 
@@ -116,6 +116,20 @@ def close_study(
     """Take no more contributions; questions are still answered."""
     with service(url, token) as api:
         found = api.call("POST", f"studies/{segment(study)}/close")
+    _show_study(found, as_json)
+
+
+@studies.command("retire")
+def retire_study(
+    study: StudyName, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False
+) -> None:
+    """Give stored answers only, for good: no contribution, no new question, no session.
+
+    What people reserved in the study stays reserved, also if they withdraw. It is for a study of which the
+    ledger may have forgotten charges; end any other one with `close`.
+    """
+    with service(url, token) as api:
+        found = api.call("POST", f"studies/{segment(study)}/retire")
     _show_study(found, as_json)
 
 

@@ -132,6 +132,12 @@ class StudyClosed(Conflict):
     code = "study_closed"
 
 
+class StudyRetired(Conflict):
+    """The study gives only the answers that are stored."""
+
+    code = "study_retired"
+
+
 class BudgetBelowReserved(Conflict):
     """A lifetime budget cannot be set below what is reserved."""
 

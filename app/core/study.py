@@ -45,6 +45,9 @@ class StudyState(StrEnum):
     CLOSED = "closed"
     """Takes no more contributions; still answers."""
 
+    RETIRED = "retired"
+    """Gives only the answers that are stored; what people reserved in it is never freed."""
+
 
 MAX_DIMENSION = 64
 """The most coordinates that a value may have."""

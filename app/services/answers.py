@@ -211,7 +211,7 @@ def judge(
         return AnswerOutcome.ROUND_NOT_OPEN
     if closing:
         return AnswerOutcome.ROUND_CLOSED
-    if known.spent is None and known.study is StudyState.CLOSED:
+    if known.spent is None and known.study is not StudyState.OPEN:
         return AnswerOutcome.STUDY_CLOSED
     if answer.assigned not in (None, answer.round):
         return AnswerOutcome.NOT_YOUR_ROUND

@@ -223,7 +223,7 @@ def _documents(
     documents[key("overview", EVERYBODY)] = {
         "subjects": people["subjects"],
         "contributions": sum(row.people for row in holdings),
-        "studies": {"open": states.count("open"), "closed": states.count("closed")},
+        "studies": {"open": states.count("open"), "closed": len(states) - states.count("open")},
         "budget": int(people["budget"]),
         "reserved": int(people["reserved"]),
         "spent": int(balances["spent"]),

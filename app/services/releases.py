@@ -101,7 +101,7 @@ class Releases:
             asker: The token whose quota a new release uses; None for the installation itself.
 
         Raises:
-            InvalidRequest, BudgetExhausted, NotApplicable, QuotaExhausted: nothing was spent.
+            InvalidRequest, BudgetExhausted, NotApplicable, QuotaExhausted, StudyRetired: nothing was spent.
         """
         resolved = resolve(study.definition, ask)
         release = await self._known(
@@ -129,7 +129,7 @@ class Releases:
             asker: The token whose quota it uses; None for the installation itself.
 
         Raises:
-            InvalidRequest, BudgetExhausted, NotApplicable, QuotaExhausted: nothing was spent.
+            InvalidRequest, BudgetExhausted, NotApplicable, QuotaExhausted, StudyRetired: nothing was spent.
             IdempotencyKeyReused: the key belongs to another request.
         """
         resolved = resolve(study.definition, ask)
@@ -178,6 +178,7 @@ class Releases:
         idempotency: Idempotency | None,
         asker: UUID | None,
     ) -> StoredRelease:
+        await self._database.run_tx("release.state", lambda c: store.refuse_retired(c, study.id))
         digest = resolved.digest()
         use = None if asker is None else _Use(token_id=asker, share=resolved.share_taken(study.definition))
         try:

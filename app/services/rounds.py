@@ -51,10 +51,13 @@ class Rounds:
         return await self._move(connection, definition, head, stop=False, prepared=prepared)
 
     async def finish(
-        self, connection: Connection, definition: SessionDefinition, head: SessionHead
+        self, connection: Connection, definition: SessionDefinition, head: SessionHead, *, free: bool = True
     ) -> SessionHead:
-        """End the session now, with what there is. Arguments as for `close`."""
-        return await self._move(connection, definition, head, stop=True)
+        """End the session now, with what there is. Arguments as for `close`.
+
+        `free` frees what people reserved and have not spent.
+        """
+        return await self._move(connection, definition, head, stop=True, free=free)
 
     async def catch_up(
         self, connection: Connection, definition: SessionDefinition, head: SessionHead
@@ -83,6 +86,7 @@ class Rounds:
         *,
         stop: bool,
         prepared: Prepared | None = None,
+        free: bool = True,
     ) -> SessionHead:
         assert head.round is not None, "only an open session moves"
         before = restore_course(definition.protocol, await store.read_document(connection, definition.id))
@@ -103,7 +107,7 @@ class Rounds:
         moved = _head(course, definition.round_seconds, now)
         finished = moved.state is SessionState.FINISHED
         await store.move(connection, definition.id, moved, course_document(course), now if finished else None)
-        if finished:
+        if finished and free:
             await store.free_unspent(connection, definition.id)
         if part is not None:
             await publish(connection, part)

@@ -133,7 +133,7 @@ class Sessions(SessionCloser):
         head = self._rounds.first(course, schedule.round_seconds)
 
         async def body(connection: Connection) -> bytes:
-            if (await enter(connection, study.id, locks=(ENROL_LOCK,))).state is StudyState.CLOSED:
+            if (await enter(connection, study.id, locks=(ENROL_LOCK,))).state is not StudyState.OPEN:
                 raise StudyClosed("the study is closed and takes no more sessions")
             document = course_document(course)
             number = await store.insert_session(connection, definition, course.terms, head, document)

@@ -1,4 +1,4 @@
-"""Making, finding and closing studies."""
+"""Making, finding, closing and retiring studies."""
 
 from app.core.clock import Clock
 from app.core.cohort import Cohort
@@ -6,6 +6,7 @@ from app.core.errors import NotFound, StudyExists
 from app.core.principal import Principal
 from app.core.study import Study, StudyDefinition, StudyState
 from app.services.paging import Page, decode_cursor, page_of
+from app.services.retiring import retire
 from app.store import cohorts, journal
 from app.store import studies as store
 from app.store.database import Connection, Database
@@ -85,12 +86,21 @@ class Studies:
         async def body(connection: Connection) -> Study:
             await cohorts.seal(connection, study.id)
             closed = await store.close_study(connection, study.id)
-            if study.state is not StudyState.CLOSED:
+            if study.state is StudyState.OPEN:
                 await self._note(connection, principal, "study.close", slug)
             return closed
 
         self._known[slug] = await self._database.run_tx("study.close", body)
         return self._known[slug]
+
+    async def retire(self, slug: str, principal: Principal) -> Study:
+        """Give stored answers only from now on, and end the study's sessions (`app.services.retiring`)."""
+        study = await self.read(slug)
+        await self._database.run_tx(
+            "study.retire",
+            lambda c: retire(c, study, clock=self._clock, actor=str(principal.token_id), detail={}),
+        )
+        return await self.read(slug)
 
     async def _note(self, connection: Connection, principal: Principal, action: str, slug: str) -> None:
         await journal.record(

@@ -157,7 +157,7 @@ async def accept(
         One outcome an offer. A closed study stores nothing, but knows again what it holds.
     """
     epoch, state, fresh = await _accept_new(connection, study_id, offers, allowance)
-    if state is StudyState.CLOSED:
+    if state is not StudyState.OPEN:
         return await _recognise(connection, study_id, offers)
     if len(fresh) == len(offers):
         return [Outcome.CREATED] * len(offers)
@@ -308,7 +308,7 @@ async def replace(connection: AsyncConnection, study_id: int, offer: Offer) -> O
         Refused: the offer is less than what was spent, or does not fit the budget.
     """
     epoch, holding = await _locked_holding(connection, study_id, offer.subject)
-    if epoch.state is StudyState.CLOSED:
+    if epoch.state is not StudyState.OPEN:
         return _closed_outcome(holding, offer)
     if holding is None or not holding.live:
         return None
@@ -326,7 +326,7 @@ async def replace(connection: AsyncConnection, study_id: int, offer: Offer) -> O
 
 
 async def withdraw(connection: AsyncConnection, study_id: int, subject: bytes) -> bool:
-    """Delete a value and free the unspent part of its reservation.
+    """Delete a value and free the unspent part of its reservation; in a retired study all of it is spent.
 
     Returns:
         False where the subject never contributed to the study.
@@ -337,6 +337,9 @@ async def withdraw(connection: AsyncConnection, study_id: int, subject: bytes) -
     if not holding.live:
         return True
     spent, delta_spent = await _leave(connection, study_id, subject, holding, epoch)
+    if epoch.state is StudyState.RETIRED:
+        # The ledger may have forgotten charges here, but no one was ever charged more than they reserved.
+        spent, delta_spent = holding.epsilon, holding.delta
     await connection.execute(
         WITHDRAW, {"study_id": study_id, "subject": subject, "spent": spent, "delta_spent": delta_spent}
     )

@@ -124,8 +124,14 @@ CHECKS: Mapping[str, str] = {
     "an enrolment does not reserve what its session costs": """
         SELECT encode(e.subject_id, 'hex') AS subject, CAST(e.session_id AS text) AS session,
                e.reserved, e.spent, session.epsilon
-        FROM enrolment e JOIN session ON session.id = e.session_id
+        FROM enrolment e JOIN session ON session.id = e.session_id JOIN study ON study.id = session.study_id
         WHERE e.reserved <> CASE WHEN session.state = 'open' THEN session.epsilon ELSE e.spent END
+          AND NOT (study.state = 'retired' AND e.reserved = session.epsilon)
+    """,
+    "a retired study has an open session": """
+        SELECT CAST(session.id AS text) AS session, study.slug AS study
+        FROM session JOIN study ON study.id = session.study_id
+        WHERE study.state = 'retired' AND session.state = 'open'
     """,
     "spent is not what a person's answers in a session cost": """
         SELECT encode(coalesce(e.subject_id, a.subject_id), 'hex') AS subject,

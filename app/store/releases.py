@@ -8,7 +8,9 @@ from uuid import UUID
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.core.errors import StudyRetired
 from app.core.release import Draft, StoredRelease, chain_hash
+from app.core.study import StudyState
 from app.store.contributions import FOLD_LOCK, LOCK_SHARED
 
 LOCK_CHAIN = text("SELECT number, hash FROM chain WHERE id = 1 FOR UPDATE")
@@ -68,6 +70,9 @@ READ_CHARGES = text("""
 """)
 
 
+READ_STATE = text("SELECT state FROM study WHERE id = :study_id")
+
+
 class CohortsChanged(Exception):
     """Somebody withdrew, or another release was quicker: nothing was charged, plan again."""
 
@@ -82,6 +87,17 @@ async def lock_chain(connection: AsyncConnection, study_id: int) -> tuple[int, b
     await lock_cohorts(connection, study_id)
     row = (await connection.execute(LOCK_CHAIN)).one()
     return row.number, row.hash
+
+
+async def refuse_retired(connection: AsyncConnection, study_id: int) -> None:
+    """Make no new answer in a retired study.
+
+    Raises:
+        StudyRetired: it is retired.
+    """
+    state = (await connection.execute(READ_STATE, {"study_id": study_id})).scalar_one()
+    if StudyState(state) is StudyState.RETIRED:
+        raise StudyRetired("the study is retired: it gives only the answers that are stored")
 
 
 async def latest(
@@ -99,7 +115,9 @@ async def publish(
 
     Raises:
         CohortsChanged: a cohort no longer has the members that were counted, or cannot pay.
+        StudyRetired: the study was retired meanwhile.
     """
+    await refuse_retired(connection, draft.study_id)
     await _debit(connection, draft)
     number, previous = head[0] + 1, head[1]
     noise = json.loads(draft.noise)

@@ -52,6 +52,12 @@ PAGE = text(f"""
     WHERE session.study_id = :study_id AND session.number < :before ORDER BY session.number DESC LIMIT :limit
 """)
 
+LOCK_OPEN = text(f"""
+    SELECT {COLUMNS} FROM session JOIN study ON study.id = session.study_id
+    WHERE session.study_id = :study_id AND session.state = 'open'
+    ORDER BY session.number FOR UPDATE OF session
+""")
+
 LOCK = "SELECT state, round, answers, round_closes_at FROM session WHERE id = $1 FOR UPDATE"
 
 # The CTE takes the row first: whoever waits for it holds no enrol lock, and so does not hold up a closing.
@@ -278,6 +284,12 @@ async def count_states(database: Database) -> dict[str, int]:
 async def lock_session(connection: AsyncConnection, session_id: UUID) -> SessionHead:
     """Be alone with a session until this transaction ends, and read where it stands."""
     return _head(await driver(connection).fetchrow(LOCK, session_id))
+
+
+async def lock_open(connection: AsyncConnection, study_id: int) -> list[SessionRecord]:
+    """Be alone with every open session of a study."""
+    rows = await connection.execute(LOCK_OPEN, {"study_id": study_id})
+    return [_record(dict(row)) for row in rows.mappings()]
 
 
 async def lock_for_answers(connection: AsyncConnection, session_id: UUID) -> SessionHead:

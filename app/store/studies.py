@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.core.study import LocalMechanism, Relation, Study, StudyDefinition, StudyState, Trust
 from app.store.cohorts import LOCK_EXCLUSIVE
-from app.store.contributions import ENROL_LOCK
+from app.store.contributions import ENROL_LOCK, EPOCH_LOCK
 
 COLUMNS = """id, slug, title, lower, upper, relation, trust, epsilon_min, epsilon_max, default_share, delta,
              dimension, local_mechanism, state, created_at"""
@@ -31,7 +31,12 @@ PAGE = text(f"""
     ORDER BY slug LIMIT :limit
 """)
 
-CLOSE = text(f"UPDATE study SET state = 'closed' WHERE id = :study_id RETURNING {COLUMNS}")
+CLOSE = text(f"""
+    UPDATE study SET state = CASE WHEN state = 'open' THEN 'closed' ELSE state END
+    WHERE id = :study_id RETURNING {COLUMNS}
+""")
+
+RETIRE = text("UPDATE study SET state = 'retired' WHERE id = :study_id AND state <> 'retired' RETURNING id")
 
 
 async def insert_study(
@@ -83,6 +88,16 @@ async def close_study(connection: AsyncConnection, study_id: int) -> Study:
     """
     await connection.execute(LOCK_EXCLUSIVE, {"lock": ENROL_LOCK, "study_id": study_id})
     return _study((await connection.execute(CLOSE, {"study_id": study_id})).one())
+
+
+async def retire_study(connection: AsyncConnection, study_id: int) -> bool:
+    """Give stored answers only, once contributions and enrolments in flight have committed.
+
+    Call with the chain locked, so that no release is in flight either. False where that is so already.
+    """
+    for lock in (EPOCH_LOCK, ENROL_LOCK):
+        await connection.execute(LOCK_EXCLUSIVE, {"lock": lock, "study_id": study_id})
+    return (await connection.execute(RETIRE, {"study_id": study_id})).one_or_none() is not None
 
 
 def _study(row: Row[Any]) -> Study:

@@ -42,7 +42,7 @@ metadata = MetaData(
 
 trust = Enum("central", "local", "public", name="trust")
 relation = Enum("replace_one", "add_remove_one", name="relation")
-study_state = Enum("open", "closed", name="study_state")
+study_state = Enum("open", "closed", "retired", name="study_state")
 session_state = Enum("open", "finished", name="session_state")
 role = Enum("contribute", "analyse", "admin", "observe", name="role")
 

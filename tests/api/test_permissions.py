@@ -37,6 +37,7 @@ ROUTES: Mapping[tuple[str, str], Row] = {
     ("GET", "/v1/studies"): ({"contribute", "analyse", "admin"}, {}),
     ("GET", "/v1/studies/{study}"): ({"contribute", "analyse", "admin"}, {}),
     ("POST", "/v1/studies/{study}/close"): ({"admin"}, {}),
+    ("POST", "/v1/studies/{study}/retire"): ({"admin"}, {}),
     ("GET", "/v1/studies/{study}/saturation"): ({"contribute", "analyse", "admin"}, {}),
     ("POST", "/v1/studies/{study}/contributions"): ({"contribute"}, {"json": VALUE}),
     ("PUT", "/v1/studies/{study}/contributions/{subject}"): ({"contribute"}, {"json": REPLACEMENT}),

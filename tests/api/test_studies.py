@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from app.services.releases import Releases
 from tests.api.service import Service, assert_problem
 
 JSON = {"Content-Type": "application/json"}
@@ -144,6 +145,46 @@ async def test_closing_twice_changes_nothing(service: Service, study: str) -> No
         response = await service.call("POST", f"/v1/studies/{study}/close", "admin")
         assert response.json()["state"] == "closed"
     assert (await service.call("GET", f"/v1/studies/{study}", "analyse")).json()["state"] == "closed"
+
+
+async def test_retiring_twice_or_closing_afterwards_changes_nothing(service: Service, study: str) -> None:
+    for action in ("retire", "retire", "close"):
+        response = await service.call("POST", f"/v1/studies/{study}/{action}", "admin")
+        assert response.json()["state"] == "retired"
+
+
+async def test_a_release_that_is_under_way_when_its_study_retires_is_not_published(
+    service: Service, study: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await service.crowd(study)
+    draft = Releases._draft
+
+    async def overtaken(*arguments: Any, **options: Any) -> Any:
+        made = await draft(*arguments, **options)
+        assert (await service.call("POST", f"/v1/studies/{study}/retire", "admin")).is_success
+        return made
+
+    monkeypatch.setattr(Releases, "_draft", overtaken)
+    refused = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={})
+    assert_problem(refused, "study_retired", 409)
+    assert (await service.rows())["release"] == 0
+
+
+async def test_a_retired_study_frees_nothing(service: Service, study: str) -> None:
+    await service.crowd(study)
+    session = {"protocol": "minimum", "epsilon": 8, "participants": 20, "rounds": 2, "mode": "budget_split"}
+    made = (await service.call("POST", f"/v1/studies/{study}/sessions", "admin", json=session)).json()
+    answer = {"subject": "p0", "round": 1, "answer": 1}
+    path = f"/v1/sessions/{made['id']}"
+    assert (await service.call("POST", f"{path}/answers", "contribute", json=answer)).status_code == 201
+    await service.call("POST", f"/v1/studies/{study}/retire", "admin")
+    assert (await service.call("GET", path, "analyse")).json()["state"] == "finished"
+    again = await service.call("POST", f"/v1/studies/{study}/sessions", "admin", json=session)
+    assert_problem(again, "study_closed", 409)
+    await service.call("DELETE", f"/v1/studies/{study}/contributions/p0", "contribute")
+    budget = (await service.call("GET", "/v1/subjects/p0/budget", "admin")).json()
+    assert budget["epsilon"]["reserved"] == 9
+    assert (await service.api.services.ledger.audit()).clean
 
 
 async def test_a_document_is_read_whatever_its_order_and_spacing(service: Service) -> None:

@@ -36,6 +36,7 @@ GAP = "a question has a gap in its releases"
 ENROLMENT_ORPHAN = "an enrolment belongs to no subject or no session"
 ENROLMENT_OVERSPENT = "an enrolment has spent more than it reserves"
 ENROLMENT_RESERVED = "an enrolment does not reserve what its session costs"
+RETIRED_OPEN = "a retired study has an open session"
 ENROLMENT_SPENT = "spent is not what a person's answers in a session cost"
 ANSWERED_TWICE = "somebody answered a session in more rounds than they are asked"
 OPEN_ANSWERS = "a session does not count the answers of its open round"
@@ -323,6 +324,12 @@ TAMPERINGS = (
         "a reservation kept after the end",
         (ENROLMENT_RESERVED, RESERVED),
         f"UPDATE enrolment SET reserved = reserved + 1 WHERE session_id = {FINISHED_SESSION}",
+    ),
+    tampering(
+        "a study retired under an open session",
+        RETIRED_OPEN,
+        f"""UPDATE study SET state = 'retired'
+            WHERE id = (SELECT study_id FROM session WHERE id = {OPEN_SESSION})""",
     ),
     tampering(
         "an enrolment deleted",

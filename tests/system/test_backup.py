@@ -1,8 +1,10 @@
 """The scripts of the backup guide, on a running service: what they restore is there, and audits clean."""
 
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,10 +19,19 @@ from tests.system.load import make_study
 pytestmark = pytest.mark.system
 
 
-def script(name: str, argument: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+def script(name: str, *arguments: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    return _run([ROOT / "deploy" / name, *arguments], variables)
+
+
+def tool(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """The command `dither`."""
+    return _run(["dither", *arguments], variables)
+
+
+def _run(command: Sequence[str | Path], variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return subprocess.run(
-        [ROOT / "deploy" / name, argument],
+        [shutil.which(command[0], path=path) or command[0], *command[1:]],
         env={"PATH": path, "HOME": os.environ.get("HOME", "/"), **variables},
         capture_output=True,
         text=True,

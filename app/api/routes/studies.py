@@ -1,4 +1,4 @@
-"""Studies: make, find, close."""
+"""Studies: make, find, close, retire."""
 
 from fastapi import APIRouter, Response
 
@@ -51,6 +51,17 @@ async def close_study(request: ApiRequest, study: StudyPath) -> StudyOut:
     """Take no more contributions. Questions are still answered; doing it again changes nothing."""
     found = await request.study(study)
     return StudyOut.of(await request.api.services.studies.close(found.definition.slug, request.principal))
+
+
+@router.post("/{study}/retire")
+@allow(Role.ADMIN)
+async def retire_study(request: ApiRequest, study: StudyPath) -> StudyOut:
+    """Give stored answers only: no contribution, no new question, no session. Cannot be undone.
+
+    What people reserved in the study stays reserved, also if they withdraw. Doing it again changes nothing.
+    """
+    found = await request.study(study)
+    return StudyOut.of(await request.api.services.studies.retire(found.definition.slug, request.principal))
 
 
 @router.get("/{study}/saturation")

@@ -239,7 +239,7 @@ class StudyCountsOut(WireOut):
     """How many studies there are."""
 
     open: int
-    closed: int
+    closed: int = Field(description="Those that take nothing more, retired ones included.")
 
 
 class ReleaseCountsOut(WireOut):

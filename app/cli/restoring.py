@@ -1,0 +1,87 @@
+"""`dither restore-check`: what a restored database has forgotten, and what became of it."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.cli.common import AsJson, CommandFailed, DataDir, console, load_settings, open_database, print_json
+from app.core.clock import SystemClock
+from app.services.restoring import Export, Lost, Outcome, UnreadableExport, check, read_export
+from app.store.database import Database
+from app.store.migrate import require_head
+
+MEANINGS: Mapping[Outcome, str] = {
+    Outcome.RETIRED: "retired: {study}; it gives stored answers only, and nothing reserved there is freed",
+    Outcome.RETIRED_BEFORE: "retired before: {study}",
+    Outcome.UNKNOWN: "unknown: {study} is not in the database, so no one is charged; do not make it again",
+}
+
+
+def restore_check(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            exists=True,
+            dir_okay=False,
+            help="Exports of the database that was lost: from `dither audit export`, or lists over HTTP.",
+        ),
+    ],
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare a restored database with exports, and retire the studies of which it has forgotten charges.
+
+    Run it after a restore and before the service starts; running it again changes nothing. Takes the lines
+    of `dither audit export`, JSON lists of releases as GET /v1/admin/releases and
+    GET /v1/studies/STUDY/releases give them, and the CSV of GET /v1/admin/ledger/export. Exit status 1 if
+    charges were lost of a study that is not in the database.
+    """
+    exports = [_read(file) for file in files]
+    export = Export(
+        releases={release: study for one in exports for release, study in one.releases.items()},
+        answers={
+            session: max(other.answers[session] for other in exports if session in other.answers)
+            for one in exports
+            for session in one.answers
+        },
+    )
+    settings = load_settings(data_dir)
+    with open_database(settings) as (url, _):
+        lost = asyncio.run(_check(url, export))
+    if as_json:
+        print_json({study: found.to_json() for study, found in lost.items()})
+    else:
+        _print(export, lost)
+    if any(found.outcome is Outcome.UNKNOWN for found in lost.values()):
+        raise typer.Exit(1)
+
+
+async def _check(url: str, export: Export) -> dict[str, Lost]:
+    await require_head(url)
+    async with Database.open(url, pool_size=1) as database:
+        return await check(database, SystemClock(), export)
+
+
+def _read(file: Path) -> Export:
+    try:
+        return read_export(file.read_text(encoding="utf-8-sig"))
+    except UnreadableExport as error:
+        raise CommandFailed(f"{file} is no export: {error}") from None
+    except UnicodeDecodeError:
+        raise CommandFailed(f"{file} is no export: it is not UTF-8") from None
+
+
+def _print(export: Export, lost: Mapping[str, Lost]) -> None:
+    console.print(f"Compared {len(export.releases):,} releases and {len(export.answers):,} sessions.")
+    for study, found in lost.items():
+        for release in found.releases:
+            console.print(f"lost: release {release} of {study}", markup=False, soft_wrap=True)
+        for session in found.sessions:
+            console.print(f"lost: answers to session {session} of {study}", markup=False, soft_wrap=True)
+        console.print(MEANINGS[found.outcome].format(study=study), markup=False, soft_wrap=True)
+    if not lost:
+        console.print("The database knows all of them: nothing to retire.")
