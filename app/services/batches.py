@@ -67,6 +67,7 @@ class Batch:
         self._kind_of: dict[object, int] = {}
         self._subjects = bytearray()
         self._trusts = bytearray()
+        self._bounded = bytearray()
         self._epsilons = array("q")
         self._deltas = array("q")
         self._values = array("q")
@@ -83,6 +84,7 @@ class Batch:
         self.codes.append(0)
         self._subjects += offer.subject
         self._trusts.append(TAGS.index(offer.trust))
+        self._bounded.append(offer.bounded)
         self._epsilons.append(offer.epsilon)
         self._deltas.append(offer.delta)
         self._values.append(offer.value)
@@ -139,6 +141,7 @@ class Batch:
             delta=self._deltas[place],
             value=self._values[place],
             vector=vector,
+            bounded=bool(self._bounded[place]),
         )
 
 

@@ -58,7 +58,7 @@ def make_order(study: Study, *, subject: str, value: Value, epsilon: Numeric | N
         UnsupportedMechanism: this SDK cannot randomize for it.
     """
     check_subject(subject)
-    tag = _TRUSTS.get(trust)
+    tag = _TRUSTS.get(trust) if isinstance(trust, str) else None
     if tag is None:
         raise InvalidRequest("trust", "must be central, local or public")
     if tag not in study.trust:

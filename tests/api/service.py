@@ -58,6 +58,7 @@ class Service:
     """A running application with a client for every role."""
 
     app: FastAPI
+    transport: httpx.ASGITransport
     api: Api
     client: httpx.AsyncClient
     database_url: str
@@ -144,10 +145,11 @@ async def open_service(database_url: str, **settings: Any) -> AsyncIterator[Serv
         async def with_state(scope: Any, receive: Any, send: Any) -> None:
             await app({**scope, "state": dict(state)}, receive, send)
 
-        async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(with_state), base_url="http://test"
-        ) as client:
-            service = Service(app=app, api=state["api"], client=client, database_url=database_url)
+        transport = httpx.ASGITransport(with_state)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            service = Service(
+                app=app, transport=transport, api=state["api"], client=client, database_url=database_url
+            )
             for role in Role:
                 service.tokens[role.value] = await service.token(role.value)
             yield service
