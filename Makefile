@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.stamp
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
+  --no-emit-index-url --no-emit-find-links --no-emit-package dither --custom-compile-command "make lock"
 PYTEST_ARGS ?=
 SERVE_ARGS ?= --data-dir .dither --port 8000
 DEMO_ARGS ?=
@@ -46,8 +46,8 @@ setup-browser: ## build client/js; installs Chromium and Node.js where they are 
 	fi
 
 lock: ## renew both lock files from pyproject.toml (needs uv: pip install uv)
-	$(COMPILE) --upgrade --extra demo --extra dev -o requirements-dev.lock pyproject.toml
-	$(COMPILE) --constraint requirements-dev.lock -o requirements.lock pyproject.toml
+	$(COMPILE) --upgrade --extra demo --extra dev --extra embedded -o requirements-dev.lock pyproject.toml
+	$(COMPILE) --constraint requirements-dev.lock --extra embedded -o requirements.lock pyproject.toml
 
 format: setup ## sort imports and format the code
 	$(BIN)/ruff check --fix-only --quiet .

