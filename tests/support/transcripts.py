@@ -12,10 +12,10 @@ VARYING = (
     (re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), b"ID"),
     (re.compile(rb"\b[0-9a-f]{64}\b"), b"FORM"),
     (re.compile(rb"dither_(login|guest)=[\w-]+"), b"COOKIE"),
-    (re.compile(rb"dither_http_request_seconds[^\n]*"), b"SECONDS"),
-    (re.compile(rb"(dither_http_requests_created[^\n]*) [^ \n]*"), rb"\1 TIME"),
+    (re.compile(rb"dither_[a-z_]*_seconds[^\n]*"), b"SECONDS"),
+    (re.compile(rb"(dither_[a-z_]*_created[^\n]*) [^ \n]*"), rb"\1 TIME"),
 )
-"""Random ids and cookies, how long requests took and since when they are counted."""
+"""Random ids and cookies, how long things took and since when they are counted."""
 
 
 def stripped(response: httpx.Response) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
