@@ -12,6 +12,7 @@ from dither._response import respond
 
 from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.grid import GRID_SIZE
+from dither_research.intake_audit import intake_subjects, without_range_check
 from dither_research.privacy_audit import DELTA, Cells, Subject, Verdict, judge, off_grid_subject, subjects
 from dither_research.privacy_controls import controls
 from dither_research.protocol_audit import Device, protocol_subjects
@@ -20,7 +21,15 @@ from dither_research.protocol_audit import Device, protocol_subjects
 @cache
 def everything() -> tuple[Subject, ...]:
     """Every subject, the planted bugs last."""
-    return (*subjects(), off_grid_subject(), *report_subjects(), *protocol_subjects(device()), *controls())
+    return (
+        *subjects(),
+        off_grid_subject(),
+        *report_subjects(),
+        *intake_subjects(),
+        *protocol_subjects(device()),
+        *controls(),
+        *intake_subjects(without_range_check, planted=True),
+    )
 
 
 def judge_one(place: int, draws: int) -> Verdict:

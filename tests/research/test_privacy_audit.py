@@ -5,13 +5,14 @@ Bounds are wrong with probability at most 1e-6 each; the controls' simulated noi
 
 import pytest
 
+from dither_research.intake_audit import intake_subjects, without_range_check
 from dither_research.privacy_audit import Subject, judge, off_grid_subject, subjects
 from dither_research.privacy_controls import controls
 
 pytestmark = pytest.mark.statistical
 
-SUBJECTS = [*subjects(), off_grid_subject()]
-CONTROLS = list(controls())
+SUBJECTS = [*subjects(), off_grid_subject(), *intake_subjects()]
+CONTROLS = [*controls(), *intake_subjects(without_range_check, planted=True)]
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
@@ -33,3 +34,11 @@ def test_a_true_claim_is_nearly_reached() -> None:
 def test_staircase_noise_on_each_coordinate_costs_about_twice_its_claim() -> None:
     (control,) = (one for one in CONTROLS if one.name == "staircase on each coordinate")
     assert judge(control, 30_000).audited > 1.45 * control.claimed
+
+
+def test_intake_is_audited_with_a_document_of_each_kind():
+    assert {subject.name for subject in intake_subjects()} == {
+        "through intake, central, replace_one",
+        "through intake, central, add_remove_one",
+        "through intake, local",
+    }
