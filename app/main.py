@@ -133,10 +133,12 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
             lifetime_delta=delta_limit(settings.lifetime_delta),
             observer=metrics,
             login_seconds=settings.login_minutes * 60,
+            idempotency_days=settings.idempotency_days,
         )
         stack.push_async_callback(services.figures.close)
         await services.check_subject_key()
         await stack.enter_async_context(services.sessions.watched())
+        await stack.enter_async_context(services.replies.purged())
 
         head = head_revision()
 

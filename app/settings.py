@@ -134,6 +134,13 @@ class Settings(BaseSettings):
     login_minutes: int = Field(
         default=480, ge=1, le=7 * 24 * 60, description="How long a login of the dashboard lasts."
     )
+    idempotency_days: int = Field(
+        default=30,
+        ge=1,
+        le=3650,
+        description="How long the first response to an Idempotency-Key is kept; a retry after that is a new "
+        "request.",
+    )
     public_url: str | None = Field(
         default=None,
         description="Where people reach the service, such as https://dither.example.org. One-time links "

@@ -12,6 +12,7 @@ from app.services.ledger import Ledger
 from app.services.logins import Logins
 from app.services.observer import Nobody, Observer
 from app.services.releases import Releases
+from app.services.replies import Replies
 from app.services.saturation import Saturation
 from app.services.sessions import Sessions
 from app.services.studies import Studies
@@ -38,6 +39,7 @@ class Services:
     sessions: Sessions
     logins: Logins
     figures: Figures
+    replies: Replies
 
     @classmethod
     def build(
@@ -50,6 +52,7 @@ class Services:
         lifetime_delta: int,
         observer: Observer | None = None,
         login_seconds: int = 8 * 60 * 60,
+        idempotency_days: int = 30,
     ) -> "Services":
         """Wire the use cases together.
 
@@ -61,24 +64,27 @@ class Services:
             lifetime_delta: Budget of a new subject [1e-12].
             observer: Who keeps count of what is done.
             login_seconds: How long a login of the dashboard lasts.
+            idempotency_days: How long a response to an idempotency key is kept.
         """
         allowance = Allowance(epsilon=lifetime_epsilon, delta=lifetime_delta)
         saturation = Saturation(database)
         tokens = Tokens(database, clock)
         watching = observer or Nobody()
+        replies = Replies(database, clock, days=idempotency_days)
         return cls(
             database=database,
             clock=clock,
             subject_key=subject_key,
             tokens=tokens,
             studies=Studies(database, clock),
-            contributions=Contributions(database, clock, allowance, saturation, watching),
+            contributions=Contributions(database, clock, allowance, saturation, watching, replies),
             budgets=Budgets(database, clock, allowance),
-            releases=Releases(database, clock, saturation, watching),
+            releases=Releases(database, clock, saturation, watching, replies),
             ledger=Ledger(database),
-            sessions=Sessions(database, clock, subject_key, allowance),
+            sessions=Sessions(database, clock, subject_key, allowance, replies),
             logins=Logins(database, clock, seconds=login_seconds),
             figures=Figures(database, clock),
+            replies=replies,
         )
 
     async def require_subject_key(self) -> None:

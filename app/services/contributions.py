@@ -1,7 +1,7 @@
 """Contributing, replacing, withdrawing, one by one or in bulk."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -21,12 +21,13 @@ from app.core.study import Study
 from app.services.batches import Batch, BatchResult
 from app.services.grouping import Grouper
 from app.services.observer import Observer
-from app.services.replies import Idempotency, Replayed, replayed_reply, stored_reply
+from app.services.replies import Idempotency, Replayed, Replies
 from app.services.saturation import Saturation
 from app.store import contributions as store
 from app.store import journal
 from app.store.contributions import Allowance
 from app.store.database import Connection, Database
+from app.store.journal import Reply
 
 CHUNKS_UNDER_WAY = 3
 """Bulk transactions of one batch at a time: the database works on some while the next is prepared."""
@@ -36,6 +37,9 @@ CHUNK = 2_000
 
 VACUUM_FROM = 50_000
 """Records from which a bulk load is followed by VACUUM ANALYZE, which makes the first fold quicker."""
+
+CREATED, REPEATED = 201, 200
+"""Statuses that are stored with an idempotency key."""
 
 GROUPS_UNDER_WAY = 2
 """Group commits a study and process: one waits for the disk while the next one is worked on."""
@@ -84,12 +88,14 @@ class Contributions:
         allowance: Allowance,
         saturation: Saturation,
         observer: Observer,
+        replies: Replies,
     ) -> None:
         self._database = database
         self._clock = clock
         self._allowance = allowance
         self._saturation = saturation
         self._observer = observer
+        self._replies = replies
         self._groups: dict[int, Grouper[Offer, Outcome]] = {}
         self._maintenance: set[asyncio.Task[None]] = set()
         self._log = structlog.get_logger("dither.contributions")
@@ -118,51 +124,41 @@ class Contributions:
         _refuse(outcome)
         return _accepted(offer, outcome, used_at_most)
 
-    async def contribute_once(
-        self,
-        study: Study,
-        offer: Offer,
-        idempotency: Idempotency,
-        render: Callable[[Accepted], tuple[int, bytes]],
-    ) -> tuple[int, bytes]:
-        """The same under an idempotency key: the first response is stored with the contribution.
+    async def contribute_once(self, study: Study, offer: Offer, idempotency: Idempotency) -> Accepted:
+        """The same under an idempotency key: what the first response said is stored with the contribution.
 
-        Args:
-            study, offer: As for `contribute`.
-            idempotency: The client's key.
-            render: Status and body for an accepted contribution.
-
-        Returns:
-            Status and body of the first response to this key.
+        Of the request there is nothing in it but a digest, and whose it is; a withdrawal deletes both.
 
         Raises:
             IdempotencyKeyReused: the key belongs to another request.
         """
 
-        async def body(connection: Connection) -> tuple[Outcome, tuple[int, bytes]]:
+        async def body(connection: Connection) -> tuple[Outcome, Accepted]:
             outcome = (await store.accept(connection, study.id, [offer], self._allowance))[0]
             _refuse(outcome)
-            status, content = render(_accepted(offer, outcome, used_at_most))
-            reply = journal.Reply(request=idempotency.request, status=status, body=content)
-            if not await journal.store_reply(
-                connection, idempotency.token_id, idempotency.key, reply, created_at=self._clock.now()
+            accepted = _accepted(offer, outcome, used_at_most)
+            if not await self._replies.store(
+                connection,
+                idempotency,
+                study_id=study.id,
+                status=CREATED if accepted.created else REPEATED,
+                body=str(used_at_most).encode(),
             ):
                 raise Replayed
-            return outcome, (status, content)
+            return outcome, accepted
 
-        known = await stored_reply(self._database, idempotency)
+        known = await self._replies.find(idempotency)
         if known is not None:
-            return known.status, known.body
+            return _replayed(offer, known)
         # Not within the transaction: this may need a connection, and all of them may be waiting here.
         used_at_most = await self._saturation.used_at_most(study, offer)
         try:
-            outcome, reply = await self._database.run_tx("contribution.accept_once", body)
+            outcome, accepted = await self._database.run_tx("contribution.accept_once", body)
         except Replayed:
-            known = await replayed_reply(self._database, idempotency)
-            return known.status, known.body
+            return _replayed(offer, await self._replies.replayed(idempotency))
         if outcome is Outcome.CREATED:
             self._saturation.add(study, [offer])
-        return reply
+        return accepted
 
     async def replace(self, study: Study, offer: Offer) -> Accepted:
         """Put a value in the place of a live one; whether it is another one shows to no one else.
@@ -186,12 +182,19 @@ class Contributions:
     async def withdraw(self, study: Study, subject: bytes) -> None:
         """Delete a value and free what was not spent; doing it twice is no error.
 
+        What is stored under idempotency keys for this person in this study is deleted, too; a retry with
+        one of them is refused from then on.
+
         Raises:
             NotFound: the subject never contributed to this study.
         """
-        if not await self._database.run_tx(
-            "contribution.withdraw", lambda c: store.withdraw(c, study.id, subject)
-        ):
+
+        async def body(connection: Connection) -> bool:
+            found = await store.withdraw(connection, study.id, subject)
+            await journal.forget_replies(connection, study.id, subject)
+            return found
+
+        if not await self._database.run_tx("contribution.withdraw", body):
             raise NotFound("this subject has no contribution in this study")
         self._saturation.forget(study)
 
@@ -262,6 +265,12 @@ def _refuse(outcome: Outcome) -> None:
 def _accepted(offer: Offer, outcome: Outcome, used_at_most: int) -> Accepted:
     return Accepted(
         created=outcome is Outcome.CREATED, epsilon=offer.epsilon, epsilon_used_at_most=used_at_most
+    )
+
+
+def _replayed(offer: Offer, reply: Reply) -> Accepted:
+    return Accepted(
+        created=reply.status == CREATED, epsilon=offer.epsilon, epsilon_used_at_most=int(reply.body)
     )
 
 

@@ -37,7 +37,7 @@ async def rekey_subjects(
     """Replace everybody's digest under one key by that under another, in one transaction.
 
     Balances, contributions and charges stay as they are; only whose they are is written differently. Links to
-    people's pages, and pages that are open, end.
+    people's pages, pages that are open, and idempotency keys of people's requests end.
 
     Args:
         database: Used by nothing else: no service may run.

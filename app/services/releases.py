@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 from app.core.clock import Clock
 from app.core.cohort import Cohort
-from app.core.errors import IdempotencyKeyReused, InternalFault, NotFound, ServiceError
+from app.core.errors import InternalFault, NotFound, ServiceError
 from app.core.quota import QuotaExhausted
 from app.core.release import Draft, StoredRelease, Used
 from app.core.study import Relation, Study, Trust
@@ -21,11 +21,12 @@ from app.services.observer import Observer
 from app.services.paging import Page, decode_cursor, page_of
 from app.services.planning import Crowd
 from app.services.questions import Ask, Resolved, resolve
-from app.services.replies import Idempotency
+from app.services.replies import Idempotency, Replies
 from app.services.saturation import Saturation
-from app.store import cohorts, journal, quotas
+from app.store import cohorts, quotas
 from app.store import releases as store
 from app.store.database import Connection, Database, Run, within
+from app.store.journal import Reply
 
 FREE_ATTEMPTS = 3
 """Times a release is planned while people may leave or other releases be quicker; then they wait for it."""
@@ -60,11 +61,19 @@ class Answer:
 class Releases:
     """Everything that answers questions."""
 
-    def __init__(self, database: Database, clock: Clock, saturation: Saturation, observer: Observer) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        saturation: Saturation,
+        observer: Observer,
+        replies: Replies,
+    ) -> None:
         self._database = database
         self._clock = clock
         self._saturation = saturation
         self._observer = observer
+        self._replies = replies
 
     async def plan(self, study: Study, ask: Ask) -> list[PlannedEstimator]:
         """Price and accuracy of every estimator that has an answer; spends and changes nothing.
@@ -277,16 +286,12 @@ class Releases:
             if first and known is not None:
                 raise _Answered(known)
             if idempotency is not None:
-                reply = journal.Reply(request=idempotency.request, status=201, body=str(draft.id).encode())
-                if not await journal.store_reply(
-                    connection,
-                    idempotency.token_id,
-                    idempotency.key,
-                    reply,
-                    created_at=draft.created_at,
+                made = str(draft.id).encode()
+                if not await self._replies.store(
+                    connection, idempotency, study_id=draft.study_id, status=201, body=made
                 ):
-                    stored = await self._replay_in(connection, idempotency)
-                    raise _Answered(stored)
+                    reply = await self._replies.replay(connection, idempotency)
+                    raise _Answered(await _replayed(connection, reply))
             if use is not None:
                 await quotas.check(connection, use.token_id, draft.study_id, use.share)
             await store.publish(connection, draft, head=head, sequence=sequence + 1)
@@ -305,21 +310,10 @@ class Releases:
         async def body(connection: Connection) -> StoredRelease | None:
             if idempotency is None:
                 return (await store.latest(connection, study.id, digest))[0]
-            reply = await journal.read_reply(connection, idempotency.token_id, idempotency.key)
-            return None if reply is None else await self._replay_in(connection, idempotency)
+            reply = await self._replies.read(connection, idempotency)
+            return None if reply is None else await _replayed(connection, reply)
 
         return await run("release.known", body)
-
-    async def _replay_in(self, connection: Connection, idempotency: Idempotency) -> StoredRelease:
-        reply = await journal.read_reply(connection, idempotency.token_id, idempotency.key)
-        if reply is None:
-            raise InternalFault("a stored response has vanished")
-        if reply.request != idempotency.request:
-            raise IdempotencyKeyReused("this Idempotency-Key was used for another request")
-        release = await store.read_release(connection, UUID(reply.body.decode()))
-        if release is None:
-            raise InternalFault("a stored release has vanished")
-        return replace(release, replayed=True)
 
     async def _question(self, run: Run, study: Study, resolved: Resolved, people: Crowd) -> Question:
         if study.definition.relation is Relation.REPLACE_ONE:
@@ -337,6 +331,13 @@ class _Use:
 
     token_id: UUID
     share: int
+
+
+async def _replayed(connection: Connection, reply: Reply) -> StoredRelease:
+    release = await store.read_release(connection, UUID(reply.body.decode()))
+    if release is None:
+        raise InternalFault("a stored release has vanished")
+    return replace(release, replayed=True)
 
 
 class _Answered(Exception):

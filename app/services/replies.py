@@ -1,12 +1,25 @@
-"""First responses to idempotency keys."""
+"""First responses to idempotency keys: kept for a while, without a word of the request."""
 
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Self
 from uuid import UUID
 
+import structlog
+
+from app.core.clock import Clock
 from app.core.errors import IdempotencyKeyReused, InternalFault
+from app.services.subjects import SubjectKey
 from app.store import journal
-from app.store.database import Database
+from app.store.database import Connection, Database
 from app.store.journal import Reply
+
+PURGE_SECONDS = 3600.0
+"""Time between two looks for replies that have expired."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,40 +28,145 @@ class Idempotency:
 
     Attributes:
         token_id: Keys of different tokens are different keys.
-        key: The Idempotency-Key header.
-        request: SHA-256 of the request.
+        key: Digest of the Idempotency-Key, in which a client may have written whom it is about.
+        request: Digest of the request.
+        subject: Whom the request is about (HMAC digest); None: no person.
     """
 
     token_id: UUID
-    key: str
+    key: bytes
     request: bytes
+    subject: bytes | None = None
+
+    @classmethod
+    def about_nobody(cls, token_id: UUID, key: str, *request: bytes) -> Self:
+        """A request that holds nothing of a person: SHA-256, which outlives a change of the subject key."""
+        return cls(token_id=token_id, key=_sha256(key.encode()), request=_sha256(*request))
+
+    @classmethod
+    def about(cls, subject: bytes, secret: SubjectKey, token_id: UUID, key: str, *request: bytes) -> Self:
+        """A person's request: HMAC, so that a dump does not let anybody try which value was in it."""
+        return cls(
+            token_id=token_id,
+            key=secret.request_digest(_sha256(key.encode())),
+            request=secret.request_digest(_sha256(*request)),
+            subject=subject,
+        )
+
+
+def _sha256(*parts: bytes) -> bytes:
+    """SHA-256 of parts, none of which can be taken for a piece of another."""
+    digest = hashlib.sha256()
+    for part in parts[:-1]:
+        digest.update(len(part).to_bytes(4, "big") + part)
+    digest.update(parts[-1])
+    return digest.digest()
 
 
 class Replayed(Exception):
     """Another request with the same idempotency key was quicker; undo this one."""
 
 
-async def stored_reply(database: Database, idempotency: Idempotency) -> Reply | None:
-    """The first response to a key; None where there is none yet.
+class Replies:
+    """What was answered to the requests that came with a key."""
 
-    Raises:
-        IdempotencyKeyReused: the key belongs to another request.
-    """
-    reply = await database.run_tx(
-        "idempotency.read", lambda c: journal.read_reply(c, idempotency.token_id, idempotency.key)
-    )
-    if reply is not None and reply.request != idempotency.request:
-        raise IdempotencyKeyReused("this Idempotency-Key was used for another request")
-    return reply
+    def __init__(self, database: Database, clock: Clock, *, days: int) -> None:
+        """Args: as for the services; `days`: how long a key is remembered."""
+        self._database = database
+        self._clock = clock
+        self._kept = timedelta(days=days)
+        self._log = structlog.get_logger("dither.replies")
 
+    def _expired(self) -> datetime:
+        """What was stored by then is forgotten."""
+        return self._clock.now() - self._kept
 
-async def replayed_reply(database: Database, idempotency: Idempotency) -> Reply:
-    """The first response to a key that another request was quicker with.
+    async def read(self, connection: Connection, idempotency: Idempotency) -> Reply | None:
+        """The first response to a key; None where there is none yet.
 
-    Raises:
-        IdempotencyKeyReused: the key belongs to another request.
-    """
-    reply = await stored_reply(database, idempotency)
-    if reply is None:
-        raise InternalFault("a stored response has vanished")
-    return reply
+        Raises:
+            IdempotencyKeyReused: the key belongs to another request, or to a contribution that was withdrawn.
+        """
+        reply = await journal.read_reply(
+            connection, idempotency.token_id, idempotency.key, expired=self._expired()
+        )
+        if reply is not None and reply.status == journal.WITHDRAWN:
+            raise IdempotencyKeyReused("what was sent with this Idempotency-Key was withdrawn since")
+        if reply is not None and reply.request != idempotency.request:
+            raise IdempotencyKeyReused("this Idempotency-Key was used for another request")
+        return reply
+
+    async def replay(self, connection: Connection, idempotency: Idempotency) -> Reply:
+        """The same, where there must be one.
+
+        Raises:
+            IdempotencyKeyReused: the key belongs to another request.
+        """
+        reply = await self.read(connection, idempotency)
+        if reply is None:
+            raise InternalFault("a stored response has vanished")
+        return reply
+
+    async def store(
+        self,
+        connection: Connection,
+        idempotency: Idempotency,
+        *,
+        study_id: int,
+        status: int,
+        body: bytes,
+    ) -> bool:
+        """Store the first response in the transaction of what it tells of.
+
+        Args:
+            connection: That transaction.
+            idempotency: The client's key.
+            study_id: The study of the request.
+            status: Its status.
+            body: What the response is made of again; never of a person.
+
+        Returns:
+            False where another request with this key was quicker.
+        """
+        return await journal.store_reply(
+            connection,
+            idempotency.token_id,
+            idempotency.key,
+            Reply(request=idempotency.request, status=status, body=body),
+            study_id=study_id,
+            subject=idempotency.subject,
+            created_at=self._clock.now(),
+            expired=self._expired(),
+        )
+
+    async def find(self, idempotency: Idempotency) -> Reply | None:
+        """`read` in a transaction of its own."""
+        return await self._database.run_tx("idempotency.read", lambda c: self.read(c, idempotency))
+
+    async def replayed(self, idempotency: Idempotency) -> Reply:
+        """`replay` in a transaction of its own."""
+        return await self._database.run_tx("idempotency.read", lambda c: self.replay(c, idempotency))
+
+    async def purge(self) -> None:
+        """Delete what has expired."""
+        expired = self._expired()
+        await self._database.run_tx("idempotency.purge", lambda c: journal.purge_replies(c, expired))
+
+    @asynccontextmanager
+    async def purged(self) -> AsyncIterator[None]:
+        """While this is open, replies that have expired are deleted, now and every hour."""
+        task = asyncio.create_task(self._purge_for_ever())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _purge_for_ever(self) -> None:
+        while True:
+            try:
+                await self.purge()
+            except Exception:
+                self._log.warning("replies_not_purged", exc_info=True)
+            await asyncio.sleep(PURGE_SECONDS)

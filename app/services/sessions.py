@@ -33,7 +33,7 @@ from app.core.study import Study, StudyState
 from app.mechanisms.entropy import system_bits
 from app.services.answers import read_answer, take_answers
 from app.services.grouping import Grouper
-from app.services.replies import Idempotency, Replayed, replayed_reply, stored_reply
+from app.services.replies import Idempotency, Replayed, Replies
 from app.services.rounds import course_document
 from app.services.session_closer import Prepare, SessionCloser
 from app.services.session_reader import Session
@@ -89,10 +89,13 @@ class Schedule:
 class Sessions(SessionCloser):
     """The sessions of one installation: everything that makes, moves and ends them."""
 
-    def __init__(self, database: Database, clock: Clock, key: SubjectKey, allowance: Allowance) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, key: SubjectKey, allowance: Allowance, replies: Replies
+    ) -> None:
         super().__init__(database, clock)
         self._key = key
         self._allowance = allowance
+        self._replies = replies
         self._groups: dict[UUID, Grouper[Answer, Given]] = {}
 
     # ------------------------------------------------------------------------------------ making
@@ -126,7 +129,7 @@ class Sessions(SessionCloser):
         """
         course = start_course(wish, study.definition)
         if idempotency is not None:
-            known = await stored_reply(self._database, idempotency)
+            known = await self._replies.find(idempotency)
             if known is not None:
                 return known.body
         definition = self._definition(study, wish, schedule, course)
@@ -143,19 +146,17 @@ class Sessions(SessionCloser):
                 number=number, definition=definition, head=head, document=document, finished_at=None
             )
             content = render(Session(record=record, course=course))
-            if idempotency is not None:
-                reply = journal.Reply(request=idempotency.request, status=CREATED, body=content)
-                if not await journal.store_reply(
-                    connection, idempotency.token_id, idempotency.key, reply, created_at=definition.created_at
-                ):
-                    raise Replayed
+            if idempotency is not None and not await self._replies.store(
+                connection, idempotency, study_id=study.id, status=CREATED, body=content
+            ):
+                raise Replayed
             return content
 
         try:
             return await self._database.run_tx("session.create", body)
         except Replayed:
             assert idempotency is not None, "only a key is replayed"
-            return (await replayed_reply(self._database, idempotency)).body
+            return (await self._replies.replayed(idempotency)).body
 
     def _definition(self, study: Study, wish: Wish, schedule: Schedule, course: Course) -> SessionDefinition:
         now = self._clock.now()

@@ -11,8 +11,9 @@ from app.store.tables import metadata, subject
 
 ROWS_AT_ONCE = 50_000
 
-ENDED = ("link", "login")
-"""Ways to a person's page: they hold no budget and last a day at most, so they end instead of moving."""
+ENDED = ("link", "login", "idempotency")
+"""Ways to a person's page, and responses to a person's requests, known by digests under the old key:
+they hold no budget and do not last, so they end instead of moving."""
 
 HOLDERS = tuple(
     table.name
@@ -100,7 +101,8 @@ async def load_digests(connection: AsyncConnection, digests: Mapping[bytes, byte
 async def move_everybody(connection: AsyncConnection, fingerprint: bytes) -> int:
     """Give everybody who was told the new digest, and the database the new key's fingerprint.
 
-    The audit trail names them by the new digest, too. Links and logins of people end, and figures are gone.
+    The audit trail names them by the new digest, too. Links, logins and idempotency keys of people end, and
+    figures are gone.
 
     Returns:
         How many people have one now.

@@ -260,11 +260,15 @@ idempotency = Table(
     "idempotency",
     metadata,
     Column("token_id", Uuid, ForeignKey("token.id"), primary_key=True),
-    Column("key", Text, primary_key=True),
-    Column("request", LargeBinary, nullable=False, comment="SHA-256 of the request"),
+    Column("key", LargeBinary, primary_key=True, comment="digest of the Idempotency-Key"),
+    Column("request", LargeBinary, nullable=False, comment="digest of the request"),
     Column("status", SmallInteger, nullable=False),
-    Column("body", LargeBinary, nullable=False, comment="the first response, byte for byte"),
+    Column("body", LargeBinary, nullable=False, comment="what the first response is made of again"),
     Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("study_id", Integer, comment="NULL: before it was kept"),
+    Column("subject_id", LargeBinary, comment="whom the request is about; NULL: no person"),
+    Index("ix_idempotency_created_at", "created_at"),
+    Index("ix_idempotency_subject_id", "subject_id", postgresql_where=text("subject_id IS NOT NULL")),
 )
 
 audit = Table(

@@ -1,6 +1,5 @@
 """The Idempotency-Key header."""
 
-import hashlib
 import re
 
 from app.core.errors import InvalidRequest
@@ -20,8 +19,12 @@ PARAMETER = {
 """How OpenAPI declares it."""
 
 
-async def idempotency(request: ApiRequest) -> Idempotency | None:
+async def idempotency(request: ApiRequest, subject: bytes | None = None) -> Idempotency | None:
     """The client's key for this request; None where it sends none. Call after the body was read.
+
+    Args:
+        request: The request.
+        subject: Whom it is about (HMAC digest); None: no person.
 
     Raises:
         InvalidRequest: not a key.
@@ -31,8 +34,13 @@ async def idempotency(request: ApiRequest) -> Idempotency | None:
         return None
     if KEY.fullmatch(key) is None:
         raise InvalidRequest.field("Idempotency-Key", "must have 1 to 200 printable ASCII characters")
-    digest = hashlib.sha256()
-    for part in (request.method.encode(), request.url.path.encode(), request.scope["query_string"]):
-        digest.update(len(part).to_bytes(4, "big") + part)
-    digest.update(await request.body())
-    return Idempotency(token_id=request.principal.token_id, key=key, request=digest.digest())
+    content = (
+        request.method.encode(),
+        request.url.path.encode(),
+        request.scope["query_string"],
+        await request.body(),
+    )
+    token_id = request.principal.token_id
+    if subject is None:
+        return Idempotency.about_nobody(token_id, key, *content)
+    return Idempotency.about(subject, request.api.services.subject_key, token_id, key, *content)

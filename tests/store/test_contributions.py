@@ -10,9 +10,9 @@ from app.core.contribution import Offer
 from app.core.epsilon import MICRO
 from app.core.errors import EpsilonBelowSpent, IdempotencyKeyReused, NotFound, ServiceError, StudyClosed
 from app.core.study import Relation, Study, Trust
-from app.services.contributions import Accepted
 from app.services.questions import Ask
-from tests.store.workbench import ADMIN, KEY, Workbench, batch, key, offer
+from app.services.replies import Idempotency
+from tests.store.workbench import ADMIN, KEY, TOKEN, Workbench, batch, key, offer
 
 
 async def release(bench: Workbench, study: Study, share: float = 1, estimator: str = "uniform") -> None:
@@ -155,7 +155,7 @@ Change = Callable[[Workbench, Study, Offer], Awaitable[object]]
 CHANGES: dict[str, Change] = {
     "single": lambda bench, study, new: bench.services.contributions.contribute(study, new),
     "with a key": lambda bench, study, new: bench.services.contributions.contribute_once(
-        study, new, key("k"), lambda accepted: (201, b"")
+        study, new, key("k")
     ),
     "batch": lambda bench, study, new: bench.services.contributions.apply_batch(study, batch([new])),
     "replacement": lambda bench, study, new: bench.services.contributions.replace(
@@ -178,21 +178,61 @@ async def test_a_closed_study_takes_nothing_on_any_way_but_lets_people_leave(ben
     await bench.assert_clean()
 
 
+def own_key(name: str, about: str, request: str = "the request") -> Idempotency:
+    """A key of a request about a person."""
+    return Idempotency.about(KEY.digest(about), KEY, TOKEN, name, request.encode())
+
+
 async def test_the_reply_to_a_key_is_stored_with_the_contribution(bench: Workbench):
     study = await bench.study()
-
-    def render(accepted: Accepted) -> tuple[int, bytes]:
-        return 201, str(accepted).encode()
-
     contributions = bench.services.contributions
-    first = await contributions.contribute_once(study, offer("alice"), key("k"), render)
-    await contributions.withdraw(study, KEY.digest("alice"))
-    assert await contributions.contribute_once(study, offer("alice"), key("k"), render) == first
-    assert await line(bench, "alice") == (False, 0, 0), "a replay does not contribute again"
+    first = await contributions.contribute_once(study, offer("alice"), own_key("k", "alice"))
+    assert await contributions.contribute_once(study, offer("alice"), own_key("k", "alice")) == first
+    assert first.created
     with pytest.raises(IdempotencyKeyReused):
-        await contributions.contribute_once(study, offer("bob"), key("k", "another request"), render)
+        await contributions.contribute_once(study, offer("bob"), own_key("k", "bob", "another request"))
     assert await bench.reserved("bob") == 0
     await bench.assert_clean()
+
+
+async def test_a_withdrawal_uses_up_the_keys_of_its_person_and_study_and_leaves_nothing_of_them(
+    bench: Workbench,
+):
+    study, other = await bench.study(), await bench.study()
+    contributions = bench.services.contributions
+    for where, name in ((study, "alice"), (other, "alice"), (study, "bob")):
+        once = own_key(f"{name} {where.id}", name)
+        await contributions.contribute_once(where, offer(name, epsilon=1), once)
+    await contributions.withdraw(study, KEY.digest("alice"))
+    left = await bench.fetch("SELECT request, body, subject_id FROM idempotency WHERE status = 409")
+    assert left == [{"request": b"", "body": b"", "subject_id": None}]
+    with pytest.raises(IdempotencyKeyReused, match="withdrawn"):
+        await contributions.contribute_once(study, offer("alice"), own_key(f"alice {study.id}", "alice"))
+    assert await bench.reserved("alice") == MICRO, "a retry does not contribute again"
+    for where, name in ((other, "alice"), (study, "bob")):
+        once = own_key(f"{name} {where.id}", name)
+        assert (await contributions.contribute_once(where, offer(name, epsilon=1), once)).created
+    # A new request with a key of its own is a new contribution.
+    again = await contributions.contribute_once(study, offer("alice"), own_key("another", "alice"))
+    assert again.created
+    await bench.assert_clean()
+
+
+async def test_keys_expire_and_are_purged(bench: Workbench):
+    study = await bench.study()
+    contributions, once = bench.services.contributions, own_key("k", "alice")
+    for name in ("k", "kept"):
+        await contributions.contribute_once(study, offer("alice"), own_key(name, "alice"))
+    age = "UPDATE idempotency SET created_at = created_at - interval '{}' WHERE key = '\\x{}'"
+    await bench.execute(age.format("30 days 1 second", once.key.hex()))
+    await bench.execute(age.format("29 days 23 hours", own_key("kept", "alice").key.hex()))
+    # It has expired, whether it was purged or not: another request may use it.
+    await contributions.contribute_once(study, offer("bob"), own_key("k", "bob", "another request"))
+    assert await bench.reserved("bob") == MICRO
+    await bench.execute(age.format("31 days", once.key.hex()))
+    await bench.services.replies.purge()
+    keys = await bench.fetch("SELECT key FROM idempotency")
+    assert [row["key"] for row in keys] == [own_key("kept", "alice").key]
 
 
 async def test_in_an_add_remove_study_everybody_takes_part_on_their_own(bench: Workbench):

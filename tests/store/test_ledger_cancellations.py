@@ -19,7 +19,7 @@ Call = Callable[[Workbench, Study, int], Awaitable[object]]
 
 CALLS: dict[str, Call] = {
     "with a key": lambda bench, study, turn: bench.services.contributions.contribute_once(
-        study, offer(f"p{turn}", epsilon=0.01), key(f"k{turn}"), lambda accepted: (201, b"")
+        study, offer(f"p{turn}", epsilon=0.01), key(f"k{turn}")
     ),
     "batch": lambda bench, study, turn: bench.services.contributions.apply_batch(
         study, batch([offer(f"b{turn}-{number}", epsilon=0.01) for number in range(5)])

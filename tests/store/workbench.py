@@ -83,7 +83,7 @@ def batch(offers: Sequence[Offer], *, dimension: int = 1) -> Batch:
 
 def key(name: str, request: str = "the request") -> Idempotency:
     """An idempotency key."""
-    return Idempotency(token_id=TOKEN, key=name, request=request.encode())
+    return Idempotency.about_nobody(TOKEN, name, request.encode())
 
 
 ADMIN = Principal(token_id=TOKEN, name="admin", role=Role.ADMIN, studies=None, subject=None)

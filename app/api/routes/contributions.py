@@ -51,18 +51,16 @@ async def contribute(request: ApiRequest, study: StudyPath) -> Response:
     record = await request.read_object()
     offer = request.api.intake(found).offer(record, request.principal.token_id)
     request.refuse_other_subjects(offer.subject)
-    subject = str(record["subject"])
     contributions = request.api.services.contributions
-    key = await idempotency.idempotency(request)
+    key = await idempotency.idempotency(request, offer.subject)
     try:
         if key is None:
-            status, body = _reply(found, subject, offer, await contributions.contribute(found, offer))
+            accepted = await contributions.contribute(found, offer)
         else:
-            status, body = await contributions.contribute_once(
-                found, offer, key, lambda accepted: _reply(found, subject, offer, accepted)
-            )
+            accepted = await contributions.contribute_once(found, offer, key)
     except BudgetExhausted as refusal:
         raise await explained(refusal, request, found, offer) from None
+    status, body = _reply(found, str(record["subject"]), offer, accepted)
     return Response(body, status_code=status, media_type=JSON)
 
 

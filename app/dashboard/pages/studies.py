@@ -67,10 +67,10 @@ async def ask(request: PageRequest) -> Response:
         release = await request.api.services.releases.release(
             study,
             question,
-            Idempotency(
-                token_id=request.principal.token_id,
-                key=f"dashboard-{key}",
-                request=json.dumps([study.definition.slug, fields]).encode(),
+            Idempotency.about_nobody(
+                request.principal.token_id,
+                f"dashboard-{key}",
+                json.dumps([study.definition.slug, fields]).encode(),
             ),
             asker=request.principal.token_id,
         )
