@@ -139,8 +139,8 @@ def test_a_conclusion_is_always_within_the_range_and_in_order(first, second):
         assert -20 <= interval.lower <= conclusion.estimate <= interval.upper <= 60
         assert interval.level == 0.95
     assert 0 <= conclusion.standard_error <= 40
-    assert isinstance(conclusion.details["noisy_count"], float)
-    assert conclusion.details["noisy_count"] >= 0
+    mass = max(first + second, 0) / UNIT
+    assert conclusion.details["noisy_count"] == pytest.approx(mass, rel=1e-9, abs=1e-9)
 
 
 # ------------------------------------------------------------------------------------- intervals

@@ -1,0 +1,92 @@
+"""The pivot's intervals for few people, by a closed form of its own.
+
+Weights of people make sums lattices, so a Normal law is corrected by half of one person's move. Here the tail
+of a Normal plus two Laplaces is written out instead of inverted, and every p is tried: with partial fractions
+
+    P(|N + L_a + L_b| > x) = (a^2 T_a(x) - b^2 T_b(x)) / (a^2 - b^2),
+    T_a(x) / 2 = Q(x/s) + (e^(s^2/2a^2 - x/a) Phi(x/s - s/a) - e^(s^2/2a^2 + x/a) Phi(-x/s - s/a)) / 2.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr
+
+from app.estimators.interface import UNIT_SCALE
+from app.estimators.transformed import Transformed
+from tests.support.groups import add_remove_one
+
+CAP, FLOOR = 8.0, 2.0
+RISK = 0.05 - 0.001
+"""Of 5 %, 0.1 % is kept for a total weight that is larger than the noisy one and its slack."""
+
+SLACK = brentq(lambda x: (1 + x / 2) * math.exp(-x) - 0.002, 1, 20)
+"""What both noises together exceed with probability 0.1 %, on one side."""
+
+P = (np.arange(20_001) + 0.5) / 20_001
+SCAN = 1 / 20_001
+TOLERANCE = 3e-4
+"""The scan, and 0.05 % of a margin where a small Laplace is counted as Normal; half of one person's move is
+1 / (2 n) or more than 0.04."""
+
+
+def one_tail(x, s, a):
+    """P(|N(0, s^2) + Lap(a)| > x)."""
+    grown = s * s / (2 * a * a)
+    near = np.exp(grown - x / a + log_ndtr(x / s - s / a))
+    far = np.exp(grown + x / a + log_ndtr(-x / s - s / a))
+    return 2 * ndtr(-x / s) + near - far
+
+
+def tail(x, s, a, b):
+    x = np.maximum(x, 0.0)
+    return (a * a * one_tail(x, s, a) - b * b * one_tail(x, s, b)) / (a * a - b * b)
+
+
+def accepted(first, second, variance, step):
+    """The hull of the p that are not rejected, half a person's move granted."""
+    distance = np.abs((1 - P) * first - P * second) - step
+    with np.errstate(over="ignore", invalid="ignore"):
+        kept = P[tail(distance, np.sqrt(variance), 1 - P, P + 1e-9) >= RISK]
+    return float(kept[0]), float(kept[-1])
+
+
+def concluded(ones, people):
+    plan = Transformed().plan([], add_remove_one(cap=CAP, floor=FLOOR))
+    sums = (CAP * ones, CAP * (people - ones))
+    return sums, plan.conclude([round(total * UNIT_SCALE) for total in sums])
+
+
+FEW = [(people, ones) for people in range(3, 11) for ones in (people // 3, people // 2, people - 1)]
+
+
+@pytest.mark.parametrize(("people", "ones"), FEW)
+def test_the_datasets_interval_grants_half_of_what_weights_differ_by(people, ones):
+    sums, conclusion = concluded(ones, people)
+    mass = CAP * people + SLACK
+    variance = np.full_like(P, mass / 4 * (math.sqrt(CAP) - math.sqrt(FLOOR)) ** 2)
+    lower, upper = accepted(sums[0], sums[1], variance, (CAP - FLOOR) / 2)
+    assert conclusion.interval.lower == pytest.approx(max(lower, 0), abs=TOLERANCE)
+    assert conclusion.interval.upper == pytest.approx(min(upper, 1), abs=TOLERANCE)
+
+
+@pytest.mark.parametrize(("people", "ones"), FEW)
+def test_the_populations_interval_grants_half_a_person(people, ones):
+    sums, conclusion = concluded(ones, people)
+    lower, upper = accepted(sums[0], sums[1], P * (1 - P) * CAP * (CAP * people + SLACK), CAP / 2)
+    assert conclusion.population_interval.lower == pytest.approx(max(lower, 0), abs=TOLERANCE)
+    assert conclusion.population_interval.upper == pytest.approx(min(upper, 1), abs=TOLERANCE)
+
+
+def test_the_step_shows_in_each_of_these_intervals():
+    """The control: without it, or with half of it, no bound inside the range is where it should be."""
+    for people, ones in FEW:
+        sums, _ = concluded(ones, people)
+        variance = P * (1 - P) * CAP * (CAP * people + SLACK)
+        right = accepted(sums[0], sums[1], variance, CAP / 2)
+        for step in (0.0, CAP / 4):
+            wrong = accepted(sums[0], sums[1], variance, step)
+            for one, other in zip(right, wrong, strict=True):
+                assert abs(one - other) > 10 * TOLERANCE or one in (P[0], P[-1])
