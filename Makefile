@@ -17,7 +17,7 @@ HAS_NODE := command -v node >/dev/null && command -v npm >/dev/null
 # hundreds of processes must not compile the same ones again and again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-browser lock format check test test-js test-slow test-statistical coverage demo serve migrate bench docs screenshots clean
+.PHONY: help setup setup-browser lock format check golden test test-js test-slow test-statistical coverage demo serve migrate bench docs screenshots clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -64,6 +64,9 @@ test: check test-js ## everything that must hold: check, then all tests but the 
 
 test-js: setup-browser ## the tests of the browser client that need no browser
 	@if $(HAS_NODE); then cd client/js && npm test; else echo "test-js is skipped: missing nodejs or npm" >&2; fi
+
+golden: setup ## renew the files in tests/golden after a change of what the API answers
+	GOLDEN=renew $(BIN)/python -m pytest tests/golden
 
 test-slow: setup ## the tests that take longer than a minute each
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

@@ -36,7 +36,7 @@ PROVIDER_TIMEOUT_SECONDS = 5.0
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
-    """The ASGI application; `uvicorn --factory app.main:create_app` runs it.
+    """The ASGI application. `dither serve` runs it, under the protocol of `app.web.bounded_protocol`.
 
     Args:
         settings: What the operator decided; read from the environment if not given.

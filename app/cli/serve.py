@@ -29,6 +29,7 @@ from app.settings import Settings
 from app.store.database import Database
 from app.store.keyfile import KEY_FILE, load_or_create_key, replace_secret
 from app.store.migrate import require_durable, require_head, upgrade
+from app.web.bounded_protocol import BoundedProtocol
 
 ADMIN_FILE = "admin.token"
 SUPERVISION_SECONDS = 1.0
@@ -126,6 +127,7 @@ def _run(settings: Settings, host: str, port: int, workers: int) -> None:
             server_header=False,
             ws="none",
             lifespan="on",
+            http=BoundedProtocol,
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
             timeout_worker_healthcheck=WORKER_PATIENCE_SECONDS,
         )

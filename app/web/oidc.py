@@ -231,14 +231,14 @@ def _header(token: str) -> tuple[str, str]:
         raise Unauthenticated("the JWT is too long")
     try:
         header = jwt.get_unverified_header(token)
-    except jwt.PyJWTError:
+    except (jwt.PyJWTError, RecursionError):
         raise Unauthenticated("the token is not a JWT") from None
     kid, algorithm = header.get("kid"), header.get("alg")
-    if algorithm not in ALGORITHMS:
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise Unauthenticated(f"a JWT must be signed with {' or '.join(ALGORITHMS)}")
     if not isinstance(kid, str) or "crit" in header:
         raise Unauthenticated("a JWT must name its key, and nothing that must be understood beside it")
-    return kid, str(algorithm)
+    return kid, algorithm
 
 
 def _usable(keys: Sequence[Any]) -> dict[str, jwt.PyJWK]:

@@ -71,11 +71,15 @@ KINDS: Mapping[type[ServiceError], Kind] = {
 }
 
 METHOD_NOT_ALLOWED = "method_not_allowed"
-"""The one code that belongs to no `ServiceError`: it is HTTP's own."""
+HEAD_TOO_LARGE = "head_too_large"
+
+OF_HTTP = frozenset({METHOD_NOT_ALLOWED, HEAD_TOO_LARGE})
+"""Codes that belong to no `ServiceError`: they are HTTP's own."""
 
 _HEADERS: Mapping[int, Mapping[str, str]] = {
     401: {"WWW-Authenticate": "Bearer"},
     408: {"Connection": "close"},
+    431: {"Connection": "close"},
     503: {"Retry-After": "1"},
 }
 
@@ -138,6 +142,16 @@ def internal_fault() -> Response:
     kind = KINDS[errors.InternalFault]
     return problem(
         status=kind.status, code=errors.InternalFault.code, title=kind.title, detail=INTERNAL_DETAIL
+    )
+
+
+def head_too_large() -> Response:
+    """The refusal of a request whose header fields never end."""
+    return problem(
+        status=431,
+        code=HEAD_TOO_LARGE,
+        title="The request's head is too large",
+        detail="The request line and the header fields are too long.",
     )
 
 

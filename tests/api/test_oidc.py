@@ -30,6 +30,12 @@ def unsigned(header: dict[str, Any], token: str) -> str:
     return f"{encoded}.{token.split('.')[1]}."
 
 
+def with_header(text: str, issuer: Provider) -> str:
+    """The header may be anything: it is read before any signature is checked."""
+    encoded = base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    return f"{encoded}.{issuer.token().split('.', 1)[1]}"
+
+
 def with_public_key_as_secret(issuer: Provider) -> str:
     """The classic confusion: HMAC under the public key, which everybody knows."""
     claims = jwt.decode(issuer.token(), options={"verify_signature": False})
@@ -67,6 +73,12 @@ BAD: dict[str, Callable[[Provider], str]] = {
     "no subject": lambda p: p.token(sub=None),
     "an empty subject": lambda p: p.token(sub=""),
     "algorithm none": lambda p: unsigned({"alg": "none", "kid": "rsa"}, p.token()),
+    "a list of algorithms": lambda p: unsigned({"alg": [], "kid": "rsa"}, p.token()),
+    "an algorithm that is an object": lambda p: unsigned({"alg": {}, "kid": "rsa"}, p.token()),
+    "a number of 5,000 digits": lambda p: with_header(
+        '{"alg": "RS256", "kid": "rsa", "x": ' + "9" * 5_000 + "}", p
+    ),
+    "deep nesting": lambda p: with_header("[" * 11_000, p),
     "no signature": lambda p: p.token().rpartition(".")[0] + ".",
     "HMAC with the public key": with_public_key_as_secret,
     "another key": by_another_key,

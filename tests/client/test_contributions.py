@@ -280,6 +280,22 @@ def test_what_is_given_already_may_be_sent_again_under_a_smaller_limit(connect: 
     assert careful.contribute("sleep", subject="ada", value=7, trust="public").status == "unchanged"
 
 
+def test_a_report_counts_towards_the_limit_after_a_public_value_replaced_it(connect: Connect) -> None:
+    frank = connect()
+    frank.contribute("commute", **ADA)
+    frank.replace("commute", subject="ada", value=34, trust="public")
+    assert frank.ledger().totals == {"ada": Decimal(1)}
+    careful = connect(max_epsilon="1.5")
+    sleep = {"subject": "ada", "value": 7, "trust": "central"}
+    with pytest.raises(MaxEpsilonExceeded) as refusal:
+        careful.contribute("sleep", **sleep, epsilon="0.501")
+    assert (refusal.value.limit, refusal.value.given) == (Decimal("1.5"), Decimal(1))
+    careful.contribute("sleep", **sleep, epsilon="0.5")
+    with pytest.raises(MaxEpsilonExceeded):
+        careful.replace("commute", **(ADA | {"value": 35, "epsilon": "1.01"}))
+    assert careful.ledger().totals == {"ada": Decimal("1.5")}
+
+
 @pytest.mark.parametrize("limit", ["-1", "soon", "nan"])
 def test_a_limit_that_is_none_is_refused(connect: Connect, limit: str) -> None:
     with pytest.raises(InvalidRequest, match="max_epsilon"):
@@ -379,6 +395,32 @@ def test_a_pending_value_stays_pending_when_a_later_try_is_not_let_in(
         client.contribute("commute", **central)
     assert [entry.state for entry in client.ledger().entries] == ["pending"]
     assert client.ledger().totals == {"ada": Decimal(1)}
+
+
+@pytest.mark.parametrize("arrived", [True, False])
+def test_a_pending_report_is_sent_again_after_its_replacement_was_refused(
+    connect: Connect, service: FakeService, arrived: bool
+) -> None:
+    """A second draw for the same value would give away twice what is counted."""
+    client = connect()
+    client.study("commute")
+    service.faults = [service.lose if arrived else httpx.ConnectError("refused")] * 5
+    with pytest.raises(TransportError):
+        client.contribute("commute", **ADA, check_spent=False)
+    service.faults = [problem(403, "forbidden")]
+    with pytest.raises(ProblemError, match="403"):
+        client.replace("commute", **(ADA | {"value": 35, "epsilon": "1.5"}), check_spent=False)
+    assert [entry.state for entry in client.ledger().entries] == ["pending", "refused"]
+    client.close()
+    again = connect()
+    assert again.contribute("commute", **ADA).status == ("unchanged" if arrived else "created")
+    again.replace("commute", **ADA)
+    reports = [sent["report"] for sent in (*service.sent("POST"), service.sent("PUT")[-1])]
+    assert len(reports) == 7
+    assert len(set(reports)) == 1
+    entries = again.ledger().entries
+    assert [entry.noise_epsilon for entry in entries] == [Decimal(1), Decimal("0.5")]
+    assert [entry.state for entry in entries] == ["accepted", "refused"]
 
 
 def test_a_pending_value_is_settled_when_the_service_holds_another(

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -18,7 +18,7 @@ from app.services.ledger import CHAIN_RULE, HEAD_RULE, ROUND_RULE, AuditReport, 
 from app.services.questions import Ask
 from app.sessions.search import Mode
 from app.store.database import Database, async_url
-from app.store.ledger import CHECKS
+from app.store.ledger import CHECKS, head, links
 from tests.store.session_kit import Stage
 from tests.store.workbench import ADMIN, KEY, Workbench, batch, offer, workbench
 from tests.support.databases import Server, run_apart
@@ -478,17 +478,26 @@ class OpenTransaction(Database):
         yield self._connection
 
 
-async def audited(url: str, statements: Sequence[str]) -> AuditReport:
-    """What the audit finds after these statements, which are then rolled back."""
+@asynccontextmanager
+async def tampered(
+    url: str, statements: Sequence[str]
+) -> AsyncIterator[tuple[AsyncConnection, Callable[[], Awaitable[AuditReport]]]]:
+    """The database after these statements and its audit; all is rolled back afterwards."""
     engine = create_async_engine(async_url(url))
     try:
         async with engine.connect() as connection:
             for statement in statements:
                 changed = await connection.execute(text(statement))
                 assert changed.rowcount, f"nothing was tampered with: {statement}"
-            return await Ledger(OpenTransaction(engine, connection)).audit()
+            yield connection, Ledger(OpenTransaction(engine, connection)).audit
     finally:
         await engine.dispose()
+
+
+async def audited(url: str, statements: Sequence[str]) -> AuditReport:
+    """What the audit finds after these statements, which are then rolled back."""
+    async with tampered(url, statements) as (_, audit):
+        return await audit()
 
 
 async def test_an_honest_ledger_is_clean(honest_url: str):
@@ -511,6 +520,96 @@ async def test_the_audit_finds(honest_url: str, tampering: Tampering):
         for example in finding.examples:
             assert example, "an example says where to look"
             assert not example.keys() & {"value", "total", "total_squares", "body"}, "and shows nobody's data"
+
+
+# ------------------------------------------------------------------------------- with fitting hashes
+
+MIDDLE = 3
+LAST_NUMBER = 6
+REHASH = text("UPDATE release SET hash = :hash WHERE number = :number")
+RELINK = text("UPDATE release SET previous_hash = :hash WHERE number = :number + 1")
+MOVE_HEAD = text(
+    "UPDATE chain SET (number, hash) = (SELECT number, hash FROM release WHERE number = :number)"
+)
+
+REWRITES = {
+    "an answer": [
+        f"UPDATE release SET body = replace(encode(body, 'escape'), '0', '1')::bytea WHERE number = {MIDDLE}"
+    ],
+    "its price": [
+        f"""UPDATE charge SET epsilon = epsilon - 1
+            WHERE release_id = (SELECT id FROM release WHERE number = {MIDDLE}) AND epsilon > 0""",
+        f"""UPDATE cohort SET spent = spent - 1 WHERE id IN
+            (SELECT cohort_id FROM charge JOIN release ON release.id = release_id WHERE number = {MIDDLE})""",
+    ],
+}
+"""What changes in the middle of the chain; every balance agrees with it."""
+
+
+async def forge(connection: AsyncConnection, numbers: Iterable[int]) -> None:
+    """Give releases the hashes that fit what they hold now, each to its successor as well but the last."""
+    last = 0
+    for number in numbers:
+        if last:
+            found = {n: stored async for n, _, _, stored, _ in links(connection)}
+            await connection.execute(RELINK, {"number": last, "hash": found[last]})
+        fitting = {n: recomputed async for n, _, _, _, recomputed in links(connection)}
+        await connection.execute(REHASH, {"number": number, "hash": fitting[number]})
+        last = number
+
+
+@pytest.mark.parametrize("statements", REWRITES.values(), ids=REWRITES)
+async def test_a_middle_release_rewritten_with_its_own_hash_is_found_at_its_successor(
+    honest_url: str, statements: Sequence[str]
+):
+    async with tampered(honest_url, [*UNLOCK, *statements]) as (connection, audit):
+        await forge(connection, [MIDDLE])
+        (finding,) = (await audit()).findings
+    assert finding.rule == CHAIN_RULE
+    assert [example["number"] for example in finding.examples] == [MIDDLE + 1]
+
+
+@pytest.mark.parametrize("statements", REWRITES.values(), ids=REWRITES)
+async def test_a_rewritten_tail_is_found_at_the_head(honest_url: str, statements: Sequence[str]):
+    async with tampered(honest_url, [*UNLOCK, *statements]) as (connection, audit):
+        await forge(connection, range(MIDDLE, LAST_NUMBER + 1))
+        (finding,) = (await audit()).findings
+    assert finding.rule == HEAD_RULE
+
+
+@pytest.mark.parametrize("statements", REWRITES.values(), ids=REWRITES)
+async def test_a_tail_rewritten_with_its_head_is_found_by_a_head_that_was_kept_elsewhere(
+    honest_url: str, statements: Sequence[str]
+):
+    """Nothing in the database contradicts it: the kept hash is all that does."""
+    async with tampered(honest_url, UNLOCK) as (connection, audit):
+        number, kept = await head(connection)
+        for statement in statements:
+            await connection.execute(text(statement))
+        await forge(connection, range(MIDDLE, LAST_NUMBER + 1))
+        await connection.execute(MOVE_HEAD, {"number": LAST_NUMBER})
+        assert (await audit()).clean
+        stored = {n: stored async for n, _, _, stored, _ in links(connection)}
+    assert number == LAST_NUMBER
+    assert stored[number] != kept
+
+
+async def test_a_release_before_the_first_is_missed(honest_url: str):
+    """The first link is bound to the genesis, and numbers have no gap, whatever the hashes say."""
+    drop = (
+        "DELETE FROM charge WHERE release_id = (SELECT id FROM release WHERE number = 1)",
+        "DELETE FROM release WHERE number = 1",
+    )
+    async with tampered(honest_url, [*UNLOCK, *drop]) as (_, audit):
+        found = {finding.rule: finding for finding in (await audit()).findings}
+    assert [example["number"] for example in found[CHAIN_RULE].examples] == [2]
+    renumber = "UPDATE release SET number = number + 1 WHERE number = 6"
+    async with tampered(honest_url, [*UNLOCK, renumber]) as (connection, audit):
+        await forge(connection, [7])
+        await connection.execute(MOVE_HEAD, {"number": 7})
+        (finding,) = (await audit()).findings
+    assert finding.rule == CHAIN_RULE
+    assert [example["number"] for example in finding.examples] == [7]
 
 
 def test_every_rule_of_the_audit_catches_something():

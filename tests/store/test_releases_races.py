@@ -138,26 +138,42 @@ async def test_a_key_that_was_answered_while_its_retry_was_planned_gets_that_ans
 
 
 async def test_a_cohort_takes_part_with_its_whole_offer_also_in_a_race(database_url: str):
-    """Both planned while alice could offer 6; one is charged first and leaves her less than that."""
+    """Both planned while alice could offer 4; one is charged first and leaves her less than that.
+
+    She could pay both charges, and the crowd both offers: nothing but her offer stands in the way.
+    """
     slow = InterceptedDatabase.open(database_url)
     async with workbench(database_url, replicas=2, databases=[slow]) as bench:
         study = await bench.study()
         await bench.services.contributions.contribute(study, offer("alice", epsilon=10))
-        await bench.services.releases.release(study, uniform(0.395), None)
+        await bench.services.releases.release(study, uniform(0.55), None)
         await bench.crowd(study, 200, epsilon=0.1)
-        most = Ask(estimator="adpm", share=round(0.6 * MICRO))
+        ask = Ask(estimator="adpm", share=round(0.4 * MICRO))
         releases: list[StoredRelease] = []
 
         async def quicker() -> None:
-            releases.append(await bench.replicas[1].releases.release(study, most, None))
+            releases.append(await bench.replicas[1].releases.release(study, ask, None))
 
         slow.interceptions["release.publish"] = Interception(first=quicker)
-        with pytest.raises(BudgetExhausted):
-            await bench.services.releases.release(study, most, None)
-        assert json.loads(releases[0].body)["people_left_out"] == 0
+        releases.append(await bench.services.releases.release(study, ask, None))
+        assert [json.loads(release.body)["people_left_out"] for release in releases] == [0, 1]
+        first, second = [await charged(bench, release) for release in releases]
+        assert first == {10 * MICRO: 1_040_000, MICRO // 10: 40_000}
+        assert second == {MICRO // 10: 40_000}
         spent = (await bench.services.budgets.statement(KEY.digest("alice"))).account.spent
-        assert 4_000_000 < spent < 5_000_000, "charged once, less than offered"
+        assert 10 * MICRO - 2 * first[10 * MICRO] > 5_500_000, "she could have paid twice"
+        assert spent == 5_500_000 + first[10 * MICRO]
         await bench.assert_clean()
+
+
+async def charged(bench: Workbench, release: StoredRelease) -> dict[int, int]:
+    """What a release charged each member of a cohort, by their whole epsilon [micro-epsilon]."""
+    rows = await bench.fetch(
+        """SELECT cohort.epsilon AS offered, charge.epsilon FROM charge
+           JOIN cohort ON cohort.id = charge.cohort_id WHERE charge.release_id = $1""",
+        release.id,
+    )
+    return {row["offered"]: row["epsilon"] for row in rows}
 
 
 async def test_questions_of_different_studies_take_their_places_in_one_chain(cluster: Workbench):

@@ -1,0 +1,72 @@
+"""What the API answers, byte for byte, against files that a reviewer reads. `make golden` renews them."""
+
+import difflib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.routing import Match
+
+from app.services import kmeans_release, planning
+from tests.api.service import Service
+from tests.golden import script
+
+DIRECTORY = Path(__file__).parent
+RENEW = os.environ.get("GOLDEN") == "renew"
+
+
+def no_noise(_noise: object, *, queries: int = 1) -> list[int]:
+    """In place of every draw of the service, so that the same data give the same answers."""
+    return [0] * queries
+
+
+def differences(name: str, document: object) -> str:
+    """A readable diff between a golden file and what was answered now; empty where they agree."""
+    path = DIRECTORY / f"{name}.json"
+    text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    if RENEW:
+        path.write_text(text)
+    kept = path.read_text() if path.exists() else ""
+    lines = difflib.unified_diff(
+        kept.splitlines(), text.splitlines(), f"kept {name}", f"now {name}", lineterm=""
+    )
+    return "\n".join(lines)
+
+
+async def test_the_openapi_document_is_the_one_that_is_kept(service: Service) -> None:
+    found = differences("openapi", service.app.openapi())
+    assert not found, f"{found}\n\n`make golden` renews the files; the diff belongs in the commit."
+
+
+async def test_every_endpoint_answers_what_is_kept(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "draw", no_noise)
+    monkeypatch.setattr(kmeans_release, "draw", no_noise)
+    files = await script.run(service)
+    found = "\n".join(filter(None, (differences(name, exchanges) for name, exchanges in files.items())))
+    assert not found, f"{found}\n\n`make golden` renews the files; the diff belongs in the commit."
+    kept = {path.stem for path in DIRECTORY.glob("*.json")} - {"openapi"}
+    assert kept == set(files)
+    assert recorded_routes(service, files) >= declared_routes(service)
+
+
+def declared_routes(service: Service) -> set[tuple[str, str]]:
+    """Method and path of every operation of the OpenAPI document."""
+    paths: dict[str, dict[str, Any]] = service.app.openapi()["paths"]
+    return {(method.upper(), path) for path, methods in paths.items() for method in methods} - {
+        # Prometheus' text is not a document of ours; tests/api/test_metrics.py holds its names.
+        ("GET", "/metrics")
+    }
+
+
+def recorded_routes(service: Service, files: dict[str, list[script.Exchange]]) -> set[tuple[str, str]]:
+    """The operations that the golden files hold."""
+    found = set()
+    for method, path in script.operations(files):
+        for route in service.app.routes:
+            scope = {"type": "http", "method": method, "path": path, "root_path": ""}
+            if route.matches(scope)[0] is Match.FULL:
+                found.add((method, route.path_format))  # type: ignore[attr-defined]  # a route has it
+                break
+    return found
