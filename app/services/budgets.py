@@ -1,6 +1,7 @@
 """What people have given, what it cost them, what is left."""
 
 from typing import Any
+from uuid import UUID
 
 from app.core.clock import Clock
 from app.core.errors import BudgetBelowReserved
@@ -11,8 +12,6 @@ from app.store import journal
 from app.store.budgets import Account, Statement
 from app.store.contributions import Allowance
 from app.store.database import Connection, Database
-
-NEWEST = 2**62
 
 
 class Budgets:
@@ -44,12 +43,12 @@ class Budgets:
         self, subject: bytes, limit: int, cursor: str | None, studies: frozenset[str] | None = None
     ) -> Page[dict[str, Any]]:
         """What releases cost one person, newest first, in these studies only unless None."""
-        before = decode_cursor(cursor, int, NEWEST)
+        before = decode_cursor(cursor, UUID, None)
         items = await self._database.run_tx(
             "budget.charges",
             lambda c: store.page_charges(c, subject, before=before, limit=limit + 1, slugs=studies),
         )
-        return page_of(items, limit, lambda row: str(row["number"]))
+        return page_of(items, limit, lambda row: str(row["release"]))
 
     async def set_lifetime(
         self, subject: bytes, *, epsilon: int, delta: int | None, reason: str, principal: Principal

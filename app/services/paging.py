@@ -10,6 +10,7 @@ from app.core.errors import InvalidRequest
 
 Item = TypeVar("Item")
 Key = TypeVar("Key")
+Start = TypeVar("Start")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,7 @@ def encode_cursor(text: str) -> str:
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def decode_cursor(cursor: str | None, parse: Callable[[str], Key], start: Key) -> Key:
+def decode_cursor(cursor: str | None, parse: Callable[[str], Key], start: Start) -> Key | Start:
     """What a cursor stands for; `start` where there is none.
 
     Raises:

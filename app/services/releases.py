@@ -31,8 +31,6 @@ from app.store.journal import Reply
 FREE_ATTEMPTS = 3
 """Times a release is planned while people may leave or other releases be quicker; then they wait for it."""
 
-NEWEST = 2**62
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedEstimator:
@@ -160,13 +158,12 @@ class Releases:
 
     async def page(self, study: Study, limit: int, cursor: str | None) -> Page[StoredRelease]:
         """A study's releases, newest first."""
-        before = decode_cursor(cursor, int, NEWEST)
-        numbered = await self._database.run_tx(
+        before = decode_cursor(cursor, UUID, None)
+        releases = await self._database.run_tx(
             "release.page",
             lambda c: store.page_releases(c, study.id, before=before, limit=limit + 1),
         )
-        page = page_of(numbered, limit, lambda entry: str(entry[0]))
-        return Page(items=[release for _, release in page.items], next_cursor=page.next_cursor)
+        return page_of(releases, limit, lambda release: str(release.id))
 
     async def charges(self, release_id: UUID) -> list[dict[str, object]]:
         """What a release cost each cohort; for admins."""

@@ -21,8 +21,6 @@ from app.store.database import Connection, Database
 MOST_CACHED = 1_000
 """Sessions of which this process remembers the course."""
 
-NEWEST = 2**62
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
@@ -80,11 +78,11 @@ class SessionReader:
 
     async def page(self, study: Study, limit: int, cursor: str | None) -> Page[Session]:
         """A study's sessions, newest first."""
-        before = decode_cursor(cursor, int, NEWEST)
+        before = decode_cursor(cursor, UUID, None)
         records = await self._database.run_tx(
             "session.page", lambda c: store.page_sessions(c, study.id, before=before, limit=limit + 1)
         )
-        page = page_of([_restored(record) for record in records], limit, lambda item: str(item.record.number))
+        page = page_of([_restored(record) for record in records], limit, lambda item: str(item.definition.id))
         return page
 
     def stop_waiting(self) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -39,7 +40,8 @@ PAGE_CHARGES = text(f"""
            charge.epsilon, charge.delta
     FROM contribution c JOIN study ON study.id = c.study_id {JOIN_COHORT.replace("LEFT JOIN", "JOIN", 1)}
     JOIN charge ON charge.cohort_id = g.id JOIN release ON release.id = charge.release_id
-    WHERE c.subject_id = :subject AND release.number < :before
+    WHERE c.subject_id = :subject AND (CAST(:before AS uuid) IS NULL
+           OR release.number < (SELECT number FROM release WHERE id = :before))
       AND (CAST(:slugs AS text[]) IS NULL OR study.slug = ANY(CAST(:slugs AS text[])))
     ORDER BY release.number DESC LIMIT :limit
 """)
@@ -163,7 +165,12 @@ async def read_statement(connection: AsyncConnection, subject: bytes, allowance:
 
 
 async def page_charges(
-    connection: AsyncConnection, subject: bytes, *, before: int, limit: int, slugs: frozenset[str] | None
+    connection: AsyncConnection,
+    subject: bytes,
+    *,
+    before: UUID | None,
+    limit: int,
+    slugs: frozenset[str] | None,
 ) -> list[dict[str, Any]]:
     """What releases cost one person, newest first, in these studies only unless None."""
     rows = await connection.execute(

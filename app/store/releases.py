@@ -53,8 +53,10 @@ INSERT_CHARGES = text("""
 READ_RELEASE = text("SELECT id, study_id, epoch, body, created_at FROM release WHERE id = :id")
 
 PAGE = text("""
-    SELECT id, study_id, epoch, body, created_at, number FROM release
-    WHERE study_id = :study_id AND number < :before ORDER BY number DESC LIMIT :limit
+    SELECT id, study_id, epoch, body, created_at FROM release
+    WHERE study_id = :study_id AND (CAST(:before AS uuid) IS NULL OR number <
+        (SELECT number FROM release WHERE id = :before AND study_id = :study_id))
+    ORDER BY number DESC LIMIT :limit
 """)
 
 READ_LAST_MEAN = text("""
@@ -191,11 +193,11 @@ async def read_release(connection: AsyncConnection, release_id: UUID) -> StoredR
 
 
 async def page_releases(
-    connection: AsyncConnection, study_id: int, *, before: int, limit: int
-) -> list[tuple[int, StoredRelease]]:
-    """Releases of a study, newest first, with their place in the chain as cursor."""
+    connection: AsyncConnection, study_id: int, *, before: UUID | None, limit: int
+) -> list[StoredRelease]:
+    """Releases of a study, newest first, from behind one of them on."""
     rows = await connection.execute(PAGE, {"study_id": study_id, "before": before, "limit": limit})
-    return [(row.number, _stored(row)) for row in rows]
+    return [_stored(row) for row in rows]
 
 
 async def read_last_mean(connection: AsyncConnection, study_id: int) -> StoredRelease | None:

@@ -49,7 +49,9 @@ READ = f"""
 
 PAGE = text(f"""
     SELECT {COLUMNS} FROM session JOIN study ON study.id = session.study_id
-    WHERE session.study_id = :study_id AND session.number < :before ORDER BY session.number DESC LIMIT :limit
+    WHERE session.study_id = :study_id AND (CAST(:before AS uuid) IS NULL OR session.number <
+        (SELECT number FROM session WHERE id = :before AND study_id = :study_id))
+    ORDER BY session.number DESC LIMIT :limit
 """)
 
 LOCK_OPEN = text(f"""
@@ -255,7 +257,7 @@ async def read_sessions(database: Database, ids: Sequence[UUID]) -> dict[UUID, S
 
 
 async def page_sessions(
-    connection: AsyncConnection, study_id: int, *, before: int, limit: int
+    connection: AsyncConnection, study_id: int, *, before: UUID | None, limit: int
 ) -> list[SessionRecord]:
     """A study's sessions, newest first."""
     rows = await connection.execute(PAGE, {"study_id": study_id, "before": before, "limit": limit})

@@ -1,5 +1,6 @@
 """Plans, statistics and releases over HTTP."""
 
+import base64
 from typing import Any
 
 import pytest
@@ -279,3 +280,20 @@ async def test_a_round_of_k_means_does_not_stand_for_the_secret_size(service: Se
     listed = (await service.call("GET", f"/v1/studies/{study}/releases", "analyse")).json()["items"]
     assert [one["statistic"] for one in listed] == ["kmeans", "mean"]
     assert (await service.call("GET", f"/v1/studies/{study}/plan", "analyse")).content == before.content
+
+
+async def test_a_cursor_says_nothing_of_releases_of_other_studies(service: Service) -> None:
+    mine, other = await service.study(), await service.study()
+    for study in (mine, other):
+        await service.crowd(study)
+    for study in (other, mine, other, mine, mine):
+        await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 0.1})
+    path, found, cursor = f"/v1/studies/{mine}/releases", [], ""
+    for _ in range(3):
+        page = (await service.call("GET", f"{path}?limit=1{cursor}", "analyse")).json()
+        found += [release["id"] for release in page["items"]]
+        if page["next_cursor"] is not None:
+            text = base64.urlsafe_b64decode(page["next_cursor"] + "==").decode()
+            assert text == found[-1], "a cursor holds what the page shows, and nothing else"
+            cursor = f"&cursor={page['next_cursor']}"
+    assert (len(set(found)), page["next_cursor"]) == (3, None)

@@ -12,7 +12,7 @@ from app.core.errors import NotFound
 from app.core.principal import Role
 from app.core.release import StoredRelease
 from app.web import documents_out, idempotency, question_params
-from app.web.documents.lists import Limit, NumbersCursor, PageOut
+from app.web.documents.lists import Limit, PageOut, UuidCursor
 from app.web.documents.paths import IdPath, StudyPath
 from app.web.documents.release import (
     AnswerOut,
@@ -93,7 +93,7 @@ async def make_release(request: ApiRequest, study: StudyPath) -> Response:
 )
 @allow(Role.ANALYSE, Role.ADMIN)
 async def list_releases(
-    request: ApiRequest, study: StudyPath, limit: Limit = 50, cursor: NumbersCursor | None = None
+    request: ApiRequest, study: StudyPath, limit: Limit = 50, cursor: UuidCursor | None = None
 ) -> Response:
     """A study's releases, newest first."""
     found = await request.study(study)

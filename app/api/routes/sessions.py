@@ -15,7 +15,7 @@ from app.core.session import AnswerOutcome
 from app.core.study import Study
 from app.services.session_reader import Session
 from app.web import idempotency
-from app.web.documents.lists import Limit, NumbersCursor, PageOut
+from app.web.documents.lists import Limit, PageOut, UuidCursor
 from app.web.documents.paths import IdPath, StudyPath
 from app.web.documents.release import page_bytes
 from app.web.documents.session import (
@@ -61,7 +61,7 @@ async def create_session(request: ApiRequest, study: StudyPath, document: Sessio
 @router.get("/studies/{study}/sessions", responses={200: {"model": PageOut[SessionOut]}})
 @allow(*STUDY_ROLES)
 async def list_sessions(
-    request: ApiRequest, study: StudyPath, limit: Limit = 50, cursor: NumbersCursor | None = None
+    request: ApiRequest, study: StudyPath, limit: Limit = 50, cursor: UuidCursor | None = None
 ) -> Response:
     """A study's sessions, newest first."""
     found = await request.study(study)

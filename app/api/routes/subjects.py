@@ -7,7 +7,7 @@ from app.api.routing import CONFLICTS, StrictRoute
 from app.core.principal import Role
 from app.web import documents_out
 from app.web.documents.budget import AccountOut, BudgetOut, LifetimeIn, LinkOut, PersonalChargeOut
-from app.web.documents.lists import DigestCursor, Limit, NumberCursor, PageOut
+from app.web.documents.lists import DigestCursor, Limit, PageOut, UuidCursor
 from app.web.documents.paths import SubjectPath
 from app.web.request import ApiRequest
 from app.web.subjects import LINK_PATH, subject_digest
@@ -27,7 +27,7 @@ async def read_budget(request: ApiRequest, subject: SubjectPath) -> BudgetOut:
 @router.get("/subjects/{subject:path}/charges")
 @allow(Role.CONTRIBUTE, Role.ADMIN)
 async def list_personal_charges(
-    request: ApiRequest, subject: SubjectPath, limit: Limit = 50, cursor: NumberCursor | None = None
+    request: ApiRequest, subject: SubjectPath, limit: Limit = 50, cursor: UuidCursor | None = None
 ) -> PageOut[PersonalChargeOut]:
     """What each release cost one person, newest first, for the values that are there now."""
     digest = subject_digest(request, subject)
