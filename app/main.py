@@ -121,8 +121,9 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
         if not settings.allow_unsafe_database:
             await require_durable(url)
         subject_key = SubjectKey(_subject_key(settings))
+        head = head_revision()
         database = Database.open(
-            url, pool_size=settings.database_pool_size, subject_key=subject_key.fingerprint()
+            url, pool_size=settings.database_pool_size, subject_key=subject_key.fingerprint(), schema=head
         )
         stack.push_async_callback(database.close)
         services = Services.build(
@@ -139,8 +140,6 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
         await services.check_subject_key()
         await stack.enter_async_context(services.sessions.watched())
         await stack.enter_async_context(services.replies.purged())
-
-        head = head_revision()
 
         async def check_ready() -> None:
             revisions, unsafe = await database.ping()

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal, Self
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import (
     BaseModel,
@@ -33,6 +34,8 @@ SECRETS_DIRECTORY = Path("/run/secrets")
 SUBJECT_KEY_BYTES = 32
 
 _DATABASE_SCHEME = re.compile(r"postgres(?:ql)?(?:\+\w+)?://")
+_DATABASE_PARAMETERS = frozenset({"host", "port", "sslmode", "sslrootcert", "sslcert", "sslkey"})
+_TLS_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
 _SECURE_URL = re.compile(r"https://[^/]|http://(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|\Z)")
 _HEXADECIMAL = re.compile(r"(?:[0-9a-fA-F]{2})+\Z")
@@ -60,8 +63,9 @@ class Settings(BaseSettings):
 
     database_url: SecretStr | None = Field(
         default=None,
-        description="Any postgresql:// URL, PostgreSQL 15 or newer. Without it, the service starts an "
-        "embedded PostgreSQL under the data directory.",
+        description="Any postgresql:// URL, PostgreSQL 15 or newer; `sslmode`, `sslrootcert`, `sslcert` and "
+        "`sslkey` mean what they mean to libpq. Without it, the service starts an embedded PostgreSQL under "
+        "the data directory.",
     )
     data_dir: Path | None = Field(
         default=None,
@@ -159,8 +163,16 @@ class Settings(BaseSettings):
     @field_validator("database_url")
     @classmethod
     def _is_postgresql(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None and not _DATABASE_SCHEME.match(value.get_secret_value()):
+        if value is None:
+            return value
+        if not _DATABASE_SCHEME.match(value.get_secret_value()):
             raise ValueError("must be a postgresql:// URL")
+        parameters = dict(parse_qsl(urlsplit(value.get_secret_value()).query, keep_blank_values=True))
+        if not parameters.keys() <= _DATABASE_PARAMETERS:
+            known = ", ".join(sorted(_DATABASE_PARAMETERS))
+            raise ValueError(f"the URL may have these parameters only: {known}")
+        if parameters.get("sslmode", "prefer") not in _TLS_MODES:
+            raise ValueError(f"sslmode must be one of {', '.join(_TLS_MODES)}")
         return value
 
     @field_validator("subject_key")

@@ -1,7 +1,7 @@
 """Contributing, replacing, withdrawing, one by one or in bulk."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -198,11 +198,17 @@ class Contributions:
             raise NotFound("this subject has no contribution in this study")
         self._saturation.forget(study)
 
-    async def apply_batch(self, study: Study, batch: Batch) -> BatchResult:
+    async def apply_batch(
+        self, study: Study, batch: Batch, still_admitted: Callable[[], Awaitable[object]] | None = None
+    ) -> BatchResult:
         """Store the admissible records of a whole, well-formed document.
 
         Chunks are committed one by one: a crash loses no acknowledged record, and sending the batch
         again finds the stored ones unchanged.
+
+        Args:
+            study, batch: What to store, and where.
+            still_admitted: Awaited before each chunk; raises where the sender may not go on.
 
         Raises:
             StudyClosed: the study is closed and holds none of it.
@@ -213,6 +219,8 @@ class Contributions:
 
         async def work() -> None:
             for ordinals, offers in chunks:
+                if still_admitted is not None:
+                    await still_admitted()
                 result.record(ordinals, await self._accept(study, offers))
 
         try:

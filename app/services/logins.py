@@ -155,6 +155,9 @@ class Logins:
                 created_at=now,
                 expires_at=now + timedelta(seconds=PERSON_SECONDS),
             )
+            await journal.record(
+                connection, at=now, actor=str(token_id), action="link.open", target=subject.hex(), detail={}
+            )
             return True
 
         if not await self._database.run_tx("link.open", body):

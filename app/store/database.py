@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Protocol, Self, TypeVar
+from urllib.parse import urlencode
 
 import asyncpg
 from sqlalchemy import URL, make_url, text
@@ -29,11 +30,20 @@ NOT_CONNECTED = AsyncAdapt_asyncpg_dbapi.Error
 BROKEN = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 """What the driver raises on a connection that breaks; the last where it breaks between two messages."""
 
+NO_ROOM = "53"
+"""Class of states of a server without disk, memory or connections to spare: it may have them again later."""
+
+TLS_PARAMETERS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
+"""Parameters of a URL, as libpq spells them, that say how to encrypt and whom to trust."""
+
 MAX_ATTEMPTS = 8
 
 APPLICATION = "dither"
 """What connections are called in `pg_stat_activity`; those of a service go on with its key's fingerprint."""
 
+
+MIGRATION_LOCK = 0x64697468
+"""Advisory lock: alone by who migrates, shared by every transaction that knows the schema it works on."""
 
 DURABLE = ("fsync", "full_page_writes", "synchronous_commit")
 """Settings of PostgreSQL without which a commit that was acknowledged may be lost in a crash."""
@@ -46,9 +56,15 @@ READ_UNSAFE = text("""
 def async_url(url: str) -> URL:
     """Any postgresql:// URL, for the asyncpg driver.
 
-    libpq's `host=/directory` for a Unix socket is understood.
+    libpq's `host=/directory` for a Unix socket is understood, and its parameters for TLS: the driver reads
+    them in a URL only, so they get one of their own beside the address.
     """
     parsed = make_url(url)
+    tls = {name: parsed.query[name] for name in TLS_PARAMETERS if name in parsed.query}
+    if tls:
+        parsed = parsed.difference_update_query(tls).update_query_dict(
+            {"dsn": f"postgresql://?{urlencode(tls)}"}
+        )
     return parsed.set(drivername="postgresql+asyncpg")
 
 
@@ -85,11 +101,22 @@ def within(connection: Connection) -> Run:
 class Database:
     """A pool of connections to one PostgreSQL database."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, schema: str | None = None) -> None:
         self._engine = engine
+        # In the message that begins a transaction: no round trip of its own. A division by zero refuses it.
+        self._check = (
+            ""
+            if schema is None
+            else (
+                f"; SELECT pg_advisory_xact_lock_shared({MIGRATION_LOCK})"
+                f"; SELECT 1 / count(*) FROM alembic_version WHERE version_num = '{schema}'"
+            )
+        )
 
     @classmethod
-    def open(cls, url: str, *, pool_size: int = 10, subject_key: bytes | None = None) -> Self:
+    def open(
+        cls, url: str, *, pool_size: int = 10, subject_key: bytes | None = None, schema: str | None = None
+    ) -> Self:
         """Make the pool; no connection is opened before it is used.
 
         Args:
@@ -97,6 +124,7 @@ class Database:
             pool_size: Most connections this process holds.
             subject_key: Fingerprint of the key under which this process knows people. It stands in the name
                 of every connection, and the database makes nobody under another one than its own.
+            schema: Revision that this process works on: no transaction runs on another one. None: any.
         """
         name = APPLICATION if subject_key is None else f"{APPLICATION} {subject_key.hex()[:16]}"
         engine = create_async_engine(
@@ -109,7 +137,7 @@ class Database:
             isolation_level="AUTOCOMMIT",
             connect_args={"server_settings": {"application_name": name}},
         )
-        return cls(engine)
+        return cls(engine, schema)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -141,11 +169,11 @@ class Database:
             isolation_level: Other than READ COMMITTED.
 
         Raises:
-            Unavailable: no connection, the connection broke, or the retries are used up. Whether a
-                commit whose acknowledgment was lost took place is unknown then, so the caller of the
-                service retries with the same key.
+            Unavailable: no connection, the connection broke, the schema is not this program's any more, or
+                the retries are used up. Whether a commit whose acknowledgment was lost took place is
+                unknown then, so the caller of the service retries with the same key.
         """
-        begin = f"BEGIN ISOLATION LEVEL {isolation_level or 'READ COMMITTED'}"
+        begin = f"BEGIN ISOLATION LEVEL {isolation_level or 'READ COMMITTED'}{self._check}"
 
         async def transaction() -> Result:
             async with self._engine.connect() as connection:
@@ -190,6 +218,8 @@ class Database:
                     continue
                 if is_disconnect(error):
                     raise Unavailable(f"the database went away during {name}") from error
+                if (sql_state(error) or "").startswith(NO_ROOM):
+                    raise Unavailable(f"the database has no room for {name}") from error
                 if isinstance(error, DBAPIError):
                     raise
                 raise DBAPIError(name, None, error) from error
@@ -249,7 +279,10 @@ async def _committed(
     """The result of a body whose transaction is committed; rolled back where anything goes wrong."""
     session = driver(connection)
     try:
-        await session.execute(begin)
+        try:
+            await session.execute(begin)
+        except (asyncpg.DivisionByZeroError, asyncpg.UndefinedTableError):
+            raise Unavailable("The database has another schema than this version of the service.") from None
         result = await body(connection)
         # A transaction that failed without anybody noticing answers COMMIT with ROLLBACK.
         if await session.execute("COMMIT") != "COMMIT":

@@ -18,12 +18,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from app.core.errors import SchemaMismatch
-from app.store.database import async_url, unsafe_settings
+from app.store.database import MIGRATION_LOCK, async_url, unsafe_settings
 
 MINIMUM_SERVER_VERSION = 15
-
-MIGRATION_LOCK = 0x64697468
-"""Advisory lock of whoever migrates."""
 
 
 class DatabaseUnreachable(SchemaMismatch):

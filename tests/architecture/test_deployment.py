@@ -84,7 +84,8 @@ def test_a_pod_may_do_little_and_reads_secrets_from_files(kind: str) -> None:
         assert limits["allowPrivilegeEscalation"] is False
         assert limits["capabilities"] == {"drop": ["ALL"]}
         assert {"name": "secrets", "mountPath": "/run/secrets", "readOnly": True} in container["volumeMounts"]
-        assert not any("KEY" in entry["name"] or "URL" in entry["name"] for entry in container.get("env", []))
+        named = {entry["name"] for entry in container.get("env", [])}
+        assert not named & {"DITHER_SUBJECT_KEY", "DITHER_DATABASE_URL"}
 
 
 def test_compose_waits_long_enough_for_a_shutdown() -> None:
@@ -105,6 +106,17 @@ def test_the_proxy_is_patient_enough_and_logs_no_path() -> None:
     (line,) = re.findall(r"^log_format dither (.*);$", text, re.MULTILINE)
     assert not re.search(r"\$request\b|\$(request_)?uri|\$args|\$http_|\$remote_user", line)
     assert "proxy_next_upstream error timeout;" in text, "never non_idempotent"
+
+
+def test_behind_tls_the_service_knows_its_public_address() -> None:
+    """Otherwise cookies are not Secure, and people's links begin with http://."""
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    assert "DITHER_PUBLIC_URL:?" in compose["services"]["api"]["environment"]["DITHER_PUBLIC_URL"]
+    (deployment,) = (document for document in kubernetes() if document["kind"] == "Deployment")
+    variables = deployment["spec"]["template"]["spec"]["containers"][0]["env"]
+    (url,) = (entry["value"] for entry in variables if entry["name"] == "DITHER_PUBLIC_URL")
+    assert Settings(public_url=url).public_url == "https://dither.example"
+    assert "DITHER_PUBLIC_URL=https://dither.example" in (DEPLOY / "nginx.conf").read_text()
 
 
 def test_prometheus_reads_the_metrics_with_a_token() -> None:

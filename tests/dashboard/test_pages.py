@@ -182,6 +182,29 @@ async def test_a_link_shows_no_more_than_its_token_may(browser: Browser, service
     assert (await browser.post("/dashboard/person/withdraw", {"study": study})).status_code == 403
 
 
+async def test_an_admin_does_not_act_for_a_person(admin: Browser, service: Service, study: str) -> None:
+    browser = Browser(service)
+    made = await service.call("POST", "/v1/subjects/alice/links", "admin")
+    path = made.json()["url"].removeprefix("http://test")
+    await admin.get(path)
+    refused = await admin.post(path)
+    assert refused.status_code == 403
+    assert PERSON_COOKIE not in admin.cookies()
+    await browser.get(path)
+    assert (await browser.post(path)).headers["location"] == "/dashboard/person", "the link was not used up"
+    await browser.get("/dashboard/person")
+    assert "How <b>long</b>?" in text_of(browser.page)
+    assert "Delete my answer" not in browser.page
+    before = await service.rows()
+    assert (await browser.post("/dashboard/person/withdraw", {"study": study})).status_code == 403
+    assert await service.rows() == before
+    connection = await asyncpg.connect(service.database_url)
+    await browser.client.aclose()
+    actions = await connection.fetch("SELECT action FROM audit WHERE action LIKE 'link.%' ORDER BY id")
+    await connection.close()
+    assert [row["action"] for row in actions] == ["link.create", "link.open"]
+
+
 async def test_an_expired_link_opens_nothing(browser: Browser, service: Service, study: str):
     made = await service.call("POST", "/v1/subjects/alice/links", "contribute")
     path = made.json()["url"].removeprefix("http://test")

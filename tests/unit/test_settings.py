@@ -86,7 +86,13 @@ def test_a_provider_that_is_described_badly_is_refused(monkeypatch, name, value)
 
 
 @pytest.mark.parametrize(
-    "url", ["postgresql://u:p@h/d", "postgres://h/d", "postgresql+asyncpg://h/d?host=/tmp"]
+    "url",
+    [
+        "postgresql://u:p@h/d",
+        "postgresql://h/d?sslmode=verify-full&sslrootcert=/ca.pem",
+        "postgres://h/d",
+        "postgresql+asyncpg://h/d?host=/tmp",
+    ],
 )
 def test_any_postgresql_url_will_do(monkeypatch, url):
     monkeypatch.setenv("DITHER_DATABASE_URL", url)
@@ -101,6 +107,8 @@ def test_any_postgresql_url_will_do(monkeypatch, url):
         ("DITHER_SUBJECT_KEY", "hunter2"),
         ("DITHER_SUBJECT_KEY", "ab" * 31),
         ("DITHER_DATABASE_URL", "mysql://root:hunter2@host/name"),
+        ("DITHER_DATABASE_URL", "postgresql://root@host/name?sslmode=hunter2"),
+        ("DITHER_DATABASE_URL", "postgresql://root@host/name?surprise=hunter2"),
         ("DITHER_LIFETIME_EPSILON", "NaN"),
         ("DITHER_LIFETIME_EPSILON", "0"),
         ("DITHER_LIFETIME_EPSILON", "Infinity"),

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from functools import partial
 
 from fastapi import APIRouter
 from starlette.responses import Response, StreamingResponse
@@ -14,6 +15,7 @@ from app.core.principal import Role
 from app.core.study import Study
 from app.formats.compression import CODINGS
 from app.services.batches import Batch, BatchReader, BatchResult, Format
+from app.web.authentication import identify
 from app.web.documents.contribution import EXAMPLES, BatchOut
 from app.web.documents.paths import StudyPath
 from app.web.request import JSON, ApiRequest
@@ -78,7 +80,9 @@ async def contribute_batch(request: ApiRequest, study: StudyPath) -> Response:
     if request.principal.subject is not None:
         raise Forbidden("A token for one person contributes with single requests.")
     batch = await _read(request, found)
-    result = await request.api.services.contributions.apply_batch(found, batch)
+    result = await request.api.services.contributions.apply_batch(
+        found, batch, still_admitted=partial(identify, request)
+    )
     return StreamingResponse(_written(result), media_type=JSON)
 
 
@@ -100,6 +104,7 @@ async def _read(request: ApiRequest, study: Study) -> Batch:
         request.refuse_excess(total, limits.batch)
         if len(waiting) >= PIECE:
             piece, waiting = bytes(waiting), bytearray()
+            await identify(request)
             await asyncio.to_thread(content.feed, piece)
 
     def finish() -> Batch:

@@ -1,10 +1,12 @@
 """A person's own page, opened with a one-time link: what was given, what it cost, what is left, withdraw."""
 
 import asyncio
+from contextlib import suppress
 
 from starlette.responses import Response
 
-from app.core.errors import Forbidden
+from app.core.errors import Forbidden, Unauthenticated
+from app.core.principal import Role
 from app.dashboard.pages.login import GUEST_SECONDS, set_cookie
 from app.dashboard.rendering import render
 from app.dashboard.requests import GUEST_COOKIE, PERSON_COOKIE, PageRequest
@@ -27,6 +29,7 @@ async def show_entrance(request: PageRequest) -> Response:
 
 async def open_link(request: PageRequest) -> Response:
     """Use the link up."""
+    await _refuse_staff(request)
     secret = await request.api.services.logins.open_link(request.path_params["link"])
     response = redirect(request, "/person")
     set_cookie(request, response, PERSON_COOKIE, secret, PERSON_SECONDS, path="/person")
@@ -40,6 +43,8 @@ async def show(request: PageRequest) -> Response:
 
 async def withdraw(request: PageRequest) -> Response:
     """Delete a value; what it has cost stays."""
+    if not _acts_for_person(request):
+        raise Forbidden("An admin made this link: it shows this page, and deletes nothing.")
     study = request.fields.get("study", "")
     found = await request.study(study)
     request.refuse_other_studies(found.definition.slug)
@@ -70,8 +75,25 @@ async def _page(request: PageRequest, withdrawn: str | None = None) -> Response:
         studies=titles,
         charges=charges,
         withdrawn=withdrawn,
+        may_withdraw=_acts_for_person(request),
         expires_at=request.login.expires_at,
     )
+
+
+async def _refuse_staff(request: PageRequest) -> None:
+    """Refuse a browser in which an admin or an analyst is logged in: a link is for the person alone.
+
+    Raises:
+        Forbidden: one is.
+    """
+    with suppress(Unauthenticated):
+        await request.find_login(person=False)
+        raise Forbidden("An admin or an analyst is logged in here. Log out first; the link still works.")
+
+
+def _acts_for_person(request: PageRequest) -> bool:
+    """Whether the application of the person made the link; an admin may not withdraw what people gave."""
+    return request.principal.role is Role.CONTRIBUTE
 
 
 def _subject(request: PageRequest) -> bytes:
