@@ -55,7 +55,8 @@ LiveServer = Callable[..., LiveService]
 def live_server(request: pytest.FixtureRequest) -> Iterator[LiveServer]:
     """A function that starts the real service; everything it started is stopped after the test.
 
-    live_server(processes=1, workers=1, embedded=False, env=None, data_dir=None, arguments=())
+    live_server(processes=1, workers=1, embedded=False, env=None, data_dir=None, arguments=(),
+                program="app.cli")
 
     All processes share one data directory and one database: a fresh one of this test's, or with
     `embedded=True` the one under the data directory.
@@ -70,6 +71,7 @@ def live_server(request: pytest.FixtureRequest) -> Iterator[LiveServer]:
             env: dict[str, str] | None = None,
             data_dir: Path | None = None,
             arguments: tuple[str, ...] = (),
+            program: str = "app.cli",
         ) -> LiveService:
             directory = stack.enter_context(scratch_directory())
             url = None if embedded else request.getfixturevalue("database_url")
@@ -79,15 +81,17 @@ def live_server(request: pytest.FixtureRequest) -> Iterator[LiveServer]:
                 workers=workers,
                 environment=env or {},
                 arguments=arguments,
+                program=program,
                 processes=[
                     LiveProcess(port=free_port(), log=directory / f"serve-{number}.log")
                     for number in range(processes)
                 ],
             )
             stack.callback(service.stop)
-            # One after another: the first start of a service makes the key and the admin token.
-            for number in range(processes):
-                service.start(number)
+            # The first start of a service makes the key and the admin token.
+            service.start(0)
+            if processes > 1:
+                service.start(*range(1, processes))
             return service
 
         yield start

@@ -51,6 +51,7 @@ class LiveService:
         workers: API processes of each service.
         environment: Additional variables for the processes.
         arguments: Additional arguments of `dither serve`.
+        program: The module that is `dither`.
     """
 
     data_directory: Path
@@ -58,13 +59,14 @@ class LiveService:
     workers: int
     environment: Mapping[str, str]
     arguments: Sequence[str]
+    program: str = "app.cli"
     processes: list[LiveProcess] = field(default_factory=list)
 
     # ------------------------------------------------------------------------------ running it
 
-    def start(self, index: int | None = None) -> None:
-        """Start a process that is not running, or all of them, and wait until they are ready."""
-        chosen = self.processes if index is None else [self.processes[index]]
+    def start(self, *indexes: int) -> None:
+        """Start processes that are not running, all where none is named, and wait until they are ready."""
+        chosen = [self.processes[index] for index in indexes] or self.processes
         for one in chosen:
             environment = {k: v for k, v in os.environ.items() if not k.startswith("DITHER_")}
             environment |= self.environment
@@ -74,7 +76,7 @@ class LiveService:
             with one.log.open("ab") as log:
                 one.process = subprocess.Popen(
                     [
-                        *(sys.executable, "-m", "app.cli", "serve"),
+                        *(sys.executable, "-m", self.program, "serve"),
                         *("--data-dir", str(self.data_directory), "--port", str(one.port)),
                         *("--workers", str(self.workers)),
                         *self.arguments,
