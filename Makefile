@@ -29,7 +29,7 @@ $(STAMP): requirements-dev.lock pyproject.toml client/pyproject.toml research/py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3" >&2; exit 1; }
 	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements-dev.lock
-	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --no-deps -e . -e ./client -e ./research
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --no-deps --no-build-isolation -e . -e ./client -e ./research
 	@touch $(STAMP)
 
 setup-browser: ## build client/js; installs Chromium and Node.js where they are missing (Debian, as root)
@@ -45,9 +45,10 @@ setup-browser: ## build client/js; installs Chromium and Node.js where they are 
 	  cd client/js && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci; } && npm run build; \
 	fi
 
-lock: ## renew both lock files from pyproject.toml (needs uv: pip install uv)
+lock: ## renew the lock files from pyproject.toml (needs uv: pip install uv)
 	$(COMPILE) --upgrade --extra demo --extra dev --extra embedded -o requirements-dev.lock pyproject.toml
 	$(COMPILE) --constraint requirements-dev.lock --extra embedded -o requirements.lock pyproject.toml
+	echo hatchling | $(COMPILE) --constraint requirements-dev.lock -o requirements-build.lock -
 
 format: setup ## sort imports and format the code
 	$(BIN)/ruff check --fix-only --quiet .

@@ -108,6 +108,29 @@ def test_the_proxy_is_patient_enough_and_logs_no_path() -> None:
     assert "proxy_next_upstream error timeout;" in text, "never non_idempotent"
 
 
+def test_images_come_by_their_digest() -> None:
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    images = [service["image"] for service in compose.values() if "build" not in service]
+    images += re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert len(images) >= 4
+    for image in images:
+        assert re.fullmatch(r"[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}", image)
+
+
+def test_what_builds_our_packages_comes_by_its_hash() -> None:
+    """pip would download the newest build backend otherwise, whatever the lock files say."""
+    for name in ("requirements-dev.lock", "requirements-build.lock"):
+        assert re.search(r"^hatchling==\S+ \\\n +--hash=sha256:", (ROOT / name).read_text(), re.MULTILINE)
+    for name in ("Makefile", "Dockerfile"):
+        lines = (ROOT / name).read_text().splitlines()
+        installs = [
+            line for line in lines if re.search(r"pip (install|wheel) ", line) and " --no-deps " in line
+        ]
+        assert len(installs) >= 2
+        for line in installs:
+            assert "--require-hashes" in line or "--no-build-isolation" in line or "--no-index" in line, line
+
+
 def test_behind_tls_the_service_knows_its_public_address() -> None:
     """Otherwise cookies are not Secure, and people's links begin with http://."""
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
