@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
 
-from benchmarks import answers, batches, dashboard, fleet, mathematics, posts, releases, solver
+from benchmarks import answers, batches, dashboard, fleet, hostile, mathematics, posts, releases, solver
 from benchmarks.report import Ratio, print_json, print_table
 
 SECTIONS: Mapping[str, Callable[..., list[Ratio]]] = {
@@ -17,6 +17,7 @@ SECTIONS: Mapping[str, Callable[..., list[Ratio]]] = {
     "batch": batches.run,
     "release": releases.run,
     "dashboard": dashboard.run,
+    "hostile": hostile.run,
     "solver": solver.run,
     "mathematics": mathematics.run,
 }

@@ -11,7 +11,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,14 @@ KEY = bytes(range(32))
 LIFETIME_EPSILON = 10_000_000
 START_SECONDS = 60
 PRINCIPAL = Principal(token_id=NOBODY, name="benchmark", role=Role.ADMIN, studies=None, subject=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running `dither serve`: one process and its port."""
+
+    pid: int
+    port: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +77,19 @@ class Installation:
             environment={"DITHER_DATABASE_URL": self.url, "DITHER_SUBJECT_KEY": KEY.hex()},
         ) as port:
             yield port
+
+    @contextmanager
+    def serve_command(self) -> Iterator[Server]:
+        """`dither serve` itself, with what the command puts around the application; one process."""
+        port = _free_port()
+        with _running(
+            [*(sys.executable, "-m", "app.cli", "serve"), *("--port", str(port))], port, self._environment
+        ) as process:
+            yield Server(process.pid, port)
+
+    @property
+    def _environment(self) -> Mapping[str, str]:
+        return {"DITHER_DATABASE_URL": self.url, "DITHER_SUBJECT_KEY": KEY.hex(), "DITHER_LOG_LEVEL": "error"}
 
 
 async def _with_services(url, use):
@@ -109,13 +130,23 @@ def installation() -> Iterator[Installation]:
 def serve(factory: str, *, workers: int, environment: Mapping[str, str]) -> Iterator[int]:
     """An application under uvicorn as `dither serve` runs it; yields its port."""
     port = _free_port()
+    command = [
+        *(sys.executable, "-m", "uvicorn", "--factory", factory),
+        *("--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)),
+        *("--no-access-log", "--no-server-header", "--ws", "none", "--log-level", "warning"),
+    ]
+    with _running(command, port, environment):
+        yield port
+
+
+@contextmanager
+def _running(
+    command: Sequence[str], port: int, environment: Mapping[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that serves a port, from its readiness on."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("DITHER_")}
     process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "uvicorn", "--factory", factory),
-            *("--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)),
-            *("--no-access-log", "--no-server-header", "--ws", "none", "--log-level", "warning"),
-        ],
+        command,
         cwd=ROOT,
         env={**inherited, **environment},
         stdin=subprocess.DEVNULL,
@@ -123,7 +154,7 @@ def serve(factory: str, *, workers: int, environment: Mapping[str, str]) -> Iter
     )
     try:
         _await_ready(process, port)
-        yield port
+        yield process
     finally:
         process.terminate()
         try:
