@@ -42,6 +42,22 @@ class Used:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What lists show of a release and the service reads again; the body says the same.
+
+    Attributes:
+        estimate, standard_error: None for an answer that is not one number.
+        noisy_count: People, with noise; None where their number is public.
+        epsilon_max: The most that it charged anyone [micro-epsilon].
+    """
+
+    estimate: float | None = None
+    standard_error: float | None = None
+    noisy_count: float | None = None
+    epsilon_max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """A release before it has its place in the chain.
 
@@ -53,6 +69,7 @@ class Draft:
         estimator, estimator_version: What answered.
         noise: JSON of the noise, to recompute the cost.
         body: The answer, byte for byte.
+        facts: What the body says, for lists.
         charges: In the order of the cohorts' ids.
         used: Every cohort whose sums are in the answer.
         created_at: When.
@@ -66,6 +83,7 @@ class Draft:
     estimator_version: int
     noise: str
     body: bytes
+    facts: Facts
     charges: tuple[Charge, ...]
     used: tuple[Used, ...]
     created_at: datetime
@@ -77,17 +95,20 @@ class StoredRelease:
 
     Attributes:
         id: Random id.
-        study_id: The study.
+        study_id, study: Number and slug of the study.
         epoch: The last epoch that took part.
         body: The answer, byte for byte.
+        noisy_count: People, with noise; None where their number is public.
         created_at: When.
         replayed: True where a retry or a repeated question got the answer of an earlier request.
     """
 
     id: UUID
     study_id: int
+    study: str
     epoch: int
     body: bytes
+    noisy_count: float | None
     created_at: datetime
     replayed: bool = False
 

@@ -1,15 +1,14 @@
 """What people have given, what it cost them, what is left."""
 
-from typing import Any
 from uuid import UUID
 
 from app.core.clock import Clock
 from app.core.errors import BudgetBelowReserved
 from app.core.principal import Principal
+from app.core.records import Account, PersonalCharge, Statement
 from app.services.paging import Page, decode_cursor, page_of
 from app.store import budgets as store
 from app.store import journal
-from app.store.budgets import Account, Statement
 from app.store.contributions import Allowance
 from app.store.database import Connection, Database
 
@@ -41,14 +40,14 @@ class Budgets:
 
     async def charges(
         self, subject: bytes, limit: int, cursor: str | None, studies: frozenset[str] | None = None
-    ) -> Page[dict[str, Any]]:
+    ) -> Page[PersonalCharge]:
         """What releases cost one person, newest first, in these studies only unless None."""
         before = decode_cursor(cursor, UUID, None)
         items = await self._database.run_tx(
             "budget.charges",
             lambda c: store.page_charges(c, subject, before=before, limit=limit + 1, slugs=studies),
         )
-        return page_of(items, limit, lambda row: str(row["release"]))
+        return page_of(items, limit, lambda row: str(row.release))
 
     async def set_lifetime(
         self, subject: bytes, *, epsilon: int, delta: int | None, reason: str, principal: Principal

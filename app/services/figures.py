@@ -35,7 +35,7 @@ PATIENCE_SECONDS = 0.15
 """How long a request waits for a pass while there are figures to show."""
 
 FIRST_PATIENCE_SECONDS = 10.0
-"""How long a request waits for the very first pass, where it is asked to."""
+"""How long a request waits for the very first pass."""
 
 NEAR_PERCENT = 90
 """Somebody who has reserved this part of their lifetime budget is near exhaustion."""
@@ -72,13 +72,12 @@ class Figures:
         self._clock = clock
         self._making: asyncio.Task[None] | None = None
 
-    async def read(self, kind: str, names: Sequence[str] = (EVERYBODY,), *, wait: bool = True) -> Taken:
+    async def read(self, kind: str, names: Sequence[str] = (EVERYBODY,)) -> Taken:
         """The figures of a kind, as new as can be had without waiting long.
 
         Args:
             kind: overview, budgets, epsilons or days.
             names: Slugs, or `EVERYBODY`.
-            wait: Whether to wait for the very first pass.
 
         Raises:
             Unavailable: there are none yet.
@@ -87,7 +86,7 @@ class Figures:
         if self._is_fresh(found):
             return self._taken(found, kind)
         making = self._renew()
-        patience = FIRST_PATIENCE_SECONDS if wait and not found else PATIENCE_SECONDS
+        patience = PATIENCE_SECONDS if found else FIRST_PATIENCE_SECONDS
         done, _ = await asyncio.wait({making}, timeout=patience)
         if done and (error := making.exception()) is not None and not found:
             raise error

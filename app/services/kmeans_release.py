@@ -20,7 +20,7 @@ from app.core.epsilon import epsilon_to_json
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteLaplace
-from app.core.release import Charge, Draft, Used
+from app.core.release import Charge, Draft, Facts, Used
 from app.core.session import SessionDefinition
 from app.core.study import Relation, Study, Trust
 from app.mechanisms.draw import draw
@@ -126,6 +126,7 @@ class Central:
             estimator_version=VERSION,
             noise=json.dumps({"mechanism": type(noise).__name__, **asdict(noise)}, allow_nan=False),
             body=_body(study, definition, course, sums, noise, cost, now.isoformat()),
+            facts=Facts(noisy_count=sum(count / GRID_SIZE for count in sums.counts), epsilon_max=cost),
             charges=charges,
             used=crowd.used,
             created_at=now,

@@ -9,6 +9,7 @@ from uuid import UUID
 from app.accounting.clusters import clusters_cost
 from app.core.errors import InternalFault
 from app.core.noise import DiscreteLaplace
+from app.core.records import ChainHead, LedgerLine, ReleaseLine
 from app.core.release import GENESIS
 from app.core.study import Relation
 from app.services.paging import Page, decode_cursor, page_of
@@ -53,23 +54,6 @@ class AuditReport:
         return not self.findings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedAudit:
-    """What is kept of an audit.
-
-    Attributes:
-        at: When.
-        rules: How many rules were checked.
-        counts: How many rows were looked at.
-        findings: The broken rules.
-    """
-
-    at: datetime
-    rules: int
-    counts: Mapping[str, int]
-    findings: Sequence[str]
-
-
 class Ledger:
     """Reads the ledger, and notes that it was audited."""
 
@@ -78,7 +62,7 @@ class Ledger:
 
     async def page(
         self, limit: int, cursor: str | None, study_id: int | None = None, release: UUID | None = None
-    ) -> Page[dict[str, Any]]:
+    ) -> Page[LedgerLine]:
         """Charges, newest first, of one study or one release only unless None."""
         number, cohort = decode_cursor(cursor, _parse, NEWEST)
         items = await self._database.run_tx(
@@ -87,32 +71,28 @@ class Ledger:
                 c, number=number, cohort=cohort, study_id=study_id, release=release, limit=limit + 1
             ),
         )
-        return page_of(items, limit, lambda row: f"{row['number']} {row['cohort_id']}")
+        return page_of(items, limit, lambda row: f"{row.number} {row.cohort_id}")
 
     async def releases(
         self, limit: int, cursor: str | None, study_id: int | None = None
-    ) -> Page[dict[str, Any]]:
+    ) -> Page[ReleaseLine]:
         """Releases of all studies, newest first, of one study only unless None."""
         number = decode_cursor(cursor, int, NEWEST[0])
         items = await self._database.run_tx(
             "ledger.releases",
             lambda c: store.page_releases(c, number=number, study_id=study_id, limit=limit + 1),
         )
-        return page_of(items, limit, lambda row: str(row["number"]))
+        return page_of(items, limit, lambda row: str(row.number))
 
-    async def head(self) -> tuple[int, bytes]:
-        """Number and hash of the last link of the hash chain."""
-        return await self._database.run_tx("ledger.head", store.head)
+    async def head(self) -> ChainHead:
+        """The head of the hash chain, and the audit that was recorded last."""
 
-    async def last_audit(self) -> RecordedAudit | None:
-        """The audit that was recorded last; None where there was none."""
-        row = await self._database.run_tx("ledger.audited", lambda c: store.last_audit(c, AUDIT_ACTION))
-        if row is None:
-            return None
-        detail = row["detail"]
-        return RecordedAudit(
-            at=row["at"], rules=detail["rules"], counts=detail["counts"], findings=detail["findings"]
-        )
+        async def body(connection: Connection) -> ChainHead:
+            number, link = await store.head(connection)
+            audit = await store.last_audit(connection, AUDIT_ACTION)
+            return ChainHead(number=number, hash=link, last_audit=audit)
+
+        return await self._database.run_tx("ledger.head", body)
 
     async def record(self, report: AuditReport, *, at: datetime, actor: str) -> None:
         """Note in the trail of what admins did that an audit was made, and which rules were broken."""

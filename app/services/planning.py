@@ -10,7 +10,7 @@ from app.core.cohort import Cohort, Group, Reports
 from app.core.epsilon import epsilon_to_json
 from app.core.errors import BudgetExhausted, InternalFault
 from app.core.grid import GRID_SIZE
-from app.core.release import Charge
+from app.core.release import Charge, Facts
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators import registry
 from app.estimators.interface import Conclusion, Estimator, Interval, NotApplicable, Plan, Question
@@ -230,6 +230,17 @@ def release_body(
         document["people"] = people.people
         document["people_left_out"] = sum(g.count for g in people.groups if not g.participates)
     return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+
+
+def facts(conclusion: Conclusion, most: int) -> Facts:
+    """What lists show of an answer that charges at most `most` [micro-epsilon]."""
+    count = conclusion.details.get("noisy_count")
+    return Facts(
+        estimate=conclusion.estimate,
+        standard_error=conclusion.standard_error,
+        noisy_count=float(count) if isinstance(count, int | float) else None,
+        epsilon_max=most,
+    )
 
 
 def noise_json(plan: Plan) -> str:

@@ -1,7 +1,6 @@
 """Plans and releases: seal, fold, plan, draw, then charge and store in one transaction."""
 
 import asyncio
-import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -12,6 +11,7 @@ from app.core.clock import Clock
 from app.core.cohort import Cohort
 from app.core.errors import InternalFault, NotFound, ServiceError
 from app.core.quota import QuotaExhausted
+from app.core.records import CohortCharge
 from app.core.release import Draft, StoredRelease, Used
 from app.core.study import Relation, Study, Trust
 from app.estimators import registry
@@ -165,11 +165,9 @@ class Releases:
         )
         return page_of(releases, limit, lambda release: str(release.id))
 
-    async def charges(self, release_id: UUID) -> list[dict[str, object]]:
+    async def charges(self, release_id: UUID) -> list[CohortCharge]:
         """What a release cost each cohort; for admins."""
-        return list(
-            await self._database.run_tx("release.charges", lambda c: store.read_charges(c, release_id))
-        )
+        return await self._database.run_tx("release.charges", lambda c: store.read_charges(c, release_id))
 
     async def saturation(self, study: Study) -> int | None:
         """Where more epsilon would buy nothing at share 1 [micro-epsilon]; None: nowhere."""
@@ -317,8 +315,8 @@ class Releases:
             return resolved.question(study.definition, people=people.people, expected_size=None)
         # A round of K-means counts those who can pay for the rest of its session, which may be nobody.
         last = await run("release.last", lambda c: store.read_last_mean(c, study.id))
-        count = None if last is None else json.loads(last.body).get("noisy_count")
-        size = max(1.0, float(count)) if count is not None else None
+        count = None if last is None else last.noisy_count
+        size = None if count is None else max(1.0, count)
         return resolved.question(study.definition, people=None, expected_size=size)
 
 
@@ -383,6 +381,7 @@ def _answered(
     charges = planning.charges(plan, people, study.definition)
     conclusion = planning.answer(plan, people, sampled)
     release_id, now = uuid4(), clock.now()
+    most = planning.epsilon_max(study.definition, estimator, question, [charge.epsilon for charge in charges])
     try:
         body = planning.release_body(
             release_id=release_id,
@@ -392,9 +391,7 @@ def _answered(
             estimator=estimator,
             plan=plan,
             conclusion=conclusion,
-            most=planning.epsilon_max(
-                study.definition, estimator, question, [charge.epsilon for charge in charges]
-            ),
+            most=most,
             people=people,
             created_at=now.isoformat(),
         )
@@ -409,6 +406,7 @@ def _answered(
         estimator_version=estimator.version,
         noise=planning.noise_json(plan),
         body=body,
+        facts=planning.facts(conclusion, most),
         charges=charges,
         used=_used(people),
         created_at=now,

@@ -1,13 +1,12 @@
 """Lifetime budgets and what is left of them."""
 
-from dataclasses import dataclass
-from datetime import date
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.core.records import Account, PersonalCharge, SessionLine, Statement, StudyLine
 from app.store.contributions import Allowance
 
 READ = text("SELECT id, budget, reserved, delta_budget, delta_reserved FROM subject WHERE id = :subject")
@@ -28,7 +27,7 @@ JOIN_COHORT = """
 """
 
 READ_HOLDINGS = text(f"""
-    SELECT study.slug, c.trust, c.epsilon, c.delta, c.value IS NOT NULL AS live, c.contributed_on,
+    SELECT study.slug AS study, c.trust, c.epsilon, c.delta, c.value IS NOT NULL AS live, c.contributed_on,
            {SPENT_EPSILON} AS spent, {SPENT_DELTA} AS delta_spent
     FROM contribution c JOIN study ON study.id = c.study_id {JOIN_COHORT}
     WHERE c.subject_id = :subject ORDER BY study.slug
@@ -48,7 +47,7 @@ PAGE_CHARGES = text(f"""
 
 READ_ENROLMENTS = text("""
     SELECT CAST(session.id AS text) AS session, study.slug AS study, session.protocol,
-           enrolment.reserved, enrolment.spent
+           enrolment.reserved AS epsilon, enrolment.spent
     FROM session JOIN study ON study.id = session.study_id
     JOIN enrolment ON enrolment.session_id = session.id AND enrolment.subject_id = :subject
     ORDER BY session.number
@@ -79,89 +78,23 @@ SET_BUDGET = text("""
 """)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
-    """A subject's lifetime budget. Epsilon in micro-epsilon, delta in 1e-12."""
-
-    subject: bytes
-    budget: int
-    reserved: int
-    spent: int
-    delta_budget: int
-    delta_reserved: int
-    delta_spent: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StudyLine:
-    """One study on a subject's statement."""
-
-    study: str
-    trust: str
-    live: bool
-    epsilon: int
-    spent: int
-    delta: int
-    delta_spent: int
-    contributed_on: date | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionLine:
-    """One session on a subject's statement."""
-
-    session: str
-    study: str
-    protocol: str
-    epsilon: int
-    spent: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
-    """A subject's account with one line a study, and one a session."""
-
-    account: Account
-    studies: tuple[StudyLine, ...]
-    sessions: tuple[SessionLine, ...]
-
-
 async def read_statement(connection: AsyncConnection, subject: bytes, allowance: Allowance) -> Statement:
     """A subject's statement; somebody never seen has the budget of a new subject."""
     row = (await connection.execute(READ, {"subject": subject})).one_or_none()
-    lines = tuple(
-        StudyLine(
-            study=line.slug,
-            trust=line.trust,
-            live=line.live,
-            epsilon=line.epsilon,
-            spent=line.spent,
-            delta=line.delta,
-            delta_spent=line.delta_spent,
-            contributed_on=line.contributed_on,
-        )
-        for line in await connection.execute(READ_HOLDINGS, {"subject": subject})
-    )
-    enrolments = tuple(
-        SessionLine(
-            session=line.session,
-            study=line.study,
-            protocol=line.protocol,
-            epsilon=line.reserved,
-            spent=line.spent,
-        )
-        for line in await connection.execute(READ_ENROLMENTS, {"subject": subject})
-    )
+    holdings = await connection.execute(READ_HOLDINGS, {"subject": subject})
+    enrolments = await connection.execute(READ_ENROLMENTS, {"subject": subject})
+    lines = tuple(StudyLine(**line) for line in holdings.mappings())
+    sessions = tuple(SessionLine(**line) for line in enrolments.mappings())
     account = Account(
         subject=subject,
         budget=row.budget if row else allowance.epsilon,
         reserved=row.reserved if row else 0,
-        spent=sum(line.spent for line in lines) + sum(line.spent for line in enrolments),
+        spent=sum(line.spent for line in lines) + sum(line.spent for line in sessions),
         delta_budget=row.delta_budget if row else allowance.delta,
         delta_reserved=row.delta_reserved if row else 0,
         delta_spent=sum(line.delta_spent for line in lines),
     )
-    return Statement(account=account, studies=lines, sessions=enrolments)
+    return Statement(account=account, studies=lines, sessions=sessions)
 
 
 async def page_charges(
@@ -171,7 +104,7 @@ async def page_charges(
     before: UUID | None,
     limit: int,
     slugs: frozenset[str] | None,
-) -> list[dict[str, Any]]:
+) -> list[PersonalCharge]:
     """What releases cost one person, newest first, in these studies only unless None."""
     rows = await connection.execute(
         PAGE_CHARGES,
@@ -182,7 +115,7 @@ async def page_charges(
             "slugs": None if slugs is None else sorted(slugs),
         },
     )
-    return [dict(row) for row in rows.mappings()]
+    return [PersonalCharge(**row) for row in rows.mappings()]
 
 
 async def set_budget(

@@ -7,6 +7,7 @@ from uuid import UUID
 from sqlalchemy import TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.core.records import LedgerLine, RecordedAudit, ReleaseLine
 from app.core.release import Charge, chain_hash
 
 # Bounds on the release's number alone let the index find where the page starts.
@@ -22,7 +23,8 @@ PAGE = """
 
 PAGE_RELEASES = """
     SELECT release.number, release.id AS release, study.slug AS study, release.estimator,
-           release.estimator_version, release.sequence, release.body, release.hash, release.created_at
+           release.estimator_version, release.sequence, release.estimate, release.standard_error,
+           release.epsilon_max, release.hash, release.created_at
     FROM release JOIN study ON study.id = release.study_id
     WHERE release.number < :number {filters}
     ORDER BY release.number DESC LIMIT :limit
@@ -35,7 +37,7 @@ FILTERS: Mapping[str, str] = {
 """What a list of the ledger can be narrowed down to, each by an index."""
 
 LAST_AUDIT = text("""
-    SELECT at, actor, detail FROM audit WHERE action = :action ORDER BY id DESC LIMIT 1
+    SELECT at, detail FROM audit WHERE action = :action ORDER BY id DESC LIMIT 1
 """)
 
 # Each check is a query that returns the rows that break a rule; none may return any.
@@ -176,6 +178,14 @@ CHECKS: Mapping[str, str] = {
         ) a ON a.session_id = session.id AND a.round = step.round
         WHERE step.answers <> coalesce(a.count, 0) OR step.positives <> coalesce(a.positives, 0)
     """,
+    "the columns of a release are not what its document says": """
+        SELECT CAST(release.id AS text) AS release, estimate, standard_error, noisy_count, epsilon_max
+        FROM release CROSS JOIN LATERAL (SELECT CAST(convert_from(body, 'UTF8') AS jsonb) AS body) said
+        WHERE estimate IS DISTINCT FROM CAST(said.body->>'estimate' AS float8)
+           OR standard_error IS DISTINCT FROM CAST(said.body->>'standard_error' AS float8)
+           OR noisy_count IS DISTINCT FROM CAST(said.body->>'noisy_count' AS float8)
+           OR epsilon_max <> round(CAST(said.body->>'epsilon_max' AS numeric) * 1000000)
+    """,
     "a question has a gap in its releases": """
         SELECT study_id, encode(question, 'hex') AS question FROM release
         GROUP BY study_id, question HAVING max(sequence) <> count(*) OR min(sequence) <> 1
@@ -220,20 +230,20 @@ LINKS_AT_ONCE = 500
 
 async def page_charges(
     connection: AsyncConnection, *, number: int, cohort: int, limit: int, **filters: object
-) -> list[dict[str, Any]]:
+) -> list[LedgerLine]:
     """Charges before (number, cohort), newest first; those that meet all `FILTERS` that are not None."""
     query, given = _filtered(PAGE, filters)
     rows = await connection.execute(query, {"number": number, "cohort": cohort, "limit": limit, **given})
-    return [dict(row) for row in rows.mappings()]
+    return [LedgerLine(**row) for row in rows.mappings()]
 
 
 async def page_releases(
     connection: AsyncConnection, *, number: int, limit: int, **filters: object
-) -> list[dict[str, Any]]:
+) -> list[ReleaseLine]:
     """Releases before a number, newest first; those that meet all `FILTERS` that are not None."""
     query, given = _filtered(PAGE_RELEASES, filters)
     rows = await connection.execute(query, {"number": number, "limit": limit, **given})
-    return [dict(row) for row in rows.mappings()]
+    return [ReleaseLine(**row) for row in rows.mappings()]
 
 
 def _filtered(query: str, filters: Mapping[str, object]) -> tuple[TextClause, dict[str, object]]:
@@ -241,10 +251,17 @@ def _filtered(query: str, filters: Mapping[str, object]) -> tuple[TextClause, di
     return text(query.format(filters=" ".join(FILTERS[name] for name in given))), given
 
 
-async def last_audit(connection: AsyncConnection, action: str) -> dict[str, Any] | None:
-    """When the last audit was recorded, by whom, and what it found; None where there was none."""
-    row = (await connection.execute(LAST_AUDIT, {"action": action})).mappings().one_or_none()
-    return None if row is None else dict(row)
+async def last_audit(connection: AsyncConnection, action: str) -> RecordedAudit | None:
+    """The audit that was recorded last; None where there was none."""
+    row = (await connection.execute(LAST_AUDIT, {"action": action})).one_or_none()
+    if row is None:
+        return None
+    return RecordedAudit(
+        at=row.at,
+        rules=row.detail["rules"],
+        counts=row.detail["counts"],
+        findings=tuple(row.detail["findings"]),
+    )
 
 
 async def counts(connection: AsyncConnection) -> dict[str, int]:

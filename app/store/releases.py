@@ -1,7 +1,6 @@
 """Releases: charges, the noisy answer and the link in the chain are written in one transaction."""
 
 import json
-from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +8,7 @@ from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.core.errors import StudyRetired
+from app.core.records import CohortCharge
 from app.core.release import Draft, StoredRelease, chain_hash
 from app.core.study import StudyState
 from app.store.contributions import FOLD_LOCK, LOCK_SHARED
@@ -17,9 +17,15 @@ LOCK_CHAIN = text("SELECT number, hash FROM chain WHERE id = 1 FOR UPDATE")
 
 MOVE_CHAIN = text("UPDATE chain SET number = :number, hash = :hash WHERE id = 1")
 
-LATEST = text("""
-    SELECT id, study_id, epoch, body, created_at, sequence FROM release
-    WHERE study_id = :study_id AND question = :question ORDER BY sequence DESC LIMIT 1
+STORED = """
+    SELECT release.id, release.study_id, study.slug AS study, release.epoch, release.body,
+           release.noisy_count, release.created_at, release.number, release.sequence
+    FROM release JOIN study ON study.id = release.study_id
+"""
+
+LATEST = text(f"""
+    {STORED} WHERE release.study_id = :study_id AND release.question = :question
+    ORDER BY release.sequence DESC LIMIT 1
 """)
 
 # The count of a cohort only ever falls, so an unchanged count means unchanged sums. A cohort takes part
@@ -38,9 +44,11 @@ DEBIT = text("""
 
 INSERT_RELEASE = text("""
     INSERT INTO release (id, number, study_id, question, sequence, epoch, estimator, estimator_version,
-                         noise, body, previous_hash, hash, created_at)
+                         noise, body, estimate, standard_error, noisy_count, epsilon_max, previous_hash,
+                         hash, created_at)
     VALUES (:id, :number, :study_id, :question, :sequence, :epoch, :estimator, :estimator_version,
-            CAST(:noise AS jsonb), :body, :previous_hash, :hash, :created_at)
+            CAST(:noise AS jsonb), :body, :estimate, :standard_error, :noisy_count, :epsilon_max,
+            :previous_hash, :hash, :created_at)
 """)
 
 INSERT_CHARGES = text("""
@@ -50,22 +58,21 @@ INSERT_CHARGES = text("""
         AS charge (cohort_id, epsilon, delta)
 """)
 
-READ_RELEASE = text("SELECT id, study_id, epoch, body, created_at FROM release WHERE id = :id")
+READ_RELEASE = text(f"{STORED} WHERE release.id = :id")
 
-PAGE = text("""
-    SELECT id, study_id, epoch, body, created_at FROM release
-    WHERE study_id = :study_id AND (CAST(:before AS uuid) IS NULL OR number <
+PAGE = text(f"""
+    {STORED} WHERE release.study_id = :study_id AND (CAST(:before AS uuid) IS NULL OR release.number <
         (SELECT number FROM release WHERE id = :before AND study_id = :study_id))
-    ORDER BY number DESC LIMIT :limit
+    ORDER BY release.number DESC LIMIT :limit
 """)
 
-READ_LAST_MEAN = text("""
-    SELECT id, study_id, epoch, body, created_at FROM release
-    WHERE study_id = :study_id AND estimator <> 'kmeans' ORDER BY number DESC LIMIT 1
+READ_LAST_MEAN = text(f"""
+    {STORED} WHERE release.study_id = :study_id AND release.estimator <> 'kmeans'
+    ORDER BY release.number DESC LIMIT 1
 """)
 
 READ_CHARGES = text("""
-    SELECT charge.cohort_id, charge.epsilon, charge.delta, cohort.trust, cohort.count,
+    SELECT charge.cohort_id, charge.epsilon, charge.delta, cohort.trust, cohort.count AS people,
            cohort.epsilon AS offered, cohort.epoch
     FROM charge JOIN cohort ON cohort.id = charge.cohort_id
     WHERE charge.release_id = :release_id ORDER BY charge.cohort_id
@@ -150,6 +157,10 @@ async def publish(
             "estimator_version": draft.estimator_version,
             "noise": draft.noise,
             "body": draft.body,
+            "estimate": draft.facts.estimate,
+            "standard_error": draft.facts.standard_error,
+            "noisy_count": draft.facts.noisy_count,
+            "epsilon_max": draft.facts.epsilon_max,
             "previous_hash": previous,
             "hash": link,
             "created_at": draft.created_at,
@@ -206,18 +217,20 @@ async def read_last_mean(connection: AsyncConnection, study_id: int) -> StoredRe
     return None if row is None else _stored(row)
 
 
-async def read_charges(connection: AsyncConnection, release_id: UUID) -> Sequence[dict[str, object]]:
+async def read_charges(connection: AsyncConnection, release_id: UUID) -> list[CohortCharge]:
     """What a release cost each cohort, for admins."""
     rows = await connection.execute(READ_CHARGES, {"release_id": release_id})
-    return [dict(row) for row in rows.mappings()]
+    return [CohortCharge(**row) for row in rows.mappings()]
 
 
 def _stored(row: Row[Any], *, replayed: bool = False) -> StoredRelease:
     return StoredRelease(
         id=row.id,
         study_id=row.study_id,
+        study=row.study,
         epoch=row.epoch,
         body=row.body,
+        noisy_count=row.noisy_count,
         created_at=row.created_at,
         replayed=replayed,
     )

@@ -146,6 +146,12 @@ release = Table(
     Column("estimator_version", Integer, nullable=False),
     Column("noise", JSONB, nullable=False, comment="what was added, to recompute the cost"),
     Column("body", LargeBinary, nullable=False, comment="the answer, byte for byte"),
+    Column("estimate", Float, nullable=True, comment="as in the body; NULL: not one number"),
+    Column("standard_error", Float, nullable=True, comment="as in the body; NULL: not one number"),
+    Column(
+        "noisy_count", Float, nullable=True, comment="as in the body; NULL: the number of people is public"
+    ),
+    Column("epsilon_max", BigInteger, nullable=False, comment="micro-epsilon; as in the body"),
     Column("previous_hash", LargeBinary, nullable=False),
     Column("hash", LargeBinary, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),

@@ -2,13 +2,12 @@
 
 import csv
 import io
-import json
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from app.core.epsilon import delta_to_json, epsilon_to_json
+from app.core.epsilon import epsilon_to_json
 from app.core.errors import NotFound
 from app.core.principal import Principal
 from app.core.study import Study
@@ -17,7 +16,6 @@ from app.services.figures import DRY_PERCENT, EVERYBODY, NEAR_PERCENT
 from app.services.questions import Ask
 from app.web.documents.budget import PersonalChargeOut
 from app.web.documents.figures import (
-    AuditOut,
     ChainOut,
     DayOut,
     DaysOut,
@@ -39,16 +37,16 @@ from app.web.documents.figures import (
 )
 from app.web.documents.ledger import LedgerLineOut
 from app.web.documents.lists import PageOut
-from app.web.documents.release import PlannedOut, PlanOut
+from app.web.documents.release import PlanOut
 from app.web.documents.study import StudyOut
 
 EXPORT_ROWS = 1000
 """Charges that an export reads at a time."""
 
 
-async def overview(services: Services, *, wait: bool = True) -> OverviewOut:
+async def overview(services: Services) -> OverviewOut:
     """The installation at a glance."""
-    taken = await services.figures.read("overview", wait=wait)
+    taken = await services.figures.read("overview")
     found = taken.documents[EVERYBODY]
     _, days = await services.figures.days(1, None, None)
     today = datetime.now(UTC).date().isoformat()
@@ -94,17 +92,7 @@ async def overview(services: Services, *, wait: bool = True) -> OverviewOut:
 
 async def chain(services: Services) -> ChainOut:
     """The head of the hash chain, and the audit that was recorded last."""
-    number, link = await services.ledger.head()
-    audit = await services.ledger.last_audit()
-    return ChainOut(
-        number=number,
-        hash=link.hex(),
-        last_audit=None
-        if audit is None
-        else AuditOut(
-            at=audit.at, clean=not audit.findings, rules=audit.rules, findings=list(audit.findings)
-        ),
-    )
+    return ChainOut.model_validate(await services.ledger.head())
 
 
 async def days(services: Services, limit: int, cursor: str | None, study: str | None) -> DaysOut:
@@ -117,10 +105,10 @@ async def days(services: Services, limit: int, cursor: str | None, study: str | 
     )
 
 
-async def histogram(services: Services, study: str | None, *, wait: bool = True) -> HistogramOut:
+async def histogram(services: Services, study: str | None) -> HistogramOut:
     """What people have reserved and spent."""
     name = study or EVERYBODY
-    taken = await services.figures.read("budgets", (name,), wait=wait)
+    taken = await services.figures.read("budgets", (name,))
     found: Mapping[str, Any] = taken.documents.get(name, {})
     return HistogramOut(
         taken_at=taken.at,
@@ -131,10 +119,10 @@ async def histogram(services: Services, study: str | None, *, wait: bool = True)
     )
 
 
-async def epsilons(services: Services, study: str | None, *, wait: bool = True) -> EpsilonsOut:
+async def epsilons(services: Services, study: str | None) -> EpsilonsOut:
     """Who chose which epsilon and trusts whom."""
     name = study or EVERYBODY
-    taken = await services.figures.read("epsilons", (name,), wait=wait)
+    taken = await services.figures.read("epsilons", (name,))
     bins = taken.documents.get(name, {}).get("bins", ())
     return EpsilonsOut(taken_at=taken.at, study=study, bins=[EpsilonBinOut.of(one) for one in bins])
 
@@ -157,18 +145,7 @@ async def studies(
 
 async def plan(services: Services, study: Study, ask: Ask) -> PlanOut:
     """Price and accuracy of every estimator that applies; nothing is spent."""
-    planned = await services.releases.plan(study, ask)
-    return PlanOut(
-        estimators=[
-            PlannedOut(
-                estimator=entry.estimator,
-                summary=entry.summary,
-                predicted_error=entry.predicted_error,
-                epsilon_max=epsilon_to_json(entry.epsilon_max),
-            )
-            for entry in planned
-        ]
-    )
+    return PlanOut.model_validate({"estimators": await services.releases.plan(study, ask)})
 
 
 async def ledger_releases(
@@ -176,25 +153,7 @@ async def ledger_releases(
 ) -> PageOut[LedgerReleaseOut]:
     """Releases of all studies, newest first, or of one."""
     page = await services.ledger.releases(limit, cursor, await _study_id(services, study))
-    items = []
-    for row in page.items:
-        body = json.loads(row["body"])
-        items.append(
-            LedgerReleaseOut(
-                number=row["number"],
-                release=str(row["release"]),
-                study=row["study"],
-                estimator=row["estimator"],
-                estimator_version=row["estimator_version"],
-                sequence=row["sequence"],
-                estimate=body.get("estimate"),
-                standard_error=body.get("standard_error"),
-                epsilon_max=body["epsilon_max"],
-                hash=row["hash"].hex(),
-                created_at=row["created_at"],
-            )
-        )
-    return PageOut(items=items, next_cursor=page.next_cursor)
+    return PageOut[LedgerReleaseOut].of(page)
 
 
 async def charges(
@@ -202,24 +161,7 @@ async def charges(
 ) -> PageOut[LedgerLineOut]:
     """Charges, newest first: what each release cost each member of each cohort."""
     page = await services.ledger.page(limit, cursor, await _study_id(services, study), release)
-    items = [
-        LedgerLineOut(
-            number=row["number"],
-            release=str(row["release"]),
-            study=row["study"],
-            estimator=row["estimator"],
-            cohort_id=row["cohort_id"],
-            epoch=row["epoch"],
-            trust=row["trust"],
-            offered=epsilon_to_json(row["offered"]),
-            people=row["people"],
-            epsilon=epsilon_to_json(row["epsilon"]),
-            delta=delta_to_json(row["delta"]),
-            created_at=row["created_at"],
-        )
-        for row in page.items
-    ]
-    return PageOut(items=items, next_cursor=page.next_cursor)
+    return PageOut[LedgerLineOut].of(page)
 
 
 async def personal_charges(
@@ -227,19 +169,7 @@ async def personal_charges(
 ) -> PageOut[PersonalChargeOut]:
     """What releases cost one person, newest first."""
     page = await services.budgets.charges(subject, limit, cursor, principal.studies)
-    items = [
-        PersonalChargeOut(
-            number=row["number"],
-            release=str(row["release"]),
-            study=row["study"],
-            estimator=row["estimator"],
-            epsilon=epsilon_to_json(row["epsilon"]),
-            delta=delta_to_json(row["delta"]),
-            created_at=row["created_at"],
-        )
-        for row in page.items
-    ]
-    return PageOut(items=items, next_cursor=page.next_cursor)
+    return PageOut[PersonalChargeOut].of(page)
 
 
 async def charges_csv(services: Services, study: str | None, release: UUID | None) -> AsyncIterator[str]:

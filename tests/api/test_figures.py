@@ -220,9 +220,9 @@ FILL = """
     SELECT (SELECT min(id) FROM study) + n % 200, 1, 'central', n, 0, 0, 0, 1, 0, 0, 0, 0
     FROM generate_series(1, 4000) n;
     INSERT INTO release (id, number, study_id, question, sequence, epoch, estimator, estimator_version, noise,
-                         body, previous_hash, hash, created_at)
+                         body, estimate, epsilon_max, previous_hash, hash, created_at)
     SELECT gen_random_uuid(), n, (SELECT min(id) FROM study) + n % 200, '\\x00', n, 1, 'adpm', 1, '{}',
-           '{"estimate":1}', '\\x00', '\\x00', now()
+           '{"estimate":1}', 1, 0, '\\x00', '\\x00', now()
     FROM generate_series(1, 20000) n;
     INSERT INTO charge (release_id, cohort_id, epsilon, delta)
     SELECT release.id, (SELECT min(id) FROM cohort) + (release.number * 7 + part) % 4000, 1, 0

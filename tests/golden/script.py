@@ -4,6 +4,8 @@ One run on one fresh database. Noise is zero, and what differs from run to run (
 is replaced by a name when it is recorded; the requests themselves hold no random value.
 """
 
+import csv
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -55,6 +57,7 @@ class Recorder:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._names: dict[str, str] = {}
+        self._cohorts: dict[int, str] = {}
         self.files: dict[str, list[Exchange]] = {}
 
     async def __call__(
@@ -73,6 +76,8 @@ class Recorder:
 
     def _body(self, response: httpx.Response, by: str) -> object:
         media_type = response.headers.get("content-type", "").partition(";")[0]
+        if media_type == "text/csv":
+            return self._settled(list(csv.DictReader(io.StringIO(response.text))))
         if media_type.endswith("json"):
             document = json.loads(response.content)
             if by:
@@ -89,6 +94,9 @@ class Recorder:
                 return [self._settled(item, field) for item in value]
             case str() if field in VOLATILE:
                 return f"<{field}>"
+            case int() | str() if field == "cohort_id" or (field == "id" and type(value) is int):
+                # Databases of a test run are used again, and their sequences go on.
+                return self._cohorts.setdefault(int(value), f"<cohort {len(self._cohorts) + 1}>")
             case str():
                 return self._named(value)
             case _:

@@ -17,11 +17,11 @@ from app.core.contribution import Offer
 from app.core.epsilon import MICRO
 from app.core.errors import ServiceError
 from app.core.grid import GRID_SIZE
+from app.core.records import Statement
 from app.core.release import StoredRelease
 from app.core.study import Relation, Study, Trust
 from app.services import Services
 from app.services.questions import Ask, resolve
-from app.store.budgets import Statement
 from tests.properties import ledger_model as model
 from tests.properties.ledger_model import Contribute, Model, Operation, Question, SetBudget, Withdraw
 from tests.store.faults import Crash, InterceptedDatabase, Interception, crash

@@ -38,8 +38,8 @@ class Interception:
 class InterceptedDatabase(Database):
     """The real database with interceptions and a count of what was begun."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
-        super().__init__(engine)
+    def __init__(self, engine: AsyncEngine, schema: str | None = None) -> None:
+        super().__init__(engine, schema)
         self.interceptions: dict[str, Interception] = {}
         """By name of the transaction; each is used once."""
         self.begun: Counter[str] = Counter()

@@ -33,6 +33,7 @@ SPENT = "spent is not the sum of a cohort's charges"
 FOLDED = "a cohort does not hold what was folded into it"
 FUTURE = "a contribution carries an epoch that has not begun"
 GAP = "a question has a gap in its releases"
+SAID = "the columns of a release are not what its document says"
 ENROLMENT_ORPHAN = "an enrolment belongs to no subject or no session"
 ENROLMENT_OVERSPENT = "an enrolment has spent more than it reserves"
 ENROLMENT_RESERVED = "an enrolment does not reserve what its session costs"
@@ -256,6 +257,18 @@ TAMPERINGS = (
         CHAIN_RULE,
         *UNLOCK,
         f"UPDATE release SET estimator = 'other' WHERE id = {LAST}",
+    ),
+    tampering(
+        "an estimate changed in its column only",
+        SAID,
+        *UNLOCK,
+        f"UPDATE release SET estimate = estimate + 1 WHERE id = {FIRST}",
+    ),
+    tampering(
+        "a price lowered in its column only",
+        SAID,
+        *UNLOCK,
+        f"UPDATE release SET epsilon_max = 0 WHERE id = {FIRST}",
     ),
     tampering(
         "an answer moved to another question",
@@ -534,7 +547,9 @@ MOVE_HEAD = text(
 
 REWRITES = {
     "an answer": [
-        f"UPDATE release SET body = replace(encode(body, 'escape'), '0', '1')::bytea WHERE number = {MIDDLE}"
+        f"""UPDATE release SET estimate = estimate + 1, body = convert_to(CAST(
+                jsonb_set(CAST(convert_from(body, 'UTF8') AS jsonb), '{{estimate}}', to_jsonb(estimate + 1))
+            AS text), 'UTF8') WHERE number = {MIDDLE} AND estimate IS NOT NULL"""
     ],
     "its price": [
         f"""UPDATE charge SET epsilon = epsilon - 1

@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault, Unavailable
-from app.core.release import Draft
+from app.core.release import Draft, Facts
 from app.core.study import Study
 from app.mechanisms import laplace
 from app.services.questions import Ask
@@ -214,7 +214,8 @@ async def test_the_chain_holds_for_every_number_that_noise_may_have(bench: Workb
         estimator="of the future",
         estimator_version=1,
         noise=json.dumps({"mechanism": "Some", "scales": scales, "steps": 12, "exact": True, "none": None}),
-        body=b"{}",
+        body=b'{"epsilon_max": 0.0}',
+        facts=Facts(epsilon_max=0),
         charges=(),
         used=(),
         created_at=datetime.now(UTC),
@@ -235,7 +236,7 @@ async def test_what_a_release_cost_shows_on_every_statement(bench: Workbench):
     await bench.services.contributions.contribute(study, offer("bob", epsilon=4))
     release = await bench.services.releases.release(study, HALF, None)
     charges = await bench.services.releases.charges(release.id)
-    assert [charge["epsilon"] for charge in charges] == [MICRO // 2, MICRO // 2]
+    assert [charge.epsilon for charge in charges] == [MICRO // 2, MICRO // 2]
     for name, epsilon in (("alice", 1), ("bob", 4)):
         statement = await bench.services.budgets.statement(KEY.digest(name))
         assert statement.account.reserved == epsilon * MICRO

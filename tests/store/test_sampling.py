@@ -83,7 +83,7 @@ async def test_a_sampled_release_charges_everybody_their_offer_at_most_and_says_
     assert 0 <= body["estimate"] <= 1
     assert body["estimator"] == "sampling"
     rows = await bench.services.releases.charges(release.id)
-    charges = {row["offered"]: int(str(row["epsilon"])) for row in rows}
+    charges = {row.offered: row.epsilon for row in rows}
     assert charges[3 * MICRO] == 3 * MICRO // 100
     assert 0.999 * MICRO / 100 < charges[MICRO] <= MICRO // 100
     assert len(charges) == 2

@@ -90,7 +90,7 @@ async def list_cohorts(
 ) -> PageOut[CohortOut]:
     """The cohorts of a study as the ledger charges them, without contributions since the last release."""
     page = await request.api.services.studies.cohorts(await request.study(study), limit, cursor)
-    return PageOut(items=[CohortOut.of(cohort) for cohort in page.items], next_cursor=page.next_cursor)
+    return PageOut[CohortOut].of(page)
 
 
 @router.get(

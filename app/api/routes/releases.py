@@ -1,6 +1,5 @@
 """Questions and their answers. Answers are the stored bytes."""
 
-import json
 from uuid import UUID
 
 from fastapi import APIRouter
@@ -20,8 +19,8 @@ from app.web.documents.release import (
     PlanOut,
     ReleaseOut,
     ReleaseWithChargesOut,
-    charges_json,
     page_bytes,
+    with_charges,
     with_field,
 )
 from app.web.request import JSON, ApiRequest
@@ -111,12 +110,11 @@ async def read_release(request: ApiRequest, release: IdPath) -> Response:
     except ValueError:
         raise NotFound("There is no such release.") from None
     found = await request.api.services.releases.get(release_id)
-    request.refuse_other_studies(json.loads(found.body)["study"])
+    request.refuse_other_studies(found.study)
     return Response(await _shown(request, found), media_type=JSON)
 
 
 async def _shown(request: ApiRequest, release: StoredRelease) -> bytes:
     if request.principal.role is not Role.ADMIN:
         return release.body
-    rows = await request.api.services.releases.charges(release.id)
-    return with_field(release.body, "charges", charges_json(rows))
+    return with_charges(release.body, await request.api.services.releases.charges(release.id))

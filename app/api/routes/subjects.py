@@ -21,7 +21,7 @@ async def read_budget(request: ApiRequest, subject: SubjectPath) -> BudgetOut:
     """One person's statement. Somebody never seen has the budget of a new person."""
     digest = subject_digest(request, subject)
     statement = await request.api.services.budgets.statement(digest, request.principal.studies)
-    return BudgetOut.of(subject, statement.account, statement.studies, statement.sessions)
+    return BudgetOut.of(subject, statement)
 
 
 @router.get("/subjects/{subject:path}/charges")
@@ -57,7 +57,7 @@ async def set_budget(request: ApiRequest, subject: SubjectPath, document: Lifeti
         reason=document.reason,
         principal=request.principal,
     )
-    return BudgetOut.of(subject, statement.account, statement.studies, statement.sessions)
+    return BudgetOut.of(subject, statement)
 
 
 @router.get("/admin/budgets")
@@ -67,5 +67,4 @@ async def list_budgets(
 ) -> PageOut[AccountOut]:
     """All accounts. People are known by digests only."""
     page = await request.api.services.budgets.page(limit, cursor)
-    items = [AccountOut.of(account) for account in page.items]
-    return PageOut(items=items, next_cursor=page.next_cursor)
+    return PageOut[AccountOut].of(page)

@@ -27,9 +27,9 @@ async def show(request: PageRequest) -> Response:
     study = request.query_params.get("study") or None
     if study is not None:
         study = (await request.study(study)).definition.slug
-    histogram = await documents_out.histogram(services, study, wait=False)
+    histogram = await documents_out.histogram(services, study)
     epsilons, slugs = await asyncio.gather(
-        documents_out.epsilons(services, study, wait=False),
+        documents_out.epsilons(services, study),
         services.studies.page(MOST_STUDIES, None, request.principal),
     )
     return render(
@@ -113,7 +113,7 @@ async def _statement(
         request,
         "subject.html",
         status=200 if refusal is None else 409 if isinstance(refusal, BudgetBelowReserved) else 422,
-        budget=BudgetOut.of(subject, statement.account, statement.studies, statement.sessions),
+        budget=BudgetOut.of(subject, statement),
         charges=charges,
         refusal=refusal,
         done=done,

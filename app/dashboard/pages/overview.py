@@ -25,9 +25,9 @@ async def show(request: PageRequest) -> Response:
     if home:
         return redirect(request, home)
     services = request.api.services
-    overview = await documents_out.overview(services, wait=False)
+    overview = await documents_out.overview(services)
     histogram, days, studies = await asyncio.gather(
-        documents_out.histogram(services, None, wait=False),
+        documents_out.histogram(services, None),
         documents_out.days(services, DAYS, None, None),
         documents_out.studies(services, STUDIES, None, request.principal),
     )

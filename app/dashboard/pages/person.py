@@ -71,7 +71,7 @@ async def _page(request: PageRequest, withdrawn: str | None = None) -> Response:
     return render(
         request,
         "person.html",
-        budget=BudgetOut.of("", statement.account, statement.studies, statement.sessions),
+        budget=BudgetOut.of("", statement),
         studies=titles,
         charges=charges,
         withdrawn=withdrawn,

@@ -22,7 +22,7 @@ from app.services.replies import Idempotency
 from app.web import documents_out, question_params
 from app.web.documents.figures import EpsilonsOut
 from app.web.documents.lists import is_number, is_slug
-from app.web.documents.release import charges_json
+from app.web.documents.release import ChargeOut
 from app.web.documents.session import session_bytes
 from app.web.documents.study import StudyOut
 from app.web.problems import kind_of
@@ -93,16 +93,15 @@ async def show_release(request: PageRequest) -> Response:
         release = await services.releases.get(UUID(request.path_params["release"]))
     except ValueError:
         raise NotFound("There is no such release.") from None
-    body = json.loads(release.body)
-    request.refuse_other_studies(body["study"])
+    request.refuse_other_studies(release.study)
     rows = await services.releases.charges(release.id) if request.is_admin else []
-    study = await request.study(body["study"])
+    study = await request.study(release.study)
     return render(
         request,
         "release.html",
-        release=body,
+        release=json.loads(release.body),
         study=StudyOut.of(study),
-        charges=charges_json(rows),
+        charges=[ChargeOut.model_validate(row) for row in rows],
     )
 
 
@@ -180,14 +179,14 @@ def profile_plot(profile: EpsilonsOut) -> Markup:
 async def _profile(request: PageRequest, slug: str) -> EpsilonsOut | None:
     """The profile, once there is one."""
     try:
-        return await documents_out.epsilons(request.api.services, slug, wait=False)
+        return await documents_out.epsilons(request.api.services, slug)
     except Unavailable:
         return None
 
 
 async def _summary(request: PageRequest, slug: str) -> Mapping[str, Any] | None:
     try:
-        taken = await request.api.services.figures.read("overview", (slug,), wait=False)
+        taken = await request.api.services.figures.read("overview", (slug,))
     except Unavailable:
         return None
     return taken.documents.get(slug)

@@ -6,12 +6,11 @@ from typing import Any
 
 from pydantic import Field
 
-from app.core.cohort import Cohort
 from app.core.epsilon import epsilon_to_json
 from app.core.study import Trust
 from app.web.documents.lists import PageOut
 from app.web.documents.study import StudyOut
-from app.web.documents.types import WireOut
+from app.web.documents.types import DeltaOut, DigestOut, EpsilonOut, IdOut, WireOut
 
 
 class BinOut(WireOut):
@@ -158,24 +157,11 @@ class CohortOut(WireOut):
 
     id: int
     trust: Trust
-    epsilon: float = Field(description="The most that each of them may ever spend here.")
-    spent: float
-    delta: float
-    delta_spent: float
-    people: int
-
-    @classmethod
-    def of(cls, cohort: Cohort) -> "CohortOut":
-        """The wire form of a cohort, without its sums."""
-        return cls(
-            id=cohort.id,
-            trust=cohort.trust,
-            epsilon=epsilon_to_json(cohort.epsilon),
-            spent=epsilon_to_json(cohort.spent),
-            delta=cohort.delta / 10**12,
-            delta_spent=cohort.delta_spent / 10**12,
-            people=cohort.count,
-        )
+    epsilon: EpsilonOut = Field(description="The most that each of them may ever spend here.")
+    spent: EpsilonOut
+    delta: DeltaOut
+    delta_spent: DeltaOut
+    people: int = Field(validation_alias="count")
 
 
 class TotalsOut(WireOut):
@@ -231,7 +217,7 @@ class ChainOut(WireOut):
     """The head of the hash chain, and whether the last audit found it whole."""
 
     number: int = Field(description="Releases in the chain.")
-    hash: str
+    hash: DigestOut
     last_audit: AuditOut | None
 
 
@@ -267,13 +253,13 @@ class LedgerReleaseOut(WireOut):
     """A release in the ledger."""
 
     number: int
-    release: str
+    release: IdOut
     study: str
     estimator: str
     estimator_version: int
     sequence: int = Field(description="1 is the first answer to its question.")
     estimate: float | None = Field(description="Null for a round of K-means, which is not one number.")
     standard_error: float | None
-    epsilon_max: float
-    hash: str
+    epsilon_max: EpsilonOut
+    hash: DigestOut
     created_at: datetime

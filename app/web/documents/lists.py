@@ -4,11 +4,12 @@ import base64
 import binascii
 import re
 from collections.abc import Callable
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar
 
 from fastapi import Query
 from pydantic import AfterValidator
 
+from app.services.paging import Page
 from app.web.documents.types import WireOut
 from app.web.validation_messages import Refused
 
@@ -59,3 +60,8 @@ class PageOut(WireOut, Generic[Item]):
 
     items: list[Item]
     next_cursor: str | None
+
+    @classmethod
+    def of(cls, page: Page[Any]) -> Self:
+        """The wire form of a page of records."""
+        return cls.model_validate({"items": page.items, "next_cursor": page.next_cursor})

@@ -4,14 +4,14 @@ A release is answered from its stored bytes; what depends on who asks, and when,
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from app.core.epsilon import delta_to_json, epsilon_to_json
+from app.core.records import CohortCharge
 from app.core.study import Relation
-from app.web.documents.types import WireOut
+from app.web.documents.types import DeltaOut, EpsilonOut, WireOut
 
 
 class IntervalOut(WireOut):
@@ -29,10 +29,10 @@ class ChargeOut(WireOut):
     cohort_id: int
     trust: str
     epoch: int
-    offered: float
+    offered: EpsilonOut
     people: int
-    epsilon: float
-    delta: float
+    epsilon: EpsilonOut
+    delta: DeltaOut
 
 
 class ReleaseOut(WireOut):
@@ -96,7 +96,7 @@ class PlannedOut(WireOut):
     estimator: str
     summary: str
     predicted_error: float
-    epsilon_max: float
+    epsilon_max: EpsilonOut
 
 
 class PlanOut(WireOut):
@@ -128,20 +128,10 @@ def with_field(body: bytes, name: str, value: object) -> bytes:
     return body[:-1] + b"," + addition[1:]
 
 
-def charges_json(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The charges of a release, in epsilons and deltas."""
-    return [
-        {
-            "cohort_id": row["cohort_id"],
-            "trust": row["trust"],
-            "epoch": row["epoch"],
-            "offered": epsilon_to_json(row["offered"]),
-            "people": row["count"],
-            "epsilon": epsilon_to_json(row["epsilon"]),
-            "delta": delta_to_json(row["delta"]),
-        }
-        for row in rows
-    ]
+def with_charges(body: bytes, charges: Sequence[CohortCharge]) -> bytes:
+    """A release as admins see it: with what it cost each cohort."""
+    shown = [ChargeOut.model_validate(charge).model_dump() for charge in charges]
+    return with_field(body, "charges", shown)
 
 
 def page_bytes(items: Sequence[bytes], next_cursor: str | None) -> bytes:

@@ -1,8 +1,10 @@
 """The field types of the wire: exact numbers, plain text, epsilons."""
 
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated
+from uuid import UUID
 
 from pydantic import (
     BaseModel,
@@ -13,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from app.core.epsilon import MAX_EPSILON, MICRO, delta_limit, epsilon_limit
+from app.core.epsilon import MAX_EPSILON, MICRO, delta_limit, delta_to_json, epsilon_limit, epsilon_to_json
 from app.core.grid import NotANumber
 from app.core.numbers import JsonNumber, to_decimal, to_integer
 from app.web.validation_messages import Refused
@@ -51,9 +53,9 @@ class WireIn(BaseModel):
 
 
 class WireOut(BaseModel):
-    """A document that clients get. More fields may be added to it at any time."""
+    """A document that clients get, read off the attributes of a record. More fields may come at any time."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, from_attributes=True)
 
 
 def decimal_number(value: object) -> Decimal:
@@ -230,6 +232,27 @@ Delta = Annotated[
     schema(type="number", minimum=0, exclusiveMaximum=1, examples=[0.000001]),
 ]
 """A delta, in units of 1e-12 from here on."""
+
+
+def _in_units(show: Callable[[int], float]) -> BeforeValidator:
+    """Shows an integer of the ledger as a decimal number; a number that is one already stays."""
+    return BeforeValidator(lambda value: show(value) if type(value) is int else value)
+
+
+EpsilonOut = Annotated[float, _in_units(epsilon_to_json)]
+"""An epsilon; a record has it in micro-epsilon."""
+
+ShareOut = Annotated[float, _in_units(epsilon_to_json)]
+"""A part of an epsilon; a record has it in parts per million."""
+
+DeltaOut = Annotated[float, _in_units(delta_to_json)]
+"""A delta; a record has it in units of 1e-12."""
+
+DigestOut = Annotated[str, BeforeValidator(lambda value: value.hex() if isinstance(value, bytes) else value)]
+"""A digest in hexadecimal digits; a record has its bytes."""
+
+IdOut = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, UUID) else value)]
+"""An id."""
 
 Text = Annotated[
     str,

@@ -1,0 +1,184 @@
+"""What the store returns: one frozen record a thing.
+
+A record has the units of the ledger (micro-epsilon, 1e-12 of delta, digests as bytes); a wire model of `web`
+reads it by its attributes and shows it in the units of people.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Balance:
+    """A lifetime budget in one currency, in its unit.
+
+    Attributes:
+        total: The budget.
+        reserved: What contributions and sessions hold of it.
+        spent: The part of `reserved` that is gone.
+    """
+
+    total: int
+    reserved: int
+    spent: int
+
+    @property
+    def remaining(self) -> int:
+        """What can still be reserved."""
+        return self.total - self.reserved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A subject's lifetime budget. Epsilon in micro-epsilon, delta in 1e-12."""
+
+    subject: bytes
+    budget: int
+    reserved: int
+    spent: int
+    delta_budget: int
+    delta_reserved: int
+    delta_spent: int
+
+    @property
+    def epsilon(self) -> Balance:
+        """The account in epsilon."""
+        return Balance(total=self.budget, reserved=self.reserved, spent=self.spent)
+
+    @property
+    def delta(self) -> Balance:
+        """The account in delta."""
+        return Balance(total=self.delta_budget, reserved=self.delta_reserved, spent=self.delta_spent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyLine:
+    """One study on a subject's statement."""
+
+    study: str
+    trust: str
+    live: bool
+    epsilon: int
+    spent: int
+    delta: int
+    delta_spent: int
+    contributed_on: date | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLine:
+    """One session on a subject's statement."""
+
+    session: str
+    study: str
+    protocol: str
+    epsilon: int
+    spent: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A subject's account with one line a study, and one a session."""
+
+    account: Account
+    studies: tuple[StudyLine, ...]
+    sessions: tuple[SessionLine, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonalCharge:
+    """What one release cost one person."""
+
+    number: int
+    release: UUID
+    study: str
+    estimator: str
+    epsilon: int
+    delta: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CohortCharge:
+    """What one release cost each member of one cohort; `offered` is the most that each may ever spend."""
+
+    cohort_id: int
+    trust: str
+    epoch: int
+    offered: int
+    people: int
+    epsilon: int
+    delta: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerLine(CohortCharge):
+    """A charge in the ledger, with the release that made it and its place in the chain."""
+
+    number: int
+    release: UUID
+    study: str
+    estimator: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseLine:
+    """A release in the ledger.
+
+    Attributes:
+        number: Place in the hash chain.
+        release: Its id.
+        study: Slug.
+        estimator, estimator_version: What answered.
+        sequence: 1 is the first answer to its question.
+        estimate, standard_error: None for an answer that is not one number.
+        epsilon_max: The most that it charged anyone [micro-epsilon].
+        hash: Its link.
+        created_at: When.
+    """
+
+    number: int
+    release: UUID
+    study: str
+    estimator: str
+    estimator_version: int
+    sequence: int
+    estimate: float | None
+    standard_error: float | None
+    epsilon_max: int
+    hash: bytes
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedAudit:
+    """What is kept of an audit.
+
+    Attributes:
+        at: When.
+        rules: How many rules were checked.
+        counts: How many rows were looked at.
+        findings: The broken rules.
+    """
+
+    at: datetime
+    rules: int
+    counts: Mapping[str, int]
+    findings: Sequence[str]
+
+    @property
+    def clean(self) -> bool:
+        """Whether no rule was broken."""
+        return not self.findings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainHead:
+    """The head of the hash chain, and the audit that was recorded last."""
+
+    number: int
+    hash: bytes
+    last_audit: RecordedAudit | None
