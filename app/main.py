@@ -19,6 +19,7 @@ from app.core.epsilon import delta_limit, epsilon_limit
 from app.core.errors import Unavailable
 from app.core.principal import Role
 from app.dashboard import application as dashboard
+from app.estimators import registry
 from app.logging import configure_logging
 from app.postgres.embedded import EmbeddedPostgres
 from app.services import Services
@@ -47,6 +48,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     if settings is None:
         settings = Settings.load()
         configure_logging(settings.log_level)
+    try:
+        registry.allow(settings.estimators)
+    except ValueError as error:
+        raise SettingsError(f"DITHER_ESTIMATORS: {error}") from None
     metrics = Metrics(_version())
 
     @asynccontextmanager

@@ -156,6 +156,12 @@ class Settings(BaseSettings):
         description="Origins of web pages whose scripts may contribute from a browser, separated by commas "
         "or spaces, for example `https://survey.example`. Without it, no page of another origin may.",
     )
+    estimators: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Estimators of other installed distributions that may answer, separated by commas or "
+        "spaces, or `all`: entry points `dither.estimators`, for example the papers' baselines of "
+        "dither-research. Without it, only the service's own do.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least severe log line that is written to standard error."
     )
@@ -198,6 +204,11 @@ class Settings(BaseSettings):
         if not all(_ORIGIN.fullmatch(origin) for origin in origins):
             raise ValueError("must be origins as browsers send them: http or https, a host, perhaps a port")
         return origins
+
+    @field_validator("estimators", mode="before")
+    @classmethod
+    def _are_names(cls, value: object) -> object:
+        return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
 
     @field_validator("oidc_issuer", "oidc_jwks_url")
     @classmethod

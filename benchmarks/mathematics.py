@@ -19,6 +19,7 @@ from app.mechanisms.hourglass import hourglass
 from app.mechanisms.randomized_response import KaryChannel, draw_response
 from app.mechanisms.staircase import staircase
 from benchmarks.report import Ratio
+from dither_research.estimators import ESTIMATORS
 
 SIZES = (10, 1_000, 4_000)
 QUICK_SIZES = (10,)
@@ -70,10 +71,10 @@ def _microseconds(work: Callable[[], object], number: int) -> float:
 
 def releases(sizes: tuple[int, ...], rounds: int) -> list[Ratio]:
     """Releases a second: plan, price, noise, answer; as many groups of distinct epsilons as cohorts."""
-    uniform = registry.ESTIMATORS["uniform"]
+    uniform = ESTIMATORS["uniform"]
     results = []
     for size in sizes:
-        for estimator in registry.ESTIMATORS.values():
+        for estimator in ESTIMATORS.values():
             rates = [(_rate(estimator, size), _rate(uniform, size)) for _ in range(rounds)]
             results.append(
                 Ratio(

@@ -88,9 +88,10 @@ def group_costs(
         A cost a group, rounded up to a whole micro-epsilon.
 
     Raises:
-        InternalFault: weights do not align with the groups, weight on local people or on a group that
-            does not participate, central weight without noise, parameters of the noise that are out of
-            range, noise or sampling that is not priced here (two queries under staircase noise, for one).
+        InternalFault: weights that are no integers or do not align with the groups, weight on local people
+            or on a group that does not participate, central weight without noise, parameters of the noise
+            that are out of range, noise or sampling that is not priced here (two queries under staircase
+            noise, for one).
 
     Privacy: this is the price; it is exact for pure noise, looks at no data, and never too low. Under
         replace_one the group sizes are public; under add_remove_one they are not read.
@@ -104,6 +105,8 @@ def group_costs(
         if query.size != len(groups):
             raise InternalFault("A query does not fit the groups.")
         for index, of_sum, of_count in query.terms:
+            if type(of_sum) is not int or type(of_count) is not int:
+                raise InternalFault("A weight is not an integer.")
             if of_sum or of_count:
                 rows[index].append((number, of_sum, of_count))
     columns = [tuple(row) for row in rows]

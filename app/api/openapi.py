@@ -6,6 +6,8 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from app.estimators.registry import AUTO, ESTIMATORS
+
 SUMMARY = "Differentially private statistics over people who each choose their own epsilon"
 
 DESCRIPTION = """
@@ -114,7 +116,23 @@ def install(app: FastAPI) -> None:
                     "description": "A token made by an admin, or the one in DIR/admin.token.",
                 }
             }
+            _name_estimators(document)
             app.openapi_schema = document
         return app.openapi_schema
 
     app.openapi = describe  # type: ignore[method-assign]  # as FastAPI has it
+
+
+def _name_estimators(document: Mapping[str, Any]) -> None:
+    """Name the estimators that settings allow, too: routes are made before settings are read."""
+    for path in document["paths"].values():
+        for operation in path.values():
+            kinds = [one["schema"] for one in operation.get("parameters", ()) if one["name"] == "estimator"]
+            for media in operation.get("requestBody", {}).get("content", {}).values():
+                kinds += [media["schema"]["properties"]["estimator"]] if _asks(media["schema"]) else []
+            for kind in kinds:
+                kind["enum"] = [AUTO, *ESTIMATORS]
+
+
+def _asks(schema: Mapping[str, Any]) -> bool:
+    return "estimator" in schema.get("properties", {})

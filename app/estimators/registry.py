@@ -1,7 +1,8 @@
 """Names of estimators, and the choice among them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.metadata import entry_points
 from types import MappingProxyType
 
 from app.core.cohort import Group
@@ -9,45 +10,64 @@ from app.core.errors import InvalidRequest
 from app.core.noise import NoNoise
 from app.core.study import Relation
 from app.estimators.adpm import Adpm
-from app.estimators.baselines import Fme, Proportional, Stretching, Threshold
 from app.estimators.hourglass import Hourglass
 from app.estimators.hybrid import Kvh, Pwh
-from app.estimators.hybrid_baselines import FullLm, GroupSize, LmOnly, TcmOnly
 from app.estimators.interface import Estimator, NotApplicable, Parameter, Plan, Question
-from app.estimators.ldpe import Ldpe
 from app.estimators.optimal import Optimal
-from app.estimators.ratio import Independent, Shifted
 from app.estimators.sampling import Sampling
+from app.estimators.threshold import Threshold
 from app.estimators.transformed import Transformed
 from app.estimators.uniform import Uniform
 
 AUTO = "auto"
 """The name that stands for the estimator with the smallest predicted error."""
 
-_ALL: tuple[Estimator, ...] = (
+GROUP = "dither.estimators"
+"""The entry points by which other distributions offer estimators."""
+
+ALL = "all"
+"""The name that allows every installed estimator."""
+
+_OWN: tuple[Estimator, ...] = (
     Uniform(),
     Optimal(),
     Adpm(),
     Kvh(),
     Pwh(),
-    Proportional(),
     Threshold(),
-    Ldpe(),
-    Fme(),
     Sampling(),
-    Stretching(),
-    TcmOnly(),
-    LmOnly(),
-    GroupSize(),
-    FullLm(),
     Transformed(),
     Hourglass(),
-    Shifted(),
-    Independent(),
 )
 
-ESTIMATORS: Mapping[str, Estimator] = MappingProxyType({estimator.name: estimator for estimator in _ALL})
-"""Every estimator by its name. The order breaks ties of `auto`."""
+_known: dict[str, Estimator] = {estimator.name: estimator for estimator in _OWN}
+
+ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(_known)
+"""Every estimator that answers, by its name: the service's own and those allowed. The order breaks ties."""
+
+
+def allow(names: Iterable[str]) -> None:
+    """Let these estimators of other distributions answer, and no others.
+
+    An installed estimator is code of the service's own process: it is trusted not to reach around its
+    interface. It is not trusted with its price, which is computed from its queries and its noise.
+
+    Args:
+        names: Names of entry points of the group `dither.estimators`, or `all`.
+
+    Raises:
+        ValueError: there is no such estimator, or its name is taken.
+    """
+    wanted = set(names)
+    installed = {found.name: found for found in entry_points(group=GROUP)}
+    own = {estimator.name for estimator in _OWN}
+    if missing := sorted(wanted - {ALL} - set(installed)):
+        raise ValueError(f"no installed distribution has the estimator {missing[0]}")
+    found = [installed[name].load()() for name in sorted(installed) if name in wanted or ALL in wanted]
+    if taken := sorted(own & {estimator.name for estimator in found}):
+        raise ValueError(f"the service has an estimator {taken[0]} of its own")
+    _known.clear()
+    _known.update({estimator.name: estimator for estimator in (*_OWN, *found)})
 
 
 def applicable(relation: Relation) -> tuple[Estimator, ...]:

@@ -9,8 +9,8 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation
 from app.estimators.interface import Plan, Question
-from app.estimators.registry import ESTIMATORS
 from app.mechanisms.hourglass import hourglass, hourglass_moments
+from dither_research.estimators import ESTIMATORS
 from dither_research.people import UNIT, central, micro
 from dither_research.results import Check, Lines, Outcome, Reproduction, Row, Track
 from dither_research.seeded import Floats, Random, draw_noise

@@ -12,6 +12,7 @@ from app.core.grid import GRID_SIZE
 from app.core.study import LocalMechanism, Relation, Trust
 from app.estimators import registry
 from app.estimators.interface import Estimator, NotApplicable, Plan, Question
+from dither_research.estimators import applicable
 from dither_research.people import UNIT, Law, draw_sample
 from dither_research.profiles import Profile
 from dither_research.reporting import report_sums
@@ -193,7 +194,7 @@ def compare_all(setting: Setting, track: Track) -> tuple[list[Compared], dict[st
     """
     population = Population(setting, seeded("people to compare"))
     found, refused = [], {}
-    for estimator in track(registry.applicable(setting.relation)):
+    for estimator in track(applicable(setting.relation)):
         try:
             found.append(_simulate(estimator, population, seeded(f"noise for {estimator.name}")))
         except NotApplicable as error:

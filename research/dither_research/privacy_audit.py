@@ -30,6 +30,7 @@ from app.mechanisms.gaussian import draw_gaussian
 from app.mechanisms.hourglass import hourglass
 from app.mechanisms.randomized_response import KaryChannel, draw_response
 from app.mechanisms.staircase import staircase
+from dither_research.estimators import ESTIMATORS
 
 Cells = NDArray[np.int64]
 
@@ -117,7 +118,7 @@ def cells(outputs: NDArray[np.float64], units: NDArray[np.float64], steps: NDArr
 def subjects() -> Iterator[Subject]:
     """Every mechanism and every estimator of the product."""
     yield from mechanism_subjects()
-    for estimator in registry.ESTIMATORS.values():
+    for estimator in ESTIMATORS.values():
         yield estimator_subject(estimator)
 
 

@@ -11,7 +11,7 @@ from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.interface import Plan
-from app.estimators.registry import ESTIMATORS
+from dither_research.estimators import ESTIMATORS
 from dither_research.people import Law, ask, draw_sample
 from dither_research.seeded import Floats, Random, draw_noise
 

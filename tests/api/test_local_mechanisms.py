@@ -21,7 +21,7 @@ async def test_the_devices_reports_are_taken_and_answered(service: Service, mech
         response = await service.call("POST", f"/v1/studies/{study}/contributions", "contribute", json=body)
         assert response.status_code == 201, response.text
     answer = await service.call(
-        "GET", f"/v1/studies/{study}/statistics/mean", "analyse", params={"estimator": "lm_only"}
+        "GET", f"/v1/studies/{study}/statistics/mean", "analyse", params={"estimator": "optimal"}
     )
     assert answer.status_code == 200, answer.text
     assert answer.json()["epsilon_max"] == 0
@@ -46,7 +46,7 @@ async def test_a_report_that_needs_everything_is_refused_where_something_is_gone
     first = await service.call("POST", path, "contribute", json=value if before == "central" else report)
     assert first.status_code == 201
     if before == "central":
-        question = {"estimator": "tcm_only", "share": 1}
+        question = {"estimator": "kvh", "share": 1}
         spent = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=question)
         assert spent.status_code == 201
     if before == "withdrawn":

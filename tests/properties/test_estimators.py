@@ -13,9 +13,10 @@ from app.core.noise import NoNoise
 from app.core.study import Relation, Trust
 from app.estimators import registry
 from app.estimators.interface import NotApplicable
+from dither_research.estimators import ESTIMATORS
 from tests.support.groups import WIDE_GRID, add_remove_one, central, local, public, query_values, replace_one
 
-EVERY = sorted(registry.ESTIMATORS)
+EVERY = sorted(ESTIMATORS)
 
 epsilons = st.floats(1e-3, 1e3) | st.sampled_from([1e-6, 0.1, 1.0, 1e6])
 any_group = (
@@ -28,7 +29,7 @@ any_groups = st.lists(any_group, max_size=6)
 
 def plan_or_none(name, groups):
     """The plan with default parameters; None where the estimator has no answer."""
-    estimator = registry.ESTIMATORS[name]
+    estimator = ESTIMATORS[name]
     if estimator.relation is Relation.REPLACE_ONE:
         question = replace_one(groups, grid=WIDE_GRID)
     else:
@@ -45,7 +46,7 @@ def plan_or_none(name, groups):
 def test_nobody_is_ever_charged_more_than_they_offered(name, groups):
     plan = plan_or_none(name, groups)
     if plan is not None:
-        relation = registry.ESTIMATORS[name].relation
+        relation = ESTIMATORS[name].relation
         costs = group_costs(plan.queries, plan.noise, relation, groups, inclusion=plan.inclusion)
         check_charges(costs, groups)
         assert all(
@@ -91,7 +92,7 @@ def test_the_order_of_groups_does_not_matter(name, groups, seed):
 def test_if_all_say_the_same_the_noiseless_answer_is_that(name, value, sizes):
     reports = [value] * 3
     groups = [central(0.5, sizes[0]), central(3.0, sizes[1]), public(sizes[2])]
-    if registry.ESTIMATORS[name].relation is Relation.REPLACE_ONE:
+    if ESTIMATORS[name].relation is Relation.REPLACE_ONE:
         groups.append(local(1.0, reports))
     plan = plan_or_none(name, groups)
     assert plan is not None
@@ -103,9 +104,7 @@ def test_if_all_say_the_same_the_noiseless_answer_is_that(name, value, sizes):
         assert conclusion.estimate == pytest.approx(20 + shrinkage * (80 * value / GRID_SIZE - 40), abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in EVERY if registry.ESTIMATORS[n].relation is Relation.REPLACE_ONE]
-)
+@pytest.mark.parametrize("name", [n for n in EVERY if ESTIMATORS[n].relation is Relation.REPLACE_ONE])
 @given(groups=any_groups)
 def test_auto_never_predicts_more_than_any_estimator(name, groups):
     plan = plan_or_none(name, groups)

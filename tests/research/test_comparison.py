@@ -8,10 +8,10 @@ import pytest
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import LocalMechanism, Relation, Trust
-from app.estimators import registry
 from app.mechanisms.local_range import report_range
 from app.mechanisms.local_variance import report_noise
 from dither_research.comparison import Setting, compare_all
+from dither_research.estimators import applicable
 from dither_research.people import Bernoulli, Beta
 from dither_research.profiles import PROFILES, Block, ProfileError, block, read_profile, scaled
 from dither_research.reporting import randomize, report_sums
@@ -133,7 +133,7 @@ def test_every_estimator_that_applies_errs_as_it_predicts_on_worst_case_data():
         setting(block(Trust.CENTRAL, 0.2, 300), block(Trust.CENTRAL, 1, 200)), untracked
     )
     names = {one.estimator for one in found}
-    assert names | set(refused) == {one.name for one in registry.applicable(Relation.REPLACE_ONE)}
+    assert names | set(refused) == {one.name for one in applicable(Relation.REPLACE_ONE)}
     assert set(refused) == {"lm_only"}
     for one in found:
         if one.estimator != "stretching":  # Predicts its bias at the worst mean.
@@ -158,9 +158,7 @@ def test_a_secret_number_of_people_is_compared_about_their_own_mean():
     found, _ = compare_all(
         setting(block(Trust.CENTRAL, 0.5, 500), relation=Relation.ADD_REMOVE_ONE, runs=150), untracked
     )
-    assert {one.estimator for one in found} == {
-        one.name for one in registry.applicable(Relation.ADD_REMOVE_ONE)
-    }
+    assert {one.estimator for one in found} == {one.name for one in applicable(Relation.ADD_REMOVE_ONE)}
     (transformed,) = [one for one in found if one.estimator == "transformed"]
     # At a mean of 1/2 the variance is half of the worst case.
     assert transformed.simulated == pytest.approx(transformed.predicted / math.sqrt(2), rel=0.35)

@@ -18,6 +18,7 @@ from app.estimators.interface import UNIT_SCALE, Estimator
 from app.estimators.optimal import Optimal
 from app.estimators.reports import estimated_variance
 from app.mechanisms.local_variance import report_scale
+from dither_research.estimators import ESTIMATORS
 from tests.statistical import Z
 from tests.support.groups import central, micro, public, replace_one
 from tests.support.linear import simulate, take_apart
@@ -61,7 +62,7 @@ SETTINGS: dict[str, tuple[str, list[Group], dict[str, object]]] = {
 def setting(request):
     """A plan taken apart, and its answers to coin flips and to everybody at the upper end."""
     name, groups, more = SETTINGS[request.param]
-    estimator: Estimator = registry.ESTIMATORS[name]
+    estimator: Estimator = ESTIMATORS[name]
     parameters = {"variance": "worst_case", "noise": "laplace", "shrinkage": "noise", **more}
     question = registry.for_estimator(estimator, replace_one(groups, parameters=parameters))
     parts = take_apart(estimator, groups, question)

@@ -9,8 +9,8 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteLaplace
 from app.core.noise import Hourglass as HourglassNoise
 from app.estimators.hourglass import Hourglass
-from app.estimators.ratio import Independent, Shifted
 from app.mechanisms.hourglass import hourglass_moments
+from dither_research.baselines.ratio import Independent, Shifted
 from tests.statistical import Z
 from tests.support.groups import UNIT_GRID, add_remove_one, central, query_values
 from tests.support.noise import noise_source, on_production_entropy

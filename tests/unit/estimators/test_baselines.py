@@ -14,13 +14,14 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteLaplace, DiscreteStaircase, NoNoise
 from app.core.study import Relation
 from app.estimators.adpm import Adpm
-from app.estimators.baselines import Fme, Proportional, Stretching, Threshold
 from app.estimators.hybrid import Kvh, Pwh
-from app.estimators.hybrid_baselines import FullLm, GroupSize, LmOnly, TcmOnly
 from app.estimators.interface import NotApplicable, Query
-from app.estimators.ldpe import Ldpe
 from app.estimators.sampling import Sampling, inclusion_thresholds
+from app.estimators.threshold import Threshold
 from app.estimators.uniform import Uniform
+from dither_research.baselines.hybrid import FullLm, GroupSize, LmOnly, TcmOnly
+from dither_research.baselines.ldpe import Ldpe
+from dither_research.baselines.linear import Fme, Proportional, Stretching
 from tests.support.groups import WIDE_GRID, central, local, public, query_values, replace_one
 from tests.support.profiles import reports
 

@@ -18,6 +18,7 @@ from app.estimators.hybrid import Kvh
 from app.estimators.interface import NotApplicable
 from app.estimators.noises import FINE
 from app.estimators.optimal import Optimal, parse_shrinkage, saturation
+from dither_research.estimators import applicable
 from tests.support.groups import WIDE_GRID, central, local, public, query_values, replace_one
 from tests.support.profiles import mixed_profile, reports
 
@@ -32,7 +33,7 @@ def plan_for(groups, parameters=None, **more):
 def test_it_is_never_beaten_on_1_000_random_profiles():
     """With minimax shrinkage by nobody at all; unshrunk by nobody who does not shrink either."""
     rng = np.random.default_rng(2024)
-    rivals = [e for e in registry.applicable(Relation.REPLACE_ONE) if e.name != "optimal"]
+    rivals = [e for e in applicable(Relation.REPLACE_ONE) if e.name != "optimal"]
     for _ in range(1000):
         groups = mixed_profile(rng)
         question = replace_one(groups, parameters={**PLAIN, "shrinkage": "minimax"})

@@ -18,14 +18,15 @@ from app.core.study import Relation
 from app.estimators import registry
 from app.estimators.hourglass import Hourglass, parse_level
 from app.estimators.interface import UNIT_SCALE
-from app.estimators.ratio import Independent, ReferencePivot, Shifted, zero_position
 from app.estimators.transformed import Transformed
 from app.mechanisms.hourglass import hourglass_moments
 from app.mechanisms.laplace import MAX_SCALE
+from dither_research.baselines.ratio import Independent, ReferencePivot, Shifted, zero_position
+from dither_research.estimators import ESTIMATORS, applicable
 from tests.support.groups import WIDE_GRID, add_remove_one, central, local, micro, public, query_values
 
 ADD_REMOVE = Relation.ADD_REMOVE_ONE
-EVERY = sorted(e.name for e in registry.applicable(ADD_REMOVE))
+EVERY = sorted(e.name for e in applicable(ADD_REMOVE))
 
 decimals = st.decimals(-(10**6), 10**6, places=3)
 grids = st.tuples(decimals, decimals).filter(lambda ends: ends[0] < ends[1]).map(lambda ends: Grid(*ends))
@@ -45,7 +46,7 @@ def costs_of(plan, groups):
 @pytest.mark.parametrize("name", EVERY)
 def test_nothing_depends_on_how_many_there_are(name):
     """The same queries, noise, prediction and reading for one person, a million, and nobody."""
-    estimator = registry.ESTIMATORS[name]
+    estimator = ESTIMATORS[name]
     question = registry.for_estimator(estimator, add_remove_one(cap=1.0, floor=0.5, expected_size=100))
     plans = [
         estimator.plan([central(1.0, count), central(0.5, 3 * count)], question) for count in (0, 1, 10**6)
@@ -58,7 +59,7 @@ def test_nothing_depends_on_how_many_there_are(name):
 
 @pytest.mark.parametrize("name", EVERY)
 def test_an_empty_study_answers_like_any_other(name):
-    estimator = registry.ESTIMATORS[name]
+    estimator = ESTIMATORS[name]
     question = registry.for_estimator(estimator, add_remove_one(cap=1.0))
     plan = estimator.plan([], question)
     conclusion = plan.conclude([0, 0])
@@ -71,7 +72,7 @@ def test_an_empty_study_answers_like_any_other(name):
 @given(value=st.integers(0, GRID_SIZE), count=st.integers(1, 10**6))
 def test_without_noise_they_all_answer_the_mean(name, value, count):
     """mu = l + W s / n on a range that starts at -20: neither end may be forgotten."""
-    estimator = registry.ESTIMATORS[name]
+    estimator = ESTIMATORS[name]
     groups = [central(1.0, count)]
     question = registry.for_estimator(estimator, add_remove_one(cap=1.0, grid=WIDE_GRID))
     plan = estimator.plan(groups, question)

@@ -1,0 +1,60 @@
+"""`threshold`: everybody who offers enough, all treated alike."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from app.core.cohort import Group
+from app.core.epsilon import MICRO
+from app.core.noise import DiscreteLaplace, NoNoise
+from app.core.study import Relation, Trust
+from app.estimators.accuracy import WORST_VARIANCE
+from app.estimators.interface import UNIT_SCALE, NotApplicable, Parameter, Plan, Question
+from app.estimators.linear import linear_plan, participants
+
+
+class Threshold:
+    """Everybody who offers at least t, all treated as t; the best t. Local reports are not used."""
+
+    name: ClassVar[str] = "threshold"
+    version: ClassVar[int] = 1
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+    summary: ClassVar[str] = "The plain mean of those who offer at least t, all paying t; the best t."
+
+    def plan(self, groups: Sequence[Group], question: Question) -> Plan:
+        r"""Plan a release.
+
+        With m(t) people who offer t or more, public ones included, the error is
+        :math:`1 / (4 m) + 2 / (m t)^2`; every offered epsilon is tried, and public people alone.
+
+        Args:
+            groups: All groups of the study.
+            question: What is asked.
+
+        Returns:
+            Weight t [micro-epsilon] on everybody who is kept, Laplace noise.
+
+        Raises:
+            NotApplicable: nobody is public, and nobody central can take part.
+
+        Privacy: t for each central person who offers at least t, nothing for the others.
+        """
+        central, public = participants(groups, Trust.CENTRAL), participants(groups, Trust.PUBLIC)
+        if not central and not public:
+            raise NotApplicable("Nobody central or public can take part.")
+        known = sum(groups[index].count for index in public)
+        order = sorted(central, key=lambda index: -groups[index].epsilon)
+        offered = np.array([groups[index].epsilon for index in order], dtype=np.float64) / MICRO
+        kept = known + np.cumsum(np.array([groups[index].count for index in order], dtype=np.float64))
+        errors = WORST_VARIANCE / kept + 2 / (kept * offered) ** 2 if central else np.zeros(0)
+        threshold = 0
+        if central and not (known and WORST_VARIANCE / known <= float(errors.min())):
+            threshold = groups[order[int(np.argmin(errors))]].epsilon
+        chosen = [index for index in central if threshold and groups[index].epsilon >= threshold]
+        weights = [0] * len(groups)
+        for index in (*chosen, *public):
+            weights[index] = max(threshold, 1)
+        noise = DiscreteLaplace(scales=(UNIT_SCALE,)) if chosen else NoNoise()
+        return linear_plan(groups, question, weights=weights, noise=noise)

@@ -1,0 +1,1 @@
+"""The estimators that the papers compare theirs with: entry points `dither.estimators`."""

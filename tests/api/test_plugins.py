@@ -1,0 +1,161 @@
+"""Estimators of other distributions: allowed by a setting, and priced by the service whatever they say."""
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import pytest
+
+from app.core.cohort import Group
+from app.core.noise import DiscreteLaplace
+from app.core.study import Relation, Trust
+from app.estimators import registry
+from app.estimators.interface import UNIT_SCALE, Conclusion, Interval, Parameter, Plan, Query, Question
+from app.main import create_app
+from app.settings import Settings, SettingsError
+from tests.api.service import Service, assert_problem
+
+UNIT = int(1e6)
+
+
+class Greedy:
+    """Says that it errs by nothing, and weighs people as its subclass likes."""
+
+    name: ClassVar[str] = "greedy"
+    version: ClassVar[int] = 1
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+    summary: ClassVar[str] = "Free, and exact."
+    weight: ClassVar[float] = 0.0
+    scale: ClassVar[float] = UNIT_SCALE
+
+    def plan(self, groups: Sequence[Group], question: Question) -> Plan:
+        weights = tuple(
+            self.weight if group.trust is Trust.CENTRAL and group.participates else 0 for group in groups
+        )
+        return Plan(
+            queries=(Query(sum_weights=weights, count_weights=(0,) * len(groups)),),  # type: ignore[arg-type]  # a float, too
+            noise=DiscreteLaplace(scales=(self.scale,)),
+            predicted_error=0.0,
+            conclude=self.conclude,
+        )
+
+    def conclude(self, values: Sequence[int]) -> Conclusion:
+        interval = Interval(level=0.95, lower=0.0, upper=0.0, coverage="exact")
+        return Conclusion(estimate=0.0, standard_error=0.0, interval=interval, population_interval=interval)
+
+
+class Honest(Greedy):
+    """A weight of 1/20 under noise for 1: it costs 0.05, whatever the summary says."""
+
+    name = "honest"
+    weight = UNIT // 20
+
+
+class Heavy(Greedy):
+    """Ten times what everybody offered."""
+
+    name = "heavy"
+    weight = 10 * UNIT
+
+
+class Quiet(Greedy):
+    """A weight that looks cheap, under a thousandth of the noise that it would take."""
+
+    name = "quiet"
+    weight = UNIT // 20
+    scale = UNIT_SCALE / 1000
+
+
+class Fractional(Greedy):
+    """A weight that is no integer: the sum would carry a value in its low bits."""
+
+    name = "fractional"
+    weight = 0.1
+
+
+class Planted:
+    """An entry point."""
+
+    def __init__(self, kind: type[Greedy]) -> None:
+        self.name = kind.name
+        self._kind = kind
+
+    def load(self) -> type[Greedy]:
+        return self._kind
+
+
+@pytest.fixture
+def planted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    found = [Planted(kind) for kind in (Honest, Heavy, Quiet, Fractional)]
+    monkeypatch.setattr(registry, "entry_points", lambda group: found)
+    yield
+    registry.allow(())
+
+
+async def test_an_installed_estimator_answers_only_where_a_setting_allows_it(
+    service: Service, planted: None
+) -> None:
+    study = await service.study()
+    await service.crowd(study, 30)
+    path = f"/v1/studies/{study}/releases"
+    refused = await service.call("POST", path, "analyse", json={"estimator": "honest"})
+    assert_problem(refused, "invalid_request", 422)
+    registry.allow(["honest"])
+    assert (await service.call("POST", path, "analyse", json={"estimator": "honest"})).status_code == 201
+    assert (await service.call("POST", path, "analyse", json={"estimator": "heavy"})).status_code == 422
+
+
+async def test_an_estimator_that_calls_itself_free_is_charged_what_its_queries_cost(
+    service: Service, planted: None
+) -> None:
+    registry.allow(["all"])
+    study = await service.study()
+    await service.crowd(study, 30)
+    path = f"/v1/studies/{study}/releases"
+    answer = await service.call("POST", path, "analyse", json={"estimator": "honest"})
+    assert answer.status_code == 201
+    assert answer.json()["epsilon_max"] == 0.05
+    charges = await service.call("GET", f"/v1/admin/ledger?release={answer.json()['id']}", "admin")
+    assert {charge["epsilon"] for charge in charges.json()["items"]} == {0.05}
+
+
+@pytest.mark.parametrize("name", ["heavy", "quiet", "fractional"])
+async def test_a_greedy_estimator_cannot_understate_its_price(
+    service: Service, planted: None, name: str
+) -> None:
+    """It would take more than was offered, or what has no price: there is no answer, and no charge."""
+    registry.allow(["all"])
+    study = await service.study()
+    await service.crowd(study, 30)
+    before = {table: count for table, count in (await service.rows()).items() if table != "cohort"}
+    answer = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={"estimator": name})
+    assert answer.status_code == 500
+    assert "estimate" not in answer.json()
+    after = {table: count for table, count in (await service.rows()).items() if table != "cohort"}
+    assert after == before  # people were folded into a cohort, which says nothing
+
+
+def test_a_setting_that_allows_what_is_not_installed_is_refused(planted: None) -> None:
+    with pytest.raises(SettingsError, match="DITHER_ESTIMATORS: no installed distribution"):
+        create_app(Settings.model_validate({"estimators": "honest, oracle"}))
+
+
+def test_an_installed_estimator_cannot_take_the_name_of_one_of_ours(
+    monkeypatch: pytest.MonkeyPatch, planted: None
+) -> None:
+    monkeypatch.setattr(Heavy, "name", "optimal")
+    with pytest.raises(ValueError, match="of its own"):
+        registry.allow(["all"])
+    assert type(registry.ESTIMATORS["optimal"]) is not Heavy
+
+
+def test_the_papers_baselines_are_installed_and_not_allowed() -> None:
+    from dither_research.estimators import ESTIMATORS
+
+    registry.allow(())
+    assert "stretching" not in registry.ESTIMATORS
+    registry.allow(["all"])
+    try:
+        assert set(registry.ESTIMATORS) == set(ESTIMATORS)
+    finally:
+        registry.allow(())
