@@ -302,7 +302,8 @@ class _Csv:
         quotes = text.count('"', 0, end)
         # A line end within quotes ends no record. Every quote is counted once forwards and once back.
         while quotes % 2:
-            start = text.rfind("\n", 0, end - 1) + 1
+            # All line ends behind the last quote are within quotes: go on before it, whatever their number.
+            start = text.rfind("\n", 0, text.rfind('"', 0, end)) + 1
             quotes -= text.count('"', start, end)
             end = start
         self._rest = text[end:]
