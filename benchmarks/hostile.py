@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import cycle
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -93,21 +94,27 @@ def endless_header(port: int, token: str) -> None:
 
 def unknown_names(port: int, token: str) -> None:
     """10 MB of records of which each has a thousand field names that no other record has."""
-    body = b"[" + b",".join(_unknown(number) for number in range(700)) + b"]"
-    _send(port, token, "/batch", {"Content-Type": "application/json"}, body)
-
-
-def _unknown(record: int) -> bytes:
-    return ("{" + ",".join(f'"{record}-{name}":0' for name in range(1_000)) + "}").encode()
+    _send(port, token, "/batch", {"Content-Type": "application/json"}, _unknown_names())
 
 
 def many_values(port: int, token: str) -> None:
     """1 MB of values of one person."""
-    records = [
+    _send(port, token, "/batch", {"Content-Type": "application/json"}, _many_values())
+
+
+@cache
+def _unknown_names() -> bytes:
+    """Made once: an attack costs its sender little."""
+    records = (",".join(f'"{record}-{name}":0' for name in range(1_000)) for record in range(700))
+    return ("[" + ",".join("{" + record + "}" for record in records) + "]").encode()
+
+
+@cache
+def _many_values() -> bytes:
+    records = (
         f'{{"subject":"one","value":{n % 100}.{n},"epsilon":1,"trust":"central"}}' for n in range(15_000)
-    ]
-    body = ("[" + ",".join(records) + "]").encode()
-    _send(port, token, "/batch", {"Content-Type": "application/json"}, body)
+    )
+    return ("[" + ",".join(records) + "]").encode()
 
 
 ATTACKS: dict[str, Sequence[Attack]] = {
