@@ -102,7 +102,7 @@ def _rate(estimator: Estimator, size: int) -> float:
     )
     started = time.perf_counter()
     plan = estimator.plan(groups, registry.for_estimator(estimator, question))
-    group_costs(plan.queries, plan.noise, estimator.relation, groups, inclusion=plan.inclusion)
+    group_costs(plan.queries, plan.noise, estimator.relation, groups)
     noise = draw(plan.noise, queries=len(plan.queries))
     try:
         plan.conclude([GRID_SIZE * MICRO * 1000 + error for error in noise])

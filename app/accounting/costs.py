@@ -5,12 +5,9 @@ exact fractions, rounds up, and refuses whatever it cannot price.
 """
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
-from math import isfinite
 from typing import Protocol
 
 from app.accounting.prices import (
-    Column,
     Cost,
     Price,
     gaussian_price,
@@ -18,10 +15,8 @@ from app.accounting.prices import (
     laplace_price,
     staircase_price,
 )
-from app.accounting.sampling import sampled_cost
 from app.core.cohort import Group
 from app.core.errors import InternalFault
-from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, DiscreteStaircase, Hourglass, Noise, NoNoise
 from app.core.study import Relation, Trust
 
@@ -53,8 +48,6 @@ def group_costs(
     noise: Noise,
     relation: Relation,
     groups: Sequence[Group],
-    *,
-    inclusion: Sequence[Fraction] | None = None,
 ) -> list[Cost]:
     r"""Price a release for each person of each group.
 
@@ -69,9 +62,6 @@ def group_costs(
       in q, hence largest at an end of [0, 2^30]:
       :math:`\epsilon_g = \max_{q \in \{0, 2^{30}\}} \sum_j |A_{jg} q + B_{jg} 2^{30}| / b_j`.
     - Gaussian, staircase and hourglass noise: see there.
-    - Laplace noise, replace_one, each person in the query with probability p_g only: `sampled_cost`. The
-      one query must weigh values about the middle of the range, A_g = -2 B_g, because somebody left out
-      adds what the middle adds.
 
     Public people pay nothing: their values are known. Local people paid when their report arrived and
     have no place in a query.
@@ -81,8 +71,6 @@ def group_costs(
         noise: What is added to them.
         relation: The neighboring relation.
         groups: All groups that the queries see.
-        inclusion: Probability with which each person of each group is in the queries; None for
-            everybody.
 
     Returns:
         A cost a group, rounded up to a whole micro-epsilon.
@@ -90,7 +78,7 @@ def group_costs(
     Raises:
         InternalFault: weights that are no integers or do not align with the groups, weight on local people
             or on a group that does not participate, central weight without noise, parameters of the noise
-            that are out of range, noise or sampling that is not priced here (two queries under staircase
+            that are out of range, noise that is not priced here (two queries under staircase
             noise, for one).
 
     Privacy: this is the price; it is exact for pure noise, looks at no data, and never too low. Under
@@ -123,10 +111,6 @@ def group_costs(
             if any(priced):
                 raise InternalFault("A query on raw data has no noise.")
             return [FREE] * len(groups)
-        case DiscreteLaplace(scales=scales) if inclusion is not None:
-            prices = _sampled_prices(scales, relation, columns, inclusion)
-        case _ if inclusion is not None:
-            raise InternalFault("There is no price for this sample.")
         case _:
             price = _price(noise, relation, len(queries))
             prices = [
@@ -169,27 +153,3 @@ def check_charges(costs: Sequence[Cost], groups: Sequence[Group]) -> None:
     for (epsilon, delta), group in zip(costs, groups, strict=True):
         if not (0 <= epsilon <= group.epsilon and 0 <= delta <= group.delta):
             raise InternalFault("A charge exceeds what a group offered.")
-
-
-def _sampled_prices(
-    scales: Sequence[float],
-    relation: Relation,
-    columns: Sequence[Column],
-    inclusion: Sequence[Fraction],
-) -> list[Cost]:
-    """The prices of centered values in one Poisson sample [micro-epsilon]."""
-    if relation is not Relation.REPLACE_ONE or len(scales) != 1 or len(inclusion) != len(columns):
-        raise InternalFault("There is no price for this sample.")
-    (scale,) = scales
-    if not (isfinite(scale) and scale > 0):
-        raise InternalFault("A Laplace scale is out of range.")
-    ratio = Fraction(GRID_SIZE) / Fraction(scale)
-    prices = []
-    for column, probability in zip(columns, inclusion, strict=True):
-        weight = 0
-        for number, of_sum, of_count in column:
-            if number != 0 or of_sum != -2 * of_count:
-                raise InternalFault("A sampled query is not about the middle of the range.")
-            weight = abs(of_count)
-        prices.append((sampled_cost(probability, weight * ratio), 0))
-    return prices

@@ -11,7 +11,6 @@ micro-epsilon, and add DiscreteLaplace(scale = UNIT_SCALE). Then a person of gro
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import ClassVar, Literal, Protocol
 
 from app.core.cohort import Group
@@ -175,15 +174,12 @@ class Plan:
             mean under the worst-case variance width^2 / 4, unless a better bound is a parameter.
             add_remove_one: against the dataset mean, worst-case mean, at the expected size.
         conclude: Reads the noisy values of the queries.
-        inclusion: Poisson sampling: the probability with which each person of group g is used.
-            None for everybody.
     """
 
     queries: tuple[Query | SparseQuery, ...]
     noise: Noise
     predicted_error: float
     conclude: Callable[[Sequence[int]], Conclusion]
-    inclusion: tuple[Fraction, ...] | None = None
 
 
 class Estimator(Protocol):

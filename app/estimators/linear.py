@@ -156,8 +156,6 @@ def combine(
     variance: float | NDArray[np.float64] = WORST_VARIANCE,
     expected_variance: float | NDArray[np.float64] | None = None,
     shrinkage: float | None = 1.0,
-    extra: float = 0.0,
-    inclusion: tuple[Fraction, ...] | None = None,
     details: Mapping[str, object] | None = None,
 ) -> Plan:
     """The plan of any linear estimator, from the weight of a single person of each group.
@@ -165,14 +163,13 @@ def combine(
     Args:
         groups: All groups of the study, length G.
         question: What is asked.
-        queries, noise, inclusion: See `Plan`.
+        queries, noise: See `Plan`.
         person: Weight of one person in what `read` returns, shape (G,); with `reports` it sums to 1 [1].
         laplaces: (scale, how many) of the Laplaces in what `read` returns [range widths].
         read: The position of the central and public part from the noisy values, reports not included.
         normal: Variance of all other noise in it [range width squared].
         reports: Weight of one report of each group, shape (G,), or None.
         variance, expected_variance, shrinkage: See `linear_plan`.
-        extra: Variance that sampling adds, whatever the data's is [range width squared].
         details: Further facts for the conclusion.
 
     Returns:
@@ -208,14 +205,12 @@ def combine(
         grid=question.grid,
         laplaces=tuple(parts),
         normal=normal,
-        dataset_variance=float(np.dot(sizes * bounds, deviations**2))
-        + others * unweighted / people**2
-        + extra,
+        dataset_variance=float(np.dot(sizes * bounds, deviations**2)) + others * unweighted / people**2,
         dataset_step=float(np.abs(deviations[populated]).max(initial=1 / people if unweighted else 0.0)) / 2
         + bounded,
-        population_variance=float(np.dot(bounds, squares)) + extra,
+        population_variance=float(np.dot(bounds, squares)),
         population_step=float(person[populated].max(initial=0.0)) / 2 + bounded,
-        exact=uniform and extra == 0 and bounded == 0,
+        exact=uniform and bounded == 0,
     )
     if shrinkage is None:
         shrinkage = noise_shrinkage(errors.noise_variance)
@@ -238,7 +233,7 @@ def combine(
 
     square_error = worst_square_error(
         squares=squares,
-        noise=errors.noise_variance + extra,
+        noise=errors.noise_variance,
         variances=expected,
         shrinkage=shrinkage,
     )
@@ -247,7 +242,6 @@ def combine(
         noise=noise,
         predicted_error=float(question.grid.width) * math.sqrt(square_error),
         conclude=conclude,
-        inclusion=inclusion,
     )
 
 

@@ -14,7 +14,6 @@ from app.estimators.hourglass import Hourglass
 from app.estimators.hybrid import Kvh, Pwh
 from app.estimators.interface import Estimator, NotApplicable, Parameter, Plan, Question
 from app.estimators.optimal import Optimal
-from app.estimators.sampling import Sampling
 from app.estimators.threshold import Threshold
 from app.estimators.transformed import Transformed
 from app.estimators.uniform import Uniform
@@ -35,7 +34,6 @@ _OWN: tuple[Estimator, ...] = (
     Kvh(),
     Pwh(),
     Threshold(),
-    Sampling(),
     Transformed(),
     Hourglass(),
 )

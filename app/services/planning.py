@@ -1,20 +1,19 @@
 """From cohorts to a plan, and from a plan to an answer. No database; may be run in a thread."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from uuid import UUID
 
 from app.accounting.costs import check_charges, group_costs
 from app.core.cohort import Cohort, Group, Reports
 from app.core.epsilon import epsilon_to_json
-from app.core.errors import BudgetExhausted, InternalFault
+from app.core.errors import BudgetExhausted
 from app.core.grid import GRID_SIZE
 from app.core.release import Charge, Facts
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators import registry
 from app.estimators.interface import Conclusion, Estimator, Interval, NotApplicable, Plan, Question
-from app.estimators.sampling import INCLUSION_BITS
 from app.mechanisms.draw import draw
 from app.services.questions import Resolved
 
@@ -115,7 +114,7 @@ def choose(
 
 def charges(plan: Plan, people: Crowd, study: StudyDefinition) -> tuple[Charge, ...]:
     """What a plan costs each cohort, priced from its queries and noise alone, in the order of ids."""
-    costs = group_costs(plan.queries, plan.noise, study.relation, people.groups, inclusion=plan.inclusion)
+    costs = group_costs(plan.queries, plan.noise, study.relation, people.groups)
     check_charges(costs, people.groups)
     return tuple(
         sorted(
@@ -140,25 +139,7 @@ def epsilon_max(study: StudyDefinition, estimator: Estimator, question: Question
     return epsilon
 
 
-def to_sample(plan: Plan, people: Crowd) -> dict[int, int]:
-    """Cohorts of which only a random sample is read: id -> probability, in multiples of 2**-48.
-
-    Raises:
-        InternalFault: a probability is no multiple of 2**-48.
-    """
-    if plan.inclusion is None:
-        return {}
-    thresholds: dict[int, int] = {}
-    for probability, members in zip(plan.inclusion, people.members, strict=True):
-        threshold = probability * 2**INCLUSION_BITS
-        if threshold.denominator != 1:
-            raise InternalFault("a probability of inclusion cannot be drawn")
-        if probability < 1:
-            thresholds |= {cohort.id: threshold.numerator for cohort in members}
-    return thresholds
-
-
-def answer(plan: Plan, people: Crowd, sampled: Mapping[int, tuple[int, int]] | None = None) -> Conclusion:
+def answer(plan: Plan, people: Crowd) -> Conclusion:
     """Evaluate the queries on raw sums, add exact noise, read the result.
 
     Integers until the noise is in; draws entropy.
@@ -166,20 +147,9 @@ def answer(plan: Plan, people: Crowd, sampled: Mapping[int, tuple[int, int]] | N
     Args:
         plan: The plan.
         people: Whom it was made for.
-        sampled: (people, sum) of the sample of every cohort that `to_sample` names.
-
-    Raises:
-        InternalFault: a cohort that must be sampled was not.
     """
-    sampled = sampled or {}
-    if any(cohort not in sampled for cohort in to_sample(plan, people)):
-        raise InternalFault("a cohort was not sampled")
-    counted = [
-        [sampled.get(cohort.id, (cohort.count, cohort.total)) for cohort in members]
-        for members in people.members
-    ]
-    counts = [sum(count for count, _ in parts) * GRID_SIZE for parts in counted]
-    totals = [sum(total for _, total in parts) for parts in counted]
+    counts = [sum(cohort.count for cohort in members) * GRID_SIZE for members in people.members]
+    totals = [sum(cohort.total for cohort in members) for members in people.members]
     exact = [
         sum(of_sum * totals[index] + of_count * counts[index] for index, of_sum, of_count in query.terms)
         for query in plan.queries
@@ -246,8 +216,6 @@ def facts(conclusion: Conclusion, most: int) -> Facts:
 def noise_json(plan: Plan) -> str:
     """The noise of a plan, for the ledger."""
     document: dict[str, object] = {"mechanism": type(plan.noise).__name__, **asdict(plan.noise)}
-    if plan.inclusion is not None:
-        document["sample"] = "poisson"
     return json.dumps(document, allow_nan=False)
 
 

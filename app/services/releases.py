@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
@@ -245,12 +245,6 @@ class Releases:
         estimator, plan, question = await asyncio.to_thread(
             planning.choose, study.definition, people, resolved, question
         )
-        thresholds = planning.to_sample(plan, people)
-        sampled = (
-            await run("release.sample", lambda c: cohorts.read_sample(c, study.id, thresholds))
-            if thresholds
-            else {}
-        )
         return await asyncio.to_thread(
             _answered,
             study,
@@ -259,7 +253,6 @@ class Releases:
             question,
             estimator,
             plan,
-            sampled,
             digest=digest,
             epoch=epoch,
             clock=self._clock,
@@ -371,7 +364,6 @@ def _answered(
     question: Question,
     estimator: Estimator,
     plan: Plan,
-    sampled: Mapping[int, tuple[int, int]],
     *,
     digest: bytes,
     epoch: int,
@@ -379,7 +371,7 @@ def _answered(
 ) -> Draft:
     """Price, draw, read. Fails closed: whatever goes wrong, there is no draft."""
     charges = planning.charges(plan, people, study.definition)
-    conclusion = planning.answer(plan, people, sampled)
+    conclusion = planning.answer(plan, people)
     release_id, now = uuid4(), clock.now()
     most = planning.epsilon_max(study.definition, estimator, question, [charge.epsilon for charge in charges])
     try:

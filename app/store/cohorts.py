@@ -3,7 +3,7 @@
 `seal` holds contributions up only while the epoch is bumped; `fold` reads each new row once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,27 +75,6 @@ PAGE_COHORTS = text(f"""
 """)
 
 NEWEST_EPOCH = text("SELECT coalesce(max(epoch), 0) FROM contribution WHERE study_id = :study_id")
-
-# The last group of a version 4 UUID is 48 bits of PostgreSQL's strong random source, none of them fixed:
-# somebody is in the sample if that number is below their cohort's threshold. The inner query draws it once
-# for each row; OFFSET 0 keeps the planner from moving it.
-READ_SAMPLE = text("""
-    SELECT cohort_id, count(*) AS members, sum(value) AS total
-    FROM (
-        SELECT cohort.id AS cohort_id, c.value, wanted.threshold,
-               CAST(CAST('x' || right(CAST(gen_random_uuid() AS text), 12) AS bit(48)) AS bigint) AS ticket
-        FROM unnest(CAST(:cohorts AS bigint[]), CAST(:thresholds AS bigint[])) AS wanted (id, threshold)
-        JOIN cohort ON cohort.id = wanted.id AND cohort.study_id = :study_id
-        JOIN contribution c
-          ON c.study_id = :study_id AND c.epoch = cohort.epoch AND c.trust = cohort.trust
-         AND c.epsilon = cohort.epsilon AND c.carried = cohort.carried
-         AND c.delta = cohort.delta AND c.delta_carried = cohort.delta_carried
-        WHERE c.value IS NOT NULL
-        OFFSET 0
-    ) AS drawn
-    WHERE ticket < threshold
-    GROUP BY cohort_id
-""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,31 +202,6 @@ async def read_profile(connection: AsyncConnection, study_id: int) -> Sequence[C
         for row in await _aggregate(connection, study_id, epochs, last=epochs.sealed + 1)
     ]
     return [*await read_cohorts(connection, study_id), *fresh]
-
-
-async def read_sample(
-    connection: AsyncConnection, study_id: int, thresholds: Mapping[int, int]
-) -> dict[int, tuple[int, int]]:
-    """A fresh random sample of the members of some folded cohorts, none of them public.
-
-    Args:
-        connection: Open transaction.
-        study_id: Their study.
-        thresholds: Id of a cohort -> the probability with which each of its members is in the sample,
-            independently of everything, in multiples of 2**-48 (0..2**48).
-
-    Returns:
-        Id -> (people in the sample, sum of their values), for every id that was asked for. Raw: must not
-        leave the services. Who has withdrawn in the meantime is not in it, and the release is not
-        published either, because the cohort has lost a member.
-    """
-    ids = sorted(thresholds)
-    rows = await connection.execute(
-        READ_SAMPLE,
-        {"study_id": study_id, "cohorts": ids, "thresholds": [thresholds[cohort] for cohort in ids]},
-    )
-    sample = dict.fromkeys(ids, (0, 0))
-    return sample | {row.cohort_id: (row.members, int(row.total)) for row in rows}
 
 
 async def has_new_rows(connection: AsyncConnection, study_id: int, epoch: int) -> bool:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.accounting.costs import group_costs
 from app.core.cohort import Group, Reports
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import LocalMechanism, Relation, Trust
 from app.estimators import registry
 from app.estimators.interface import Estimator, NotApplicable, Plan, Question
+from dither_research.baselines.sampling import inclusion_of, plan_costs
 from dither_research.estimators import applicable
 from dither_research.people import UNIT, Law, draw_sample
 from dither_research.profiles import Profile
@@ -169,10 +169,10 @@ class Population:
         """
         counts = np.array([[float(one.count)] for one in self.setting.profile])
         totals = everybody = np.array([[float(total[run])] for total in self._totals])
-        if plan.inclusion is not None:
+        if (inclusion := inclusion_of(plan)) is not None:
             samples = [
                 draw_sample(self.setting.law, int(one.count), float(share), 1, random)
-                for one, share in zip(self.setting.profile, plan.inclusion, strict=True)
+                for one, share in zip(self.setting.profile, inclusion, strict=True)
             ]
             everybody = np.stack([one.everybody for one in samples])
             totals = np.stack([one.total for one in samples])
@@ -215,7 +215,7 @@ def _simulate(estimator: Estimator, population: Population, random: Random) -> C
             groups = population.groups(run)
             plan = estimator.plan(groups, question)
         if population.has_reports or not run:
-            costs = group_costs(plan.queries, plan.noise, setting.relation, groups, inclusion=plan.inclusion)
+            costs = plan_costs(plan, setting.relation, groups)
             most = max(most, *(epsilon for epsilon, _ in costs))
         values, mean = population.asked(plan, run, random)
         values += draw_noise(plan.noise, queries=len(plan.queries), runs=1, random=random)

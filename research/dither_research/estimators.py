@@ -9,7 +9,6 @@ from app.estimators.hourglass import Hourglass
 from app.estimators.hybrid import Kvh, Pwh
 from app.estimators.interface import Estimator
 from app.estimators.optimal import Optimal
-from app.estimators.sampling import Sampling
 from app.estimators.threshold import Threshold
 from app.estimators.transformed import Transformed
 from app.estimators.uniform import Uniform
@@ -17,6 +16,7 @@ from dither_research.baselines.hybrid import FullLm, GroupSize, LmOnly, TcmOnly
 from dither_research.baselines.ldpe import Ldpe
 from dither_research.baselines.linear import Fme, Proportional, Stretching
 from dither_research.baselines.ratio import Independent, Shifted
+from dither_research.baselines.sampling import Sampling
 
 _ALL: tuple[Estimator, ...] = (
     Uniform(),

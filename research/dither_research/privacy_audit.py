@@ -30,6 +30,7 @@ from app.mechanisms.gaussian import draw_gaussian
 from app.mechanisms.hourglass import hourglass
 from app.mechanisms.randomized_response import KaryChannel, draw_response
 from app.mechanisms.staircase import staircase
+from dither_research.baselines.sampling import inclusion_of, plan_costs
 from dither_research.estimators import ESTIMATORS
 
 Cells = NDArray[np.int64]
@@ -173,7 +174,7 @@ def estimator_subject(estimator: Estimator) -> Subject:
     noisy queries are everything that is published, since answers are post-processing.
     """
     plan, groups = _plan(estimator)
-    costs = group_costs(plan.queries, plan.noise, estimator.relation, groups, inclusion=plan.inclusion)
+    costs = plan_costs(plan, estimator.relation, groups)
     chosen = max(range(len(groups)), key=lambda index: costs[index])
     weights = [_weights_of(query, chosen) for query in plan.queries]
     ends = [
@@ -182,7 +183,8 @@ def estimator_subject(estimator: Estimator) -> Subject:
     absent = [0] * len(plan.queries)
     if estimator.relation is Relation.ADD_REMOVE_ONE:
         ends = [absent, max(ends, key=lambda end: sum(map(abs, end)))]
-    probability = None if plan.inclusion is None else plan.inclusion[chosen]
+    inclusion = inclusion_of(plan)
+    probability = None if inclusion is None else inclusion[chosen]
     return Subject(
         name=estimator.name,
         claimed=costs[chosen][0] / MICRO,

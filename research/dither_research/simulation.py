@@ -11,6 +11,7 @@ from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.interface import Plan
+from dither_research.baselines.sampling import inclusion_of
 from dither_research.estimators import ESTIMATORS
 from dither_research.people import Law, ask, draw_sample
 from dither_research.seeded import Floats, Random, draw_noise
@@ -67,9 +68,10 @@ def moments(plan: Plan, groups: Sequence[Group]) -> Moments:
         raise InternalFault("This plan shrinks: it errs in other ways, too.")
     noise = conclusion.standard_error**2
     rest = (plan.predicted_error**2 - noise) / WORST_VARIANCE
-    if plan.inclusion is None:
+    inclusion = inclusion_of(plan)
+    if inclusion is None:
         return Moments(squares=rest, noise=noise)
-    probabilities = np.array([float(p) for p in plan.inclusion])
+    probabilities = np.array([float(p) for p in inclusion])
     sizes = np.array([group.count for group in groups], dtype=np.float64)
     squares = float(sizes @ probabilities**2) / float(sizes @ probabilities) ** 2
     return Moments(squares=squares, noise=noise, sampling=rest - squares)
@@ -159,7 +161,8 @@ def simulate(plan: Plan, groups: Sequence[Group], law: Law, runs: int, random: R
         runs: Releases.
         random: The source.
     """
-    shares = [1.0] * len(groups) if plan.inclusion is None else [float(p) for p in plan.inclusion]
+    inclusion = inclusion_of(plan)
+    shares = [1.0] * len(groups) if inclusion is None else [float(p) for p in inclusion]
     drawn = [
         draw_sample(law, group.count, share, runs, random)
         for group, share in zip(groups, shares, strict=True)

@@ -156,6 +156,6 @@ def test_the_papers_baselines_are_installed_and_not_allowed() -> None:
     assert "stretching" not in registry.ESTIMATORS
     registry.allow(["all"])
     try:
-        assert set(registry.ESTIMATORS) == set(ESTIMATORS)
+        assert set(registry.ESTIMATORS) == set(ESTIMATORS) - {"sampling"}  # a simulation only
     finally:
         registry.allow(())

@@ -285,7 +285,7 @@ class Model:
         except NotApplicable:
             unpaid = offers.keys() - paying.keys()
             return EXHAUSTED if unpaid or not there else NOT_APPLICABLE
-        costs = group_costs(plan.queries, plan.noise, study.relation, groups, inclusion=plan.inclusion)
+        costs = group_costs(plan.queries, plan.noise, study.relation, groups)
         return {
             name: epsilon
             for names, (epsilon, _) in zip(alike.values(), costs, strict=True)

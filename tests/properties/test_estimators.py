@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.accounting.costs import check_charges, group_costs
+from app.accounting.costs import check_charges
 from app.core.grid import GRID_SIZE
 from app.core.noise import NoNoise
 from app.core.study import Relation, Trust
 from app.estimators import registry
 from app.estimators.interface import NotApplicable
+from dither_research.baselines.sampling import inclusion_of, plan_costs
 from dither_research.estimators import ESTIMATORS
 from tests.support.groups import WIDE_GRID, add_remove_one, central, local, public, query_values, replace_one
 
@@ -47,7 +48,7 @@ def test_nobody_is_ever_charged_more_than_they_offered(name, groups):
     plan = plan_or_none(name, groups)
     if plan is not None:
         relation = ESTIMATORS[name].relation
-        costs = group_costs(plan.queries, plan.noise, relation, groups, inclusion=plan.inclusion)
+        costs = plan_costs(plan, relation, groups)
         check_charges(costs, groups)
         assert all(
             cost == (0, 0) for cost, g in zip(costs, groups, strict=True) if g.trust is not Trust.CENTRAL
@@ -98,7 +99,7 @@ def test_if_all_say_the_same_the_noiseless_answer_is_that(name, value, sizes):
     assert plan is not None
     sums = [g.count * value if g.trust is not Trust.LOCAL else 0 for g in groups]
     conclusion = plan.conclude(query_values(plan, groups, sums))
-    if plan.inclusion is None and "midpoint" not in conclusion.details:
+    if inclusion_of(plan) is None and "midpoint" not in conclusion.details:
         shrinkage = conclusion.details.get("shrinkage", 1.0)
         assert isinstance(shrinkage, float)
         assert conclusion.estimate == pytest.approx(20 + shrinkage * (80 * value / GRID_SIZE - 40), abs=1e-9)

@@ -55,7 +55,7 @@ MEAN_ASKS = (
     Ask(estimator="uniform", share=MICRO // 3),
     Ask(estimator="uniform", epsilon=MICRO // 20),
     Ask(estimator="adpm", share=MICRO // 4),
-    Ask(estimator="sampling", share=MICRO // 4),
+    Ask(estimator="threshold", share=MICRO // 4),
     Ask(share=MICRO // 7),
 )
 ASKS = {

@@ -10,6 +10,7 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, NoNoise
 from app.mechanisms.hourglass import hourglass, hourglass_moments
 from app.mechanisms.staircase import staircase, staircase_variance
+from dither_research.baselines.sampling import inclusion_of
 from dither_research.people import Bernoulli, Beta, central, draw_sample, draw_sums, public
 from dither_research.seeded import draw_noise, random_bits, seeded
 from dither_research.simulation import average, moments, plan_of, query_values, reading, simulate
@@ -87,7 +88,7 @@ def test_random_bits_are_uniform():
 def test_a_plan_is_read_as_it_reads_itself(name):
     plan = plan_of(name, GROUPS)
     counts = np.array([[float(group.count)] for group in GROUPS])
-    share = 1.0 if plan.inclusion is None else 0.1
+    share = 1.0 if inclusion_of(plan) is None else 0.1
     exact = query_values(plan, share * counts, share * counts * np.array([[0.4], [0.55], [0.6]]))
     values = exact + draw_noise(plan.noise, queries=len(exact), runs=20, random=seeded(name)) / 10
     estimates = reading(plan, GROUPS)(values)

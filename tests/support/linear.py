@@ -12,6 +12,7 @@ from app.core.noise import DiscreteLaplace, NoNoise
 from app.core.study import LocalMechanism
 from app.estimators.interface import Conclusion, Estimator, Plan, Question
 from app.mechanisms.local_variance import report_scale
+from dither_research.baselines.sampling import inclusion_of
 from tests.support.groups import query_values
 from tests.support.noise import NoiseSource
 
@@ -106,7 +107,7 @@ def simulate(parts: TakenApart, source: NoiseSource, *, p: float, runs: int) -> 
     """
     answers = np.full(runs, 0.5)
     totals = np.zeros(runs)
-    inclusion = parts.plan.inclusion
+    inclusion = inclusion_of(parts.plan)
     for index, group in enumerate(parts.groups):
         ones = source.people.binomial(group.count, p, runs).astype(float)
         totals += ones

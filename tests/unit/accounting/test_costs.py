@@ -172,11 +172,6 @@ def test_staircase_noise_on_a_sum_and_its_complement_is_refused():
         group_costs(pair, noise, ADD_REMOVE, [central(1)])
 
 
-def test_sampling_is_refused():
-    with pytest.raises(InternalFault):
-        group_costs([query([1])], unit(), REPLACE, [central(1)], inclusion=(Fraction(1, 2),))
-
-
 def test_charges_up_to_the_offer_are_accepted_and_one_more_is_not():
     groups = [central(0.5), public(3)]
     check_charges([(500_000, 0), (0, 0)], groups)

@@ -16,12 +16,12 @@ from app.core.study import Relation
 from app.estimators.adpm import Adpm
 from app.estimators.hybrid import Kvh, Pwh
 from app.estimators.interface import NotApplicable, Query
-from app.estimators.sampling import Sampling, inclusion_thresholds
 from app.estimators.threshold import Threshold
 from app.estimators.uniform import Uniform
 from dither_research.baselines.hybrid import FullLm, GroupSize, LmOnly, TcmOnly
 from dither_research.baselines.ldpe import Ldpe
 from dither_research.baselines.linear import Fme, Proportional, Stretching
+from dither_research.baselines.sampling import Sampling, inclusion_thresholds, plan_costs
 from tests.support.groups import WIDE_GRID, central, local, public, query_values, replace_one
 from tests.support.profiles import reports
 
@@ -35,7 +35,7 @@ def plan_for(estimator, groups, **more):
 
 
 def costs_of(plan, groups):
-    return group_costs(plan.queries, plan.noise, Relation.REPLACE_ONE, groups, inclusion=plan.inclusion)
+    return plan_costs(plan, Relation.REPLACE_ONE, groups)
 
 
 def shares(plan, groups):

@@ -23,7 +23,7 @@ def test_every_estimator_is_found_under_its_own_name():
 
 def test_each_relation_has_its_estimators():
     assert {e.name for e in registry.applicable(Relation.REPLACE_ONE)} == {
-        *("uniform", "optimal", "adpm", "kvh", "pwh", "threshold", "sampling"),
+        *("uniform", "optimal", "adpm", "kvh", "pwh", "threshold"),
     }
     assert {e.name for e in registry.applicable(Relation.ADD_REMOVE_ONE)} == {"transformed", "hourglass"}
 

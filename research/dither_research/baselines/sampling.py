@@ -1,20 +1,24 @@
-"""`sampling`: everybody enters by chance, those who offer less more rarely, and all are protected alike."""
+"""`sampling`, as a simulation: people enter by chance, those who offer less more rarely."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.accounting.costs import Cost, group_costs
 from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteLaplace, NoNoise
 from app.core.study import Relation, Trust
-from app.estimators.accuracy import WORST_VARIANCE
+from app.estimators.accuracy import WORST_VARIANCE, Errors
 from app.estimators.interface import UNIT_SCALE, NotApplicable, Parameter, Plan, Query, Question
-from app.estimators.linear import combine, participants
+from app.estimators.linear import participants
+from dither_research.sampled_cost import sampled_costs
 
 INCLUSION_BITS = 48
 """Probabilities are multiples of 2**-48: an event of 48 fair coins."""
@@ -22,6 +26,35 @@ INCLUSION_BITS = 48
 _ALWAYS = 1 << INCLUSION_BITS
 _MARGIN = 1e-12
 """Probabilities are lowered by this part: more than the error of the doubles they come from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledPlan(Plan):
+    """A plan on a Poisson sample.
+
+    Attributes:
+        inclusion: The probability with which each person of group g is used.
+    """
+
+    inclusion: tuple[Fraction, ...]
+
+
+def inclusion_of(plan: Plan) -> tuple[Fraction, ...] | None:
+    """With what probability a plan uses each person of each group; None for everybody."""
+    return plan.inclusion if isinstance(plan, SampledPlan) else None
+
+
+def plan_costs(plan: Plan, relation: Relation, groups: Sequence[Group]) -> list[Cost]:
+    """What a plan costs each person of each group; the service has no price for a sample.
+
+    Args:
+        plan: The plan.
+        relation: The neighboring relation.
+        groups: What it was made for.
+    """
+    if not isinstance(plan, SampledPlan) or isinstance(plan.noise, NoNoise):
+        return group_costs(plan.queries, plan.noise, relation, groups)
+    return sampled_costs(plan.queries, plan.noise, relation, groups, plan.inclusion)
 
 
 class Sampling:
@@ -59,8 +92,8 @@ class Sampling:
         Raises:
             NotApplicable: nobody is public, and nobody central can take part.
 
-        Privacy: at most epsilon_g for each central person; `app.accounting.sampling` has the proof and the
-            exact price. Who was in the sample is never published, nor how many.
+        Privacy: at most epsilon_g for each central person; `dither_research.sampled_cost` has the proof and
+            the exact price. Who was in the sample is never published, nor how many.
 
         References:
             Jorgensen, Yu, Cormode, ICDE 2015, doi:10.1109/ICDE.2015.7113353 (the sampling mechanism);
@@ -95,9 +128,26 @@ class Sampling:
             (value,) = values
             return Fraction(1, 2) + value / divisor
 
-        return combine(
-            groups,
-            question,
+        variance = WORST_VARIANCE * float(sizes @ (probabilities * (1 - probabilities))) / size**2
+        person = probabilities / size
+        people = float(max(question.people or 0, sum(group.count for group in groups)))
+        deviations = person - 1 / people
+        populated = sizes > 0
+        unweighted = people - float(sizes.sum())
+        spread = WORST_VARIANCE * float(sizes @ person**2) + variance
+        errors = Errors(
+            grid=question.grid,
+            laplaces=((MICRO / (2 * half) / size, 1),) if central else (),
+            dataset_variance=WORST_VARIANCE * (float(sizes @ deviations**2) + unweighted / people**2)
+            + variance,
+            dataset_step=float(np.abs(deviations[populated]).max()) / 2,
+            population_variance=spread,
+            population_step=float(person[populated].max()) / 2,
+            exact=not variance
+            and not unweighted
+            and float(np.abs(deviations[populated]).max()) * people <= 1e-9,
+        )
+        return SampledPlan(
             queries=(
                 Query(
                     sum_weights=tuple(2 * weight for weight in weights),
@@ -105,10 +155,8 @@ class Sampling:
                 ),
             ),
             noise=DiscreteLaplace(scales=(UNIT_SCALE,)) if central else NoNoise(),
-            person=probabilities / size,
-            laplaces=((MICRO / (2 * half) / size, 1),) if central else (),
-            read=read,
-            extra=WORST_VARIANCE * float(np.dot(sizes, probabilities * (1 - probabilities))) / size**2,
+            predicted_error=float(question.grid.width) * math.sqrt(spread + errors.noise_variance),
+            conclude=lambda values: errors.conclude(read(values)),
             inclusion=tuple(Fraction(threshold, _ALWAYS) for threshold in thresholds),
         )
 

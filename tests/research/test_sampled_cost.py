@@ -9,12 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.accounting.costs import group_costs
-from app.accounting.sampling import sampled_cost
 from app.core.errors import InternalFault
 from app.core.noise import DiscreteLaplace
 from app.core.study import Relation
 from app.estimators.interface import UNIT_SCALE, Query
+from dither_research.sampled_cost import sampled_cost, sampled_costs
 from tests.support.groups import central, public
 
 HALF = Fraction(1, 2)
@@ -78,7 +77,7 @@ def test_what_is_no_sample_has_no_price(p, h):
 def price(queries, inclusion, *, scales=(UNIT_SCALE,), relation=Relation.REPLACE_ONE, groups=None):
     groups = groups or [central(1.0), central(0.5)]
     noise = DiscreteLaplace(scales=scales)
-    return group_costs(queries, noise, relation, groups, inclusion=inclusion)
+    return sampled_costs(queries, noise, relation, groups, inclusion)
 
 
 def centered(*weights):

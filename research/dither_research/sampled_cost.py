@@ -1,11 +1,18 @@
 """What noise on a random sample costs the people who may or may not be in it."""
 
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
+from math import isfinite
 
+from app.accounting.costs import FREE, Cost, Weights
+from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
+from app.core.grid import GRID_SIZE
+from app.core.noise import DiscreteLaplace, Noise
+from app.core.study import Relation, Trust
 
 _DIGITS = 60
 _CONTEXT = Context(prec=_DIGITS, Emax=999_999_999_999, Emin=-999_999_999_999)
@@ -48,6 +55,49 @@ def sampled_cost(inclusion: Fraction, displacement: Fraction) -> int:
     if not (0 <= inclusion <= 1 and displacement >= 0):
         raise InternalFault("A sample has no price.")
     return _cost(inclusion, displacement)
+
+
+def sampled_costs(
+    queries: Sequence[Weights],
+    noise: Noise,
+    relation: Relation,
+    groups: Sequence[Group],
+    inclusion: Sequence[Fraction],
+) -> list[Cost]:
+    """The prices of centered values in one Poisson sample.
+
+    Args:
+        queries: One, with weights A_g = -2 B_g: somebody left out adds what the middle of the range adds.
+        noise: Laplace noise on it.
+        relation: replace_one; presence would show.
+        groups: All groups that it sees.
+        inclusion: Probability with which each person of each group is in it.
+
+    Returns:
+        A cost a group; public people pay nothing.
+
+    Raises:
+        InternalFault: there is no price for this sample.
+
+    Privacy: this is the price, see `sampled_cost`.
+    """
+    match noise, queries:
+        case DiscreteLaplace(scales=(scale,)), (query,) if (
+            isfinite(scale) and scale > 0 and relation is Relation.REPLACE_ONE
+        ):
+            pass
+        case _:
+            raise InternalFault("There is no price for this sample.")
+    if not len(inclusion) == len(groups) == query.size:
+        raise InternalFault("There is no price for this sample.")
+    costs = [FREE] * len(groups)
+    for index, of_sum, of_count in query.terms:
+        if of_sum != -2 * of_count:
+            raise InternalFault("A sampled query is not about the middle of the range.")
+        if groups[index].trust is Trust.CENTRAL:
+            displacement = abs(of_count) * GRID_SIZE / Fraction(scale)
+            costs[index] = (sampled_cost(inclusion[index], displacement), 0)
+    return costs
 
 
 @lru_cache(maxsize=65_536)
