@@ -7,7 +7,7 @@ from app.core.session import SessionProtocol
 from app.core.study import Study
 from app.services import Services
 from app.services.sessions import Schedule
-from app.sessions.protocols import Wish
+from app.sessions.protocols import SessionSpec
 from app.sessions.search import Mode
 from benchmarks.load import Load, rate
 from benchmarks.report import Ratio
@@ -67,7 +67,7 @@ def _later(here: Installation, port: int, prefix: str, seconds: float) -> float:
 
 
 def open_session(here: Installation, mode: Mode, rounds: int):
-    wish = Wish(
+    spec = SessionSpec(
         protocol=SessionProtocol.MINIMUM, epsilon=1_000_000, mode=mode, rounds=rounds, participants=PEOPLE
     )
     schedule = Schedule(answers_per_round=None, round_seconds=None, deadline_seconds=3600)
@@ -75,7 +75,7 @@ def open_session(here: Installation, mode: Mode, rounds: int):
     async def make(services: Services):
         study: Study = await services.studies.get(STUDY)
         made = await services.sessions.create(
-            study, wish, schedule, PRINCIPAL, render=lambda session: session.definition.id.bytes
+            study, spec, schedule, PRINCIPAL, render=lambda session: session.definition.id.bytes
         )
         return UUID(bytes=made)
 

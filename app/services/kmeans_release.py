@@ -25,9 +25,9 @@ from app.core.session import SessionDefinition
 from app.core.study import Relation, Study, Trust
 from app.mechanisms.draw import draw
 from app.sessions.kmeans import ClusterRules
-from app.sessions.kmeans_protocol import KMeansCourse
+from app.sessions.kmeans_protocol import RunningKMeans
 from app.sessions.points import ClusterSums
-from app.sessions.protocol import CentralSums, Course
+from app.sessions.protocol import CentralSums, RunningProtocol
 from app.store import cohorts, releases, studies
 from app.store import points as store
 from app.store.database import Connection, Database, Run
@@ -79,15 +79,15 @@ class Central:
         self._database = database
         self._clock = clock
 
-    async def fold(self, definition: SessionDefinition, course: Course) -> None:
+    async def fold(self, definition: SessionDefinition, running: RunningProtocol) -> None:
         """Before the first round, take everybody in who contributed so far."""
-        if course.round == 1:
+        if running.round == 1:
             study_id = definition.study_id
             epochs = await self._database.run_tx("session.seal", lambda c: cohorts.seal(c, study_id))
             if epochs.folded < epochs.sealed:
                 await self._database.run_tx("session.fold", lambda c: cohorts.fold(c, study_id))
 
-    async def prepare(self, run: Run, definition: SessionDefinition, course: Course) -> Prepared:
+    async def prepare(self, run: Run, definition: SessionDefinition, running: RunningProtocol) -> Prepared:
         """The central part of the open round, after `fold`.
 
         In its first round a session takes everybody with a live central or public contribution whose cohort
@@ -102,30 +102,30 @@ class Central:
 
         Privacy: costs each member of each cohort `ClusterRules.epsilon_per_round`, once it is published.
         """
-        if not isinstance(course, KMeansCourse) or course.round is None:
+        if not isinstance(running, RunningKMeans) or running.round is None:
             raise InternalFault("there is no central part to prepare")
         study = await run("session.study", lambda c: studies.read_study(c, definition.study))
         if study is None:
             raise InternalFault("a session's study has vanished")
-        noise, cost = _priced(course.fixed)
-        crowd = await run("session.points", lambda c: _crowd(c, study, course, cost))
+        noise, cost = _priced(running.rules)
+        crowd = await run("session.points", lambda c: _crowd(c, study, running, cost))
         if crowd is None:
             return Prepared(None)
         noisy = await asyncio.to_thread(_noisy, crowd.sums, noise)
         release_id, now = uuid4(), self._clock.now()
-        sums = _read(noisy, course.fixed, str(release_id))
+        sums = _read(noisy, running.rules, str(release_id))
         charges = tuple(
             Charge(cohort_id=used.cohort_id, epsilon=cost, delta=0) for used in crowd.used if used.offer
         )
         draft = Draft(
             id=release_id,
             study_id=study.id,
-            question=question_digest(definition.id, course.round),
+            question=question_digest(definition.id, running.round),
             epoch=crowd.epoch,
             estimator=ESTIMATOR,
             estimator_version=VERSION,
             noise=json.dumps({"mechanism": type(noise).__name__, **asdict(noise)}, allow_nan=False),
-            body=_body(study, definition, course, sums, noise, cost, now.isoformat()),
+            body=_body(study, definition, running, sums, noise, cost, now.isoformat()),
             facts=Facts(noisy_count=sum(count / GRID_SIZE for count in sums.counts), epsilon_max=cost),
             charges=charges,
             used=crowd.used,
@@ -164,16 +164,16 @@ def _priced(rules: ClusterRules) -> tuple[DiscreteLaplace, int]:
     return noise, cost
 
 
-async def _crowd(connection: Connection, study: Study, course: KMeansCourse, cost: int) -> Crowd | None:
+async def _crowd(connection: Connection, study: Study, running: RunningKMeans, cost: int) -> Crowd | None:
     """Everybody who takes part; None where nobody does and that is no secret."""
-    secret = course.fixed.relation is Relation.ADD_REMOVE_ONE
+    secret = running.rules.relation is Relation.ADD_REMOVE_ONE
     epoch, rows, rounds = 0, list[Cohort](), 1
-    if course.round == 1:
+    if running.round == 1:
         epoch = (await cohorts.read_epochs(connection, study.id)).folded
         rows = await cohorts.read_cohorts(connection, study.id)
-        rounds = course.fixed.rounds
-    elif course.steps[-1].release is not None:
-        epoch, rows = await store.read_participants(connection, UUID(course.steps[-1].release))
+        rounds = running.rules.rounds
+    elif running.steps[-1].release is not None:
+        epoch, rows = await store.read_participants(connection, UUID(running.steps[-1].release))
     used = tuple(
         Used(cohort_id=row.id, count=row.count, offer=rounds * cost if row.trust is Trust.CENTRAL else 0)
         for row in rows
@@ -182,10 +182,10 @@ async def _crowd(connection: Connection, study: Study, course: KMeansCourse, cos
     )
     if not used and not secret:
         return None
-    sums = ClusterSums(course.centers)
+    sums = ClusterSums(running.centers)
     ids = [row.cohort_id for row in used]
     async for packed in store.read_points(connection, study.id, ids):
-        await asyncio.to_thread(_add, sums, packed, course.fixed.dimension)
+        await asyncio.to_thread(_add, sums, packed, running.rules.dimension)
     return Crowd(epoch=epoch, used=used, sums=sums)
 
 
@@ -215,7 +215,7 @@ def _read(noisy: Sequence[int], rules: ClusterRules, release: str) -> CentralSum
 def _body(
     study: Study,
     definition: SessionDefinition,
-    course: KMeansCourse,
+    running: RunningKMeans,
     sums: CentralSums,
     noise: DiscreteLaplace,
     cost: int,
@@ -233,9 +233,9 @@ def _body(
         "estimator": ESTIMATOR,
         "parameters": {
             "session": str(definition.id),
-            "round": course.round,
-            "rounds": course.fixed.rounds,
-            "centres": course.progress(grid)["centres"],
+            "round": running.round,
+            "rounds": running.rules.rounds,
+            "centres": running.progress(grid)["centres"],
         },
         "counts": counts,
         "sums": [[total / GRID_SIZE * width for total in row] for row in sums.sums],

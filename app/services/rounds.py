@@ -4,14 +4,13 @@ Everything here runs inside a transaction that holds the session's row, so a rou
 whichever process gets there first.
 """
 
-import json
 from datetime import datetime, timedelta
 
 from app.core.clock import Clock
 from app.core.session import SessionDefinition, SessionHead, SessionState
 from app.services.kmeans_release import Prepared, publish
-from app.sessions.protocol import Course, RoundAnswers
-from app.sessions.protocols import restore_course
+from app.sessions.protocol import RoundAnswers, RunningProtocol
+from app.sessions.protocols import protocol_document, restore_protocol
 from app.store import sessions as store
 from app.store.database import Connection
 from app.store.releases import lock_cohorts
@@ -23,9 +22,9 @@ class Rounds:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
-    def first(self, course: Course, round_seconds: float | None) -> SessionHead:
+    def first(self, running: RunningProtocol, round_seconds: float | None) -> SessionHead:
         """Where a new session stands."""
-        return _head(course, round_seconds, self._clock.now())
+        return _head(running, round_seconds, self._clock.now())
 
     async def close(
         self,
@@ -89,7 +88,7 @@ class Rounds:
         free: bool = True,
     ) -> SessionHead:
         assert head.round is not None, "only an open session moves"
-        before = restore_course(definition.protocol, await store.read_document(connection, definition.id))
+        before = restore_protocol(definition.protocol, await store.read_document(connection, definition.id))
         part = None if prepared is None else prepared.part
         if part is not None:
             # Before people are locked, as whoever leaves a cohort does.
@@ -102,11 +101,13 @@ class Rounds:
             else await store.tally_reports(connection, definition.id, head.round, dimension),
             central=None if part is None else part.sums,
         )
-        course = before.stop(answers) if stop else before.close(answers)
+        running = before.stop(answers) if stop else before.close(answers)
         now = self._clock.now()
-        moved = _head(course, definition.round_seconds, now)
+        moved = _head(running, definition.round_seconds, now)
         finished = moved.state is SessionState.FINISHED
-        await store.move(connection, definition.id, moved, course_document(course), now if finished else None)
+        await store.move(
+            connection, definition.id, moved, protocol_document(running), now if finished else None
+        )
         if finished and free:
             await store.free_unspent(connection, definition.id)
         if part is not None:
@@ -123,13 +124,8 @@ def is_due(definition: SessionDefinition, head: SessionHead, now: datetime) -> b
     return definition.deadline <= now or (head.round_closes_at is not None and head.round_closes_at <= now)
 
 
-def course_document(course: Course) -> str:
-    """What is stored of a course."""
-    return json.dumps(course.document(), allow_nan=False, separators=(",", ":"))
-
-
-def _head(course: Course, round_seconds: float | None, now: datetime) -> SessionHead:
-    if course.round is None:
+def _head(running: RunningProtocol, round_seconds: float | None, now: datetime) -> SessionHead:
+    if running.round is None:
         return SessionHead(state=SessionState.FINISHED, round=None, answers=0, round_closes_at=None)
     closes_at = None if round_seconds is None else now + timedelta(seconds=round_seconds)
-    return SessionHead(state=SessionState.OPEN, round=course.round, answers=0, round_closes_at=closes_at)
+    return SessionHead(state=SessionState.OPEN, round=running.round, answers=0, round_closes_at=closes_at)

@@ -12,7 +12,7 @@ from app.core.session import SessionDefinition
 from app.services.kmeans_release import Central, Prepared
 from app.services.releases import FREE_ATTEMPTS
 from app.services.session_reader import SessionReader
-from app.sessions.protocols import restore_course
+from app.sessions.protocols import restore_protocol
 from app.store import cohorts
 from app.store import sessions as store
 from app.store.database import Connection, Database, within
@@ -89,8 +89,8 @@ class SessionCloser(SessionReader):
         async def held(connection: Connection) -> Prepared:
             await cohorts.hold(connection, definition.study_id)
             document = await store.read_document(connection, definition.id)
-            course = restore_course(definition.protocol, document)
-            return await self._central.prepare(within(connection), definition, course)
+            running = restore_protocol(definition.protocol, document)
+            return await self._central.prepare(within(connection), definition, running)
 
         for _ in range(FREE_ATTEMPTS):
             prepared = await self._prepared(definition, round_number)
@@ -109,5 +109,5 @@ class SessionCloser(SessionReader):
         session = await self._read(definition.id)
         if session.head.round != round_number:
             return None
-        await self._central.fold(definition, session.course)
-        return await self._central.prepare(self._database.run_tx, definition, session.course)
+        await self._central.fold(definition, session.running)
+        return await self._central.prepare(self._database.run_tx, definition, session.running)

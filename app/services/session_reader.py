@@ -13,21 +13,21 @@ from app.services.grouping import Grouper
 from app.services.paging import Page, decode_cursor, page_of
 from app.services.rounds import Rounds
 from app.services.waiting import Waiting
-from app.sessions.protocol import Course
-from app.sessions.protocols import restore_course
+from app.sessions.protocol import RunningProtocol
+from app.sessions.protocols import restore_protocol
 from app.store import sessions as store
 from app.store.database import Connection, Database
 
 MOST_CACHED = 1_000
-"""Sessions of which this process remembers the course."""
+"""Sessions of which this process remembers the protocol."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A session as it stands: what is stored, and its course restored from it."""
+    """A session as it stands: what is stored, and its protocol restored from it."""
 
     record: SessionRecord
-    course: Course
+    running: RunningProtocol
 
     @property
     def definition(self) -> SessionDefinition:
@@ -42,7 +42,7 @@ class Session:
     @property
     def terms(self) -> Terms:
         """What is asked of people, and what it costs them."""
-        return self.course.terms
+        return self.running.terms
 
 
 class SessionReader:
@@ -119,7 +119,7 @@ class SessionReader:
         self._waiting.wake(definition.id)
 
     async def _read(self, session_id: UUID) -> Session:
-        """A session as it stands; its course is read again only after the session has moved."""
+        """A session as it stands; its protocol is read again only after the session has moved."""
         head = await self._heads.submit(session_id)
         if head is None:
             raise NotFound("there is no such session")
@@ -139,4 +139,4 @@ class SessionReader:
 
 
 def _restored(record: SessionRecord) -> Session:
-    return Session(record=record, course=restore_course(record.definition.protocol, record.document))
+    return Session(record=record, running=restore_protocol(record.definition.protocol, record.document))

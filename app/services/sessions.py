@@ -34,12 +34,11 @@ from app.mechanisms.entropy import system_bits
 from app.services.answers import read_answer, take_answers
 from app.services.grouping import Grouper
 from app.services.replies import Idempotency, Replayed, Replies
-from app.services.rounds import course_document
 from app.services.session_closer import Prepare, SessionCloser
 from app.services.session_reader import Session
 from app.services.subjects import SubjectKey
-from app.sessions.protocol import Course
-from app.sessions.protocols import Wish, start_course
+from app.sessions.protocol import RunningProtocol
+from app.sessions.protocols import SessionSpec, protocol_document, start_protocol
 from app.sessions.search_protocol import answers_needed_by_default
 from app.store import journal
 from app.store import sessions as store
@@ -103,7 +102,7 @@ class Sessions(SessionCloser):
     async def create(
         self,
         study: Study,
-        wish: Wish,
+        spec: SessionSpec,
         schedule: Schedule,
         principal: Principal,
         *,
@@ -114,7 +113,7 @@ class Sessions(SessionCloser):
 
         Args:
             study: Whose question it is about.
-            wish, schedule: What to look for, and when rounds close.
+            spec, schedule: What to look for, and when rounds close.
             principal: Who starts it, for the audit trail.
             render: The response for a new session.
             idempotency: The client's key; the response is stored under it.
@@ -123,29 +122,29 @@ class Sessions(SessionCloser):
             The response; the first one to this key.
 
         Raises:
-            InvalidRequest: the wish is not admissible.
+            InvalidRequest: the spec is not admissible.
             StudyClosed: the study takes nothing more.
             IdempotencyKeyReused: the key belongs to another request.
         """
-        course = start_course(wish, study.definition)
+        running = start_protocol(spec, study.definition)
         if idempotency is not None:
             known = await self._replies.find(idempotency)
             if known is not None:
                 return known.body
-        definition = self._definition(study, wish, schedule, course)
-        head = self._rounds.first(course, schedule.round_seconds)
+        definition = self._definition(study, spec, schedule, running)
+        head = self._rounds.first(running, schedule.round_seconds)
 
         async def body(connection: Connection) -> bytes:
             if (await enter(connection, study.id, locks=(ENROL_LOCK,))).state is not StudyState.OPEN:
                 raise StudyClosed("the study is closed and takes no more sessions")
-            document = course_document(course)
-            number = await store.insert_session(connection, definition, course.terms, head, document)
+            document = protocol_document(running)
+            number = await store.insert_session(connection, definition, running.terms, head, document)
             detail = {"study": definition.study}
             await self._note(connection, principal, "session.create", definition.id, detail)
             record = SessionRecord(
                 number=number, definition=definition, head=head, document=document, finished_at=None
             )
-            content = render(Session(record=record, course=course))
+            content = render(Session(record=record, running=running))
             if idempotency is not None and not await self._replies.store(
                 connection, idempotency, study_id=study.id, status=CREATED, body=content
             ):
@@ -158,20 +157,22 @@ class Sessions(SessionCloser):
             assert idempotency is not None, "only a key is replayed"
             return (await self._replies.replayed(idempotency)).body
 
-    def _definition(self, study: Study, wish: Wish, schedule: Schedule, course: Course) -> SessionDefinition:
+    def _definition(
+        self, study: Study, spec: SessionSpec, schedule: Schedule, running: RunningProtocol
+    ) -> SessionDefinition:
         now = self._clock.now()
         answers = schedule.answers_per_round
         if answers == "default":
-            expected = course.people_per_round
+            expected = running.people_per_round
             answers = (
-                None if expected is None else answers_needed_by_default(expected, assigned=course.assigns)
+                None if expected is None else answers_needed_by_default(expected, assigned=running.assigns)
             )
         return SessionDefinition(
             id=uuid4(),
             study_id=study.id,
             study=study.definition.slug,
-            protocol=wish.protocol,
-            assignment_key=system_bits(KEY_BITS).to_bytes(KEY_BITS // 8, "big") if course.assigns else None,
+            protocol=spec.protocol,
+            assignment_key=system_bits(KEY_BITS).to_bytes(KEY_BITS // 8, "big") if running.assigns else None,
             answers_per_round=answers,
             round_seconds=schedule.round_seconds,
             deadline=now + timedelta(seconds=schedule.deadline_seconds),

@@ -51,9 +51,9 @@ def accuracy(search: Search) -> Accuracy:
     """
     rules = search.rules
     allowed = min(math.exp(-rules.failure_exponent), 1.0) / rules.rounds
-    decided = [step for step in search.steps if decisive(rules, step.tally.answers)]
-    failures = [_failure(rules, step.tally.answers, allowed) for step in decided]
-    missed = [missed_fraction(rules, step.tally.answers, allowed) for step in decided]
+    decided = [step for step in search.steps if decisive(rules, step.answers)]
+    failures = [_failure(rules, step.answers, allowed) for step in decided]
+    missed = [missed_fraction(rules, step.answers, allowed) for step in decided]
     return Accuracy(
         resolution=search.upper - search.lower,
         missed_fraction=max(missed, default=1.0),

@@ -1,9 +1,8 @@
-"""K-means as the course of a session: its document holds grid points and noisy numbers, nothing else."""
+"""K-means as a running protocol: its document holds grid points and noisy numbers, nothing else."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Self
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from app.core.epsilon import epsilon_to_json
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE, Grid
 from app.core.session import Terms
-from app.core.study import Relation
+from app.sessions.documents import to_document
 from app.sessions.kmeans import (
     Clustering,
     ClusterRules,
@@ -23,9 +22,6 @@ from app.sessions.kmeans import (
 from app.sessions.points import MIDDLE, GridPoint, to_grid, to_widths
 from app.sessions.protocol import CentralSums, RoundAnswers
 
-FORMAT = 1
-"""Grows when the shape of the document changes; the older ones stay readable."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterStep:
@@ -34,7 +30,7 @@ class ClusterStep:
     Attributes:
         centers: What came out, K grid points.
         errors: For each center the standard deviation of the noise in a coordinate, as far as it is that of
-            its sum; None where nobody had a say and the center stayed [range widths].
+            its sum; None where the center had no people and stayed [range widths].
         answers: Local people who answered.
         central: Central and public people, noise included; None where none took part.
         release: What was published about them.
@@ -48,19 +44,19 @@ class ClusterStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KMeansCourse:
+class RunningKMeans:
     """Where a K-means session stands.
 
     Attributes:
-        fixed: Its rules.
+        rules: What is fixed.
         first: The public centers that it started from, K grid points.
-        participants: Local people who are expected; None: anybody's guess.
+        participants: Local people who are expected; None: unknown.
         takes_answers: Whether the study has local people at all.
         steps: The closed rounds.
         stopped: Whether it was ended before its last round.
     """
 
-    fixed: ClusterRules
+    rules: ClusterRules
     first: tuple[GridPoint, ...]
     participants: int | None = None
     takes_answers: bool = True
@@ -70,14 +66,14 @@ class KMeansCourse:
     @property
     def terms(self) -> Terms:
         """A report once, and the nearest center in every round."""
-        fixed = self.fixed
+        rules = self.rules
         return Terms(
-            rounds=fixed.rounds,
-            epsilon_per_answer=fixed.epsilon_per_answer,
-            epsilon_report=fixed.epsilon_per_answer,
-            answers_per_person=fixed.rounds,
-            categories=fixed.clusters,
-            report_dimension=fixed.dimension,
+            rounds=rules.rounds,
+            epsilon_per_answer=rules.epsilon_per_answer,
+            epsilon_report=rules.epsilon_per_answer,
+            answers_per_person=rules.rounds,
+            categories=rules.clusters,
+            report_dimension=rules.dimension,
             takes_answers=self.takes_answers,
         )
 
@@ -94,14 +90,14 @@ class KMeansCourse:
     @property
     def round(self) -> int | None:
         """The open round, from 1; None once all are closed."""
-        return None if self.stopped or len(self.steps) == self.fixed.rounds else len(self.steps) + 1
+        return None if self.stopped or len(self.steps) == self.rules.rounds else len(self.steps) + 1
 
     @property
     def centers(self) -> tuple[GridPoint, ...]:
         """What the open round asks about, and the result in the end."""
         return self.steps[-1].centers if self.steps else self.first
 
-    def close(self, answers: RoundAnswers) -> "KMeansCourse":
+    def close(self, answers: RoundAnswers) -> "RunningKMeans":
         """Move the centers by the answers of the open round and the noisy sums over central people.
 
         Raises:
@@ -111,10 +107,10 @@ class KMeansCourse:
             raise InternalFault("a round cannot be closed like this")
         parts: list[Clusters] = []
         if answers.central is not None:
-            parts.append(_central(answers.central, self.fixed))
+            parts.append(_central(answers.central, self.rules))
         if answers.total:
-            parts.append(_local(answers, self.fixed))
-        before = Clustering(rules=self.fixed, centers=to_widths(self.centers), round=self.round)
+            parts.append(_local(answers, self.rules))
+        before = Clustering(rules=self.rules, centers=to_widths(self.centers), round=self.round)
         after = advance(before, tuple(parts))
         step = ClusterStep(
             centers=to_grid(after.centers),
@@ -125,19 +121,19 @@ class KMeansCourse:
         )
         return replace(self, steps=(*self.steps, step))
 
-    def stop(self, answers: RoundAnswers) -> "KMeansCourse":
+    def stop(self, answers: RoundAnswers) -> "RunningKMeans":
         """End early. The open round does not count: its centers are those of the last one that closed."""
         return replace(self, stopped=True)
 
-    def rules(self) -> Mapping[str, object]:
+    def announcement(self) -> Mapping[str, object]:
         """Sizes, and what the report costs."""
-        fixed = self.fixed
+        rules = self.rules
         return {
             "participants": self.participants,
-            "dimension": fixed.dimension,
-            "clusters": fixed.clusters,
-            "report_epsilon": epsilon_to_json(fixed.epsilon_per_answer),
-            "central_epsilon_per_round": epsilon_to_json(fixed.epsilon_per_round),
+            "dimension": rules.dimension,
+            "clusters": rules.clusters,
+            "report_epsilon": epsilon_to_json(rules.epsilon_per_answer),
+            "central_epsilon_per_round": epsilon_to_json(rules.epsilon_per_round),
         }
 
     def question(self, grid: Grid) -> Mapping[str, object]:
@@ -169,68 +165,7 @@ class KMeansCourse:
 
     def document(self) -> dict[str, object]:
         """Everything about it, to be stored as JSON and restored."""
-        fixed = self.fixed
-        return {
-            "format": FORMAT,
-            "rules": {
-                "dimension": fixed.dimension,
-                "clusters": fixed.clusters,
-                "rounds": fixed.rounds,
-                "epsilon": fixed.epsilon,
-                "relation": fixed.relation.value,
-            },
-            "first": self.first,
-            "participants": self.participants,
-            "takes_answers": self.takes_answers,
-            "steps": [
-                {
-                    "centers": step.centers,
-                    "errors": step.errors,
-                    "answers": step.answers,
-                    "central": step.central,
-                    "release": step.release,
-                }
-                for step in self.steps
-            ],
-            "stopped": self.stopped,
-        }
-
-    @classmethod
-    def restore(cls, document: Mapping[str, Any]) -> Self:
-        """The course that a document was made from.
-
-        Raises:
-            InternalFault: it was not made by `document`.
-        """
-        try:
-            if document["format"] != FORMAT:
-                raise InternalFault("A stored K-means session has a format of a newer version.")
-            rules = document["rules"]
-            return cls(
-                fixed=ClusterRules(
-                    dimension=rules["dimension"],
-                    clusters=rules["clusters"],
-                    rounds=rules["rounds"],
-                    epsilon=rules["epsilon"],
-                    relation=Relation(rules["relation"]),
-                ),
-                first=_points(document["first"]),
-                participants=document["participants"],
-                takes_answers=document["takes_answers"],
-                steps=tuple(
-                    ClusterStep(
-                        centers=_points(step["centers"]),
-                        errors=tuple(step["errors"]),
-                        answers=step["answers"],
-                        central=step["central"],
-                        release=step["release"],
-                    )
-                    for step in document["steps"]
-                ),
-                stopped=document["stopped"],
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise InternalFault("A stored K-means session cannot be read.") from error
+        return to_document(self)
 
 
 def _central(sums: CentralSums, rules: ClusterRules) -> Clusters:
@@ -250,10 +185,6 @@ def _local(answers: RoundAnswers, rules: ClusterRules) -> Clusters:
             float(Fraction(total - count * MIDDLE, GRID_SIZE)) for total in answers.sums[cluster]
         ]
     return local_clusters(counts, sums, rules)
-
-
-def _points(centers: Sequence[Sequence[int]]) -> tuple[GridPoint, ...]:
-    return tuple(tuple(center) for center in centers)
 
 
 def _shown(centers: Sequence[GridPoint], grid: Grid) -> list[list[float]]:

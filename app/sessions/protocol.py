@@ -1,8 +1,8 @@
 """What every protocol of a session has in common: the one interface between a protocol and its session.
 
-A session asks a question a round, takes answers, and when a round closes hands their counts to the course,
+A session asks a question a round, takes answers, and when a round closes hands their counts to the protocol,
 which is frozen data and returns the next one. Who answered, what it cost and when a round closes is the
-session's business; what is asked and what the answers mean is the course's.
+session's business; what is asked and what the answers mean is the protocol's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,8 +50,8 @@ class RoundAnswers:
         return sum(self.counts.values())
 
 
-class Course(Protocol):
-    """A protocol under way."""
+class RunningProtocol(Protocol):
+    """Rules and progress of a protocol: frozen data, and what it does when a round closes."""
 
     @property
     def terms(self) -> Terms:
@@ -75,7 +75,7 @@ class Course(Protocol):
     def stop(self, answers: RoundAnswers) -> Self:
         """End early; the answers of the open round count where they can be relied on."""
 
-    def rules(self) -> Mapping[str, object]:
+    def announcement(self) -> Mapping[str, object]:
         """What was fixed at the start, for people: JSON fields."""
 
     def question(self, grid: Grid) -> Mapping[str, object]:

@@ -1,18 +1,20 @@
-"""Which protocols there are: how a course is started and how it is restored. A new one is added here."""
+"""Which protocols there are: how a protocol is started and how it is restored. A new one is added here."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from app.core.errors import FieldError, InvalidRequest
 from app.core.session import SessionProtocol
 from app.core.study import Relation, StudyDefinition, Trust
+from app.sessions.documents import from_document
 from app.sessions.kmeans import ClusterRules
-from app.sessions.kmeans_protocol import KMeansCourse
+from app.sessions.kmeans_protocol import RunningKMeans
 from app.sessions.points import GridPoint
-from app.sessions.protocol import Course
+from app.sessions.protocol import RunningProtocol
 from app.sessions.search import (
     DEFAULT_ALPHA,
     DEFAULT_DEPTH,
@@ -24,11 +26,11 @@ from app.sessions.search import (
     check_participants,
     make_rules,
 )
-from app.sessions.search_protocol import SearchCourse
+from app.sessions.search_protocol import RunningSearch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class SessionSpec:
     """What an admin asks a session for.
 
     Attributes:
@@ -51,17 +53,22 @@ class Wish:
     centers: tuple[tuple[Decimal, ...], ...] = ()
 
 
-def start_course(wish: Wish, study: StudyDefinition) -> Course:
-    """The course that a wish stands for.
+def start_protocol(spec: SessionSpec, study: StudyDefinition) -> RunningProtocol:
+    """The protocol that a spec stands for.
 
     Raises:
         InvalidRequest: it is not admissible, or not for this study.
     """
-    return _STARTERS[wish.protocol](wish, study)
+    return _STARTERS[spec.protocol](spec, study)
 
 
-def restore_course(protocol: SessionProtocol, document: str) -> Course:
-    """The course that a stored document was made from.
+def protocol_document(running: RunningProtocol) -> str:
+    """What is stored of a protocol: a JSON object."""
+    return json.dumps(running.document(), allow_nan=False, separators=(",", ":"))
+
+
+def restore_protocol(protocol: SessionProtocol, document: str) -> RunningProtocol:
+    """The protocol that a stored document was made from.
 
     Raises:
         InternalFault: it is none.
@@ -69,46 +76,46 @@ def restore_course(protocol: SessionProtocol, document: str) -> Course:
     return _RESTORERS[protocol](json.loads(document))
 
 
-def _start_search(wish: Wish, study: StudyDefinition) -> Course:
+def _start_search(spec: SessionSpec, study: StudyDefinition) -> RunningProtocol:
     if study.relation is Relation.ADD_REMOVE_ONE:
         reason = "answers would show who is there, which an add_remove_one study keeps secret"
         raise InvalidRequest.field("protocol", reason)
     if study.dimension != 1:
         raise InvalidRequest.field("protocol", "is for studies of single numbers")
-    if wish.participants is None:
+    if spec.participants is None:
         raise InvalidRequest.field("participants", "is required")
     rules = make_rules(
-        target=Target(wish.protocol.value),
-        epsilon=wish.epsilon,
-        participants=wish.participants,
-        mode=wish.mode,
-        threshold=wish.threshold,
-        rounds=wish.rounds,
-        alpha=wish.alpha,
-        quantile=wish.quantile,
+        target=Target(spec.protocol.value),
+        epsilon=spec.epsilon,
+        participants=spec.participants,
+        mode=spec.mode,
+        threshold=spec.threshold,
+        rounds=spec.rounds,
+        alpha=spec.alpha,
+        quantile=spec.quantile,
     )
-    return SearchCourse(Search(rules=rules))
+    return RunningSearch(Search(rules=rules))
 
 
-def _start_kmeans(wish: Wish, study: StudyDefinition) -> Course:
-    if not isinstance(wish.rounds, int):
+def _start_kmeans(spec: SessionSpec, study: StudyDefinition) -> RunningProtocol:
+    if not isinstance(spec.rounds, int):
         raise InvalidRequest.field("rounds", "must be an integer")
-    if not wish.centers:
+    if not spec.centers:
         raise InvalidRequest.field("centres", "is required")
-    if wish.participants is not None:
+    if spec.participants is not None:
         # Rounds close with so many answers: with none, all of them would at once, and charge for each.
-        check_participants(wish.participants)
+        check_participants(spec.participants)
     rules = ClusterRules(
         dimension=study.dimension,
-        clusters=len(wish.centers),
-        rounds=wish.rounds,
-        epsilon=wish.epsilon,
+        clusters=len(spec.centers),
+        rounds=spec.rounds,
+        epsilon=spec.epsilon,
         relation=study.relation,
     )
-    return KMeansCourse(
-        fixed=rules,
-        first=_on_grid(wish.centers, study),
-        participants=wish.participants,
+    return RunningKMeans(
+        rules=rules,
+        first=_on_grid(spec.centers, study),
+        participants=spec.participants,
         takes_answers=Trust.LOCAL in study.trust,
     )
 
@@ -141,12 +148,12 @@ def _on_grid(centers: Sequence[Sequence[Decimal]], study: StudyDefinition) -> tu
 
 _SEARCHES = (SessionProtocol.MINIMUM, SessionProtocol.MAXIMUM, SessionProtocol.QUANTILE)
 
-_STARTERS: Mapping[SessionProtocol, Callable[[Wish, StudyDefinition], Course]] = {
+_STARTERS: Mapping[SessionProtocol, Callable[[SessionSpec, StudyDefinition], RunningProtocol]] = {
     **dict.fromkeys(_SEARCHES, _start_search),
     SessionProtocol.KMEANS: _start_kmeans,
 }
 
-_RESTORERS: Mapping[SessionProtocol, Callable[[Mapping[str, Any]], Course]] = {
-    **dict.fromkeys(_SEARCHES, SearchCourse.restore),
-    SessionProtocol.KMEANS: KMeansCourse.restore,
+_RESTORERS: Mapping[SessionProtocol, Callable[[Mapping[str, Any]], RunningProtocol]] = {
+    **dict.fromkeys(_SEARCHES, RunningSearch.restore),
+    SessionProtocol.KMEANS: partial(from_document, RunningKMeans),
 }

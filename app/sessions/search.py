@@ -232,7 +232,7 @@ class Step:
     Attributes:
         lower, upper: The interval before it [grid steps].
         threshold: What was asked: is your value at most this (maximum: at least this) [grid step].
-        tally: The answers.
+        answers, positives: How many answered, and how many of them yes.
         fraction: Estimated fraction of people who truly say yes; None without answers.
         believed: Whether the answers were evidence that somebody does.
     """
@@ -240,7 +240,8 @@ class Step:
     lower: int
     upper: int
     threshold: int
-    tally: Tally
+    answers: int
+    positives: int
     fraction: float | None
     believed: bool
 
@@ -312,7 +313,8 @@ def advance(search: Search, tally: Tally) -> Search:
         lower=search.lower,
         upper=search.upper,
         threshold=middle,
-        tally=tally,
+        answers=tally.answers,
+        positives=tally.positives,
         fraction=fraction,
         believed=believed,
     )

@@ -1,4 +1,4 @@
-"""Minimum, maximum and quantile as the course of a session."""
+"""Minimum, maximum and quantile as the protocol of a session."""
 
 import math
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Any, Self
 from app.core.grid import GRID_SIZE, Grid
 from app.core.session import Terms
 from app.sessions.accuracy import accuracy
-from app.sessions.documents import restore_search, search_document
+from app.sessions.documents import from_document, to_document
 from app.sessions.protocol import RoundAnswers
 from app.sessions.response import Tally
 from app.sessions.search import Mode, Search, Target, advance, decisive, least_positives
@@ -18,7 +18,7 @@ YES = 1
 
 
 @dataclass(frozen=True, slots=True)
-class SearchCourse:
+class RunningSearch:
     """A noisy binary search: is your value at most (for a maximum: at least) the middle of what is left?
 
     Attributes:
@@ -31,16 +31,16 @@ class SearchCourse:
 
     @classmethod
     def restore(cls, document: Mapping[str, Any]) -> Self:
-        """The course that a document was made from.
+        """The protocol that a document was made from.
 
         Raises:
             InternalFault: it was not made by `document`.
         """
-        return cls(restore_search(document), bool(document.get("stopped", False)))
+        return cls(from_document(Search, document), bool(document.get("stopped", False)))
 
     @property
     def terms(self) -> Terms:
-        """Yes or no, as often as the mode has it."""
+        """Binary answers; the mode sets their number for each participant."""
         rules = self.search.rules
         return Terms(
             rounds=rules.rounds,
@@ -63,11 +63,11 @@ class SearchCourse:
         """The open round, from 1; None once all are closed."""
         return None if self.stopped or self.search.finished else self.search.round
 
-    def close(self, answers: RoundAnswers) -> "SearchCourse":
+    def close(self, answers: RoundAnswers) -> "RunningSearch":
         """Halve the interval by the answers of the open round."""
-        return SearchCourse(advance(self.search, _tally(answers)))
+        return RunningSearch(advance(self.search, _tally(answers)))
 
-    def stop(self, answers: RoundAnswers) -> "SearchCourse":
+    def stop(self, answers: RoundAnswers) -> "RunningSearch":
         """End early. The open round counts if it has the people that were expected, or is believed.
 
         To be believed is evidence with any number of answers; not to be believed is evidence only among as
@@ -81,9 +81,9 @@ class SearchCourse:
             and tally.positives >= least_positives(rules, tally.answers)
         )
         search = advance(self.search, tally) if complete or believed else self.search
-        return SearchCourse(search, stopped=True)
+        return RunningSearch(search, stopped=True)
 
-    def rules(self) -> Mapping[str, object]:
+    def announcement(self) -> Mapping[str, object]:
         """How the search is made."""
         rules = self.search.rules
         return {
@@ -111,10 +111,10 @@ class SearchCourse:
                     "lower": _value(grid, step.lower),
                     "upper": _value(grid, step.upper),
                     "threshold": _value(grid, step.threshold),
-                    "answers": step.tally.answers,
+                    "answers": step.answers,
                     "fraction": step.fraction,
                     "believed": step.believed,
-                    "decided": decisive(self.search.rules, step.tally.answers),
+                    "decided": decisive(self.search.rules, step.answers),
                 }
                 for number, step in enumerate(self.search.steps, start=1)
             ]
@@ -137,14 +137,14 @@ class SearchCourse:
 
     def document(self) -> dict[str, object]:
         """The search, to be stored."""
-        return {**search_document(self.search), "stopped": self.stopped}
+        return {**to_document(self.search), "stopped": self.stopped}
 
 
 def interval_after(step: Mapping[str, Any], *, maximum: bool) -> tuple[float, float]:
     """What is left of the range after a closed round, in the data's unit.
 
     Args:
-        step: The round, as `SearchCourse.progress` tells it.
+        step: The round, as `RunningSearch.progress` tells it.
         maximum: Whether "at least" was asked, so that who is believed is above the threshold.
     """
     if not step["decided"]:

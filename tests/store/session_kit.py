@@ -15,7 +15,7 @@ from app.services.answers import take_answers
 from app.services.rounds import Rounds
 from app.services.session_reader import Session
 from app.services.sessions import Schedule
-from app.sessions.protocols import Wish
+from app.sessions.protocols import SessionSpec
 from app.sessions.search import Mode
 from app.store.contributions import Allowance
 from tests.store.workbench import ADMIN, KEY, LIFETIME_EPSILON, TOKEN, Workbench
@@ -34,7 +34,7 @@ class HandClock:
         self._now += timedelta(seconds=seconds)
 
 
-def wish(**changes: Any) -> Wish:
+def spec(**changes: Any) -> SessionSpec:
     """A minimum in three rounds that everybody answers with an epsilon of 2, unless told otherwise."""
     fields: dict[str, Any] = {
         "protocol": SessionProtocol.MINIMUM,
@@ -43,7 +43,7 @@ def wish(**changes: Any) -> Wish:
         "rounds": 3,
         "participants": 100,
     }
-    return Wish(**fields | changes)
+    return SessionSpec(**fields | changes)
 
 
 def schedule(**changes: Any) -> Schedule:
@@ -67,7 +67,7 @@ class Stage:
     ) -> "Stage":
         made = await bench.services.sessions.create(
             study,
-            wish(**wished),
+            spec(**wished),
             when or schedule(),
             ADMIN,
             render=lambda session: session.definition.id.bytes,

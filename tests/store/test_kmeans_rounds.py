@@ -18,8 +18,8 @@ from app.services.ledger import ROUND_RULE
 from app.services.questions import Ask
 from app.services.releases import FREE_ATTEMPTS
 from app.services.session_reader import Session
-from app.sessions.kmeans_protocol import ClusterStep, KMeansCourse
-from app.sessions.protocols import Wish
+from app.sessions.kmeans_protocol import ClusterStep, RunningKMeans
+from app.sessions.protocols import SessionSpec
 from tests.store.faults import Crash, InterceptedDatabase, Interception, crash
 from tests.store.session_kit import schedule
 from tests.store.workbench import ADMIN, KEY, TOKEN, Workbench, offer, workbench
@@ -28,9 +28,9 @@ PATIENCE = 30
 CLOSING = "session.close_round"
 
 
-def wish(*, epsilon: float = 2, rounds: int = 2) -> Wish:
+def spec(*, epsilon: float = 2, rounds: int = 2) -> SessionSpec:
     """Two centers of a study from 0 to 1; a round costs central people epsilon / rounds."""
-    return Wish(
+    return SessionSpec(
         protocol=SessionProtocol.KMEANS,
         epsilon=round(epsilon * MICRO),
         rounds=rounds,
@@ -41,7 +41,7 @@ def wish(*, epsilon: float = 2, rounds: int = 2) -> Wish:
 async def start(bench: Workbench, study: Study, *, answers: int | None = None, **wished: Any) -> UUID:
     made = await bench.services.sessions.create(
         study,
-        wish(**wished),
+        spec(**wished),
         schedule(answers_per_round=answers),
         ADMIN,
         render=lambda session: session.definition.id.bytes,
@@ -55,8 +55,8 @@ async def close(services: Services, session_id: UUID, number: int) -> Session:
 
 
 def steps(session: Session) -> tuple[ClusterStep, ...]:
-    assert isinstance(session.course, KMeansCourse)
-    return session.course.steps
+    assert isinstance(session.running, RunningKMeans)
+    return session.running.steps
 
 
 async def give(services: Services, session_id: UUID, name: str, number: int, answer: int = 0) -> str:

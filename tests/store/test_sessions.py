@@ -206,7 +206,7 @@ async def test_a_round_closes_with_its_last_answer_and_the_next_one_opens(bench:
     assert session.head.state is SessionState.FINISHED
     assert [step["answers"] for step in _path(session)] == [10, 10, 10]
     assert [step["believed"] for step in _path(session)] == [True, False, True]
-    assert session.course.result(_grid())["interval"] == {"lower": 0.25, "upper": 0.375}
+    assert session.running.result(_grid())["interval"] == {"lower": 0.25, "upper": 0.375}
     await bench.assert_clean()
 
 
@@ -327,7 +327,7 @@ async def test_one_broken_session_does_not_keep_the_others_open(database_url: st
 
 
 def _path(session):
-    return session.course.progress(_grid())["path"]
+    return session.running.progress(_grid())["path"]
 
 
 def _grid():

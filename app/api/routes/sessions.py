@@ -49,7 +49,7 @@ async def create_session(request: ApiRequest, study: StudyPath, document: Sessio
     found = await request.study(study, fresh=True)
     body = await request.api.services.sessions.create(
         found,
-        document.wish(),
+        document.spec(),
         document.schedule(),
         request.principal,
         render=lambda session: session_bytes(session, found),

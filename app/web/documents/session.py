@@ -19,7 +19,7 @@ from app.services.session_reader import Session
 from app.services.sessions import Schedule
 from app.sessions.kmeans import MAX_CLUSTERS
 from app.sessions.kmeans import MAX_ROUNDS as MAX_CLUSTER_ROUNDS
-from app.sessions.protocols import Wish
+from app.sessions.protocols import SessionSpec
 from app.sessions.search import (
     DEFAULT_ALPHA,
     DEFAULT_DEPTH,
@@ -167,7 +167,7 @@ class SessionIn(WireIn):
     )
     deadline_seconds: Seconds = Field(DAY_SECONDS, description="The session ends after so long.")
 
-    def wish(self) -> Wish:
+    def spec(self) -> SessionSpec:
         """What it asks for.
 
         Raises:
@@ -184,7 +184,7 @@ class SessionIn(WireIn):
             errors.append(FieldError("clusters", "must be the number of centres"))
         if errors:
             raise InvalidRequest.naming(errors)
-        return Wish(
+        return SessionSpec(
             protocol=self.protocol,
             epsilon=self.epsilon,
             mode=self.mode,
@@ -377,7 +377,7 @@ def session_bytes(session: Session, study: Study) -> bytes:
         "id": str(definition.id),
         "study": definition.study,
         "protocol": definition.protocol.value,
-        **session.course.rules(),
+        **session.running.announcement(),
         "state": head.state.value,
         "rounds": terms.rounds,
         "round": head.round,
@@ -393,12 +393,12 @@ def session_bytes(session: Session, study: Study) -> bytes:
         "lower": float(study.definition.lower),
         "upper": float(study.definition.upper),
         "grid_bits": GRID_BITS,
-        **session.course.progress(grid),
+        **session.running.progress(grid),
     }
     if definition.assignment_key is not None:
         document["assignment_key"] = definition.assignment_key.hex()
     if head.state is SessionState.FINISHED:
-        document |= session.course.result(grid)
+        document |= session.running.result(grid)
     return _bytes(document)
 
 
@@ -415,7 +415,7 @@ def round_bytes(session: Session, study: Study) -> bytes:
         "epsilon_per_answer": epsilon_to_json(session.terms.epsilon_per_answer),
     }
     if head.round is not None:
-        document |= session.course.question(study.definition.grid)
+        document |= session.running.question(study.definition.grid)
     return _bytes(document)
 
 

@@ -65,7 +65,7 @@ def test_control_one_more_answer_would_cost_more():
     assert (found.answers_per_person + 1) * found.epsilon_per_answer > found.epsilon
 
 
-# ------------------------------------------------------------------------------------------- course
+# --------------------------------------------------------------------------------------- advancing
 
 
 @pytest.mark.parametrize("target", [Target.MINIMUM, Target.MAXIMUM])

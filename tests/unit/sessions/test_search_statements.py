@@ -15,7 +15,7 @@ from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.sessions.accuracy import accuracy, missed_fraction
-from app.sessions.documents import restore_search, search_document
+from app.sessions.documents import from_document, to_document
 from app.sessions.response import Tally, truth_probability
 from app.sessions.search import (
     Mode,
@@ -55,11 +55,11 @@ def test_a_search_survives_its_document(rounds, target, threshold):
     )
     for tally in rounds:
         search = advance(search, tally)
-    assert restore_search(json.loads(json.dumps(search_document(search)))) == search
+    assert from_document(Search, json.loads(json.dumps(to_document(search)))) == search
 
 
 def test_a_document_that_is_none_is_refused():
-    document: dict[str, Any] = search_document(Search(rules=rules()))
+    document: dict[str, Any] = to_document(Search(rules=rules()))
     for broken in (
         {},
         {**document, "format": 99},
@@ -68,7 +68,7 @@ def test_a_document_that_is_none_is_refused():
         {**document, "steps": 5},
     ):
         with pytest.raises(InternalFault):
-            restore_search(broken)
+            from_document(Search, broken)
 
 
 @given(tallies, st.sampled_from([Target.MINIMUM, Target.MAXIMUM]))

@@ -1,4 +1,4 @@
-"""K-means as a course: what is stored comes back, and what is wrong is refused."""
+"""K-means as a protocol: what is stored comes back, and what is wrong is refused."""
 
 import json
 from dataclasses import replace
@@ -10,13 +10,13 @@ from app.core.grid import GRID_SIZE
 from app.core.session import SessionProtocol
 from app.core.study import Relation
 from app.sessions.kmeans import ClusterRules
-from app.sessions.kmeans_protocol import KMeansCourse
+from app.sessions.kmeans_protocol import RunningKMeans
 from app.sessions.points import MIDDLE
 from app.sessions.protocol import CentralSums, RoundAnswers
-from app.sessions.protocols import restore_course
+from app.sessions.protocols import restore_protocol
 
-COURSE = KMeansCourse(
-    fixed=ClusterRules(
+KMEANS = RunningKMeans(
+    rules=ClusterRules(
         dimension=2, clusters=2, rounds=2, epsilon=3_000_001, relation=Relation.ADD_REMOVE_ONE
     ),
     first=((0, GRID_SIZE), (MIDDLE, 3)),
@@ -30,15 +30,15 @@ CENTRAL = CentralSums(
 )
 
 
-def stored(course: KMeansCourse) -> KMeansCourse:
-    restored = restore_course(SessionProtocol.KMEANS, json.dumps(course.document()))
-    assert isinstance(restored, KMeansCourse)
+def stored(running: RunningKMeans) -> RunningKMeans:
+    restored = restore_protocol(SessionProtocol.KMEANS, json.dumps(running.document()))
+    assert isinstance(restored, RunningKMeans)
     return restored
 
 
-def test_a_course_is_restored_as_it_was_in_every_state() -> None:
-    assert stored(COURSE) == COURSE
-    once = COURSE.close(RoundAnswers(counts={}, central=CENTRAL))
+def test_a_protocol_is_restored_as_it_was_in_every_state() -> None:
+    assert stored(KMEANS) == KMEANS
+    once = KMEANS.close(RoundAnswers(counts={}, central=CENTRAL))
     assert stored(once) == once
     twice = once.close(RoundAnswers(counts={0: 3, 1: 90}, sums={0: (9, 9), 1: (2**80, 1)}))
     assert stored(twice) == twice
@@ -49,9 +49,9 @@ def test_a_course_is_restored_as_it_was_in_every_state() -> None:
 
 
 def test_central_sums_move_the_centers_they_know_something_about() -> None:
-    once = COURSE.close(RoundAnswers(counts={}, central=CENTRAL))
+    once = KMEANS.close(RoundAnswers(counts={}, central=CENTRAL))
     assert once.centers[0] == pytest.approx((MIDDLE + 0.1 * GRID_SIZE, MIDDLE - 0.2 * GRID_SIZE), abs=2)
-    assert once.centers[1] == COURSE.first[1]
+    assert once.centers[1] == KMEANS.first[1]
     [step] = once.steps
     assert step.central == pytest.approx(1000)
     assert step.errors[0] == pytest.approx(2**0.5 * 2 / 1.5 / 1000, rel=0.01)
@@ -59,27 +59,27 @@ def test_central_sums_move_the_centers_they_know_something_about() -> None:
 
 
 def test_a_person_pays_no_more_than_the_whole_epsilon_either_way() -> None:
-    terms = COURSE.terms
-    assert terms.epsilon_total == 3 * 1_000_000 <= COURSE.fixed.epsilon
-    assert COURSE.fixed.rounds * COURSE.fixed.epsilon_per_round == 3_000_000
+    terms = KMEANS.terms
+    assert terms.epsilon_total == 3 * 1_000_000 <= KMEANS.rules.epsilon
+    assert KMEANS.rules.rounds * KMEANS.rules.epsilon_per_round == 3_000_000
     assert (terms.cost(first=True), terms.cost(first=False)) == (2_000_000, 1_000_000)
 
 
-def test_a_finished_course_takes_no_round() -> None:
+def test_a_finished_protocol_takes_no_round() -> None:
     with pytest.raises(InternalFault):
-        replace(COURSE, stopped=True).close(RoundAnswers(counts={}))
+        replace(KMEANS, stopped=True).close(RoundAnswers(counts={}))
 
 
 @pytest.mark.parametrize(
     "document",
     [
         {},
-        {**COURSE.document(), "format": 2},
-        {**COURSE.document(), "rules": {}},
-        {**COURSE.document(), "first": 5},
-        {**COURSE.document(), "steps": [{}]},
+        {**KMEANS.document(), "format": 2},
+        {**KMEANS.document(), "rules": {}},
+        {**KMEANS.document(), "first": 5},
+        {**KMEANS.document(), "steps": [{}]},
     ],
 )
-def test_what_no_course_wrote_is_refused(document: dict[str, object]) -> None:
+def test_what_no_protocol_wrote_is_refused(document: dict[str, object]) -> None:
     with pytest.raises(InternalFault):
-        restore_course(SessionProtocol.KMEANS, json.dumps(document))
+        restore_protocol(SessionProtocol.KMEANS, json.dumps(document))

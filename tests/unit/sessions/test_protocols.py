@@ -1,4 +1,4 @@
-"""The course of a session: what is asked, what comes of a round, what is published."""
+"""The protocol of a session: what is asked, what comes of a round, what is published."""
 
 import hashlib
 import hmac
@@ -15,7 +15,7 @@ from app.core.grid import GRID_SIZE, Grid
 from app.core.session import SessionProtocol, Terms, assigned_round
 from app.core.study import Relation, StudyDefinition, Trust
 from app.sessions.protocol import RoundAnswers
-from app.sessions.protocols import Wish, restore_course, start_course
+from app.sessions.protocols import SessionSpec, restore_protocol, start_protocol
 from app.sessions.search import Mode
 from app.sessions.search_protocol import answers_needed_by_default
 
@@ -37,7 +37,7 @@ def study(**changes) -> StudyDefinition:
     return StudyDefinition(**fields | changes)
 
 
-def course(**changes):
+def running(**changes):
     fields: dict[str, Any] = {
         "protocol": SessionProtocol.MINIMUM,
         "epsilon": 8 * MICRO,
@@ -45,15 +45,15 @@ def course(**changes):
         "rounds": 2,
         "participants": 100,
     }
-    return start_course(Wish(**fields | changes), study())
+    return start_protocol(SessionSpec(**fields | changes), study())
 
 
 def answers(no: int, yes: int) -> RoundAnswers:
     return RoundAnswers(counts={0: no, 1: yes})
 
 
-def test_a_course_asks_closes_and_tells():
-    made = course()
+def test_a_protocol_asks_closes_and_tells():
+    made = running()
     assert made.terms == Terms(rounds=2, epsilon_per_answer=4 * MICRO, answers_per_person=2)
     assert made.question(GRID) == {
         "threshold": GRID_SIZE // 2,
@@ -81,15 +81,15 @@ def test_a_course_asks_closes_and_tells():
     ("no", "yes", "counted"),
     [(0, 0, False), (50, 0, False), (100, 0, True), (0, 5, True), (20, 10, True), (99, 0, False)],
 )
-def test_a_course_that_is_stopped_counts_its_open_round_where_that_is_evidence(no, yes, counted):
-    stopped = course().stop(answers(no, yes))
+def test_a_protocol_that_is_stopped_counts_its_open_round_where_that_is_evidence(no, yes, counted):
+    stopped = running().stop(answers(no, yes))
     assert stopped.round is None
     assert len(stopped.progress(GRID)["path"]) == counted
     assert stopped.result(GRID)["error"]["resolution"] == (20 if counted else 40)
 
 
 def test_a_stopped_quantile_counts_its_open_round_only_if_it_is_complete():
-    made = course(protocol=SessionProtocol.QUANTILE, quantile=0.5)
+    made = running(protocol=SessionProtocol.QUANTILE, quantile=0.5)
     assert made.stop(answers(0, 60)).progress(GRID) == {"path": []}
     assert len(made.stop(answers(40, 60)).progress(GRID)["path"]) == 1
 
@@ -98,36 +98,36 @@ def test_a_stopped_quantile_counts_its_open_round_only_if_it_is_complete():
     "protocol", [SessionProtocol.MINIMUM, SessionProtocol.MAXIMUM, SessionProtocol.QUANTILE]
 )
 @pytest.mark.parametrize("stopped", [False, True])
-def test_a_course_survives_its_document(protocol, stopped):
+def test_a_protocol_survives_its_document(protocol, stopped):
     quantile = 0.25 if protocol is SessionProtocol.QUANTILE else None
-    made = course(protocol=protocol, quantile=quantile).close(answers(30, 70))
+    made = running(protocol=protocol, quantile=quantile).close(answers(30, 70))
     made = made.stop(answers(1, 0)) if stopped else made
-    restored = restore_course(protocol, json.dumps(made.document()))
+    restored = restore_protocol(protocol, json.dumps(made.document()))
     assert restored == made
     assert restored.round == (None if stopped else 2)
 
 
-def test_a_course_is_for_single_numbers_whose_owners_may_be_seen():
-    wish = Wish(protocol=SessionProtocol.MINIMUM, epsilon=MICRO, participants=1000)
+def test_a_protocol_is_for_single_numbers_whose_owners_may_be_seen():
+    spec = SessionSpec(protocol=SessionProtocol.MINIMUM, epsilon=MICRO, participants=1000)
     for unfit in (study(dimension=2), study(relation=Relation.ADD_REMOVE_ONE)):
         with pytest.raises(InvalidRequest) as refusal:
-            start_course(wish, unfit)
+            start_protocol(spec, unfit)
         assert refusal.value.fields[0].field == "protocol"
 
 
 @pytest.mark.parametrize("participants", [-5, 0, 1, 2**40 + 1, 10**20])
 @pytest.mark.parametrize("protocol", list(SessionProtocol))
-def test_a_course_expects_a_number_of_people_that_there_can_be(protocol, participants):
+def test_a_protocol_expects_a_number_of_people_that_there_can_be(protocol, participants):
     centers = ((Decimal(0),), (Decimal(20),))
-    wish = Wish(protocol=protocol, epsilon=MICRO, rounds=2, participants=participants, centers=centers)
+    spec = SessionSpec(protocol=protocol, epsilon=MICRO, rounds=2, participants=participants, centers=centers)
     with pytest.raises(InvalidRequest) as refusal:
-        start_course(wish, study())
+        start_protocol(spec, study())
     assert [error.field for error in refusal.value.fields] == ["participants"]
 
 
 @pytest.mark.parametrize("participants", [None, 2, 2**40])
-def test_a_course_of_kmeans_may_expect_nobody_in_particular(participants):
-    made = course(
+def test_a_protocol_of_kmeans_may_expect_nobody_in_particular(participants):
+    made = running(
         protocol=SessionProtocol.KMEANS,
         participants=participants,
         centers=((Decimal(0),), (Decimal(20),)),
