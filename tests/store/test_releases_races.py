@@ -4,15 +4,17 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from app.core.contribution import Outcome
-from app.core.epsilon import MICRO
+from app.core.epsilon import MICRO, share_of
 from app.core.errors import BudgetExhausted, IdempotencyKeyReused, ServiceError
 from app.core.release import StoredRelease
 from app.core.study import Relation, Trust
+from app.estimators.interface import NotApplicable
 from app.services.contributions import Accepted
 from app.services.questions import Ask
 from app.services.releases import FREE_ATTEMPTS, Answer
@@ -137,18 +139,24 @@ async def test_a_key_that_was_answered_while_its_retry_was_planned_gets_that_ans
             await bench.services.releases.release(study, uniform(), None)
 
 
-async def test_a_cohort_takes_part_with_its_whole_offer_also_in_a_race(database_url: str):
-    """Both planned while alice could offer 4; one is charged first and leaves her less than that.
+@pytest.mark.parametrize(
+    ("epsilon", "before", "left_out"), [(10_000_000, 4_960_000, 0), (9_999_990, 4_959_995, 1)]
+)
+async def test_a_cohort_takes_part_with_its_whole_offer_also_in_a_race(
+    database_url: str, epsilon: int, before: int, left_out: int
+):
+    """Both planned while alice could offer it; one is charged first and leaves her just that, or 1e-6 less.
 
     She could pay both charges, and the crowd both offers: nothing but her offer stands in the way.
     """
     slow = InterceptedDatabase.open(database_url)
     async with workbench(database_url, replicas=2, databases=[slow]) as bench:
         study = await bench.study()
-        await bench.services.contributions.contribute(study, offer("alice", epsilon=10))
-        await bench.services.releases.release(study, uniform(0.55), None)
+        await bench.services.contributions.contribute(study, offer("alice", epsilon=epsilon / MICRO))
+        await bench.services.releases.release(study, uniform(0.496), None)
         await bench.crowd(study, 200, epsilon=0.1)
-        ask = Ask(estimator="adpm", share=round(0.4 * MICRO))
+        share = round(0.4 * MICRO)
+        ask = Ask(estimator="adpm", share=share)
         releases: list[StoredRelease] = []
 
         async def quicker() -> None:
@@ -156,13 +164,47 @@ async def test_a_cohort_takes_part_with_its_whole_offer_also_in_a_race(database_
 
         slow.interceptions["release.publish"] = Interception(first=quicker)
         releases.append(await bench.services.releases.release(study, ask, None))
-        assert [json.loads(release.body)["people_left_out"] for release in releases] == [0, 1]
-        first, second = [await charged(bench, release) for release in releases]
-        assert first == {10 * MICRO: 1_040_000, MICRO // 10: 40_000}
-        assert second == {MICRO // 10: 40_000}
+        cost = 1_040_000
+        assert epsilon - before - cost == share_of(epsilon, share) - left_out
+        assert [json.loads(release.body)["people_left_out"] for release in releases] == [0, left_out]
+        alone = {MICRO // 10: 40_000}
+        both = {epsilon: cost} | alone
+        assert [await charged(bench, release) for release in releases] == [
+            both,
+            alone if left_out else both,
+        ]
         spent = (await bench.services.budgets.statement(KEY.digest("alice"))).account.spent
-        assert 10 * MICRO - 2 * first[10 * MICRO] > 5_500_000, "she could have paid twice"
-        assert spent == 5_500_000 + first[10 * MICRO]
+        assert spent == before + cost * (2 - left_out)
+        assert epsilon - before > 2 * cost, "she could have paid twice"
+        await bench.assert_clean()
+
+
+async def test_a_delta_is_spent_once_also_in_a_race(database_url: str):
+    """Both planned with three fifths of each delta; the second plans again, and finds too little left."""
+    slow = InterceptedDatabase.open(database_url)
+    async with workbench(database_url, replicas=2, databases=[slow]) as bench:
+        study = await bench.study(delta=1_000_000)
+        people = [replace(offer(f"crowd-{number}"), delta=1_000_000) for number in range(5)]
+        await bench.services.contributions.apply_batch(study, batch(people))
+        ask = Ask(
+            estimator="optimal",
+            share=round(0.6 * MICRO),
+            epsilon=MICRO // 10,
+            parameters={"noise": "gaussian"},
+        )
+
+        async def quicker() -> None:
+            await bench.replicas[1].releases.release(study, ask, None)
+
+        slow.interceptions["release.publish"] = Interception(first=quicker)
+        with pytest.raises(NotApplicable):
+            await bench.services.releases.release(study, ask, None)
+        assert await bench.fetch("SELECT epsilon, delta FROM charge") == [
+            {"epsilon": MICRO // 10, "delta": 600_000}
+        ]
+        assert await bench.fetch("SELECT spent, delta_spent FROM cohort") == [
+            {"spent": MICRO // 10, "delta_spent": 600_000}
+        ]
         await bench.assert_clean()
 
 
