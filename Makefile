@@ -61,7 +61,7 @@ check: setup ## lint, format, types and import contracts, without changing anyth
 	$(BIN)/lint-imports
 
 test: check test-js ## everything that must hold: check, then all tests but the slow ones
-	PYTHONHASHSEED=0 $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	DITHER_TEST_ENTROPY=$${DITHER_TEST_ENTROPY:-commit} PYTHONHASHSEED=0 $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-js: setup-browser ## the tests of the browser client that need no browser
 	@if $(HAS_NODE); then cd client/js && npm test; else echo "test-js is skipped: missing nodejs or npm" >&2; fi

@@ -2,10 +2,11 @@
 
 import pytest
 
-from tests.support.noise import NoiseSource, noise_source
+from tests.support.noise import NoiseSource, ProductionSource, fresh_stand_in, noise_source
 
 
 @pytest.fixture
 def source(request: pytest.FixtureRequest) -> NoiseSource:
-    """Seeded by the test's name, or the service's own noise under DITHER_TEST_ENTROPY=os."""
-    return noise_source(request.node.nodeid)
+    """Seeded by the test's name, or fresh: `tests.support.noise`. RUNS simulated releases are many draws."""
+    many = hasattr(request.module, "RUNS")
+    return noise_source(request.node.nodeid, by_commit=fresh_stand_in if many else ProductionSource)

@@ -5,7 +5,7 @@ import pytest
 
 from app.estimators.interface import UNIT_SCALE
 from tests.statistical import ALPHA, SAMPLE_SIZE, SMALLEST_SCALE_ERROR
-from tests.support.verdicts import shape_p_value, size_p_value
+from tests.support.verdicts import repeats_p_value, shape_p_value, size_p_value
 
 pytestmark = pytest.mark.statistical
 
@@ -17,6 +17,7 @@ def test_noise_has_the_shape_and_the_size_of_discrete_laplace(source, scale):
     samples = source.laplace(scale, SAMPLE_SIZE)
     assert shape_p_value(samples, scale) > ALPHA
     assert size_p_value(samples, scale) > ALPHA
+    assert repeats_p_value(samples, scale) > ALPHA
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -27,9 +28,16 @@ def test_control_too_little_and_too_much_noise_are_caught(source, scale, error):
     assert size_p_value(samples, scale) < ALPHA
 
 
-@pytest.mark.parametrize("scale", SCALES[1:])
-def test_control_duplicated_draws_are_caught(source, scale):
-    samples = np.repeat(source.laplace(scale, SAMPLE_SIZE // 4), 4)
+@pytest.mark.parametrize("scale", SCALES)
+def test_control_draws_that_follow_themselves_are_caught(source, scale):
+    samples = np.repeat(source.laplace(scale, SAMPLE_SIZE // 2), 2)
+    assert repeats_p_value(samples, scale) < ALPHA
+
+
+@pytest.mark.parametrize("scale", SCALES[2:])
+def test_control_draws_that_come_four_times_are_caught(source, scale):
+    """In any order; a small scale has too few cells for that."""
+    samples = np.tile(source.laplace(scale, SAMPLE_SIZE // 4), 4)
     assert shape_p_value(samples, scale) < ALPHA
 
 

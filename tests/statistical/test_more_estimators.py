@@ -22,14 +22,14 @@ from dither_research.estimators import ESTIMATORS
 from tests.statistical import Z
 from tests.support.groups import central, micro, public, replace_one
 from tests.support.linear import simulate, take_apart
-from tests.support.noise import noise_source, on_production_entropy
+from tests.support.noise import fresh_stand_in, noise_source, on_production_entropy
 from tests.support.profiles import reports
 
 pytestmark = pytest.mark.statistical
 
-RUNS = 150_000 if not on_production_entropy() else 20_000
+RUNS = 200_000 if not on_production_entropy() else 20_000
 """A fourth moment of at most 6 sigma^4 makes the standard error of a mean square sqrt(5 / runs): Z of those
-are 2.8 % at 150,000 runs."""
+are 2.9 % at 200,000 runs."""
 
 TOLERANCE = Z * math.sqrt(5 / RUNS)
 
@@ -66,7 +66,7 @@ def setting(request):
     parameters = {"variance": "worst_case", "noise": "laplace", "shrinkage": "noise", **more}
     question = registry.for_estimator(estimator, replace_one(groups, parameters=parameters))
     parts = take_apart(estimator, groups, question)
-    source = noise_source(f"more estimators: {request.param}")
+    source = noise_source(f"more estimators: {request.param}", by_commit=fresh_stand_in)
     return parts, {p: simulate(parts, source, p=p, runs=RUNS) for p in (0.5, 1.0)}
 
 

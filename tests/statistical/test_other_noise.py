@@ -17,7 +17,6 @@ from app.mechanisms.hourglass import hourglass, hourglass_moments
 from app.mechanisms.randomized_response import KaryChannel, draw_response
 from app.mechanisms.staircase import staircase, staircase_variance
 from tests.statistical import ALPHA, SAMPLE_SIZE, SMALLEST_SCALE_ERROR, Z
-from tests.support.noise import on_production_entropy
 from tests.support.verdicts import (
     chi_square_p_value,
     gaussian_size,
@@ -197,7 +196,7 @@ def test_control_an_hourglass_on_one_side_only_is_caught(source):
 )
 def test_hourglass_noise_is_smaller_than_laplace_noise_of_the_same_price(source, epsilon, most):
     """Its mean square against discrete Laplace noise on each query; tolerance by the samples' own spread."""
-    size = SAMPLE_SIZE // 2 if on_production_entropy() else SAMPLE_SIZE
+    size = SAMPLE_SIZE
     noise = hourglass(SIZE, epsilon)
     squares = source.draws(noise, size).astype(np.float64) ** 2
     laplace = 2 * (SIZE / (epsilon / 1e6)) ** 2

@@ -16,10 +16,10 @@ from tests.support.noise import noise_source
 pytestmark = pytest.mark.statistical
 
 PEOPLE = 1000
-RUNS = 150_000
-"""The squared error's standard error is sqrt(5 / runs) = 0.58 % of it at most; Z of those are 2.8 % < 3 %."""
+RUNS = 200_000
+"""The squared error's standard error is sqrt(5 / runs) = 0.5 % of it at most; Z of those are 2.9 % < 3 %."""
 
-COVERAGE_RUNS = 12_000
+COVERAGE_RUNS = 16_000
 
 
 @pytest.fixture(scope="module")

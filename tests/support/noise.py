@@ -1,13 +1,21 @@
 """Noise sources for tests: a seeded one, and the production one behind the same face.
 
 `DITHER_TEST_ENTROPY=os` runs the statistical tests on the operating system's entropy: noise through
-`app.mechanisms.draw`, simulated people from a freshly seeded generator.
+`app.mechanisms.draw`, simulated people from a freshly seeded generator. `commit` does so for a quarter of
+those in `tests/statistical`, another quarter at another commit; so does `make test`. Those that draw more
+than the production samplers have time for (60 microseconds a draw) then get the stand-ins on a fresh seed.
 """
 
+import hashlib
 import math
 import os
 import random
+import secrets
+import subprocess
 import zlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -44,8 +52,9 @@ class SeededSource:
     exponential; Gaussian is inverted from its law, or rounded where sigma is above 1000.
     """
 
-    def __init__(self, name: str) -> None:
-        seed = zlib.crc32(name.encode())
+    def __init__(self, name: str | None) -> None:
+        """Seeded by a name; by the operating system's entropy without one."""
+        seed = secrets.randbits(128) if name is None else zlib.crc32(name.encode())
         self._noise, self.people = (
             np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2)
         )
@@ -104,10 +113,44 @@ class ProductionSource:
 
 
 def on_production_entropy() -> bool:
-    """Whether the environment asks for the operating system's entropy."""
+    """Whether the environment asks for the operating system's entropy everywhere."""
     return os.environ.get("DITHER_TEST_ENTROPY") == "os"
 
 
-def noise_source(name: str) -> NoiseSource:
-    """The source for a test of this name."""
-    return ProductionSource() if on_production_entropy() else SeededSource(name)
+@cache
+def commit_id() -> str:
+    """The commit of the checkout that the tests are in; empty where there is none, or no git."""
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "HEAD"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return found.stdout.strip()
+
+
+def is_chosen(name: str, commit: str) -> bool:
+    """Whether a test's name is in the quarter of a commit. Without a commit it is always the same quarter."""
+    return hashlib.sha256(f"{commit} {name}".encode()).digest()[0] < 64
+
+
+def noise_source(name: str, *, by_commit: Callable[[], NoiseSource] | None = None) -> NoiseSource:
+    """The source for a test of this name.
+
+    Args:
+        name: Seeds it where it is seeded.
+        by_commit: Where the test draws from if the commit chooses it; None for tests that it never chooses.
+    """
+    if on_production_entropy():
+        return ProductionSource()
+    chosen = os.environ.get("DITHER_TEST_ENTROPY") == "commit" and is_chosen(name, commit_id())
+    return by_commit() if by_commit and chosen else SeededSource(name)
+
+
+def fresh_stand_in() -> NoiseSource:
+    """The stand-ins on the operating system's entropy, for tests with many draws."""
+    return SeededSource(None)

@@ -62,6 +62,18 @@ def size_p_value(samples: NDArray[np.int64], scale: float) -> float:
     return mean_p_value(np.abs(samples), mean, variance)
 
 
+def repeats_p_value(samples: NDArray[np.int64], scale: float) -> float:
+    """Exact one-sided test of how many draws equal the one before, among pairs that share no draw.
+
+    With q = exp(-1/scale): sum of P(z)^2 = ((1 - q) / (1 + q))^2 (1 + q^2) / (1 - q^2).
+    """
+    q = math.exp(-1 / scale)
+    rest = -math.expm1(-1 / scale)
+    equal = (rest / (1 + q)) ** 2 * (1 + q * q) / (rest * (1 + q))
+    pairs = samples[: samples.size // 2 * 2].reshape(-1, 2)
+    return float(stats.binom.sf(np.sum(pairs[:, 0] == pairs[:, 1]) - 1, pairs.shape[0], equal))
+
+
 def gaussian_size(samples: NDArray[np.int64], sigma: float) -> float:
     """E z^2 = sigma^2 and Var z^2 = 2 sigma^4, up to e^(-2 pi^2 sigma^2)."""
     return mean_p_value((samples / sigma) ** 2, 1.0, 2.0)

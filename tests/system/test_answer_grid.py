@@ -27,11 +27,13 @@ import numpy as np
 import pytest
 
 from tests.conftest import LiveServer
-from tests.statistical import ALPHA
 from tests.support.live import LiveService
 from tests.system.load import Crowd, Reply, at_once, make_study
 
 pytestmark = [pytest.mark.system, pytest.mark.statistical]
+
+ALPHA = 1e-6
+"""More than elsewhere: with 250 answers float noise shows at a level of 2^-20, and each costs a request."""
 
 ANSWERS = 250
 """To each study; each costs an epsilon of 1."""
