@@ -17,7 +17,7 @@ HAS_NODE := command -v node >/dev/null && command -v npm >/dev/null
 # hundreds of processes must not compile the same ones again and again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-browser lock format check golden test test-js test-slow test-statistical coverage demo serve migrate bench docs screenshots clean
+.PHONY: help setup setup-browser lock sdk format check golden test test-js test-slow test-statistical coverage demo serve migrate bench docs screenshots clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -49,6 +49,9 @@ lock: ## renew the lock files from pyproject.toml (needs uv: pip install uv)
 	$(COMPILE) --upgrade --extra demo --extra dev --extra embedded -o requirements-dev.lock pyproject.toml
 	$(COMPILE) --constraint requirements-dev.lock --extra embedded -o requirements.lock pyproject.toml
 	echo hatchling | $(COMPILE) --constraint requirements-dev.lock -o requirements-build.lock -
+
+sdk: setup ## make the SDK's synchronous methods from the asynchronous ones (client/dither/_async)
+	$(BIN)/python client/unasync.py
 
 format: setup ## sort imports and format the code
 	$(BIN)/ruff check --fix-only --quiet .

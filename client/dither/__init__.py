@@ -10,9 +10,9 @@ drawn twice, and `max_epsilon` is a limit that no service can raise.
 0.5
 """
 
-from dither._async_client import AsyncClient
+from dither._admin_models import Account, NewToken, Quota, Token, TokenUsage
 from dither._base import __version__
-from dither._client import Client
+from dither._client import AsyncClient, Client
 from dither._errors import (
     AlreadyContributed,
     ConnectionFailed,
@@ -58,6 +58,7 @@ from dither._models import (
 from dither._session_models import Bounds, Participation, Session, SessionEntry, SessionSpending
 
 __all__ = [
+    "Account",
     "AlreadyContributed",
     "Amounts",
     "AsyncClient",
@@ -80,11 +81,13 @@ __all__ = [
     "LedgerEntry",
     "LedgerError",
     "MaxEpsilonExceeded",
+    "NewToken",
     "Participation",
     "Plan",
     "PlannedEstimator",
     "ProblemError",
     "ProtocolFault",
+    "Quota",
     "Record",
     "RecordResult",
     "Release",
@@ -101,6 +104,8 @@ __all__ = [
     "StudySpending",
     "StudyUnsound",
     "TimedOut",
+    "Token",
+    "TokenUsage",
     "TransportError",
     "UnsupportedMechanism",
     "__version__",

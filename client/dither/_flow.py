@@ -27,6 +27,8 @@ class Request:
         method, path, query, body, headers: What is sent.
         patience: Seconds that the service may take longer than usual, because it was asked to wait.
         shared: Whether all who ask the same at the same time may share one answer.
+        repeatable: Whether the same request twice does no more than once. Any other one is tried again only
+            where the service surely did nothing.
     """
 
     method: str
@@ -36,6 +38,7 @@ class Request:
     headers: Pairs = ()
     patience: float = 0.0
     shared: bool = False
+    repeatable: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,12 +134,12 @@ def exchange(request: Request, retry: Retry) -> Flow[Reply]:
             reply: Reply = yield Send(request)
         except HTTPX_ERRORS as fault:
             meaning = httpx_meaning(fault)
-            if attempt == retry.attempts or not meaning.retry:
+            if attempt == retry.attempts or not meaning.retry or not request.repeatable:
                 raise meaning.error(f"{type(fault).__name__}: {fault}") from fault
             certain = False
             yield Sleep(retry.wait(attempt))
             continue
-        pause = _pause(reply, retry, attempt)
+        pause = _pause(reply, retry, attempt, _TRY_AGAIN if request.repeatable else _SURELY_REFUSED)
         if pause is None:
             break
         certain = certain and reply.status in _SURELY_REFUSED
@@ -146,9 +149,9 @@ def exchange(request: Request, retry: Retry) -> Flow[Reply]:
     raise problem(reply.status, reply.body, request=f"{request.method} {request.path}", certain=certain)
 
 
-def _pause(reply: Reply, retry: Retry, attempt: int) -> float | None:
+def _pause(reply: Reply, retry: Retry, attempt: int, statuses: frozenset[int]) -> float | None:
     """Seconds until the next try, or None where there is none."""
-    if reply.status not in _TRY_AGAIN or attempt == retry.attempts:
+    if reply.status not in statuses or attempt == retry.attempts:
         return None
     asked = _retry_after(reply.retry_after)
     if asked is None:

@@ -42,6 +42,7 @@ class Study:
         delta: Delta that each contribution reserves.
         dimension: Coordinates of a value, each of them in the range; 1 for a number.
         local_mechanism: Randomizer for local reports.
+        state: `open`; `closed` to contributions; or `retired`, which gives stored answers only.
     """
 
     slug: str
@@ -55,6 +56,7 @@ class Study:
     delta: Decimal = Decimal(0)
     dimension: int = 1
     local_mechanism: str | None
+    state: str | None
     raw: Mapping[str, object] = field(repr=False, compare=False)
 
 
@@ -154,14 +156,6 @@ class Release:
     created_at: datetime | None
     new_contributions: bool | None
     raw: Mapping[str, object] = field(repr=False, compare=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleasePage:
-    """One page of a study's releases."""
-
-    items: tuple[Release, ...]
-    next_cursor: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,12 @@
 """The operations of both clients, without I/O: what is sent, in which order, and what it means."""
 
 import gzip
-import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Literal
-from urllib.parse import quote
 
 from dither import _parse as parse
+from dither._calls import JSON, Calls, quoted, study_path
 from dither._device import Device, Prepared, Purpose
 from dither._errors import DeviceRefusal, DirectoryRequired, DitherError, InvalidRequest, ProblemError
 from dither._flow import Flow, Reply, Request, Retry, exchange, work
@@ -17,20 +16,16 @@ from dither._models import (
     Budget,
     Contribution,
     DeviceLedger,
-    Plan,
     Record,
     RecordResult,
-    Release,
-    ReleasePage,
     Study,
     Trust,
 )
-from dither._numbers import NotANumber, Numeric, Value, epsilon_cost
+from dither._numbers import Numeric, Value, epsilon_cost
 from dither._orders import Order, check_study, check_subject, make_order
 from dither._participation import SessionOperations
-from dither._wire import Parameter, build, decode, encode, query_text
+from dither._wire import encode
 
-_JSON = (("content-type", "application/json"),)
 _NDJSON = (("content-type", "application/x-ndjson"), ("content-encoding", "gzip"))
 _COMPRESSION = 3
 """Batches are repetitive: more effort costs more time than it saves bytes."""
@@ -45,21 +40,24 @@ class Operations:
     Attributes:
         retry: How often and how patiently requests are tried again.
         device: The device's decisions, where the client has a directory.
+        calls: Requests that are done with one answer.
         sessions: What it can do with sessions.
     """
 
     def __init__(self, *, retry: Retry, device: Device | None) -> None:
         self.retry = retry
         self.device = device
-        self.sessions = SessionOperations(retry=retry, device=None if device is None else device.participants)
+        self.calls = Calls(retry)
+        self.sessions = SessionOperations(
+            retry=retry, calls=self.calls, device=None if device is None else device.participants
+        )
         self._studies: dict[str, Study] = {}
 
     # -- studies and budgets
 
     def study(self, slug: str) -> Flow[Study]:
         """GET a study, remember its terms."""
-        reply = yield from self._get(_study_path(slug))
-        study = build(Study, decode(reply.body))
+        study = yield from self.calls.read(Study, study_path(slug))
         device = self.device
         if device is not None:
             check_study(study, slug)
@@ -70,8 +68,7 @@ class Operations:
     def budget(self, subject: str) -> Flow[Budget]:
         """GET a subject's budget."""
         check_subject(subject)
-        reply = yield from self._get(f"/v1/subjects/{_segment(subject)}/budget")
-        return build(Budget, decode(reply.body))
+        return (yield from self.calls.read(Budget, f"/v1/subjects/{quoted(subject)}/budget"))
 
     def ledger(self, subject: str | None) -> Flow[DeviceLedger]:
         """Read the device's ledger."""
@@ -166,7 +163,7 @@ class Operations:
     ) -> Flow[list[RecordResult]]:
         body = yield from work(lambda: _ndjson(prepared))
         request = Request(
-            method="POST", path=f"{_study_path(slug)}/contributions/batch", body=body, headers=_NDJSON
+            method="POST", path=f"{study_path(slug)}/contributions/batch", body=body, headers=_NDJSON
         )
         try:
             reply = yield from exchange(request, self.retry)
@@ -182,7 +179,7 @@ class Operations:
     def withdraw(self, slug: str, subject: str) -> Flow[None]:
         """DELETE a contribution, and learn how much of it was spent."""
         check_subject(subject)
-        path, device = f"{_study_path(slug)}/contributions/{_segment(subject)}", self.device
+        path, device = f"{study_path(slug)}/contributions/{quoted(subject)}", self.device
         try:
             yield from exchange(Request(method="DELETE", path=path), self.retry)
         except ProblemError as problem:
@@ -228,44 +225,6 @@ class Operations:
             return None
         return sum(epsilon_cost(line.spent) for line in budget.studies if line.study == slug)
 
-    # -- questions
-
-    def plan(self, slug: str, statistic: str, parameters: Mapping[str, Parameter]) -> Flow[Plan]:
-        """GET the price and accuracy of a release."""
-        reply = yield from self._get(f"{_study_path(slug)}/plan", {"statistic": statistic, **parameters})
-        return build(Plan, decode(reply.body))
-
-    def mean(self, slug: str, parameters: Mapping[str, Parameter]) -> Flow[Release]:
-        """GET the release for a question."""
-        reply = yield from self._get(f"{_study_path(slug)}/statistics/mean", parameters)
-        return build(Release, decode(reply.body))
-
-    def release(
-        self,
-        slug: str,
-        statistic: str,
-        idempotency_key: str | None,
-        parameters: Mapping[str, Parameter],
-    ) -> Flow[Release]:
-        """POST a new release; one key for all tries."""
-        key = idempotency_key or secrets.token_hex(16)
-        try:
-            body = encode({"statistic": statistic, **parameters}).encode()
-        except NotANumber:
-            raise InvalidRequest("parameters", "must be finite") from None
-        path = f"{_study_path(slug)}/releases"
-        request = Request(method="POST", path=path, body=body, headers=(*_JSON, ("idempotency-key", key)))
-        reply = yield from exchange(request, self.retry)
-        return build(Release, decode(reply.body))
-
-    def releases_page(self, slug: str, limit: int, cursor: str | None) -> Flow[ReleasePage]:
-        """GET one page of a study's releases."""
-        query: dict[str, Parameter] = {"limit": limit}
-        if cursor is not None:
-            query["cursor"] = cursor
-        reply = yield from self._get(f"{_study_path(slug)}/releases", query)
-        return build(ReleasePage, decode(reply.body))
-
     # -- helpers
 
     def _device(self) -> Device:
@@ -273,32 +232,15 @@ class Operations:
             raise DirectoryRequired("to contribute, make the client with a directory")
         return self.device
 
-    def _get(self, path: str, parameters: Mapping[str, Parameter] | None = None) -> Flow[Reply]:
-        try:
-            query = tuple((name, query_text(value)) for name, value in (parameters or {}).items())
-        except NotANumber:
-            raise InvalidRequest("parameters", "must be finite") from None
-        return (yield from exchange(Request(method="GET", path=path, query=query), self.retry))
-
-
-def _segment(text: str) -> str:
-    return quote(text, safe="")
-
-
-def _study_path(slug: str) -> str:
-    if not isinstance(slug, str) or slug in ("", ".", ".."):
-        raise InvalidRequest("study", "must be a slug")
-    return f"/v1/studies/{_segment(slug)}"
-
 
 def _contribution_request(slug: str, prepared: Prepared, purpose: Purpose) -> Request:
-    path = f"{_study_path(slug)}/contributions"
+    path = f"{study_path(slug)}/contributions"
     if purpose == "replace":
         body = encode(prepared.body(with_subject=False)).encode()
-        path += f"/{_segment(prepared.order.subject)}"
-        return Request(method="PUT", path=path, body=body, headers=_JSON)
+        path += f"/{quoted(prepared.order.subject)}"
+        return Request(method="PUT", path=path, body=body, headers=JSON)
     return Request(
-        method="POST", path=path, body=encode(prepared.body(with_subject=True)).encode(), headers=_JSON
+        method="POST", path=path, body=encode(prepared.body(with_subject=True)).encode(), headers=JSON
     )
 
 

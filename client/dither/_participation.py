@@ -1,26 +1,22 @@
 """The operations of both clients about sessions, without I/O."""
 
-import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
-from urllib.parse import quote
 
-from dither._errors import DirectoryRequired, InvalidRequest, ProblemError
-from dither._flow import Flow, Reply, Request, Retry, Sleep, exchange, work
-from dither._numbers import NotANumber, Number, Numeric, Value, epsilon_decimal
+from dither._calls import JSON, Calls, session_path
+from dither._errors import DirectoryRequired, ProblemError
+from dither._flow import Flow, Request, Retry, Sleep, exchange, work
+from dither._numbers import Value, epsilon_decimal
 from dither._participants import Participants, Standing
-from dither._session_models import Participation, Session, SessionPage
+from dither._session_models import Participation, Session
 from dither._sessions import Person, Question, RoundReply, Terms, make_person, read_question, read_terms
-from dither._wire import Document, Parameter, build, decode, encode, query_text
+from dither._wire import Document, Parameter, build, decode, encode
 
 POLL_SECONDS = 25
 """How long the service is asked to wait for the next round before it answers."""
 
 _LONGEST_PAUSE = 3
 """Failures in a row that the wait between polls without news grows with."""
-
-_JSON = (("content-type", "application/json"),)
 
 Progress = Callable[[Participation], None]
 
@@ -30,17 +26,19 @@ class SessionOperations:
 
     Args:
         retry: How often and how patiently requests are tried again.
+        calls: Requests that are done with one answer.
         device: The device's decisions, where the client has a directory.
     """
 
-    def __init__(self, *, retry: Retry, device: Participants | None) -> None:
+    def __init__(self, *, retry: Retry, calls: Calls, device: Participants | None) -> None:
         self._retry = retry
+        self._calls = calls
         self._device = device
         self._described: dict[str, tuple[Session, Terms]] = {}
 
     def session(self, session: str) -> Flow[Session]:
         """GET a session, and hold it to what this device saw first."""
-        reply = yield from self._get(_path(session), {}, shared=True)
+        reply = yield from self._calls.get(session_path(session), shared=True)
         found = build(Session, decode(reply.body))
         device = self._device
         if device is not None:
@@ -48,27 +46,6 @@ class SessionOperations:
             yield from work(lambda: device.see(terms))
             self._described[session] = (found, terms)
         return found
-
-    def page(self, study: str, limit: int, cursor: str | None) -> Flow[SessionPage]:
-        """GET one page of a study's sessions."""
-        query: dict[str, Parameter] = {"limit": limit}
-        if cursor is not None:
-            query["cursor"] = cursor
-        reply = yield from self._get(f"/v1/studies/{_segment('study', study)}/sessions", query)
-        return build(SessionPage, decode(reply.body))
-
-    def create(self, study: str, document: Mapping[str, Document]) -> Flow[Session]:
-        """POST a session; one key for all tries."""
-        path = f"/v1/studies/{_segment('study', study)}/sessions"
-        return (yield from self._post(path, document, ("idempotency-key", secrets.token_hex(16))))
-
-    def close_round(self, session: str, number: int) -> Flow[Session]:
-        """POST the end of a round."""
-        return (yield from self._post(f"{_path(session)}/close-round", {"round": number}))
-
-    def finish(self, session: str) -> Flow[Session]:
-        """POST the end of a session."""
-        return (yield from self._post(f"{_path(session)}/finish", {}))
 
     # -- taking part
 
@@ -121,8 +98,8 @@ class SessionOperations:
         query: dict[str, Parameter] = {"after": after, "wait": POLL_SECONDS}
         failures = 0
         while True:
-            reply = yield from self._get(
-                f"{_path(terms.session)}/round", query, patience=POLL_SECONDS, shared=True
+            reply = yield from self._calls.get(
+                f"{session_path(terms.session)}/round", query, patience=POLL_SECONDS, shared=True
             )
             question = _question(terms, reply.body)
             if question is None or question.round > after:
@@ -145,9 +122,9 @@ class SessionOperations:
             body["report"] = standing.report
         request = Request(
             method="POST",
-            path=f"{_path(person.terms.session)}/answers",
+            path=f"{session_path(person.terms.session)}/answers",
             body=encode(body).encode(),
-            headers=_JSON,
+            headers=JSON,
         )
         try:
             yield from exchange(request, self._retry)
@@ -159,58 +136,11 @@ class SessionOperations:
             raise
         return (yield from work(lambda: device.settle(person, number, "accepted", last=last))), True
 
-    # -- helpers
-
-    def _get(
-        self, path: str, query: Mapping[str, Parameter], *, patience: float = 0.0, shared: bool = False
-    ) -> Flow[Reply]:
-        pairs = tuple((name, query_text(value)) for name, value in query.items())
-        request = Request(method="GET", path=path, query=pairs, patience=patience, shared=shared)
-        return (yield from exchange(request, self._retry))
-
-    def _post(self, path: str, document: Mapping[str, Document], *headers: tuple[str, str]) -> Flow[Session]:
-        body = encode(document).encode()
-        request = Request(method="POST", path=path, body=body, headers=(*_JSON, *headers))
-        reply = yield from exchange(request, self._retry)
-        return build(Session, decode(reply.body))
-
 
 @lru_cache(maxsize=256)
 def _question(terms: Terms, body: bytes) -> Question | None:
     """What an answer about a round asks; many who share a client get the same one."""
     return read_question(terms, build(RoundReply, decode(body)))
-
-
-def session_document(protocol: str, epsilon: Numeric, options: Mapping[str, Any]) -> dict[str, Document]:
-    """The request for a session. What is None is left to the service; "any" answers a round are null.
-
-    Raises:
-        InvalidRequest: a number is not finite.
-    """
-    everything: dict[str, Any] = {"protocol": protocol, "epsilon": epsilon, **options}
-    document = {name: value for name, value in everything.items() if value is not None}
-    if document.get("answers_per_round") == "any":
-        document["answers_per_round"] = None
-    try:
-        for name in ("epsilon", "alpha", "quantile", "round_seconds", "deadline_seconds"):
-            if name in document:
-                document[name] = Number.parse(document[name])
-        if "centres" in document:
-            document["centres"] = [[Number.parse(part) for part in row] for row in document["centres"]]
-    except NotANumber:
-        raise InvalidRequest("parameters", "must be finite decimal numbers") from None
-    return document
-
-
-def _segment(name: str, text: str) -> str:
-    if not isinstance(text, str) or text in ("", ".", ".."):
-        raise InvalidRequest(name, "must be part of an address")
-    return quote(text, safe="")
-
-
-@lru_cache(maxsize=256)
-def _path(session: str) -> str:
-    return f"/v1/sessions/{_segment('session', session)}"
 
 
 def _participation(person: Person, standing: Standing, session: Session | None) -> Participation:

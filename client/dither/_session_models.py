@@ -6,6 +6,10 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
+Protocol = Literal["minimum", "maximum", "quantile", "kmeans"]
+Mode = Literal["budget_split", "user_split"]
+Threshold = Literal["paper", "hoeffding", "exact_binomial"]
+Depth = Literal["lower_alpha", "unknown_alpha"]
 SessionState = Literal["open", "finished"]
 
 EnrolmentState = Literal["open", "finished", "refused"]
@@ -73,14 +77,6 @@ class Session:
     centres: tuple[tuple[float, ...], ...] | None = field(repr=False)
     path: tuple[Mapping[str, object], ...] = field(default=(), repr=False)
     raw: Mapping[str, object] = field(repr=False, compare=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionPage:
-    """One page of a study's sessions."""
-
-    items: tuple[Session, ...]
-    next_cursor: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
 from types import UnionType
@@ -18,12 +18,12 @@ Parameter = str | int | float | Decimal
 """A parameter of a question: text, a number, or a bool."""
 
 
-Document = Number | Parameter | Sequence["Document"] | None
+Document = Number | Parameter | Sequence["Document"] | Mapping[str, "Document"] | None
 """What a field of a request may be."""
 
 
 def encode(document: Mapping[str, Document]) -> str:
-    """A JSON object of scalars and lists; numbers keep every digit.
+    """A JSON object; numbers keep every digit.
 
     Raises:
         NotANumber: a number is not finite.
@@ -36,6 +36,8 @@ def _value(value: Document) -> str:
         return "null"
     if isinstance(value, Number | Parameter):
         return _scalar(value)
+    if isinstance(value, Mapping):
+        return encode(value)
     return "[" + ",".join(map(_value, value)) + "]"
 
 
@@ -154,5 +156,6 @@ _SCALARS: Mapping[Any, Callable[[Any], Any]] = {
     bool: lambda value: _typed(bool, value),
     float: _float,
     Decimal: _decimal,
+    date: lambda value: date.fromisoformat(_typed(str, value)),
     datetime: lambda value: datetime.fromisoformat(_typed(str, value)),
 }

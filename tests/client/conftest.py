@@ -26,15 +26,12 @@ class Portal:
 
         @wraps(method)
         def call(*args: Any, **keywords: Any) -> Any:
-            return self._loop.run_until_complete(method(*args, **keywords))
+            done = method(*args, **keywords)
+            if isinstance(done, AsyncIterator):
+                return self._collect(done)
+            return self._loop.run_until_complete(done)
 
         return call
-
-    def releases(self, *args: Any, **keywords: Any) -> list[Any]:
-        return self._collect(self._client.releases(*args, **keywords))
-
-    def sessions(self, *args: Any, **keywords: Any) -> list[Any]:
-        return self._collect(self._client.sessions(*args, **keywords))
 
     def _collect(self, items: AsyncIterator[Any]) -> list[Any]:
         async def collect() -> list[Any]:

@@ -30,6 +30,17 @@ SLEEP = {**COMMUTE, "slug": "sleep", "upper": 24}
 PLACES = {**COMMUTE, "slug": "places", "dimension": 2}
 TILT = {**COMMUTE, "slug": "tilt", "local_mechanism": "exponential"}
 
+TOKEN: dict[str, Any] = {
+    "studies": None,
+    "subject": None,
+    "expires_at": None,
+    "revoked_at": None,
+    "created_at": "2030-01-31T12:00:00Z",
+    "last_used_on": "2030-01-31",
+    "quota": None,
+    "by_provider": False,
+}
+
 Fault = Exception | httpx.Response | Callable[[httpx.Request], httpx.Response]
 """What happens instead of an answer. A callable may serve the request first and lose the answer."""
 
@@ -65,6 +76,8 @@ class FakeService:
     log: list[httpx.Request] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     lifetime: Decimal = Decimal(10)
+    tokens: dict[str, dict[str, Any]] = field(default_factory=dict)
+    secrets: int = 0
     sessions: FakeSessions = field(default_factory=FakeSessions)
 
     @property
@@ -97,8 +110,14 @@ class FakeService:
     def serve(self, request: httpx.Request) -> httpx.Response:
         path = request.url.raw_path.decode().partition("?")[0]
         parts = [httpx.URL(f"http://x/{part}").path[1:] for part in path.removeprefix("/v1/").split("/")]
+        if parts[0] == "admin":
+            return self._administrate(request, parts[1:])
         if parts[0] == "subjects":
             return self._budget(parts[1])
+        if parts[0] == "releases":
+            return httpx.Response(200, json=next(row for row in self.releases if row["id"] == parts[1]))
+        if parts == ["studies"]:
+            return self._studies(request)
         if parts[0] == "sessions":
             sent = json.loads(request.content) if request.method == "POST" else None
             status, answer = self.sessions.serve(request.method, parts[1:], sent)
@@ -108,6 +127,9 @@ class FakeService:
             return problem(404, "not_found", "There is no such study.")
         match [request.method, *parts[2:]]:
             case ["GET"]:
+                return httpx.Response(200, json=study)
+            case ["POST", "close" | "retire" as verb]:
+                study["state"] = {"close": "closed", "retire": "retired"}[verb]
                 return httpx.Response(200, json=study)
             case ["POST", "contributions"]:
                 return self._contribute(study["slug"], _read(request.content))
@@ -128,8 +150,55 @@ class FakeService:
             case ["POST", "sessions"]:
                 return self.sessions.create(study["slug"], _read(request.content))
             case ["GET", "releases"]:
-                return self._page(dict(request.url.params))
+                return _page(self.releases, dict(request.url.params))
         return problem(404, "not_found")
+
+    # -- administration
+
+    def _studies(self, request: httpx.Request) -> httpx.Response:
+        if request.method == "GET":
+            return _page(list(self.studies.values()), dict(request.url.params))
+        sent = _read(request.content)
+        study = {**COMMUTE, **sent, "epsilon": {**COMMUTE["epsilon"], **sent.get("epsilon", {})}}
+        self.studies[study["slug"]] = json.loads(json.dumps(study, default=float))
+        return httpx.Response(201, json=self.studies[study["slug"]])
+
+    def _administrate(self, request: httpx.Request, parts: list[str]) -> httpx.Response:
+        sent = _read(request.content) if request.content else {}
+        match [request.method, *parts]:
+            case ["PUT", "subjects", subject, "budget"]:
+                self.lifetime = Decimal(sent["epsilon"])
+                return self._budget(subject)
+            case ["GET", "budgets"]:
+                people = sorted({subject for _, subject in self.holdings})
+                return _page([self._budget(who).json() for who in people], dict(request.url.params))
+            case ["POST", "tokens"]:
+                return self._secret({**TOKEN, **sent, "id": f"t{len(self.tokens) + 1}"}, 201)
+            case ["GET", "tokens"]:
+                return _page(list(self.tokens.values()), dict(request.url.params))
+        found = self.tokens.get(parts[1])
+        if found is None:
+            return problem(404, "not_found", "There is no such token.")
+        match [request.method, *parts[2:]]:
+            case ["GET"]:
+                return httpx.Response(200, json=found)
+            case ["GET", "usage"]:
+                return _page([{"study": "commute", "releases": 1, "used": 0.1}], dict(request.url.params))
+            case ["POST", "rotate"]:
+                return self._secret(found, 200)
+            case ["PUT", "quota"]:
+                found["quota"] = {"share": float(sent["share"]), "period_seconds": sent["period_seconds"]}
+                return httpx.Response(200, json=found["quota"])
+            case ["DELETE"]:
+                found["revoked_at"] = "2030-02-01T12:00:00Z"
+            case ["DELETE", "quota"]:
+                found["quota"] = None
+        return httpx.Response(204)
+
+    def _secret(self, token: dict[str, Any], status: int) -> httpx.Response:
+        self.tokens[token["id"]] = token
+        self.secrets += 1
+        return httpx.Response(status, json={**token, "token": f"dither_{self.secrets}"})
 
     # -- contributions
 
@@ -248,11 +317,12 @@ class FakeService:
             self.keys[key] = self._make(study, body)
         return httpx.Response(201, json=self.keys[key])
 
-    def _page(self, query: dict[str, str]) -> httpx.Response:
-        start = int(query.get("cursor", 0))
-        end = start + int(query["limit"])
-        cursor = str(end) if end < len(self.releases) else None
-        return httpx.Response(200, json={"items": self.releases[start:end], "next_cursor": cursor})
+
+def _page(rows: list[dict[str, Any]], query: dict[str, str]) -> httpx.Response:
+    start = int(query.get("cursor", 0))
+    end = start + int(query["limit"])
+    cursor = str(end) if end < len(rows) else None
+    return httpx.Response(200, json={"items": rows[start:end], "next_cursor": cursor})
 
 
 def _read(body: bytes) -> dict[str, Any]:

@@ -69,14 +69,15 @@ def test_the_distribution_is_small_and_typed() -> None:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as wheel:
         for path in [*PACKAGE.rglob("*"), PACKAGE.parent / "README.md", PACKAGE.parent / "LICENSE"]:
             if path.is_file() and "__pycache__" not in path.parts:
-                wheel.write(path, path.name)
-        assert "py.typed" in wheel.namelist()
+                wheel.write(path, path.relative_to(PACKAGE.parent))
+        assert "dither/py.typed" in wheel.namelist()
     assert len(buffer.getvalue()) < 100_000
 
 
 def test_both_clients_have_the_same_methods() -> None:
     theirs = methods(AsyncClient)
     theirs["close"] = theirs.pop("aclose")
+    assert set(dir(Client)) >= {"create_study", "create_token", "set_budget", "create_session", "release"}
     assert methods(Client).keys() == theirs.keys()
     for name, method in methods(Client).items():
         ours, mirror = inspect.signature(method), inspect.signature(theirs[name])

@@ -1,21 +1,16 @@
-"""What `Client` does with sessions."""
+# Made by client/unasync.py from dither/_async/sessions.py. Do not edit.
+"""Sessions: taking part in them, looking at them, and running them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, TypeVar
+from typing import Literal
 
-from dither._base import BaseClient
-from dither._flow import Flow
+from dither._calls import exact, given, new_key, session_path, study_path
 from dither._numbers import Numeric, Value
-from dither._participation import session_document
-from dither._session_models import Participation, Session
-
-T = TypeVar("T")
-
-Protocol = Literal["minimum", "maximum", "quantile", "kmeans"]
-Mode = Literal["budget_split", "user_split"]
+from dither._session_models import Depth, Mode, Participation, Protocol, Session, Threshold
+from dither._sync.base import Base
 
 
-class ClientSessions(BaseClient):
+class Sessions(Base):
     """The methods about sessions."""
 
     def participate(
@@ -55,7 +50,8 @@ class ClientSessions(BaseClient):
             >>> part = client.participate("s1", subject="ada", value=34)
             >>> part.rounds, str(part.epsilon)
             ((1, 2), '1')
-            >>> [(entry.session, str(entry.counted)) for entry in client.ledger("ada").sessions]
+            >>> ledger = client.ledger("ada")
+            >>> [(entry.session, str(entry.counted)) for entry in ledger.sessions]
             [('s1', '1')]
         """
         return self._run(self._operations.sessions.participate(session, subject, value, on_progress))
@@ -75,7 +71,7 @@ class ClientSessions(BaseClient):
         return self._run(self._operations.sessions.session(session))
 
     def sessions(self, study: str, *, page_size: int = 100) -> Iterator[Session]:
-        """A study's sessions, fetched page by page.
+        """A study's sessions, newest first, fetched page by page.
 
         Privacy: costs nothing.
 
@@ -83,13 +79,7 @@ class ClientSessions(BaseClient):
             >>> [session.id for session in client.sessions("commute") if session.state == "open"]
             ['s1']
         """
-        cursor: str | None = None
-        while True:
-            page = self._run(self._operations.sessions.page(study, page_size, cursor))
-            yield from page.items
-            cursor = page.next_cursor
-            if cursor is None:
-                return
+        return self._pages(Session, f"{study_path(study)}/sessions", page_size)
 
     def create_session(
         self,
@@ -99,8 +89,8 @@ class ClientSessions(BaseClient):
         epsilon: Numeric,
         participants: int | None = None,
         mode: Mode | None = None,
-        threshold: Literal["paper", "hoeffding", "exact_binomial"] | None = None,
-        rounds: int | Literal["lower_alpha", "unknown_alpha"] | None = None,
+        threshold: Threshold | None = None,
+        rounds: int | Depth | None = None,
         alpha: Numeric | None = None,
         quantile: Numeric | None = None,
         answers_per_round: int | Literal["any"] | None = None,
@@ -123,31 +113,35 @@ class ClientSessions(BaseClient):
             rounds: Their number, or what it is derived from; a number for kmeans.
             alpha: Lower bound on the fatness of the tail.
             quantile: The fraction, for protocol quantile.
-            answers_per_round: A round closes with so many answers; "any": only by time, or by an admin.
-            round_seconds: A round closes after so long.
-            deadline_seconds: The session ends after so long.
-            clusters, centres: kmeans: how many, and the first ones, which must depend on nobody's value.
+            answers_per_round: Number of answers that closes a round; "any": only time or an admin closes it.
+            round_seconds: Seconds until a round closes.
+            deadline_seconds: Seconds until the session ends.
+            clusters, centres: kmeans: how many, and the first ones, which must not depend on a value.
 
         Examples:
             >>> opened = admin.create_session("commute", protocol="maximum", epsilon=1, participants=2)
             >>> opened.state, opened.round
             ('open', 1)
         """
-        options = {
-            "participants": participants,
-            "mode": mode,
-            "threshold": threshold,
-            "rounds": rounds,
-            "alpha": alpha,
-            "quantile": quantile,
-            "answers_per_round": answers_per_round,
-            "round_seconds": round_seconds,
-            "deadline_seconds": deadline_seconds,
-            "clusters": clusters,
-            "centres": centres,
-        }
-        document = session_document(protocol, epsilon, options)
-        return self._run(self._operations.sessions.create(study, document))
+        document = given(
+            protocol=protocol,
+            epsilon=exact(epsilon),
+            participants=participants,
+            mode=mode,
+            threshold=threshold,
+            rounds=rounds,
+            alpha=exact(alpha),
+            quantile=exact(quantile),
+            answers_per_round=answers_per_round,
+            round_seconds=exact(round_seconds),
+            deadline_seconds=exact(deadline_seconds),
+            clusters=clusters,
+            centres=None if centres is None else [[exact(part) for part in point] for point in centres],
+        )
+        if answers_per_round == "any":
+            document["answers_per_round"] = None
+        path = f"{study_path(study)}/sessions"
+        return self._run(self._operations.calls.call(Session, "POST", path, document, key=new_key()))
 
     def close_round(self, session: str, round: int) -> Session:
         """Close a round, if it is still open; takes an admin's token.
@@ -155,10 +149,12 @@ class ClientSessions(BaseClient):
         Privacy: costs nothing.
 
         Examples:
-            >>> admin.close_round("s1", 1).round
+            >>> session = admin.close_round("s1", 1)
+            >>> session.round
             2
         """
-        return self._run(self._operations.sessions.close_round(session, round))
+        path = f"{session_path(session)}/close-round"
+        return self._run(self._operations.calls.call(Session, "POST", path, {"round": round}))
 
     def finish_session(self, session: str) -> Session:
         """End a session now, with an estimate from what there is; takes an admin's token.
@@ -166,11 +162,8 @@ class ClientSessions(BaseClient):
         Privacy: costs nothing; what participants did not spend of their epsilon is free again.
 
         Examples:
-            >>> admin.finish_session("s1").state
+            >>> session = admin.finish_session("s1")
+            >>> session.state
             'finished'
         """
-        return self._run(self._operations.sessions.finish(session))
-
-    def _run(self, flow: Flow[T]) -> T:
-        """Carry out what an operation wants done, until it is done."""
-        raise TypeError(f"{type(self).__name__} cannot carry out anything")
+        return self._run(self._operations.calls.call(Session, "POST", f"{session_path(session)}/finish", {}))

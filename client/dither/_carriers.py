@@ -1,15 +1,77 @@
-"""What an `AsyncClient` does once for many: requests that are the same, and writing to the ledger."""
+"""What carries out the effects of a flow: for `Client` one after the other, for `AsyncClient` together.
+
+These two classes are all that differs between the clients. Everything else is written once, in `_async`, of
+which `unasync.py` makes `_sync`.
+"""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 
-from dither._flow import Reply, Request
+from dither._flow import Effect, Reply, Request, Send, Sleep
 from dither._ledger import Ledger
 
 Task = Callable[[], object]
 
 LARGEST_BATCH = 128
 """Tasks that share an fsync, at most: the first of many shall not wait for the last to be worked out."""
+
+
+class Carrier:
+    """Carries out effects in the calling thread.
+
+    Args:
+        send: Sends one request.
+        ledger: The device's; None where there is none to write to.
+    """
+
+    def __init__(self, send: Callable[[Request], Reply], ledger: Ledger | None) -> None:
+        self._send = send
+        self._ledger = ledger
+
+    def do(self, effect: Effect) -> object:
+        """The outcome of an effect."""
+        if isinstance(effect, Send):
+            return self._send(effect.request)
+        if isinstance(effect, Sleep):
+            time.sleep(effect.seconds)
+            return None
+        return effect.task()
+
+    def close(self) -> None:
+        """Close the ledger."""
+        if self._ledger is not None:
+            self._ledger.close()
+
+
+class AsyncCarrier:
+    """Carries out effects on the event loop, and what blocks in a thread.
+
+    Args:
+        send: Sends one request.
+        ledger: The device's; None where there is none to write to.
+    """
+
+    def __init__(self, send: Callable[[Request], Awaitable[Reply]], ledger: Ledger | None) -> None:
+        self._send = send
+        self._ledger = ledger
+        self._shared = Shared(send)
+        self._works = Works(ledger)
+
+    async def do(self, effect: Effect) -> object:
+        """The outcome of an effect."""
+        if isinstance(effect, Send):
+            return await (self._shared if effect.request.shared else self._send)(effect.request)
+        if isinstance(effect, Sleep):
+            await asyncio.sleep(effect.seconds)
+            return None
+        return await self._works.do(effect.task)
+
+    async def aclose(self) -> None:
+        """Stop what many wait for, and close the ledger."""
+        await self._shared.aclose()
+        if self._ledger is not None:
+            await asyncio.to_thread(self._ledger.close)
 
 
 class Shared:

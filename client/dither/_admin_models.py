@@ -1,0 +1,81 @@
+"""What the SDK gives back to admins: tokens, quotas and accounts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Literal
+
+from dither._models import Amounts
+
+Role = Literal["contribute", "analyse", "admin", "observe"]
+Relation = Literal["replace_one", "add_remove_one"]
+LocalMechanism = Literal["laplace", "gaussian", "duchi", "piecewise", "hybrid"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """What a token may use of each study: a share of everyone's epsilon within any period of this length."""
+
+    share: Decimal
+    period_seconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A bearer token, without its secret.
+
+    Attributes:
+        id, name, role: Which one it is, and what it may do.
+        studies: Slugs it is limited to; None: all.
+        subject: Digest of the one person it acts for.
+        expires_at, revoked_at, created_at: When. None: never.
+        last_used_on: The last day (UTC) on which it was used.
+        quota: What it may use of each study; None without a limit.
+        by_provider: Whether it stands for an identity of the OIDC provider.
+    """
+
+    id: str
+    name: str
+    role: Role
+    studies: tuple[str, ...] | None
+    subject: str | None
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    created_at: datetime
+    last_used_on: date | None
+    quota: Quota | None
+    by_provider: bool = False
+    raw: Mapping[str, object] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewToken(Token):
+    """A token with its secret, which is shown this once."""
+
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenUsage:
+    """What a token used of one study.
+
+    Attributes:
+        study, releases: Which one, and how many releases it made.
+        used: The most that these took of anyone's epsilon, together.
+    """
+
+    study: str
+    releases: int
+    used: Decimal
+    raw: Mapping[str, object] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A lifetime budget in a list; `subject` is a digest of the external id."""
+
+    subject: str
+    epsilon: Amounts
+    delta: Amounts
+    raw: Mapping[str, object] = field(repr=False, compare=False)

@@ -1,0 +1,266 @@
+"""What an admin does: studies, tokens and lifetime budgets."""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+
+from dither._admin_models import Account, LocalMechanism, NewToken, Quota, Relation, Role, Token, TokenUsage
+from dither._async.base import AsyncBase
+from dither._calls import exact, given, quoted, study_path, token_path
+from dither._models import Budget, Study, Trust
+from dither._numbers import Numeric
+
+
+class AsyncAdmin(AsyncBase):
+    """The methods that take an admin's token."""
+
+    async def create_study(
+        self,
+        slug: str,
+        *,
+        lower: Numeric,
+        upper: Numeric,
+        title: str | None = None,
+        relation: Relation | None = None,
+        trust: Sequence[Trust] | None = None,
+        epsilon_min: Numeric | None = None,
+        epsilon_max: Numeric | None = None,
+        default_share: Numeric | None = None,
+        delta: Numeric | None = None,
+        dimension: int | None = None,
+        local_mechanism: LocalMechanism | None = None,
+    ) -> Study:
+        """Make a study. It is never changed afterwards, only closed. What is None is left to the service.
+
+        Privacy: costs nothing.
+
+        Args:
+            slug: Its address: lower-case letters, digits, hyphens.
+            lower, upper: Range of a value, in the data's unit.
+            title: The question, for people.
+            relation: What is protected: a value, or also whether a person is there.
+            trust: Accepted trust tags.
+            epsilon_min, epsilon_max: Admissible personal epsilons.
+            default_share: Part of each personal epsilon that a release uses.
+            delta: Delta that each contribution reserves.
+            dimension: Coordinates of a value.
+            local_mechanism: What devices randomize local reports with.
+
+        Examples:
+            >>> study = await admin.create_study("steps", lower=0, upper=50_000, trust=["local"])
+            >>> print(study.slug, study.upper, study.state)
+            steps 50000 open
+        """
+        document = given(
+            slug=slug,
+            lower=exact(lower),
+            upper=exact(upper),
+            title=title,
+            relation=relation,
+            trust=trust,
+            epsilon=given(min=exact(epsilon_min), max=exact(epsilon_max)) or None,
+            default_share=exact(default_share),
+            delta=exact(delta),
+            dimension=dimension,
+            local_mechanism=local_mechanism,
+        )
+        return await self._run(
+            self._operations.calls.call(Study, "POST", "/v1/studies", document, repeatable=False)
+        )
+
+    async def close_study(self, study: str) -> Study:
+        """Take no more contributions; questions are still answered.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> study = await admin.close_study("commute")
+            >>> study.state
+            'closed'
+        """
+        return await self._run(self._operations.calls.call(Study, "POST", f"{study_path(study)}/close"))
+
+    async def retire_study(self, study: str) -> Study:
+        """Give stored answers only, for good: no contribution, no new question, no session.
+
+        Privacy: costs nothing; what people reserved in the study stays reserved.
+
+        Examples:
+            >>> study = await admin.retire_study("commute")
+            >>> study.state
+            'retired'
+        """
+        return await self._run(self._operations.calls.call(Study, "POST", f"{study_path(study)}/retire"))
+
+    async def create_token(
+        self,
+        name: str,
+        *,
+        role: Role,
+        studies: Sequence[str] | None = None,
+        subject: str | None = None,
+        expires_at: datetime | None = None,
+    ) -> NewToken:
+        """Make a bearer token. Its secret is in this answer and nowhere else.
+
+        It is sent once: where no answer comes, a token may have been made.
+
+        Privacy: costs nothing.
+
+        Args:
+            name: What to call it, for people.
+            role: What it may do.
+            studies: Slugs it is limited to; None: all.
+            subject: The one person it acts for; role contribute only.
+            expires_at: From then on it is refused, with a time zone. None: never.
+
+        Examples:
+            >>> made = await admin.create_token("survey app", role="contribute", studies=["commute"])
+            >>> made.role, made.studies, made.token
+            ('contribute', ('commute',), 'dither_1')
+        """
+        document = given(
+            name=name,
+            role=role,
+            studies=studies,
+            subject=subject,
+            expires_at=None if expires_at is None else expires_at.isoformat(),
+        )
+        return await self._run(
+            self._operations.calls.call(NewToken, "POST", "/v1/admin/tokens", document, repeatable=False)
+        )
+
+    def tokens(self, *, page_size: int = 100) -> AsyncIterator[Token]:
+        """All tokens without their secrets, fetched page by page.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> _ = await admin.create_token("survey app", role="contribute")
+            >>> [token.name async for token in admin.tokens()]
+            ['survey app']
+        """
+        return self._pages(Token, "/v1/admin/tokens", page_size)
+
+    async def find_token(self, token: str) -> Token:
+        """A token, by its id.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> made = await admin.create_token("survey app", role="contribute")
+            >>> found = await admin.find_token(made.id)
+            >>> found.name
+            'survey app'
+        """
+        return await self._run(self._operations.calls.read(Token, token_path(token)))
+
+    async def revoke_token(self, token: str) -> None:
+        """Refuse a token from now on. Doing it again changes nothing.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> made = await admin.create_token("survey app", role="contribute")
+            >>> await admin.revoke_token(made.id)
+        """
+        await self._run(self._operations.calls.send("DELETE", token_path(token)))
+
+    async def rotate_token(self, token: str, *, grace_seconds: int = 0) -> NewToken:
+        """Give a token another secret. Its id, limits and quota stay.
+
+        It is sent once: where no answer comes, the secret may have changed.
+
+        Privacy: costs nothing.
+
+        Args:
+            token: Its id.
+            grace_seconds: How long the old secret stays valid.
+
+        Examples:
+            >>> made = await admin.create_token("survey app", role="contribute")
+            >>> rotated = await admin.rotate_token(made.id, grace_seconds=3600)
+            >>> rotated.id == made.id, rotated.token
+            (True, 'dither_2')
+        """
+        path, document = f"{token_path(token)}/rotate", {"grace_seconds": grace_seconds}
+        return await self._run(
+            self._operations.calls.call(NewToken, "POST", path, document, repeatable=False)
+        )
+
+    async def set_quota(self, token: str, *, share: Numeric, period_seconds: int) -> Quota:
+        """Limit what an analyst's token may use of each study. What it used already counts.
+
+        Privacy: costs nothing; it limits what releases of this token may cost.
+
+        Args:
+            token: Its id.
+            share: The most that it may take of anyone's epsilon in a study.
+            period_seconds: Within any period of this length.
+
+        Examples:
+            >>> made = await admin.create_token("desk", role="analyse")
+            >>> quota = await admin.set_quota(made.id, share="0.2", period_seconds=86_400)
+            >>> print(quota.share)
+            0.2
+        """
+        document = {"share": exact(share), "period_seconds": period_seconds}
+        return await self._run(
+            self._operations.calls.call(Quota, "PUT", f"{token_path(token)}/quota", document)
+        )
+
+    async def lift_quota(self, token: str) -> None:
+        """Lift a token's quota. Doing it again changes nothing.
+
+        Privacy: costs nothing by itself; people's own budgets still hold.
+
+        Examples:
+            >>> made = await admin.create_token("desk", role="analyse")
+            >>> await admin.lift_quota(made.id)
+        """
+        await self._run(self._operations.calls.send("DELETE", f"{token_path(token)}/quota"))
+
+    def token_usage(self, token: str, *, page_size: int = 100) -> AsyncIterator[TokenUsage]:
+        """What a token used of each study, in its quota's period or, without a quota, ever.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> made = await admin.create_token("desk", role="analyse")
+            >>> [(usage.study, usage.releases, str(usage.used)) async for usage in admin.token_usage(made.id)]
+            [('commute', 1, '0.1')]
+        """
+        return self._pages(TokenUsage, f"{token_path(token)}/usage", page_size)
+
+    async def set_budget(
+        self, subject: str, *, epsilon: Numeric, reason: str, delta: Numeric | None = None
+    ) -> Budget:
+        """Set a subject's lifetime budget; never below what is reserved.
+
+        Privacy: what may be spent on this subject from now on.
+
+        Args:
+            subject: Whose.
+            epsilon: The new lifetime epsilon.
+            reason: For the audit trail.
+            delta: The new lifetime delta. None: as it is.
+
+        Examples:
+            >>> budget = await admin.set_budget("ada", epsilon=20, reason="asked for more")
+            >>> print(budget.epsilon.total)
+            20
+        """
+        document = given(epsilon=exact(epsilon), delta=exact(delta), reason=reason)
+        path = f"/v1/admin/subjects/{quoted(subject)}/budget"
+        return await self._run(self._operations.calls.call(Budget, "PUT", path, document))
+
+    def budgets(self, *, page_size: int = 100) -> AsyncIterator[Account]:
+        """All lifetime budgets, fetched page by page. People are known by digests only.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> _ = await client.contribute("commute", subject="ada", value=34, epsilon=1, trust="central")
+            >>> [str(account.epsilon.remaining) async for account in admin.budgets()]
+            ['9']
+        """
+        return self._pages(Account, "/v1/admin/budgets", page_size)

@@ -1,0 +1,113 @@
+"""What an analyst does: look for studies, plan, and ask."""
+
+from collections.abc import AsyncIterator
+
+from dither._async.base import AsyncBase
+from dither._calls import new_key, release_path, study_path
+from dither._models import Plan, Release, Study
+from dither._wire import Parameter
+
+
+class AsyncAnalyst(AsyncBase):
+    """The methods about studies and their releases."""
+
+    def studies(self, *, page_size: int = 100) -> AsyncIterator[Study]:
+        """The studies that the token may see, fetched page by page.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> [study.slug async for study in analyst.studies() if study.dimension > 1]
+            ['places']
+        """
+        return self._pages(Study, "/v1/studies", page_size)
+
+    async def plan(self, study: str, *, statistic: str = "mean", **parameters: Parameter) -> Plan:
+        """What a release would cost and how accurate it would be.
+
+        Privacy: costs nothing, and looks at no raw data.
+
+        Args:
+            study: The study's slug.
+            statistic: What would be asked.
+            **parameters: The question's parameters, for example `share`, `epsilon` or `expected_size`.
+
+        Examples:
+            >>> plan = await analyst.plan("commute")
+            >>> best = min(plan.estimators, key=lambda row: row.predicted_error)
+            >>> print(best.estimator, best.predicted_error, best.epsilon_max)
+            adpm 0.75 0.25
+        """
+        question = {"statistic": statistic, **parameters}
+        return await self._run(self._operations.calls.read(Plan, f"{study_path(study)}/plan", question))
+
+    async def mean(self, study: str, **parameters: Parameter) -> Release:
+        """The mean: the release for this question.
+
+        Privacy: the first to ask this question makes the release, and contributors pay what its
+        `epsilon_max` says at most. From then on the same answer comes back and costs nothing.
+
+        Args:
+            study: The study's slug.
+            **parameters: The question's parameters, for example `estimator`, `share` or `epsilon`.
+
+        Examples:
+            >>> first, second = await analyst.mean("commute"), await analyst.mean("commute")
+            >>> first == second
+            True
+        """
+        path = f"{study_path(study)}/statistics/mean"
+        return await self._run(self._operations.calls.read(Release, path, parameters))
+
+    async def release(
+        self,
+        study: str,
+        *,
+        statistic: str = "mean",
+        idempotency_key: str | None = None,
+        **parameters: Parameter,
+    ) -> Release:
+        """Make a new release.
+
+        Privacy: every call costs contributors what its `epsilon_max` says at most. Tries of one call
+        share one Idempotency-Key, so a lost answer is sent again, not paid for again.
+
+        Args:
+            study: The study's slug.
+            statistic: What is asked.
+            idempotency_key: A key of your own, to make calls of different runs one. None: a random one.
+            **parameters: The question's parameters, for example `estimator`, `share` or `epsilon`.
+
+        Examples:
+            >>> release = await analyst.release("commute", estimator="adpm", share="0.5")
+            >>> print(release.parameters["share"])
+            0.5
+        """
+        path, question = f"{study_path(study)}/releases", {"statistic": statistic, **parameters}
+        key = idempotency_key or new_key()
+        return await self._run(self._operations.calls.call(Release, "POST", path, question, key=key))
+
+    async def find_release(self, release: str) -> Release:
+        """A release, by its id.
+
+        Privacy: costs nothing; it is published.
+
+        Examples:
+            >>> made = await analyst.release("commute")
+            >>> found = await analyst.find_release(made.id)
+            >>> found.estimate == made.estimate
+            True
+        """
+        return await self._run(self._operations.calls.read(Release, release_path(release)))
+
+    def releases(self, study: str, *, page_size: int = 100) -> AsyncIterator[Release]:
+        """A study's releases, newest first, fetched page by page.
+
+        Privacy: costs nothing; they are published.
+
+        Examples:
+            >>> _ = await analyst.release("commute")
+            >>> [release.estimate async for release in analyst.releases("commute")]
+            [32.0]
+        """
+        return self._pages(Release, f"{study_path(study)}/releases", page_size)

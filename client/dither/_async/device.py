@@ -1,0 +1,197 @@
+"""What a device does: contribute, and keep count."""
+
+from collections.abc import Callable, Iterable
+
+from dither._async.base import AsyncBase
+from dither._base import DEFAULT_CHUNK
+from dither._models import (
+    BatchProgress,
+    BatchResult,
+    Budget,
+    Contribution,
+    DeviceLedger,
+    Record,
+    Study,
+    Trust,
+)
+from dither._numbers import Numeric, Value
+
+
+class AsyncDevice(AsyncBase):
+    """The methods about contributions."""
+
+    async def study(self, study: str) -> Study:
+        """The description of a study.
+
+        A device remembers the range, the relation and the local mechanism that it sees first and refuses
+        to contribute (`StudyChanged`) should they ever differ.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> study = await client.study("commute")
+            >>> print(study.epsilon.max)
+            5
+        """
+        return await self._run(self._operations.study(study))
+
+    async def contribute(
+        self,
+        study: str,
+        *,
+        subject: str,
+        value: Value,
+        epsilon: Numeric | None = None,
+        trust: Trust,
+        check_spent: bool = True,
+    ) -> Contribution:
+        """Contribute one value.
+
+        The same again is the same request again: it sends the same report, also after a crash, and the
+        service counts it once. Another value needs `replace`.
+
+        Privacy: costs the subject at most `epsilon`, what it has already spent in this study included.
+        central: the service sees the value and spends the epsilon on its answers. local: the value does
+        not leave the device; the whole epsilon is spent when the report arrives. public: no privacy.
+
+        Args:
+            study: The study's slug.
+            subject: Whose value it is.
+            value: An int, Decimal, float, or the text of a decimal number; taken exactly as it is written.
+                In a study of vectors a sequence of these, one a coordinate, central or public.
+            epsilon: The most that it may ever cost; rounded down to three significant digits, and it is
+                that which holds. None for public only.
+            trust: `central`, `local` or `public`.
+            check_spent: Ask the service what the subject has spent in this study before a report is drawn,
+                as another device may have contributed. False saves the question where that cannot be.
+
+        Raises:
+            DeviceRefusal: refused here; nothing was sent.
+            ProblemError: the service refused. A refused report has been seen: it stays in the ledger, and
+                is sent again where the same is asked again.
+            TransportError: no answer. Call again with the same arguments.
+
+        Examples:
+            >>> for _ in range(2):
+            ...     stored = await client.contribute(
+            ...         "commute", subject="ada", value=34, epsilon="0.5", trust="local"
+            ...     )
+            ...     stored.status
+            'created'
+            'unchanged'
+        """
+        flow = self._operations.contribute("contribute", study, subject, value, epsilon, trust, check_spent)
+        return await self._run(flow)
+
+    async def replace(
+        self,
+        study: str,
+        *,
+        subject: str,
+        value: Value,
+        epsilon: Numeric | None = None,
+        trust: Trust,
+        check_spent: bool = True,
+    ) -> Contribution:
+        """Put another value in the place of the live one.
+
+        Privacy: what was spent stays spent, and `epsilon` includes it: a new local report is randomized
+        with what is left, so replacing one needs a larger epsilon than before.
+
+        Args and Raises: see `contribute`.
+
+        Examples:
+            >>> _ = await client.contribute("commute", subject="ada", value=34, epsilon="0.5", trust="local")
+            >>> new = await client.replace("commute", subject="ada", value=40, epsilon="0.8", trust="local")
+            >>> new.status
+            'replaced'
+            >>> ledger = await client.ledger()
+            >>> [str(entry.noise_epsilon) for entry in ledger.entries]
+            ['0.5', '0.3']
+        """
+        flow = self._operations.contribute("replace", study, subject, value, epsilon, trust, check_spent)
+        return await self._run(flow)
+
+    async def withdraw(self, study: str, *, subject: str) -> None:
+        """Delete a subject's contribution.
+
+        Privacy: the value is deleted and what was not spent of its epsilon is free again; what was spent
+        stays spent for ever. For a central value the device asks the service how much that was.
+
+        Raises:
+            ProblemError: 404 where the subject never contributed.
+
+        Examples:
+            >>> _ = await client.contribute("commute", subject="ada", value=34, epsilon=1, trust="central")
+            >>> await client.withdraw("commute", subject="ada")
+            >>> ledger = await client.ledger()
+            >>> ledger.totals
+            {'ada': Decimal('0')}
+        """
+        await self._run(self._operations.withdraw(study, subject))
+
+    async def contribute_many(
+        self,
+        study: str,
+        records: Iterable[Record],
+        *,
+        epsilon: Numeric | None = None,
+        trust: Trust | None = None,
+        chunk: int = DEFAULT_CHUNK,
+        check_spent: bool = True,
+        on_progress: Callable[[BatchProgress], None] | None = None,
+    ) -> BatchResult:
+        """Contribute the values of many subjects.
+
+        Refused records do not sink the others. Where the load breaks off, start it again with the same
+        records: what has arrived is `unchanged`, and no report is drawn twice.
+
+        Privacy: each record costs its subject what `contribute` would.
+
+        Args:
+            study: The study's slug.
+            records: Read once, chunk by chunk.
+            epsilon: For records that give none.
+            trust: For records that give none.
+            chunk: Records in a request.
+            check_spent: As in `contribute`: one question for each local subject. Say False for a large load
+                of subjects of whom only this device contributes.
+            on_progress: Called after each chunk.
+
+        Raises:
+            ProblemError: the service refused a whole chunk. Earlier chunks are stored.
+            TransportError: no answer. Call again with the same records.
+
+        Examples:
+            >>> records = [Record("ada", 34, "0.5"), Record("bob", 51), Record("cyd", -1)]
+            >>> load = await client.contribute_many("commute", records, epsilon=1, trust="local")
+            >>> [(result.status, result.code) for result in load.results]
+            [('created', None), ('created', None), ('refused', 'invalid_request')]
+        """
+        flow = self._operations.contribute_many(
+            study, records, epsilon, trust, chunk, check_spent, on_progress
+        )
+        return await self._run(flow)
+
+    async def budget(self, subject: str) -> Budget:
+        """A subject's lifetime budget, as the service keeps it.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> budget = await client.budget("ada")
+            >>> print(budget.epsilon.remaining)
+            10
+        """
+        return await self._run(self._operations.budget(subject))
+
+    async def ledger(self, subject: str | None = None) -> DeviceLedger:
+        """Everything that this device gave away, or what it gave away for one subject. Sends nothing.
+
+        Examples:
+            >>> _ = await client.contribute("commute", subject="ada", value=34, epsilon="0.5", trust="local")
+            >>> ledger = await client.ledger("ada")
+            >>> [(entry.study, str(entry.epsilon)) for entry in ledger.entries]
+            [('commute', '0.5')]
+        """
+        return await self._run(self._operations.ledger(subject))

@@ -1,0 +1,170 @@
+"""Sessions: taking part in them, looking at them, and running them."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Literal
+
+from dither._async.base import AsyncBase
+from dither._calls import exact, given, new_key, session_path, study_path
+from dither._numbers import Numeric, Value
+from dither._session_models import Depth, Mode, Participation, Protocol, Session, Threshold
+
+
+class AsyncSessions(AsyncBase):
+    """The methods about sessions."""
+
+    async def participate(
+        self,
+        session: str | Session,
+        *,
+        subject: str,
+        value: Value,
+        on_progress: Callable[[Participation], None] | None = None,
+    ) -> Participation:
+        """Take part in a session: answer every round in which this person is asked.
+
+        Blocks until the last of them is answered or the session is finished, which can take as long as the
+        session does. Where it breaks off, call it again with the same arguments: what was drawn is sent
+        again, and nothing is drawn twice. An answer that comes too late is no error.
+
+        The session's description is remembered at first sight. A service that changes it, asks for more
+        than it states, or asks another question in a round that was asked before, gets no answer.
+
+        Privacy: costs the subject at most the session's `epsilon_total`, which the ledger and the own limit
+        count from the first moment. Every answer is randomized on this device and is epsilon-differentially
+        private by itself; when nothing more will be drawn, what was not given is free again.
+
+        Args:
+            session: The session, or its id.
+            subject: Whose value it is.
+            value: An int, Decimal, float, or the text of a decimal number; for kmeans a sequence of them.
+            on_progress: Called after each answer.
+
+        Raises:
+            DeviceRefusal: refused here, for example `SessionChanged`, `SessionUnsound` or
+                `MaxEpsilonExceeded`; nothing was sent for it.
+            ProblemError: the service refused.
+            TransportError: no answer. Call again with the same arguments.
+
+        Examples:
+            >>> part = await client.participate("s1", subject="ada", value=34)
+            >>> part.rounds, str(part.epsilon)
+            ((1, 2), '1')
+            >>> ledger = await client.ledger("ada")
+            >>> [(entry.session, str(entry.counted)) for entry in ledger.sessions]
+            [('s1', '1')]
+        """
+        return await self._run(self._operations.sessions.participate(session, subject, value, on_progress))
+
+    async def session(self, session: str) -> Session:
+        """The description of a session, with its result when it is finished.
+
+        A device remembers the description that it sees first, and refuses any other (`SessionChanged`).
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> session = await client.session("s1")
+            >>> print(session.protocol, session.rounds, session.epsilon_total)
+            minimum 2 1
+        """
+        return await self._run(self._operations.sessions.session(session))
+
+    def sessions(self, study: str, *, page_size: int = 100) -> AsyncIterator[Session]:
+        """A study's sessions, newest first, fetched page by page.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> [session.id async for session in client.sessions("commute") if session.state == "open"]
+            ['s1']
+        """
+        return self._pages(Session, f"{study_path(study)}/sessions", page_size)
+
+    async def create_session(
+        self,
+        study: str,
+        *,
+        protocol: Protocol,
+        epsilon: Numeric,
+        participants: int | None = None,
+        mode: Mode | None = None,
+        threshold: Threshold | None = None,
+        rounds: int | Depth | None = None,
+        alpha: Numeric | None = None,
+        quantile: Numeric | None = None,
+        answers_per_round: int | Literal["any"] | None = None,
+        round_seconds: Numeric | None = None,
+        deadline_seconds: Numeric | None = None,
+        clusters: int | None = None,
+        centres: Sequence[Sequence[Numeric]] | None = None,
+    ) -> Session:
+        """Open a session; takes an admin's token. What is None is left to the service.
+
+        Privacy: costs nothing by itself; each person who takes part pays at most `epsilon`.
+
+        Args:
+            study: The study's slug.
+            protocol: What is looked for.
+            epsilon: All that taking part costs a person.
+            participants: People who are expected; needed but for kmeans.
+            mode: How each person's epsilon is used.
+            threshold: When answers are believed.
+            rounds: Their number, or what it is derived from; a number for kmeans.
+            alpha: Lower bound on the fatness of the tail.
+            quantile: The fraction, for protocol quantile.
+            answers_per_round: Number of answers that closes a round; "any": only time or an admin closes it.
+            round_seconds: Seconds until a round closes.
+            deadline_seconds: Seconds until the session ends.
+            clusters, centres: kmeans: how many, and the first ones, which must not depend on a value.
+
+        Examples:
+            >>> opened = await admin.create_session("commute", protocol="maximum", epsilon=1, participants=2)
+            >>> opened.state, opened.round
+            ('open', 1)
+        """
+        document = given(
+            protocol=protocol,
+            epsilon=exact(epsilon),
+            participants=participants,
+            mode=mode,
+            threshold=threshold,
+            rounds=rounds,
+            alpha=exact(alpha),
+            quantile=exact(quantile),
+            answers_per_round=answers_per_round,
+            round_seconds=exact(round_seconds),
+            deadline_seconds=exact(deadline_seconds),
+            clusters=clusters,
+            centres=None if centres is None else [[exact(part) for part in point] for point in centres],
+        )
+        if answers_per_round == "any":
+            document["answers_per_round"] = None
+        path = f"{study_path(study)}/sessions"
+        return await self._run(self._operations.calls.call(Session, "POST", path, document, key=new_key()))
+
+    async def close_round(self, session: str, round: int) -> Session:
+        """Close a round, if it is still open; takes an admin's token.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> session = await admin.close_round("s1", 1)
+            >>> session.round
+            2
+        """
+        path = f"{session_path(session)}/close-round"
+        return await self._run(self._operations.calls.call(Session, "POST", path, {"round": round}))
+
+    async def finish_session(self, session: str) -> Session:
+        """End a session now, with an estimate from what there is; takes an admin's token.
+
+        Privacy: costs nothing; what participants did not spend of their epsilon is free again.
+
+        Examples:
+            >>> session = await admin.finish_session("s1")
+            >>> session.state
+            'finished'
+        """
+        return await self._run(
+            self._operations.calls.call(Session, "POST", f"{session_path(session)}/finish", {})
+        )

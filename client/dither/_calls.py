@@ -1,0 +1,160 @@
+"""One request, and a typed object from its answer."""
+
+import secrets
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import TypeVar
+from urllib.parse import quote
+
+from dither._errors import InvalidRequest, ResponseError
+from dither._flow import Flow, Pairs, Reply, Request, Retry, exchange
+from dither._numbers import NotANumber, Number, Numeric
+from dither._wire import Document, Parameter, build, decode, encode, query_text
+
+T = TypeVar("T")
+
+JSON = (("content-type", "application/json"),)
+
+
+class Calls:
+    """Requests that are done with one answer. Every public method is a flow.
+
+    Args:
+        retry: How often and how patiently requests are tried again.
+    """
+
+    def __init__(self, retry: Retry) -> None:
+        self._retry = retry
+
+    def get(
+        self,
+        path: str,
+        query: Mapping[str, Parameter] | None = None,
+        *,
+        patience: float = 0.0,
+        shared: bool = False,
+    ) -> Flow[Reply]:
+        """GET something."""
+        try:
+            pairs = tuple((name, query_text(value)) for name, value in (query or {}).items())
+        except NotANumber:
+            raise InvalidRequest("parameters", "must be finite decimal numbers") from None
+        request = Request(method="GET", path=path, query=pairs, patience=patience, shared=shared)
+        return (yield from exchange(request, self._retry))
+
+    def read(
+        self, kind: Callable[..., T], path: str, query: Mapping[str, Parameter] | None = None
+    ) -> Flow[T]:
+        """GET a document."""
+        reply = yield from self.get(path, query)
+        return build(kind, decode(reply.body))
+
+    def page(
+        self, kind: Callable[..., T], path: str, limit: int, cursor: str | None
+    ) -> Flow[tuple[list[T], str | None]]:
+        """GET one page of a list, and where the next one begins."""
+        reply = yield from self.get(path, {"limit": limit} | ({} if cursor is None else {"cursor": cursor}))
+        page = decode(reply.body)
+        items = page.get("items") if isinstance(page, dict) else None
+        following = page.get("next_cursor") if isinstance(page, dict) else None
+        if not isinstance(items, list) or not isinstance(following, str | None):
+            raise ResponseError("the service's answer is no page of a list")
+        return [build(kind, item) for item in items], following
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        document: Mapping[str, Document] | None = None,
+        *,
+        key: str | None = None,
+        repeatable: bool = True,
+    ) -> Flow[Reply]:
+        """Send a document, if there is one.
+
+        Args:
+            method, path: Where to.
+            document: What is None in it is sent as null.
+            key: The Idempotency-Key.
+            repeatable: Whether the same request twice does no more than once.
+
+        Raises:
+            InvalidRequest: a number is not finite.
+        """
+        try:
+            body = None if document is None else encode(document).encode()
+        except NotANumber:
+            raise InvalidRequest("parameters", "must be finite decimal numbers") from None
+        headers: Pairs = () if body is None else JSON
+        if key is not None:
+            headers += (("idempotency-key", key),)
+        request = Request(method=method, path=path, body=body, headers=headers, repeatable=repeatable)
+        return (yield from exchange(request, self._retry))
+
+    def call(
+        self,
+        kind: Callable[..., T],
+        method: str,
+        path: str,
+        document: Mapping[str, Document] | None = None,
+        *,
+        key: str | None = None,
+        repeatable: bool = True,
+    ) -> Flow[T]:
+        """Send a document, and read the one that comes back. Args and Raises: see `send`."""
+        reply = yield from self.send(method, path, document, key=key, repeatable=repeatable)
+        return build(kind, decode(reply.body))
+
+
+def given(**fields: Document) -> dict[str, Document]:
+    """The fields of a request that were given; the service has its own defaults for the others."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def exact(value: Numeric | None) -> Number | None:
+    """A number, with every digit that it was written with.
+
+    Raises:
+        InvalidRequest: it is not finite.
+    """
+    try:
+        return None if value is None else Number.parse(value)
+    except NotANumber:
+        raise InvalidRequest("parameters", "must be finite decimal numbers") from None
+
+
+def new_key() -> str:
+    """An Idempotency-Key of its own."""
+    return secrets.token_hex(16)
+
+
+def study_path(slug: str) -> str:
+    """Address of a study."""
+    return f"/v1/studies/{_segment('study', slug)}"
+
+
+@lru_cache(maxsize=256)
+def session_path(session: str) -> str:
+    """Address of a session."""
+    return f"/v1/sessions/{_segment('session', session)}"
+
+
+def release_path(release: str) -> str:
+    """Address of a release."""
+    return f"/v1/releases/{_segment('release', release)}"
+
+
+def token_path(token: str) -> str:
+    """Address of a token."""
+    return f"/v1/admin/tokens/{_segment('token', token)}"
+
+
+def quoted(subject: str) -> str:
+    """A subject, whatever it is, as a piece of a path."""
+    return quote(subject, safe="")
+
+
+def _segment(name: str, text: str) -> str:
+    if not isinstance(text, str) or text in ("", ".", ".."):
+        raise InvalidRequest(name, "must be part of an address")
+    return quote(text, safe="")

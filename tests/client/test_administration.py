@@ -1,0 +1,128 @@
+"""What admins ask of a service: what is sent, what comes back, and what is never sent twice."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import httpx
+import pytest
+from dither import InvalidRequest, ProblemError, ResponseError, TransportError
+
+from tests.client.service import FakeService, problem
+
+SENT_ONCE: dict[str, Callable[[Any], Any]] = {
+    "create_study": lambda client: client.create_study("steps", lower=0, upper=1),
+    "create_token": lambda client: client.create_token("app", role="analyse"),
+    "rotate_token": lambda client: client.rotate_token("t1"),
+}
+
+REPEATED: dict[str, Callable[[Any], Any]] = {
+    "studies": lambda client: list(client.studies()),
+    "close_study": lambda client: client.close_study("commute"),
+    "retire_study": lambda client: client.retire_study("commute"),
+    "tokens": lambda client: list(client.tokens()),
+    "find_token": lambda client: client.find_token("t1"),
+    "set_quota": lambda client: client.set_quota("t1", share="0.5", period_seconds=60),
+    "lift_quota": lambda client: client.lift_quota("t1"),
+    "revoke_token": lambda client: client.revoke_token("t1"),
+    "token_usage": lambda client: list(client.token_usage("t1")),
+    "set_budget": lambda client: client.set_budget("ada", epsilon=20, reason="asked"),
+    "budgets": lambda client: list(client.budgets()),
+}
+
+
+@pytest.mark.parametrize("name", SENT_ONCE)
+def test_what_would_be_done_twice_is_sent_once(client: Any, service: FakeService, name: str) -> None:
+    client.create_token("app", role="contribute")
+    service.log.clear()
+    service.faults = [service.lose]
+    with pytest.raises(TransportError):
+        SENT_ONCE[name](client)
+    assert len(service.log) == 1
+    service.faults = [problem(503, "draining")]
+    with pytest.raises(ProblemError):
+        SENT_ONCE[name](client)
+    assert len(service.log) == 2
+
+
+@pytest.mark.parametrize("name", SENT_ONCE)
+def test_what_was_surely_not_done_is_tried_again(client: Any, service: FakeService, name: str) -> None:
+    client.create_token("app", role="contribute")
+    service.faults = [problem(429, "too_many_requests")]
+    SENT_ONCE[name](client)
+    assert service.faults == []
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_what_may_be_repeated_is_tried_again(client: Any, service: FakeService, name: str) -> None:
+    client.create_token("app", role="contribute")
+    service.faults = [service.lose, problem(503, "draining")]
+    REPEATED[name](client)
+    assert service.faults == []
+
+
+def test_a_study_is_sent_exactly_and_without_what_was_not_given(client: Any, service: FakeService) -> None:
+    client.create_study(
+        "steps", lower="-0.10", upper=Decimal("1e3"), epsilon_max="2.50", trust=["local", "central"], delta=0
+    )
+    assert service.sent("POST") == [
+        {
+            "slug": "steps",
+            "lower": Decimal("-0.10"),
+            "upper": 1000,
+            "trust": ["local", "central"],
+            "epsilon": {"max": Decimal("2.50")},
+            "delta": 0,
+        }
+    ]
+
+
+def test_a_token_says_when_it_expires(client: Any, service: FakeService) -> None:
+    expires = datetime(2030, 1, 31, tzinfo=UTC)
+    made = client.create_token("app", role="contribute", subject="ada", expires_at=expires)
+    assert (made.expires_at, made.created_at.year) == (expires, 2030)
+    assert made.token not in repr(made)
+
+
+def test_lists_are_paged_through(client: Any, service: FakeService) -> None:
+    for number in range(5):
+        client.create_token(f"app {number}", role="analyse")
+    service.log.clear()
+    assert [token.name for token in client.tokens(page_size=2)] == [f"app {number}" for number in range(5)]
+    assert len(service.log) == 3
+
+
+@pytest.mark.parametrize("body", ["[]", "{}", '{"items": {}}', '{"items": [], "next_cursor": 1}'])
+def test_a_list_that_is_none_is_an_error(client: Any, service: FakeService, body: str) -> None:
+    service.faults = [httpx.Response(200, text=body)]
+    with pytest.raises(ResponseError):
+        list(client.tokens())
+
+
+@pytest.mark.parametrize("value", ["much", float("nan"), Decimal("inf")])
+def test_a_number_that_is_none_is_refused_and_nothing_is_sent(
+    client: Any, service: FakeService, value: Any
+) -> None:
+    for ask in (
+        lambda: client.create_study("x", lower=value, upper=1),
+        lambda: client.set_quota("t1", share=value, period_seconds=1),
+        lambda: client.set_budget("ada", epsilon=value, reason="asked"),
+        lambda: client.create_session("commute", protocol="minimum", epsilon=value),
+    ):
+        with pytest.raises(InvalidRequest):
+            ask()
+    assert service.log == []
+
+
+@pytest.mark.parametrize("text", ["", ".", ".."])
+def test_an_id_that_would_be_another_address_is_refused(client: Any, service: FakeService, text: str) -> None:
+    for ask in (client.revoke_token, client.find_token, client.close_study, client.find_release):
+        with pytest.raises(InvalidRequest):
+            ask(text)
+    assert service.log == []
+
+
+def test_a_subject_may_be_any_text(client: Any, service: FakeService) -> None:
+    client.set_budget("a/b c%", epsilon=1, reason="asked")
+    assert service.log[-1].url.raw_path == b"/v1/admin/subjects/a%2Fb%20c%25/budget"
