@@ -23,6 +23,7 @@ from app.estimators import registry
 from app.logging import configure_logging
 from app.postgres.embedded import EmbeddedPostgres
 from app.services import Services
+from app.services.batch_workers import BatchWorkers
 from app.services.subjects import SubjectKey
 from app.settings import Settings, SettingsError
 from app.store.database import Database
@@ -154,8 +155,12 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
                 raise Unavailable(unsafe_words(unsafe))
             await services.require_subject_key()
 
+        batch_workers = BatchWorkers()
+        stack.callback(batch_workers.close)
+
         yield Api(
             services=services,
+            batch_workers=batch_workers,
             limits=Limits(
                 document=settings.max_body_bytes,
                 batch=settings.max_batch_bytes,

@@ -6,6 +6,9 @@ from uuid import UUID
 
 from app.core.study import Trust
 
+ANY_EPSILON = (1 << 63) - 1
+"""More than any epsilon."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
@@ -21,6 +24,8 @@ class Offer:
         value: Grid point; for local the report; 0 where there is a vector.
         vector: Grid points of the coordinates, in studies of vectors.
         bounded: Whether it is a report whose range belongs to the whole epsilon.
+        drawn_at_most: The largest epsilon with which an honest device can have drawn the report
+            [micro-epsilon].
     """
 
     subject: bytes
@@ -31,6 +36,7 @@ class Offer:
     value: int
     vector: tuple[int, ...] | None = None
     bounded: bool = False
+    drawn_at_most: int = ANY_EPSILON
 
 
 class Outcome(StrEnum):
@@ -43,6 +49,7 @@ class Outcome(StrEnum):
     BUDGET_EXHAUSTED = "budget_exhausted"
     EPSILON_BELOW_SPENT = "epsilon_below_spent"
     REPORT_AFTER_SPENDING = "report_after_spending"
+    IMPOSSIBLE_REPORT = "invalid_request"
     STUDY_CLOSED = "study_closed"
 
     @property

@@ -17,6 +17,10 @@ MAX_EPSILON = 1_000_000 * MICRO
 """The largest epsilon of a study, in micro-epsilon."""
 
 SIGNIFICANT_DIGITS = 3
+_FIRST = int(10 ** (SIGNIFICANT_DIGITS - 1))
+
+SIGNIFICANT = _FIRST + 9 * _FIRST * (len(str(MAX_EPSILON)) - SIGNIFICANT_DIGITS)
+"""The rank of the largest epsilon of three significant digits, about nine thousand."""
 
 
 def epsilon_limit(value: Decimal) -> int:
@@ -63,6 +67,16 @@ def round_down_to_significant(micro: int) -> int:
         return micro
     step = int(10 ** (digits - SIGNIFICANT_DIGITS))
     return micro - micro % step
+
+
+def significant(rank: int) -> int:
+    """The epsilons of at most three significant digits in ascending order, from rank 1 on [micro-epsilon].
+
+    >>> [significant(rank) for rank in (1, 999, 1000, 1001, 1900)]
+    [1, 999, 1000, 1010, 10000]
+    """
+    decades, mantissa = divmod(rank - _FIRST, 9 * _FIRST)
+    return rank if rank < _FIRST else (_FIRST + mantissa) * int(10**decades)
 
 
 def share_of(micro: int, share_ppm: int) -> int:

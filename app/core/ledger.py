@@ -1,5 +1,6 @@
 """The rules of the ledger, as pure functions. The store applies them inside its transactions."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -64,7 +65,8 @@ def entry(offer: Offer, *, spent: int, delta_spent: int) -> Entry | Outcome:
     An offer's epsilon includes what was spent. A local report costs all of it on arrival, so there
     must be something left for the report; a public value reserves nothing new. A report that was randomized
     with a whole delta, or whose range is that of a whole epsilon, has no place where a part is gone: it
-    would cost more than is booked, or be taken for less noisy than it is.
+    would cost more than is booked, or be taken for less noisy than it is. Nor has a report that lies further
+    out than what is left of its epsilon explains: it is forged.
     """
     if offer.trust is Trust.PUBLIC:
         return Entry(
@@ -81,6 +83,8 @@ def entry(offer: Offer, *, spent: int, delta_spent: int) -> Entry | Outcome:
         return Outcome.EPSILON_BELOW_SPENT
     if offer.trust is Trust.LOCAL and ((offer.delta and delta_spent) or (offer.bounded and spent)):
         return Outcome.REPORT_AFTER_SPENDING
+    if offer.trust is Trust.LOCAL and offer.epsilon - spent > offer.drawn_at_most:
+        return Outcome.IMPOSSIBLE_REPORT
     return Entry(
         trust=offer.trust,
         epsilon=offer.epsilon,
@@ -91,3 +95,39 @@ def entry(offer: Offer, *, spent: int, delta_spent: int) -> Entry | Outcome:
         sender=offer.sender,
         vector=offer.vector,
     )
+
+
+def decide(
+    offers: Sequence[Offer], holding: Holding | None, *, room: int, delta_room: int
+) -> tuple[list[Outcome], Entry | None]:
+    """What becomes of one person's offers, as if each were made after the one before.
+
+    Args:
+        offers: In their order.
+        holding: What the person holds in the study.
+        room: What is left of the lifetime budget, below 0 where there is no such person [micro-epsilon].
+        delta_room: The same for delta [1e-12].
+
+    Returns:
+        An outcome each, and the row to write if one of them is stored.
+    """
+    outcomes: list[Outcome] = []
+    stored: Offer | None = None
+    row: Entry | None = None
+    spent, delta_spent = (holding.epsilon, holding.delta) if holding else (0, 0)
+    for offer in offers:
+        if stored is not None:
+            outcomes.append(Outcome.UNCHANGED if offer == stored else Outcome.CONTRIBUTION_EXISTS)
+        elif holding is not None and holding.live:
+            repeated = same_value(holding, offer)
+            outcomes.append(Outcome.UNCHANGED if repeated else Outcome.CONTRIBUTION_EXISTS)
+        else:
+            result = entry(offer, spent=spent, delta_spent=delta_spent)
+            if isinstance(result, Outcome):
+                outcomes.append(result)
+            elif result.epsilon - spent > room or result.delta - delta_spent > delta_room:
+                outcomes.append(Outcome.BUDGET_EXHAUSTED)
+            else:
+                stored, row = offer, result
+                outcomes.append(Outcome.CREATED)
+    return outcomes, row

@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Callable
+from typing import ClassVar
 
 from app.core.errors import DocumentTooLarge, MalformedDocument
 
@@ -23,6 +24,9 @@ FREE_EXPANSION = 1 << 20
 
 class Identity:
     """Content that is sent as it is."""
+
+    piece: ClassVar[int] = PIECE
+    """Bytes that are worked on at a time, between which the work may end or others have their turn."""
 
     def __init__(self, sink: Callable[[bytes], None], limit: int) -> None:
         self._sink = sink
@@ -50,6 +54,8 @@ class Gzip(Identity):
     The work is linear in the bytes received: they are decompressed to `MAX_EXPANSION` times as many at most,
     few are held at a time, and what comes out is passed on in whole pieces, however small the members are.
     """
+
+    piece = PIECE >> 4
 
     def __init__(self, sink: Callable[[bytes], None], limit: int) -> None:
         super().__init__(sink, limit)

@@ -29,7 +29,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from app.accounting.gaussian import calibrated_sigma
-from app.core.epsilon import MICRO
+from app.core.epsilon import MICRO, SIGNIFICANT
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 
@@ -167,7 +167,7 @@ def hybrid_share(epsilon: int) -> int:
     return ((root - one) << HYBRID_BITS) // root
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2 * SIGNIFICANT)
 def report_sigma(epsilon: int, delta: int) -> int:
     """The parameter sigma of the discrete Gaussian noise in a Gaussian report.
 

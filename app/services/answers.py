@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from app.core.errors import FieldError, InvalidRequest
-from app.core.grid import REPORT_LIMIT, NotANumber
+from app.core.grid import NotANumber
 from app.core.numbers import JsonNumber, to_integer
 from app.core.session import (
     Answer,
@@ -17,7 +17,8 @@ from app.core.session import (
     Terms,
     assigned_round,
 )
-from app.core.study import StudyState
+from app.core.study import LocalMechanism, StudyState
+from app.mechanisms.local_range import report_range
 from app.services.intake import MAX_SUBJECT_LENGTH
 from app.services.rounds import Rounds
 from app.services.subjects import SubjectKey
@@ -55,7 +56,7 @@ def read_answer(
     answer = _integer(record, "answer", 0, terms.categories - 1, errors)
     report = None
     if terms.report_dimension is not None and "report" in record:
-        report = _report(record["report"], terms.report_dimension, errors)
+        report = _report(record["report"], terms.report_dimension, terms.epsilon_report, errors)
     if errors:
         raise InvalidRequest.naming(errors, "the answer is ")
     assigned = None
@@ -107,13 +108,14 @@ def _integer(record: Mapping[str, object], name: str, low: int, high: int, error
     return value
 
 
-def _report(document: object, dimension: int, errors: list[FieldError]) -> tuple[int, ...]:
+def _report(document: object, dimension: int, epsilon: int, errors: list[FieldError]) -> tuple[int, ...]:
     """A report's grid points, which may lie outside the grid but not further than any honest one."""
     if not isinstance(document, list) or len(document) != dimension:
         errors.append(FieldError("report", f"must be an array of {dimension} integers"))
         return ()
     named = {f"report.{place}": number for place, number in enumerate(document)}
-    return tuple(_integer(named, name, -REPORT_LIMIT, REPORT_LIMIT, errors) for name in named)
+    possible = report_range(LocalMechanism.LAPLACE, epsilon, dimension=dimension)
+    return tuple(_integer(named, name, possible.lower, possible.upper, errors) for name in named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Bulk contributions: a document of records, read in pieces as it arrives.
 
 Nothing is stored before the whole document has proved well formed. Until then the admissible records
-are held as packed numbers (about 60 bytes each), never as text, and external ids only as digests.
+are held as packed numbers (about 100 bytes each), never as text, and external ids only as digests.
 """
 
 import codecs
@@ -12,7 +12,7 @@ import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol, get_type_hints
 from uuid import UUID
 
 import numpy as np
@@ -20,9 +20,9 @@ import numpy as np
 from app.core.contribution import Offer, Outcome
 from app.core.errors import FieldError, InvalidRequest, MalformedDocument, ServiceError
 from app.core.numbers import JsonNumber
-from app.core.study import StudyDefinition, Trust
+from app.core.study import StudyDefinition
 from app.formats.strict_json import DuplicateKey, decode_element, decode_json
-from app.services.intake import Intake
+from app.services.intake import IMPOSSIBLE_REPORT, Intake
 from app.services.subjects import SubjectKey
 
 MAX_RECORD = 65_536
@@ -30,8 +30,12 @@ MAX_RECORD = 65_536
 
 CSV_FIELDS = frozenset({"subject", "value", "report", "epsilon", "trust"})
 NUMBER_FIELDS = frozenset({"value", "report", "epsilon"})
-TAGS = tuple(Trust)
 DIGEST_BYTES = 32
+
+_TYPES = get_type_hints(Offer)
+_NUMBERS = tuple(name for name, kind in _TYPES.items() if kind is int)
+_TAGS = tuple(name for name, kind in _TYPES.items() if kind is not int and name not in ("subject", "vector"))
+"""Fields of an offer with few values, each of which is kept once. Every field is packed by its type."""
 
 MAX_KINDS = 1_000
 """Different refusals of one batch that name their fields; further ones have their code only."""
@@ -66,12 +70,10 @@ class Batch:
         self.kinds: list[Mapping[str, object]] = [{"status": "created"}, {"status": "unchanged"}]
         self._kind_of: dict[object, int] = {}
         self._subjects = bytearray()
-        self._trusts = bytearray()
-        self._bounded = bytearray()
-        self._epsilons = array("q")
-        self._deltas = array("q")
-        self._values = array("q")
         self._vectors = array("q")
+        self._numbers = {name: array("q") for name in _NUMBERS}
+        self._tags = {name: array("I") for name in _TAGS}
+        self._tables: dict[str, dict[object, int]] = {name: {} for name in _TAGS}
         self._ordinals = array("q")
         self.codes = array("I")
 
@@ -83,11 +85,11 @@ class Batch:
         self._ordinals.append(len(self.codes))
         self.codes.append(0)
         self._subjects += offer.subject
-        self._trusts.append(TAGS.index(offer.trust))
-        self._bounded.append(offer.bounded)
-        self._epsilons.append(offer.epsilon)
-        self._deltas.append(offer.delta)
-        self._values.append(offer.value)
+        for name, numbers in self._numbers.items():
+            numbers.append(getattr(offer, name))
+        for name, tags in self._tags.items():
+            table = self._tables[name]
+            tags.append(table.setdefault(getattr(offer, name), len(table)))
         if offer.vector is not None:
             self._vectors.extend(offer.vector)
 
@@ -119,30 +121,25 @@ class Batch:
         prefixes = np.frombuffer(self._subjects, dtype=">u8").reshape(-1, DIGEST_BYTES // 8)[:, 0]
         order = np.argsort(prefixes, kind="stable")
         ordered = prefixes[order]
+        tables = {name: list(table) for name, table in self._tables.items()}
         start = 0
         while start < len(order):
             last = ordered[min(start + size, len(order)) - 1]
             end = int(np.searchsorted(ordered, last, side="right"))
             places = order[start:end].tolist()
             start = end
-            yield [self._ordinals[place] for place in places], [self._offer(place) for place in places]
+            yield (
+                [self._ordinals[place] for place in places],
+                [self._offer(place, tables) for place in places],
+            )
 
-    def _offer(self, place: int) -> Offer:
-        start = place * DIGEST_BYTES
-        vector = None
+    def _offer(self, place: int, tables: Mapping[str, Sequence[object]]) -> Offer:
+        start, first = place * DIGEST_BYTES, place * self._dimension
+        fields: dict[str, Any] = {name: numbers[place] for name, numbers in self._numbers.items()}
+        fields |= {name: tables[name][tags[place]] for name, tags in self._tags.items()}
         if self._dimension > 1:
-            first = place * self._dimension
-            vector = tuple(self._vectors[first : first + self._dimension])
-        return Offer(
-            subject=bytes(self._subjects[start : start + DIGEST_BYTES]),
-            sender=self.sender,
-            trust=TAGS[self._trusts[place]],
-            epsilon=self._epsilons[place],
-            delta=self._deltas[place],
-            value=self._values[place],
-            vector=vector,
-            bounded=bool(self._bounded[place]),
-        )
+            fields["vector"] = tuple(self._vectors[first : first + self._dimension])
+        return Offer(subject=bytes(self._subjects[start : start + DIGEST_BYTES]), **fields)
 
 
 class BatchResult:
@@ -187,7 +184,8 @@ class BatchResult:
                 codes[ordinal] = 1
             else:
                 self.closed = self.closed or outcome is Outcome.STUDY_CLOSED
-                codes[ordinal] = self._batch.kind(outcome.value)
+                fields = [IMPOSSIBLE_REPORT] if outcome is Outcome.IMPOSSIBLE_REPORT else []
+                codes[ordinal] = self._batch.kind(outcome.value, fields)
 
 
 class BatchReader:

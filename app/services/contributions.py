@@ -12,6 +12,7 @@ from app.core.errors import (
     BudgetExhausted,
     ContributionExists,
     EpsilonBelowSpent,
+    InvalidRequest,
     NotFound,
     ReportAfterSpending,
     ServiceError,
@@ -20,6 +21,7 @@ from app.core.errors import (
 from app.core.study import Study
 from app.services.batches import Batch, BatchResult
 from app.services.grouping import Grouper
+from app.services.intake import IMPOSSIBLE_REPORT
 from app.services.observer import Observer
 from app.services.replies import Idempotency, Replayed, Replies
 from app.services.saturation import Saturation
@@ -43,6 +45,11 @@ CREATED, REPEATED = 201, 200
 
 GROUPS_UNDER_WAY = 2
 """Group commits a study and process: one waits for the disk while the next one is worked on."""
+
+
+async def always() -> None:
+    """Nothing ends the work."""
+
 
 REFUSALS: Mapping[Outcome, tuple[type[ServiceError], str]] = {
     Outcome.CONTRIBUTION_EXISTS: (
@@ -199,7 +206,7 @@ class Contributions:
         self._saturation.forget(study)
 
     async def apply_batch(
-        self, study: Study, batch: Batch, still_admitted: Callable[[], Awaitable[object]] | None = None
+        self, study: Study, batch: Batch, proceed: Callable[[], Awaitable[None]] = always
     ) -> BatchResult:
         """Store the admissible records of a whole, well-formed document.
 
@@ -207,8 +214,9 @@ class Contributions:
         again finds the stored ones unchanged.
 
         Args:
-            study, batch: What to store, and where.
-            still_admitted: Awaited before each chunk; raises where the sender may not go on.
+            study: The study.
+            batch: What was read.
+            proceed: Called before each chunk; raises where the rest is not to be stored any more.
 
         Raises:
             StudyClosed: the study is closed and holds none of it.
@@ -219,8 +227,7 @@ class Contributions:
 
         async def work() -> None:
             for ordinals, offers in chunks:
-                if still_admitted is not None:
-                    await still_admitted()
+                await proceed()
                 result.record(ordinals, await self._accept(study, offers))
 
         try:
@@ -246,25 +253,14 @@ class Contributions:
             self._log.warning("vacuum_failed", exc_info=True)
 
     async def _accept(self, study: Study, offers: Sequence[Offer]) -> Sequence[Outcome]:
-        """Outcomes of offers among which a subject may occur more than once; the first one counts."""
-        outcomes: dict[int, Outcome] = {}
-        waiting = sorted(range(len(offers)), key=lambda index: offers[index].subject)
-        while waiting:
-            first: dict[bytes, int] = {}
-            for index in waiting:
-                first.setdefault(offers[index].subject, index)
-            decided = await self._accept_distinct(study, [offers[index] for index in first.values()])
-            outcomes.update(zip(first.values(), decided, strict=True))
-            waiting = [index for index in waiting if not _repeats(index, first, offers, outcomes)]
-        return [outcomes[index] for index in range(len(offers))]
-
-    async def _accept_distinct(self, study: Study, offers: Sequence[Offer]) -> Sequence[Outcome]:
         return await self._database.run_tx(
             "contribution.accept", lambda c: store.accept(c, study.id, offers, self._allowance)
         )
 
 
 def _refuse(outcome: Outcome) -> None:
+    if outcome is Outcome.IMPOSSIBLE_REPORT:
+        raise InvalidRequest.naming([IMPOSSIBLE_REPORT], "the contribution is ")
     if not outcome.accepted:
         error, detail = REFUSALS[outcome]
         raise error(detail)
@@ -280,20 +276,3 @@ def _replayed(offer: Offer, reply: Reply) -> Accepted:
     return Accepted(
         created=reply.status == CREATED, epsilon=offer.epsilon, epsilon_used_at_most=int(reply.body)
     )
-
-
-def _repeats(
-    index: int, first: Mapping[bytes, int], offers: Sequence[Offer], outcomes: dict[int, Outcome]
-) -> bool:
-    """Decide an offer from what became of an earlier one of the same subject, where that settles it."""
-    if index in outcomes:
-        return True
-    earlier = first[offers[index].subject]
-    outcome = outcomes[earlier]
-    if offers[index] == offers[earlier]:
-        outcomes[index] = Outcome.UNCHANGED if outcome is Outcome.CREATED else outcome
-        return True
-    if outcome is Outcome.CREATED:
-        outcomes[index] = Outcome.CONTRIBUTION_EXISTS
-        return True
-    return False

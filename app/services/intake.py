@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from uuid import UUID
 
-from app.core.contribution import Offer
+from app.core.contribution import ANY_EPSILON, Offer
 from app.core.epsilon import MICRO, round_down_to_significant
 from app.core.errors import FieldError, InvalidRequest
-from app.core.grid import REPORT_LIMIT, NotANumber, parse_decimal
+from app.core.grid import NotANumber, parse_decimal
 from app.core.numbers import JsonNumber, to_integer
 from app.core.study import LocalMechanism, StudyDefinition, Trust
-from app.mechanisms.local_range import report_range
+from app.mechanisms.local_range import BOUNDED, drawn_at_most
 from app.services.subjects import SubjectKey
 
 MAX_SUBJECT_LENGTH = 256
@@ -18,12 +18,7 @@ MAX_SUBJECT_LENGTH = 256
 MAX_CACHED_EPSILONS = 10_000
 MAX_CACHED_LENGTH = 20
 
-BOUNDED = frozenset({LocalMechanism.DUCHI, LocalMechanism.PIECEWISE, LocalMechanism.HYBRID})
-"""Mechanisms whose reports have a range that can be checked exactly.
-
-A range belongs to an epsilon, so where these are used a person sends one local report: who comes back would
-have to randomize with what is left.
-"""
+IMPOSSIBLE_REPORT = FieldError("report", "not a report of this study's mechanism with this epsilon")
 
 
 class Intake:
@@ -60,11 +55,11 @@ class Intake:
         digest = self._subject(record.get("subject") if subject is None else subject, errors)
         epsilon = 0 if trust is Trust.PUBLIC else self._epsilon(record, trust, errors)
         delta = self._delta(trust)
-        value, vector = 0, None
+        value, drawn, vector = 0, ANY_EPSILON, None
         if self._definition.dimension > 1:
             vector = self._vector(record, trust, errors)
         elif trust is Trust.LOCAL:
-            value = self._report(record, epsilon, delta, errors)
+            value, drawn = self._report(record, epsilon, delta, errors)
         else:
             value = self._value(record, errors)
         if errors:
@@ -78,6 +73,7 @@ class Intake:
             value=value,
             vector=vector,
             bounded=trust is Trust.LOCAL and self._definition.local_mechanism in BOUNDED,
+            drawn_at_most=drawn,
         )
 
     def _trust(self, record: Mapping[str, object], errors: list[FieldError]) -> Trust:
@@ -163,21 +159,19 @@ class Intake:
 
     def _report(
         self, record: Mapping[str, object], epsilon: int, delta: int, errors: list[FieldError]
-    ) -> int:
+    ) -> tuple[int, int]:
+        """A report, and the largest epsilon with which it can have been drawn."""
         if _number(record, "report", errors) is None:
-            return 0
+            return 0, 0
         try:
             report = to_integer(str(record["report"]))
         except NotANumber:
             errors.append(FieldError("report", "must be an integer on the study's grid"))
-            return 0
-        mechanism = self._definition.local_mechanism
-        possible = abs(report) <= REPORT_LIMIT
-        if possible and epsilon and mechanism in BOUNDED:
-            possible = report in report_range(mechanism, epsilon, delta)
-        if not possible:
-            errors.append(FieldError("report", "not a report of this study's mechanism with this epsilon"))
-        return report
+            return 0, 0
+        drawn = drawn_at_most(self._definition.local_mechanism, report, epsilon, delta) if epsilon else 0
+        if epsilon and not drawn:
+            errors.append(IMPOSSIBLE_REPORT)
+        return report, drawn
 
 
 _FIELDS = {

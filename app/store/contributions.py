@@ -12,7 +12,8 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.core.contribution import Offer, Outcome
-from app.core.ledger import Entry, Holding, entry, same_value
+from app.core.errors import InternalFault
+from app.core.ledger import Entry, Holding, decide, entry, same_value
 from app.core.study import StudyState, Trust
 from app.store.database import driver
 
@@ -60,7 +61,8 @@ ACCEPT_NEW = """
 """
 
 LOCK_SUBJECTS = text(
-    "SELECT id FROM subject WHERE id = ANY(CAST(:subjects AS bytea[])) ORDER BY id FOR UPDATE"
+    "SELECT id, budget - reserved AS room, delta_budget - delta_reserved AS delta_room FROM subject"
+    " WHERE id = ANY(CAST(:subjects AS bytea[])) ORDER BY id FOR UPDATE"
 )
 
 READ_HOLDINGS = text("""
@@ -150,24 +152,34 @@ async def accept(
     Args:
         connection: An open transaction.
         study_id: The study.
-        offers: At most one a subject, sorted by subject.
+        offers: In the order in which they were made; a subject may occur more than once.
         allowance: Budget of new subjects.
 
     Returns:
         One outcome an offer. A closed study stores nothing, but knows again what it holds.
     """
-    epoch, state, fresh = await _accept_new(connection, study_id, offers, allowance)
+    people: dict[bytes, list[Offer]] = {}
+    for offer in offers:
+        people.setdefault(offer.subject, []).append(offer)
+    # Of each person who may be new, the offer that would be stored.
+    if_new = {
+        subject: decide(theirs, None, room=allowance.epsilon, delta_room=allowance.delta)[0]
+        for subject, theirs in people.items()
+    }
+    first = [
+        theirs[if_new[subject].index(Outcome.CREATED)]
+        for subject, theirs in people.items()
+        if Outcome.CREATED in if_new[subject]
+    ]
+    epoch, state, fresh = await _accept_new(connection, study_id, first, allowance)
     if state is not StudyState.OPEN:
         return await _recognise(connection, study_id, offers)
-    if len(fresh) == len(offers):
-        return [Outcome.CREATED] * len(offers)
-    decided = await _decide(connection, study_id, [offer for offer in offers if offer.subject not in fresh])
-    entries = {subject: result for subject, result in decided.items() if isinstance(result, Entry)}
-    await _write(connection, study_id, epoch, entries)
-    created = fresh | entries.keys()
-    return [
-        Outcome.CREATED if offer.subject in created else _refusal(decided[offer.subject]) for offer in offers
-    ]
+    known = {subject: theirs for subject, theirs in people.items() if subject not in fresh}
+    decided = {subject: if_new[subject] for subject in fresh}
+    if known:
+        decided |= await _accept_known(connection, study_id, epoch, known)
+    given = {subject: iter(outcomes) for subject, outcomes in decided.items()}
+    return [next(given[offer.subject]) for offer in offers]
 
 
 async def _accept_new(
@@ -203,29 +215,27 @@ def _closed_outcome(holding: Holding | None, offer: Offer) -> Outcome:
     return Outcome.UNCHANGED if repeated else Outcome.STUDY_CLOSED
 
 
-async def _decide(
-    connection: AsyncConnection, study_id: int, offers: Sequence[Offer]
-) -> dict[bytes, Entry | Outcome]:
-    """Lock subjects that exist, compare with what they hold, reserve what is new."""
-    subjects = [offer.subject for offer in offers]
-    locked = set((await connection.execute(LOCK_SUBJECTS, {"subjects": subjects})).scalars())
+async def _accept_known(
+    connection: AsyncConnection, study_id: int, epoch: int, people: Mapping[bytes, Sequence[Offer]]
+) -> dict[bytes, list[Outcome]]:
+    """Lock subjects that exist, compare with what they hold, reserve and write what is new."""
+    subjects = list(people)
+    locked = {row.id: row for row in await connection.execute(LOCK_SUBJECTS, {"subjects": subjects})}
     holdings = await read_holdings(connection, study_id, subjects)
-    decided: dict[bytes, Entry | Outcome] = {}
+    decided: dict[bytes, list[Outcome]] = {}
+    entries: dict[bytes, Entry] = {}
     more: dict[bytes, tuple[int, int]] = {}
-    for offer in offers:
-        holding = holdings.get(offer.subject)
-        if offer.subject not in locked:
-            decided[offer.subject] = Outcome.BUDGET_EXHAUSTED
-        elif holding is not None and holding.live:
-            repeated = same_value(holding, offer)
-            decided[offer.subject] = Outcome.UNCHANGED if repeated else Outcome.CONTRIBUTION_EXISTS
-        else:
+    for subject, theirs in people.items():
+        holding, account = holdings.get(subject), locked.get(subject)
+        room, delta_room = (account.room, account.delta_room) if account else (-1, -1)
+        decided[subject], row = decide(theirs, holding, room=room, delta_room=delta_room)
+        if row is not None:
             spent, delta_spent = (holding.epsilon, holding.delta) if holding else (0, 0)
-            result = decided[offer.subject] = entry(offer, spent=spent, delta_spent=delta_spent)
-            if isinstance(result, Entry):
-                more[offer.subject] = (result.epsilon - spent, result.delta - delta_spent)
-    for subject in more.keys() - await reserve(connection, more):
-        decided[subject] = Outcome.BUDGET_EXHAUSTED
+            entries[subject] = row
+            more[subject] = (row.epsilon - spent, row.delta - delta_spent)
+    if await reserve(connection, more) != more.keys():
+        raise InternalFault("A reservation does not fit a budget that was locked.")
+    await _write(connection, study_id, epoch, entries)
     return decided
 
 
@@ -359,11 +369,6 @@ def array_literal(numbers: Iterable[int]) -> str:
     '{1,-2}'
     """
     return f"{{{','.join(map(str, numbers))}}}"
-
-
-def _refusal(result: Entry | Outcome) -> Outcome:
-    assert isinstance(result, Outcome)
-    return result
 
 
 class Refused(Exception):

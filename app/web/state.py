@@ -6,6 +6,7 @@ from typing import TypedDict
 
 from app.core.study import Study
 from app.services import Services
+from app.services.batch_workers import BatchWorkers
 from app.services.intake import Intake
 from app.web.metrics import Metrics
 from app.web.oidc import Verifier
@@ -34,6 +35,7 @@ class Api:
     Attributes:
         services: The use cases.
         limits: Body limits.
+        batch_workers: Where batches are read.
         metrics: The application's metrics.
         oidc: Checks the JWTs of a provider; None where none is taken.
         rate: How often a token may ask.
@@ -43,6 +45,7 @@ class Api:
 
     services: Services
     limits: Limits
+    batch_workers: BatchWorkers = field(default_factory=BatchWorkers)
     metrics: Metrics
     oidc: Verifier | None = None
     rate: RateLimit = field(default_factory=lambda: RateLimit(0))

@@ -4,9 +4,12 @@ import gzip
 import json
 import zlib
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
+from app.services.batch_workers import BatchWorkers
+from app.store.database import Database
 from tests.api.service import Service, assert_problem, open_service
 
 RECORDS = [
@@ -247,3 +250,50 @@ async def test_a_closed_study_recognises_the_records_that_it_holds(service: Serv
     response = await send(service, study, json.dumps(late[-1:]).encode(), "application/json")
     assert_problem(response, "study_closed", 409)
     assert await service.rows() == before
+
+
+async def test_one_persons_many_records_are_decided_as_if_they_came_one_by_one(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one transaction: a thousand of them, each refused, were a thousand."""
+    study = await service.study()
+    await service.contribute(await service.study(), "p", epsilon=8)
+    records = [
+        *(
+            {"subject": "p", "value": 1, "epsilon": 3 + number % 7, "trust": "central"}
+            for number in range(300)
+        ),
+        {"subject": "p", "value": 1, "epsilon": 2, "trust": "central"},
+        {"subject": "p", "value": 1, "epsilon": 2, "trust": "central"},
+        {"subject": "p", "value": 2, "epsilon": 2, "trust": "central"},
+        {"subject": "p", "value": 1, "epsilon": 2, "trust": "central"},
+    ]
+    transactions: list[str] = []
+    run_tx = Database.run_tx
+
+    async def counted(database: Database, name: str, *rest: Any) -> Any:
+        transactions.append(name)
+        return await run_tx(database, name, *rest)
+
+    monkeypatch.setattr(Database, "run_tx", counted)
+    expected = ["budget_exhausted"] * 300 + ["created", "unchanged", "contribution_exists", "unchanged"]
+    response = await send(service, study, json.dumps(records).encode(), "application/json")
+    assert [one.get("code", one["status"]) for one in response.json()["results"]] == expected
+    assert transactions.count("contribution.accept") == 1
+    again = await send(service, study, json.dumps(records).encode(), "application/json")
+    expected = ["contribution_exists"] * 300 + ["unchanged", "unchanged", "contribution_exists", "unchanged"]
+    assert [one.get("code", one["status"]) for one in again.json()["results"]] == expected
+    assert transactions.count("contribution.accept") == 2
+
+
+async def test_too_many_batches_at_once_wait_and_are_refused(service: Service, study: str) -> None:
+    workers = service.api.batch_workers
+    object.__setattr__(service.api, "batch_workers", BatchWorkers(at_once=1, patience=0.01))
+    try:
+        async with service.api.batch_workers.turn():
+            response = await send(service, study, GOOD, "application/json")
+            assert_problem(response, "unavailable", 503)
+        assert (await send(service, study, GOOD, "application/json")).status_code == 200
+    finally:
+        service.api.batch_workers.close()
+        object.__setattr__(service.api, "batch_workers", workers)

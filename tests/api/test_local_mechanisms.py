@@ -3,6 +3,8 @@
 import pytest
 from dither._randomizers import Randomizer
 
+from app.core.study import LocalMechanism
+from app.mechanisms.local_range import report_range
 from tests.api.service import Service, assert_problem
 
 MECHANISMS = ["laplace", "gaussian", "duchi", "piecewise", "hybrid"]
@@ -70,10 +72,78 @@ async def test_a_report_that_needs_everything_is_refused_where_something_is_gone
         assert answer.status_code in (200, 409), answer.text
 
 
+async def send(service: Service, study: str, record: dict[str, object], way: str) -> object:
+    """What becomes of a record by itself or in a batch: "created", or the fields that are to blame."""
+    path, subject = f"/v1/studies/{study}/contributions", record["subject"]
+    if way == "batch":
+        response = await service.call("POST", f"{path}/batch", "contribute", json=[record])
+        [document] = response.json()["results"]
+    elif way == "replace":
+        public = {"subject": subject, "value": 1, "trust": "public"}
+        assert (await service.call("POST", path, "contribute", json=public)).status_code == 201
+        fields = {name: field for name, field in record.items() if name != "subject"}
+        response = await service.call("PUT", f"{path}/{subject}", "contribute", json=fields)
+        document = response.json()
+    else:
+        response = await service.call("POST", path, "contribute", json=record)
+        document = response.json()
+    if "code" not in document:
+        return "created"
+    assert document["code"] == "invalid_request", document
+    return [error["field"] for error in document["errors"]]
+
+
+@pytest.mark.parametrize("way", ["single", "batch", "replace"])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+async def test_a_report_that_no_device_makes_is_refused(service: Service, mechanism: str, way: str) -> None:
+    gaussian = mechanism == "gaussian"
+    delta = 1_000_000 if gaussian else 0
+    study = await service.study(
+        trust=["local", "public"], local_mechanism=mechanism, delta=DELTA if gaussian else 0
+    )
+    possible = report_range(LocalMechanism(mechanism), EPSILON, delta)
+    for number, (report, expected) in enumerate(
+        [
+            (possible.upper, "created"),
+            (possible.upper + 1, ["report"]),
+            (possible.lower - 1, ["report"]),
+            (2**62, ["report"]),
+            (-(2**62), ["report"]),
+        ]
+    ):
+        record = {"subject": f"p{number}", "report": report, "epsilon": 1, "trust": "local"}
+        assert await send(service, study, record, way) == expected
+
+
+@pytest.mark.parametrize("way", ["single", "batch"])
+async def test_a_report_is_as_far_out_as_what_its_owner_has_left_explains(service: Service, way: str) -> None:
+    study = await service.study(trust=["local"])
+    first = {"subject": "p", "report": 2**29, "epsilon": 1.9, "trust": "local"}
+    assert await send(service, study, first, way) == "created"
+    response = await service.call("DELETE", f"/v1/studies/{study}/contributions/p", "contribute")
+    assert response.status_code == 204
+    drawn = report_range(LocalMechanism.LAPLACE, EPSILON // 10)
+    second = {"subject": "p", "report": drawn.upper + 1, "epsilon": 2, "trust": "local"}
+    assert await send(service, study, second, way) == ["report"]
+    second["report"] = drawn.upper
+    assert await send(service, study, second | {"subject": "q"}, way) == ["report"]
+    assert await send(service, study, second, way) == "created"
+
+
 @pytest.mark.parametrize("mechanism", ["duchi", "piecewise", "hybrid"])
-async def test_a_report_that_the_mechanism_cannot_make_is_refused(service: Service, mechanism: str) -> None:
+@pytest.mark.parametrize("way", ["single", "batch"])
+async def test_a_bounded_report_stays_the_only_one_also_in_a_batch(
+    service: Service, mechanism: str, way: str
+) -> None:
     study = await service.study(trust=["local"], local_mechanism=mechanism)
-    body = {"subject": "p", "report": 2**50, "epsilon": 1, "trust": "local"}
-    response = await service.call("POST", f"/v1/studies/{study}/contributions", "contribute", json=body)
-    assert response.status_code == 422
-    assert [error["field"] for error in response.json()["errors"]] == ["report"]
+    path, randomizer = f"/v1/studies/{study}/contributions", Randomizer(mechanism)  # type: ignore[arg-type]
+    first = {"subject": "p", "report": randomizer.report(2**29, EPSILON), "epsilon": 1, "trust": "local"}
+    assert (await service.call("POST", f"{path}/batch", "contribute", json=[first])).json()["created"] == 1
+    assert (await service.call("DELETE", f"{path}/p", "contribute")).status_code == 204
+    again = first | {"report": randomizer.report(2**29, 2 * EPSILON), "epsilon": 2}
+    if way == "batch":
+        response = await service.call("POST", f"{path}/batch", "contribute", json=[again])
+        assert response.json()["results"] == [{"status": "refused", "code": "report_after_spending"}]
+    else:
+        response = await service.call("POST", path, "contribute", json=again)
+        assert_problem(response, "report_after_spending", 409)

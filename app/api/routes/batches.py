@@ -1,11 +1,11 @@
 """Contributions in bulk: the document is read while it arrives, the results are written in chunks."""
 
-import asyncio
 import json
 from collections.abc import Iterator
 from functools import partial
 
 from fastapi import APIRouter
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
 from app.api.access import allow
@@ -19,9 +19,6 @@ from app.web.authentication import identify
 from app.web.documents.contribution import EXAMPLES, BatchOut
 from app.web.documents.paths import StudyPath
 from app.web.request import JSON, ApiRequest
-
-PIECE = 1 << 18
-"""Bytes that are collected before a thread reads them."""
 
 RESULTS = 20_000
 """Results in one chunk of the response."""
@@ -79,15 +76,21 @@ async def contribute_batch(request: ApiRequest, study: StudyPath) -> Response:
     found = await request.study(study)
     if request.principal.subject is not None:
         raise Forbidden("A token for one person contributes with single requests.")
-    batch = await _read(request, found)
-    result = await request.api.services.contributions.apply_batch(
-        found, batch, still_admitted=partial(identify, request)
-    )
+    async with request.api.batch_workers.turn():
+        batch = await _read(request, found)
+
+        async def proceed() -> None:
+            """The work ends with the request; what is stored by then stays stored."""
+            if await request.is_disconnected():
+                raise ClientDisconnect
+            await identify(request)  # or with its token
+
+        result = await request.api.services.contributions.apply_batch(found, batch, proceed)
     return StreamingResponse(_written(result), media_type=JSON)
 
 
 async def _read(request: ApiRequest, study: Study) -> Batch:
-    """The whole document as packed records, read in a thread while it arrives."""
+    """The whole document as packed records, read in a thread of its own while it arrives."""
     form = FORMATS.get(request.media_type or "")
     if form is None:
         raise UnsupportedMediaType(f"The content type must be {', '.join(FORMATS)}.")
@@ -97,22 +100,24 @@ async def _read(request: ApiRequest, study: Study) -> Batch:
     sender = request.principal.token_id
     reader = BatchReader(study.definition, request.api.services.subject_key, sender, form)
     content = coding(reader.feed, limits.batch_content)
+    run = request.api.batch_workers.run
     waiting, total = bytearray(), 0
     async for chunk in request.stream():
         waiting += chunk
         total += len(chunk)
         request.refuse_excess(total, limits.batch)
-        if len(waiting) >= PIECE:
-            piece, waiting = bytes(waiting), bytearray()
+        while len(waiting) >= coding.piece:
+            piece = bytes(waiting[: coding.piece])
+            del waiting[: coding.piece]
             await identify(request)
-            await asyncio.to_thread(content.feed, piece)
+            await run(partial(content.feed, piece))
 
     def finish() -> Batch:
         content.feed(bytes(waiting))
         content.finish()
         return reader.finish()
 
-    return await asyncio.to_thread(finish)
+    return await run(finish)
 
 
 def _written(result: BatchResult) -> Iterator[bytes]:

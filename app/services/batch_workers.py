@@ -1,0 +1,56 @@
+"""Where batches are read: threads of their own, so that releases and plans never wait for them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from app.core.errors import Unavailable
+
+THREADS = 1
+"""Reading holds the interpreter's lock: a second thread would slow requests down and read no faster."""
+
+AT_ONCE = 8
+"""Batches under way in a process: each holds its records until they are stored."""
+
+PATIENCE_SECONDS = 10.0
+"""How long a further batch waits for its turn."""
+
+Result = TypeVar("Result")
+
+
+class BatchWorkers:
+    """The threads of batches, and their turns."""
+
+    def __init__(
+        self, *, threads: int = THREADS, at_once: int = AT_ONCE, patience: float = PATIENCE_SECONDS
+    ) -> None:
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="batch")
+        self._turns = asyncio.Semaphore(at_once)
+        self._patience = patience
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait until fewer batches are under way, and be one of them.
+
+        Raises:
+            Unavailable: too many are, for too long.
+        """
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise Unavailable("Too many batches are under way. Send this one later.") from None
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Do a short piece of work in a thread. Pieces of several batches take turns."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+
+    def close(self) -> None:
+        """End the threads once their pieces are done."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
