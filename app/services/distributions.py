@@ -2,8 +2,9 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+
+from app.core.figures import Distribution, Percentile
 
 MOST_BINS = 25
 
@@ -12,34 +13,6 @@ STEPS = (1, 2, 5)
 
 MANTISSAS = (10, 15, 20, 30, 50, 70)
 """Tenths at which bins of personal epsilons begin, in every decade."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Distribution:
-    """How an amount is spread over people.
-
-    Attributes:
-        width: Width of a bin [micro-epsilon]; bin k holds amounts in [k width, (k + 1) width), and the
-            last one its upper edge too.
-        counts: People in each bin.
-        percentiles: Percent -> the smallest amount that so many percent of people do not exceed
-            [micro-epsilon]; empty where there is nobody.
-        total: Sum over all people [micro-epsilon].
-    """
-
-    width: int
-    counts: tuple[int, ...]
-    percentiles: Mapping[int, int]
-    total: int
-
-    def to_json(self) -> dict[str, object]:
-        """For the table of figures."""
-        return {
-            "width": self.width,
-            "counts": list(self.counts),
-            "percentiles": {str(percent): amount for percent, amount in self.percentiles.items()},
-            "total": self.total,
-        }
 
 
 def bins_up_to(largest: int, most: int = MOST_BINS) -> tuple[int, int]:
@@ -78,12 +51,14 @@ def distribution(
         people += number
         total += amount * number
         cumulated.append(people)
-    percentiles = {}
-    if people:
-        for percent in percents:
-            rank = -(-people * percent // 100)
-            percentiles[percent] = ordered[bisect_right(cumulated, rank - 1)][0]
-    return Distribution(width=width, counts=tuple(counts), percentiles=percentiles, total=total)
+    percentiles = [
+        Percentile(
+            percent=percent, epsilon=ordered[bisect_right(cumulated, -(-people * percent // 100) - 1)][0]
+        )
+        for percent in percents
+        if people
+    ]
+    return Distribution(width=width, counts=tuple(counts), percentiles=tuple(percentiles), total=total)
 
 
 def epsilon_edges(smallest: int, largest: int) -> tuple[int, ...]:

@@ -7,23 +7,52 @@ installation always shows this moment, and a large one answers at once with what
 import asyncio
 import itertools
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Generic, TypeVar
 
 from app.core.clock import Clock
 from app.core.epsilon import share_of
 from app.core.errors import Unavailable
+from app.core.figures import (
+    Attention,
+    BudgetFigures,
+    Daily,
+    Day,
+    DayFigures,
+    Distribution,
+    EpsilonBin,
+    EpsilonFigures,
+    Figure,
+    Held,
+    Overview,
+    Percentile,
+    Spread,
+    StudyState,
+    StudySummary,
+)
+from app.core.records import Balance
 from app.core.study import Trust
-from app.services.distributions import Distribution, bins_up_to, distribution, epsilon_edges
+from app.services.distributions import bins_up_to, distribution, epsilon_edges
 from app.services.paging import Page, decode_cursor, page_of
 from app.store import figures as store
 from app.store.database import Connection, Database
-from app.store.figures import PERCENTS, Figure
+from app.store.figures import PERCENTS, Kept
 
-Row = TypeVar("Row")
+Row = TypeVar("Row", Held, Daily)
+Kind = TypeVar("Kind", Overview, StudySummary, BudgetFigures, EpsilonFigures, DayFigures)
+
+KINDS: Mapping[type[Figure], str] = {
+    Overview: "overview",
+    StudySummary: "overview",
+    BudgetFigures: "budgets",
+    EpsilonFigures: "epsilons",
+    DayFigures: "days",
+}
+"""What the key of a figure begins with."""
 
 FRESH_SECONDS = 1.0
 """Figures that are younger than this are not made again."""
@@ -45,23 +74,24 @@ DRY_PERCENT = 25
 
 MOST_EXAMPLES = 20
 DAYS = 366
+NO_BUDGETS = BudgetFigures(people=0, reserved=Distribution(), spent=Distribution())
+"""Of a study without contributions."""
+
 EVERYBODY = "everybody"
 """Name of the figures over all studies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """Documents of one pass.
+class Taken(Generic[Kind]):
+    """Figures of one kind, of one pass.
 
     Attributes:
         at: The moment that they show.
-        documents: By study slug, or `EVERYBODY`; without those that nobody contributed to.
-        renewing: Whether newer ones are being made.
+        figures: By study slug, or `EVERYBODY`; without those of studies without contributions.
     """
 
     at: datetime
-    documents: Mapping[str, Mapping[str, Any]]
-    renewing: bool
+    figures: Mapping[str, Kind]
 
 
 class Figures:
@@ -72,36 +102,51 @@ class Figures:
         self._clock = clock
         self._making: asyncio.Task[None] | None = None
 
-    async def read(self, kind: str, names: Sequence[str] = (EVERYBODY,)) -> Taken:
-        """The figures of a kind, as new as can be had without waiting long.
+    async def overview(self) -> tuple[datetime, Overview]:
+        """The installation at a glance, and the moment that it shows."""
+        taken = await self._read(Overview, ())
+        return taken.at, taken.figures[EVERYBODY]
 
-        Args:
-            kind: overview, budgets, epsilons or days.
-            names: Slugs, or `EVERYBODY`.
+    async def summaries(self, slugs: Sequence[str]) -> Taken[StudySummary]:
+        """How much of these studies is there and left."""
+        return await self._read(StudySummary, slugs)
+
+    async def budgets(self, study: str | None) -> tuple[datetime, BudgetFigures]:
+        """What people have reserved and spent, in one study or in all; and the moment that it shows."""
+        taken = await self._read(BudgetFigures, (study or EVERYBODY,))
+        return taken.at, taken.figures.get(study or EVERYBODY, NO_BUDGETS)
+
+    async def epsilons(self, study: str | None) -> tuple[datetime, EpsilonFigures]:
+        """Who chose which epsilon, in one study or in all; and the moment that it shows."""
+        taken = await self._read(EpsilonFigures, (study or EVERYBODY,))
+        return taken.at, taken.figures.get(study or EVERYBODY, EpsilonFigures(bins=()))
+
+    async def days(self, limit: int, cursor: str | None, study: str | None) -> tuple[datetime, Page[Day]]:
+        """New contributions and releases a day, newest first, and the moment that they show."""
+        before = decode_cursor(cursor, date.fromisoformat, date.max)
+        taken = await self._read(DayFigures, (study or EVERYBODY,))
+        found = taken.figures.get(study or EVERYBODY, DayFigures(days=()))
+        days = [one for one in found.days if one.day < before]
+        return taken.at, page_of(days[: limit + 1], limit, lambda one: one.day.isoformat())
+
+    async def _read(self, kind: type[Kind], names: Sequence[str]) -> Taken[Kind]:
+        """The figures of a kind, as new as can be had without waiting long.
 
         Raises:
             Unavailable: there are none yet.
         """
-        found = await self._read(kind, names)
+        found = await self._kept(kind, names)
         if self._is_fresh(found):
-            return self._taken(found, kind)
+            return _taken(found, kind)
         making = self._renew()
         patience = PATIENCE_SECONDS if found else FIRST_PATIENCE_SECONDS
         done, _ = await asyncio.wait({making}, timeout=patience)
         if done and (error := making.exception()) is not None and not found:
             raise error
-        found = await self._read(kind, names)
+        found = await self._kept(kind, names)
         if not found:
             raise Unavailable("The figures are being made; ask again in a moment.")
-        return self._taken(found, kind)
-
-    async def days(self, limit: int, cursor: str | None, study: str | None) -> tuple[datetime, Page[Any]]:
-        """New contributions and releases a day, newest first, and the moment that they show."""
-        before = decode_cursor(cursor, date.fromisoformat, date.max).isoformat()
-        name = study or EVERYBODY
-        taken = await self.read("days", (name,))
-        rows = [row for row in taken.documents.get(name, {}).get("days", ()) if row["day"] < before]
-        return taken.at, page_of(rows[: limit + 1], limit, lambda row: str(row["day"]))
+        return _taken(found, kind)
 
     async def close(self) -> None:
         """Give up a pass that is under way."""
@@ -124,27 +169,29 @@ class Figures:
             self._making.add_done_callback(_note_failure)
         return self._making
 
-    async def _read(self, kind: str, names: Sequence[str]) -> dict[str, Figure]:
-        return await store.read(
-            self._database, [key(kind, name) for name in dict.fromkeys((EVERYBODY, *names))]
-        )
+    async def _kept(self, kind: type[Figure], names: Sequence[str]) -> dict[str, Kept]:
+        """What is kept of a kind, by the names of studies. The whole installation tells that there is any."""
+        wanted = {key(KINDS[kind], name): name for name in (EVERYBODY, *names)}
+        found = await store.read(self._database, list(wanted))
+        return {wanted[name]: kept for name, kept in found.items()}
 
-    def _is_fresh(self, found: Mapping[str, Figure]) -> bool:
+    def _is_fresh(self, found: Mapping[str, Kept]) -> bool:
         if not found:
             return False
         one = next(iter(found.values()))
         age = (self._clock.now() - one.taken_at).total_seconds()
         return age < max(FRESH_SECONDS, FRESH_COST * one.seconds)
 
-    def _taken(self, found: Mapping[str, Figure], kind: str) -> Taken:
-        at = max(figure.taken_at for figure in found.values())
-        documents = {
-            name.removeprefix(f"{kind}/"): figure.document
-            for name, figure in found.items()
-            if figure.taken_at == at
-        }
-        renewing = self._making is not None and not self._making.done()
-        return Taken(at=at, documents=documents, renewing=renewing)
+
+def _taken(found: Mapping[str, Kept], kind: type[Kind]) -> Taken[Kind]:
+    """The newest pass only: a study without contributions keeps none of it."""
+    at = max(kept.taken_at for kept in found.values())
+    figures = {
+        name: kept.figure
+        for name, kept in found.items()
+        if kept.taken_at == at and isinstance(kept.figure, kind)
+    }
+    return Taken(at=at, figures=figures)
 
 
 def key(kind: str, name: str) -> str:
@@ -162,117 +209,102 @@ async def _pass(connection: Connection, clock: Clock) -> None:
     """Read everybody once, and keep every document."""
     started, taken_at = time.monotonic(), clock.now()
     studies = await store.read_studies(connection)
-    people = await store.read_subjects(connection, near_percent=NEAR_PERCENT)
+    totals = await store.read_totals(connection, near_percent=NEAR_PERCENT)
     nearest = await store.read_nearest(connection, near_percent=NEAR_PERCENT, limit=MOST_EXAMPLES)
-    width, bins = bins_up_to(int(people["most_reserved"]))
-    balances = await store.read_balances(connection, width=width, bins=bins)
+    width, bins = bins_up_to(totals.most_reserved)
+    reserved, spent = await store.read_balances(connection, width=width, bins=bins)
     holdings = await store.read_holdings(connection)
     days = await store.read_days(connection, taken_at.date() - timedelta(days=DAYS))
-    documents = await asyncio.to_thread(
-        _documents, studies, people, nearest, balances, holdings, days, width=width, bins=bins
+    budgets = BudgetFigures(
+        people=totals.subjects,
+        reserved=_from_bins(reserved, width=width, bins=bins),
+        spent=_from_bins(spent, width=width, bins=bins),
     )
-    await store.keep(connection, documents, taken_at=taken_at, seconds=time.monotonic() - started)
+    near = Attention(number=totals.near, people=nearest)
+    balance = Balance(total=totals.budget, reserved=totals.reserved, spent=spent.total)
+    figures = await asyncio.to_thread(
+        _figures, studies, totals.subjects, balance, near, budgets, holdings, *days
+    )
+    await store.keep(connection, figures, taken_at=taken_at, seconds=time.monotonic() - started)
 
 
-def _documents(
-    studies: Sequence[Any],
-    people: Mapping[str, Any],
-    nearest: Sequence[Mapping[str, object]],
-    balances: Mapping[str, Any],
-    holdings: Sequence[Any],
-    days: tuple[list[tuple[int, date, int]], list[tuple[int, date, int]]],
-    *,
-    width: int,
-    bins: int,
-) -> dict[str, object]:
-    by_study = _grouped(holdings, lambda row: row.study_id)
-    contributed, released = (_grouped(part, lambda row: row[0]) for part in days)
-    documents: dict[str, object] = {
-        key("budgets", EVERYBODY): {
-            "people": people["subjects"],
-            "reserved": _from_bins(
-                balances["reserved_bins"],
-                balances["reserved_percentiles"],
-                int(people["reserved"]),
-                width=width,
-                bins=bins,
-            ).to_json(),
-            "spent": _from_bins(
-                balances["spent_bins"],
-                balances["spent_percentiles"],
-                int(balances["spent"]),
-                width=width,
-                bins=bins,
-            ).to_json(),
-        },
-        key("epsilons", EVERYBODY): {"bins": _by_epsilon(holdings)},
-        key("days", EVERYBODY): {"days": _by_day(*days)},
-    }
+def _figures(
+    studies: Sequence[StudyState],
+    subjects: int,
+    balance: Balance,
+    near: Attention,
+    budgets: BudgetFigures,
+    holdings: Sequence[Held],
+    contributions: Sequence[Daily],
+    releases: Sequence[Daily],
+) -> dict[str, Figure]:
+    """Every figure to keep, by its key."""
+    by_study = _by_study(holdings)
+    contributed, released = _by_study(contributions), _by_study(releases)
+    figures: dict[str, Figure] = {}
+
+    def add(name: str, *parts: Figure) -> None:
+        figures.update({key(KINDS[type(part)], name): part for part in parts})
+
     dry = []
     for study in studies:
         rows = by_study[study.id]
         summary = _summary(study, rows)
-        documents[key("overview", study.slug)] = summary
-        documents[key("budgets", study.slug)] = _study_budgets(rows)
-        documents[key("epsilons", study.slug)] = {"bins": _by_epsilon(rows)}
-        documents[key("days", study.slug)] = {"days": _by_day(contributed[study.id], released[study.id])}
-        if study.state == "open" and summary["can_pay_percent"] is not None:
-            dry += [summary] if summary["can_pay_percent"] < DRY_PERCENT else []
-    states = [study.state for study in studies]
-    documents[key("overview", EVERYBODY)] = {
-        "subjects": people["subjects"],
-        "contributions": sum(row.people for row in holdings),
-        "studies": {"open": states.count("open"), "closed": len(states) - states.count("open")},
-        "budget": int(people["budget"]),
-        "reserved": int(people["reserved"]),
-        "spent": int(balances["spent"]),
-        "near": {"subjects": people["near"], "examples": list(nearest)},
-        "dry": {
-            "studies": len(dry),
-            "examples": sorted(dry, key=lambda one: one["can_pay_percent"])[:MOST_EXAMPLES],
-        },
-    }
-    return documents
+        add(
+            study.slug,
+            summary,
+            _study_budgets(rows),
+            _by_epsilon(rows),
+            _by_day(contributed[study.id], released[study.id]),
+        )
+        if (
+            study.state == "open"
+            and summary.can_pay_percent is not None
+            and summary.can_pay_percent < DRY_PERCENT
+        ):
+            dry.append(summary)
+    driest = sorted(dry, key=lambda one: one.can_pay_percent or 0)[:MOST_EXAMPLES]
+    overview = Overview(
+        subjects=subjects,
+        contributions=sum(row.people for row in holdings),
+        states=Counter(study.state for study in studies),
+        epsilon=balance,
+        near=near,
+        dry=Attention(number=len(dry), studies=tuple(driest)),
+    )
+    add(EVERYBODY, overview, budgets, _by_epsilon(holdings), _by_day(contributions, releases))
+    return figures
 
 
-def _grouped(rows: Iterable[Row], of: Callable[[Row], int]) -> dict[int, list[Row]]:
+def _by_study(rows: Iterable[Row]) -> dict[int, list[Row]]:
     groups: dict[int, list[Row]] = defaultdict(list)
     for row in rows:
-        groups[of(row)].append(row)
+        groups[row.study_id].append(row)
     return groups
 
 
-def _from_bins(
-    counted: Sequence[Sequence[int]] | None,
-    percentiles: Sequence[int] | None,
-    total: int,
-    *,
-    width: int,
-    bins: int,
-) -> Distribution:
-    counts = [0] * bins
-    for index, number in counted or ():
-        counts[index] = number
+def _from_bins(spread: Spread, *, width: int, bins: int) -> Distribution:
     return Distribution(
         width=width,
-        counts=tuple(counts),
-        percentiles=dict(zip(PERCENTS, percentiles, strict=True)) if percentiles else {},
-        total=total,
+        counts=tuple(spread.bins.get(place, 0) for place in range(bins)),
+        percentiles=tuple(
+            Percentile(percent=percent, epsilon=amount)
+            for percent, amount in zip(PERCENTS, spread.percentiles, strict=False)
+        ),
+        total=spread.total,
     )
 
 
-def _study_budgets(rows: Sequence[Any]) -> dict[str, object]:
+def _study_budgets(rows: Sequence[Held]) -> BudgetFigures:
     largest = max((row.epsilon for row in rows), default=0)
-    return {
-        "people": sum(row.people for row in rows),
-        "reserved": distribution(
-            ((row.epsilon, row.people) for row in rows), PERCENTS, largest=largest
-        ).to_json(),
-        "spent": distribution(((row.spent, row.people) for row in rows), PERCENTS, largest=largest).to_json(),
-    }
+    return BudgetFigures(
+        people=sum(row.people for row in rows),
+        reserved=distribution(((row.epsilon, row.people) for row in rows), PERCENTS, largest=largest),
+        spent=distribution(((row.spent, row.people) for row in rows), PERCENTS, largest=largest),
+    )
 
 
-def _summary(study: Any, rows: Sequence[Any]) -> dict[str, Any]:
+def _summary(study: StudyState, rows: Sequence[Held]) -> StudySummary:
     """How much of a study is there and left. Central people can pay while their rest covers the share."""
     central = [row for row in rows if row.trust == Trust.CENTRAL]
     number = sum(row.people for row in central)
@@ -281,46 +313,51 @@ def _summary(study: Any, rows: Sequence[Any]) -> dict[str, Any]:
         for row in central
         if 0 < share_of(row.epsilon, study.default_share) <= row.epsilon - row.spent
     )
-    return {
-        "study": study.slug,
-        "people": sum(row.people for row in rows),
-        "reserved": sum(row.epsilon * row.people for row in rows),
-        "spent": sum(row.spent * row.people for row in rows),
-        "can_pay_percent": round(100 * able / number, 1) if number else None,
-    }
+    return StudySummary(
+        study=study.slug,
+        people=sum(row.people for row in rows),
+        reserved=sum(row.epsilon * row.people for row in rows),
+        spent=sum(row.spent * row.people for row in rows),
+        can_pay_percent=round(100 * able / number, 1) if number else None,
+    )
 
 
-def _by_epsilon(rows: Sequence[Any]) -> list[dict[str, int]]:
+def _by_epsilon(rows: Sequence[Held]) -> EpsilonFigures:
     """People, and what they have reserved and spent, by the personal epsilon that they chose."""
     private = [row for row in rows if row.trust != Trust.PUBLIC]
-    bins: list[dict[str, int]] = []
+    bins: list[EpsilonBin] = []
     if private:
         edges = epsilon_edges(min(row.epsilon for row in private), max(row.epsilon for row in private))
-        bins = [
-            {"lower": lower, "upper": upper, "central": 0, "local": 0, "public": 0, "reserved": 0, "spent": 0}
-            for lower, upper in itertools.pairwise(edges)
-        ]
+        held: list[list[Held]] = [[] for _ in edges[1:]]
         for row in private:
-            one = next(one for one in bins if row.epsilon < one["upper"])
-            one[row.trust] += row.people
-            one["reserved"] += row.epsilon * row.people
-            one["spent"] += row.spent * row.people
+            held[bisect_right(edges, row.epsilon) - 1].append(row)
+        bins = [
+            EpsilonBin(
+                lower=lower,
+                upper=upper,
+                central=sum(row.people for row in rows if row.trust == Trust.CENTRAL),
+                local=sum(row.people for row in rows if row.trust == Trust.LOCAL),
+                reserved=sum(row.epsilon * row.people for row in rows),
+                spent=sum(row.spent * row.people for row in rows),
+            )
+            for (lower, upper), rows in zip(itertools.pairwise(edges), held, strict=True)
+        ]
     known = sum(row.people for row in rows if row.trust == Trust.PUBLIC)
     if known:
-        zeros = {"lower": 0, "upper": 0, "central": 0, "local": 0, "reserved": 0, "spent": 0}
-        bins.append({**zeros, "public": known})
-    return bins
+        bins.append(EpsilonBin(lower=0, upper=0, public=known))
+    return EpsilonFigures(bins=tuple(bins))
 
 
-def _by_day(
-    contributions: Sequence[tuple[int, date, int]], releases: Sequence[tuple[int, date, int]]
-) -> list[dict[str, object]]:
-    """One row a day on which anything happened, newest first."""
-    found: dict[date, list[int]] = defaultdict(lambda: [0, 0])
-    for place, rows in enumerate((contributions, releases)):
-        for _, day, number in rows:
-            found[day][place] += number
-    return [
-        {"day": day.isoformat(), "contributions": numbers[0], "releases": numbers[1]}
-        for day, numbers in sorted(found.items(), reverse=True)
-    ]
+def _by_day(contributions: Sequence[Daily], releases: Sequence[Daily]) -> DayFigures:
+    """One entry for each day on which something happened, newest first."""
+    contributed, released = Counter[date](), Counter[date]()
+    for row in contributions:
+        contributed[row.day] += row.number
+    for row in releases:
+        released[row.day] += row.number
+    return DayFigures(
+        days=tuple(
+            Day(day=day, contributions=contributed[day], releases=released[day])
+            for day in sorted({*contributed, *released}, reverse=True)
+        )
+    )

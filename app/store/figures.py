@@ -3,15 +3,16 @@
 The pass costs O(people); whatever is shown costs O(what is shown).
 """
 
-import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.core.figures import Daily, Figure, Held, NearlyExhausted, Spread, StudyState, Totals
 from app.store.budgets import JOIN_COHORT, SPENT_EPSILON
 from app.store.database import Database
 
@@ -23,14 +24,14 @@ CLAIM_PASS = text("SELECT pg_try_advisory_xact_lock(:lock)")
 PERCENTS = (1, 5, 10, 25, 50, 75, 90, 95, 99, 100)
 
 SUBJECTS = text("""
-    SELECT count(*) AS subjects, coalesce(sum(budget), 0) AS budget, coalesce(max(budget), 0) AS largest,
+    SELECT count(*) AS subjects, coalesce(sum(budget), 0) AS budget,
            coalesce(sum(reserved), 0) AS reserved, coalesce(max(reserved), 0) AS most_reserved,
            count(*) FILTER (WHERE budget > 0 AND reserved * 100 >= budget * :near) AS near
     FROM subject
 """)
 
 NEAREST = text("""
-    SELECT encode(id, 'hex') AS subject, budget, reserved FROM subject
+    SELECT encode(id, 'hex') AS subject, budget AS total, reserved FROM subject
     WHERE budget > 0 AND reserved * 100 >= budget * :near
     ORDER BY budget - reserved, id LIMIT :limit
 """)
@@ -47,6 +48,7 @@ BALANCES = text(f"""
         FROM subject s LEFT JOIN paid p ON p.subject_id = s.id
     )
     SELECT (SELECT coalesce(sum(spent), 0) FROM balance) AS spent,
+           (SELECT coalesce(sum(reserved), 0) FROM balance) AS reserved,
            (SELECT percentile_disc(CAST(:fractions AS float8[])) WITHIN GROUP (ORDER BY reserved)
             FROM balance) AS reserved_percentiles,
            (SELECT percentile_disc(CAST(:fractions AS float8[])) WITHIN GROUP (ORDER BY spent)
@@ -85,24 +87,26 @@ KEEP = text("""
     SET taken_at = excluded.taken_at, seconds = excluded.seconds, document = excluded.document
 """)
 
-READ = "SELECT name, taken_at, seconds, document FROM figure WHERE name = ANY($1)"
+READ = "SELECT name, taken_at, seconds, CAST(document AS text) AS document FROM figure WHERE name = ANY($1)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """A kept document.
+class Kept:
+    """A figure as it is kept.
 
     Attributes:
-        name: What it is about.
         taken_at: The moment that it shows.
         seconds: How long the pass took.
-        document: JSON.
+        figure: It.
     """
 
-    name: str
     taken_at: datetime
     seconds: float
-    document: dict[str, Any]
+    figure: Figure
+
+
+DOCUMENT: TypeAdapter[Figure] = TypeAdapter(Figure)
+"""A figure as a JSON document; each kind is known by its fields."""
 
 
 async def claim_pass(connection: AsyncConnection) -> bool:
@@ -110,72 +114,83 @@ async def claim_pass(connection: AsyncConnection) -> bool:
     return bool((await connection.execute(CLAIM_PASS, {"lock": PASS_LOCK})).scalar_one())
 
 
-async def read_subjects(connection: AsyncConnection, *, near_percent: int) -> Mapping[str, Any]:
+async def read_totals(connection: AsyncConnection, *, near_percent: int) -> Totals:
     """How many people there are, their budgets together, and how many have nearly nothing left."""
-    return dict((await connection.execute(SUBJECTS, {"near": near_percent})).mappings().one())
+    row = (await connection.execute(SUBJECTS, {"near": near_percent})).one()
+    return Totals(
+        subjects=row.subjects,
+        budget=int(row.budget),
+        reserved=int(row.reserved),
+        most_reserved=int(row.most_reserved),
+        near=row.near,
+    )
 
 
 async def read_nearest(
     connection: AsyncConnection, *, near_percent: int, limit: int
-) -> list[dict[str, object]]:
-    """The people with the least left: subject, budget, reserved."""
+) -> tuple[NearlyExhausted, ...]:
+    """The people with the least left."""
     rows = await connection.execute(NEAREST, {"near": near_percent, "limit": limit})
-    return [dict(row) for row in rows.mappings()]
+    return tuple(NearlyExhausted(**row) for row in rows.mappings())
 
 
-async def read_balances(connection: AsyncConnection, *, width: int, bins: int) -> Mapping[str, Any]:
-    """What everybody has reserved and spent: percentiles and bins of this width [micro-epsilon]."""
+async def read_balances(connection: AsyncConnection, *, width: int, bins: int) -> tuple[Spread, Spread]:
+    """What all people have reserved, and spent: percentiles and bins of this width [micro-epsilon]."""
     fractions = [percent / 100 for percent in PERCENTS]
-    row = await connection.execute(BALANCES, {"fractions": fractions, "width": width, "last": bins - 1})
-    return dict(row.mappings().one())
-
-
-async def read_holdings(connection: AsyncConnection) -> Sequence[Any]:
-    """Live contributions by study_id, trust, epsilon, spent: people."""
-    return (await connection.execute(HOLDINGS)).all()
-
-
-async def read_days(
-    connection: AsyncConnection, since: date
-) -> tuple[list[tuple[int, date, int]], list[tuple[int, date, int]]]:
-    """New contributions and releases by study and day, after a day."""
-    contributions = await connection.execute(CONTRIBUTION_DAYS, {"since": since})
-    releases = await connection.execute(RELEASE_DAYS, {"since": since})
+    row = (
+        await connection.execute(BALANCES, {"fractions": fractions, "width": width, "last": bins - 1})
+    ).one()
     return (
-        [(row.study_id, row.day, row.number) for row in contributions],
-        [(row.study_id, row.day, row.number) for row in releases],
+        Spread(
+            total=int(row.reserved),
+            bins=dict(row.reserved_bins or ()),
+            percentiles=tuple(row.reserved_percentiles or ()),
+        ),
+        Spread(
+            total=int(row.spent),
+            bins=dict(row.spent_bins or ()),
+            percentiles=tuple(row.spent_percentiles or ()),
+        ),
     )
 
 
-async def read_studies(connection: AsyncConnection) -> Sequence[Any]:
-    """Every study: id, slug, state, default_share."""
-    return (await connection.execute(STUDIES)).all()
+async def read_holdings(connection: AsyncConnection) -> list[Held]:
+    """Live contributions by study, trust, epsilon and what was spent."""
+    return [Held(**row) for row in (await connection.execute(HOLDINGS)).mappings()]
+
+
+async def read_days(connection: AsyncConnection, since: date) -> tuple[list[Daily], list[Daily]]:
+    """New contributions, and releases, by study and day, after a day."""
+    contributions = await connection.execute(CONTRIBUTION_DAYS, {"since": since})
+    releases = await connection.execute(RELEASE_DAYS, {"since": since})
+    return [Daily(**row) for row in contributions.mappings()], [Daily(**row) for row in releases.mappings()]
+
+
+async def read_studies(connection: AsyncConnection) -> list[StudyState]:
+    """Every study."""
+    return [StudyState(**row) for row in (await connection.execute(STUDIES)).mappings()]
 
 
 async def keep(
-    connection: AsyncConnection, documents: Mapping[str, object], *, taken_at: datetime, seconds: float
+    connection: AsyncConnection, figures: Mapping[str, Figure], *, taken_at: datetime, seconds: float
 ) -> None:
-    """Put the documents in the place of the former ones."""
+    """Put the figures in the place of the former ones."""
     await connection.execute(
         KEEP,
         {
             "taken_at": taken_at,
             "seconds": seconds,
-            "names": list(documents),
-            "documents": [json.dumps(document) for document in documents.values()],
+            "names": list(figures),
+            "documents": [DOCUMENT.dump_json(figure).decode() for figure in figures.values()],
         },
     )
 
 
-async def read(database: Database, names: Sequence[str]) -> dict[str, Figure]:
-    """The kept documents with these names, by name."""
-    rows = await database.fetch("figure.read", READ, list(names))
-    return {
-        row["name"]: Figure(
-            name=row["name"],
-            taken_at=row["taken_at"],
-            seconds=row["seconds"],
-            document=json.loads(row["document"]) if isinstance(row["document"], str) else row["document"],
-        )
-        for row in rows
-    }
+async def read(database: Database, names: Sequence[str]) -> dict[str, Kept]:
+    """The kept figures with these names, by name; those that another version kept are not there."""
+    found = {}
+    for row in await database.fetch("figure.read", READ, list(names)):
+        with suppress(ValidationError):
+            figure = DOCUMENT.validate_json(row["document"])
+            found[row["name"]] = Kept(taken_at=row["taken_at"], seconds=row["seconds"], figure=figure)
+    return found

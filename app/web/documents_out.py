@@ -2,38 +2,28 @@
 
 import csv
 import io
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from app.core.epsilon import epsilon_to_json
 from app.core.errors import NotFound
+from app.core.figures import StudySummary
 from app.core.principal import Principal
 from app.core.study import Study
 from app.services import Services
-from app.services.figures import DRY_PERCENT, EVERYBODY, NEAR_PERCENT
+from app.services.figures import DRY_PERCENT, NEAR_PERCENT
 from app.services.questions import Ask
 from app.web.documents.budget import PersonalChargeOut
 from app.web.documents.figures import (
     ChainOut,
-    DayOut,
     DaysOut,
-    DistributionOut,
-    DryOut,
-    DryStudyOut,
-    EpsilonBinOut,
     EpsilonsOut,
     HistogramOut,
     LedgerReleaseOut,
-    NearExhaustionOut,
-    NearOut,
     OverviewOut,
-    ReleaseCountsOut,
     StudiesFiguresOut,
-    StudyCountsOut,
     StudyFiguresOut,
-    TotalsOut,
 )
 from app.web.documents.ledger import LedgerLineOut
 from app.web.documents.lists import PageOut
@@ -46,47 +36,29 @@ EXPORT_ROWS = 1000
 
 async def overview(services: Services) -> OverviewOut:
     """The installation at a glance."""
-    taken = await services.figures.read("overview")
-    found = taken.documents[EVERYBODY]
+    taken_at, found = await services.figures.overview()
     _, days = await services.figures.days(1, None, None)
-    today = datetime.now(UTC).date().isoformat()
+    today = datetime.now(UTC).date()
     chained = await chain(services)
-    return OverviewOut(
-        taken_at=taken.at,
-        subjects=found["subjects"],
-        contributions=found["contributions"],
-        studies=StudyCountsOut(**found["studies"]),
-        releases=ReleaseCountsOut(
-            total=chained.number,
-            today=sum(row["releases"] for row in days.items if row["day"] == today),
-        ),
-        epsilon=TotalsOut(
-            total=epsilon_to_json(found["budget"]),
-            reserved=epsilon_to_json(found["reserved"]),
-            spent=epsilon_to_json(found["spent"]),
-            remaining=epsilon_to_json(found["budget"] - found["reserved"]),
-        ),
-        near_exhaustion=NearExhaustionOut(
-            percent=NEAR_PERCENT,
-            subjects=found["near"]["subjects"],
-            examples=[
-                NearOut(
-                    subject=one["subject"],
-                    total=epsilon_to_json(one["budget"]),
-                    reserved=epsilon_to_json(one["reserved"]),
-                )
-                for one in found["near"]["examples"]
-            ],
-        ),
-        dry=DryOut(
-            percent=DRY_PERCENT,
-            studies=found["dry"]["studies"],
-            examples=[
-                DryStudyOut(study=one["study"], can_pay_percent=one["can_pay_percent"])
-                for one in found["dry"]["examples"]
-            ],
-        ),
-        chain=chained,
+    return OverviewOut.model_validate(
+        {
+            "taken_at": taken_at,
+            "subjects": found.subjects,
+            "contributions": found.contributions,
+            "studies": {"open": found.states.get("open", 0), "closed": found.states.get("closed", 0)},
+            "releases": {
+                "total": chained.number,
+                "today": sum(one.releases for one in days.items if one.day == today),
+            },
+            "epsilon": found.epsilon,
+            "near_exhaustion": {
+                "percent": NEAR_PERCENT,
+                "subjects": found.near.number,
+                "examples": found.near.people,
+            },
+            "dry": {"percent": DRY_PERCENT, "studies": found.dry.number, "examples": found.dry.studies},
+            "chain": chained,
+        }
     )
 
 
@@ -98,33 +70,29 @@ async def chain(services: Services) -> ChainOut:
 async def days(services: Services, limit: int, cursor: str | None, study: str | None) -> DaysOut:
     """New contributions and releases a day, newest first."""
     taken_at, page = await services.figures.days(limit, cursor, study)
-    return DaysOut(
-        taken_at=taken_at,
-        items=[DayOut.model_validate(row) for row in page.items],
-        next_cursor=page.next_cursor,
+    return DaysOut.model_validate(
+        {"taken_at": taken_at, "items": page.items, "next_cursor": page.next_cursor}
     )
 
 
 async def histogram(services: Services, study: str | None) -> HistogramOut:
     """What people have reserved and spent."""
-    name = study or EVERYBODY
-    taken = await services.figures.read("budgets", (name,))
-    found: Mapping[str, Any] = taken.documents.get(name, {})
-    return HistogramOut(
-        taken_at=taken.at,
-        study=study,
-        people=found.get("people", 0),
-        reserved=DistributionOut.of(found.get("reserved")),
-        spent=DistributionOut.of(found.get("spent")),
+    taken_at, found = await services.figures.budgets(study)
+    return HistogramOut.model_validate(
+        {
+            "taken_at": taken_at,
+            "study": study,
+            "people": found.people,
+            "reserved": found.reserved,
+            "spent": found.spent,
+        }
     )
 
 
 async def epsilons(services: Services, study: str | None) -> EpsilonsOut:
     """Who chose which epsilon and trusts whom."""
-    name = study or EVERYBODY
-    taken = await services.figures.read("epsilons", (name,))
-    bins = taken.documents.get(name, {}).get("bins", ())
-    return EpsilonsOut(taken_at=taken.at, study=study, bins=[EpsilonBinOut.of(one) for one in bins])
+    taken_at, found = await services.figures.epsilons(study)
+    return EpsilonsOut.model_validate({"taken_at": taken_at, "study": study, "bins": found.bins})
 
 
 async def studies(
@@ -132,12 +100,15 @@ async def studies(
 ) -> StudiesFiguresOut:
     """Studies with how much of them is there and left, by slug."""
     page = await services.studies.page(limit, cursor, principal)
-    taken = await services.figures.read("overview", [study.definition.slug for study in page.items])
+    slugs = [study.definition.slug for study in page.items]
+    taken = await services.figures.summaries(slugs)
     return StudiesFiguresOut(
         taken_at=taken.at,
         items=[
-            StudyFiguresOut.with_figures(StudyOut.of(study), taken.documents.get(study.definition.slug))
-            for study in page.items
+            StudyFiguresOut.with_figures(
+                StudyOut.of(study), taken.figures.get(slug) or StudySummary(study=slug)
+            )
+            for slug, study in zip(slugs, page.items, strict=True)
         ],
         next_cursor=page.next_cursor,
     )

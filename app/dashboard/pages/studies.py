@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from app.core.epsilon import epsilon_to_json
 from app.core.errors import InvalidRequest, NotFound, ServiceError, Unavailable
+from app.core.figures import StudySummary
 from app.core.study import Relation, Study
 from app.dashboard import forms, plots
 from app.dashboard.rendering import render
@@ -184,12 +185,12 @@ async def _profile(request: PageRequest, slug: str) -> EpsilonsOut | None:
         return None
 
 
-async def _summary(request: PageRequest, slug: str) -> Mapping[str, Any] | None:
+async def _summary(request: PageRequest, slug: str) -> StudySummary | None:
     try:
-        taken = await request.api.services.figures.read("overview", (slug,))
+        taken = await request.api.services.figures.summaries((slug,))
     except Unavailable:
         return None
-    return taken.documents.get(slug)
+    return taken.figures.get(slug)
 
 
 def _largest(study: Study, saturation: float | None, profile: EpsilonsOut | None) -> float:

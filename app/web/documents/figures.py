@@ -1,12 +1,10 @@
 """Figures over everybody on the wire, for admins."""
 
-from collections.abc import Mapping
 from datetime import date, datetime
-from typing import Any
 
 from pydantic import Field
 
-from app.core.epsilon import epsilon_to_json
+from app.core.figures import StudySummary
 from app.core.study import Trust
 from app.web.documents.lists import PageOut
 from app.web.documents.study import StudyOut
@@ -16,8 +14,8 @@ from app.web.documents.types import DeltaOut, DigestOut, EpsilonOut, IdOut, Wire
 class BinOut(WireOut):
     """People whose amount of epsilon is at least `lower` and below `upper`; in the last bin at most."""
 
-    lower: float
-    upper: float
+    lower: EpsilonOut
+    upper: EpsilonOut
     people: int
 
 
@@ -25,39 +23,15 @@ class PercentileOut(WireOut):
     """The smallest amount of epsilon that so many percent of people do not exceed."""
 
     percent: int
-    epsilon: float
+    epsilon: EpsilonOut
 
 
 class DistributionOut(WireOut):
     """How an amount of epsilon is spread over people."""
 
-    total: float
+    total: EpsilonOut
     bins: list[BinOut]
     percentiles: list[PercentileOut]
-
-    @classmethod
-    def of(cls, document: Mapping[str, Any] | None) -> "DistributionOut":
-        """The wire form of a kept distribution; that of nobody for None."""
-        if document is None:
-            return cls(total=0.0, bins=[], percentiles=[])
-        width = document["width"]
-        return cls(
-            total=epsilon_to_json(document["total"]),
-            bins=[
-                BinOut(
-                    lower=epsilon_to_json(place * width),
-                    upper=epsilon_to_json((place + 1) * width),
-                    people=people,
-                )
-                for place, people in enumerate(document["counts"])
-            ],
-            percentiles=[
-                PercentileOut(percent=int(percent), epsilon=epsilon_to_json(amount))
-                for percent, amount in sorted(
-                    document["percentiles"].items(), key=lambda entry: int(entry[0])
-                )
-            ],
-        )
 
 
 class HistogramOut(WireOut):
@@ -77,28 +51,14 @@ class HistogramOut(WireOut):
 class EpsilonBinOut(WireOut):
     """People who chose a personal epsilon of at least `lower` and below `upper`; public people: 0 to 0."""
 
-    lower: float
-    upper: float
+    lower: EpsilonOut
+    upper: EpsilonOut
     central: int
     local: int
     public: int
     people: int
-    reserved: float = Field(description="Of all of them together.")
-    spent: float
-
-    @classmethod
-    def of(cls, one: Mapping[str, int]) -> "EpsilonBinOut":
-        """The wire form of a kept bin."""
-        return cls(
-            lower=epsilon_to_json(one["lower"]),
-            upper=epsilon_to_json(one["upper"]),
-            central=one["central"],
-            local=one["local"],
-            public=one["public"],
-            people=one["central"] + one["local"] + one["public"],
-            reserved=epsilon_to_json(one["reserved"]),
-            spent=epsilon_to_json(one["spent"]),
-        )
+    reserved: EpsilonOut = Field(description="Of all of them together.")
+    spent: EpsilonOut
 
 
 class EpsilonsOut(WireOut):
@@ -127,23 +87,19 @@ class StudyFiguresOut(StudyOut):
     """A study with how much of it is there and left."""
 
     people: int = Field(description="With a live contribution.")
-    reserved: float = Field(description="By live contributions; sessions hold more.")
-    spent: float = Field(description="By live contributions, without sessions and people who withdrew.")
+    reserved: EpsilonOut = Field(description="By live contributions; sessions hold more.")
+    spent: EpsilonOut = Field(description="By live contributions, without sessions and people who withdrew.")
     can_pay_percent: float | None = Field(
         description="Central people who can still take part at the default share; null without any."
     )
 
     @classmethod
-    def with_figures(cls, study: StudyOut, document: Mapping[str, Any] | None) -> "StudyFiguresOut":
-        """A study with its kept summary; that of nobody for None."""
-        found = document or {"people": 0, "reserved": 0, "spent": 0, "can_pay_percent": None}
-        return cls(
-            **dict(study),
-            people=found["people"],
-            reserved=epsilon_to_json(found["reserved"]),
-            spent=epsilon_to_json(found["spent"]),
-            can_pay_percent=found["can_pay_percent"],
-        )
+    def with_figures(cls, study: StudyOut, summary: StudySummary) -> "StudyFiguresOut":
+        """A study with its summary."""
+        figures = {
+            name: getattr(summary, name) for name in cls.model_fields.keys() - StudyOut.model_fields.keys()
+        }
+        return cls.model_validate(dict(study) | figures)
 
 
 class StudiesFiguresOut(PageOut[StudyFiguresOut]):
@@ -167,18 +123,18 @@ class CohortOut(WireOut):
 class TotalsOut(WireOut):
     """Everybody's epsilon together."""
 
-    total: float
-    reserved: float
-    spent: float
-    remaining: float
+    total: EpsilonOut
+    reserved: EpsilonOut
+    spent: EpsilonOut
+    remaining: EpsilonOut
 
 
 class NearOut(WireOut):
     """Somebody who has nearly nothing left."""
 
     subject: str = Field(description="Digest of the external id.")
-    total: float
-    reserved: float
+    total: EpsilonOut
+    reserved: EpsilonOut
 
 
 class NearExhaustionOut(WireOut):

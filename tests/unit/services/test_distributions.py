@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.figures import Percentile
 from app.services.distributions import MOST_BINS, bins_up_to, distribution, epsilon_edges
 
 AMOUNTS = st.integers(0, 10**13)
@@ -30,11 +31,11 @@ def test_a_percentile_is_the_smallest_amount_that_so_many_do_not_exceed(weighted
     found = distribution(weighted, (percent,), largest=1)
     everybody = sorted(amount for amount, people in weighted for _ in range(people))
     rank = -(-len(everybody) * percent // 100)
-    assert found.percentiles == {percent: everybody[rank - 1]}
+    assert found.percentiles == (Percentile(percent=percent, epsilon=everybody[rank - 1]),)
 
 
 def test_nobody_has_no_percentiles():
-    assert distribution([], (50,), largest=0).percentiles == {}
+    assert distribution([], (50,), largest=0).percentiles == ()
 
 
 @given(st.integers(1, 10**12), st.integers(1, 10**12))
