@@ -180,7 +180,7 @@ async def _database_url(settings: Settings, stack: AsyncExitStack) -> str:
         return settings.database_url.get_secret_value()
     if settings.data_dir is None:
         raise SettingsError("set DITHER_DATABASE_URL, or DITHER_DATA_DIR for an embedded database")
-    embedded = EmbeddedPostgres(settings.data_dir)
+    embedded = EmbeddedPostgres(settings.data_dir, settings.postgres_bin)
     url = await asyncio.to_thread(embedded.start)
     stack.push_async_callback(asyncio.to_thread, embedded.stop)
     await upgrade(url)

@@ -34,7 +34,8 @@ SECRETS_DIRECTORY = Path("/run/secrets")
 SUBJECT_KEY_BYTES = 32
 
 _DATABASE_SCHEME = re.compile(r"postgres(?:ql)?(?:\+\w+)?://")
-_DATABASE_PARAMETERS = frozenset({"host", "port", "sslmode", "sslrootcert", "sslcert", "sslkey"})
+_TLS_FILES = frozenset({"sslrootcert", "sslcert", "sslkey"})
+_DATABASE_PARAMETERS = frozenset({"host", "port", "sslmode"}) | _TLS_FILES
 _TLS_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
 _SECURE_URL = re.compile(r"https://[^/]|http://(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|\Z)")
@@ -66,6 +67,12 @@ class Settings(BaseSettings):
         description="Any postgresql:// URL, PostgreSQL 15 or newer; `sslmode`, `sslrootcert`, `sslcert` and "
         "`sslkey` mean what they mean to libpq. Without it, the service starts an embedded PostgreSQL under "
         "the data directory.",
+    )
+    postgres_bin: Path | None = Field(
+        default=None,
+        description="Directory of PostgreSQL's programs, 15 to 18, such as /usr/lib/postgresql/17/bin: for "
+        "`dither postgres`, backup and restore, and for the embedded server. Without it, those of the extra "
+        "`embedded`, which are built without TLS.",
     )
     data_dir: Path | None = Field(
         default=None,
@@ -179,6 +186,9 @@ class Settings(BaseSettings):
             raise ValueError(f"the URL may have these parameters only: {known}")
         if parameters.get("sslmode", "prefer") not in _TLS_MODES:
             raise ValueError(f"sslmode must be one of {', '.join(_TLS_MODES)}")
+        for name in sorted(_TLS_FILES & parameters.keys()):
+            if not Path(parameters[name]).is_file():
+                raise ValueError(f"{name} names no file")
         return value
 
     @field_validator("subject_key")

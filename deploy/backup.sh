@@ -2,8 +2,8 @@
 # Back up a running service: deploy/backup.sh DIRECTORY
 #
 # The database is that of DITHER_DATABASE_URL, else the embedded one in DITHER_DATA_DIR. Needs `dither` on PATH; the tools of
-# PostgreSQL come with it. Writes DIRECTORY/dither-YYYYMMDDTHHMMSSZ.dump, complete or not at all, and prints its path.
-# The subject key is not in it: keep a copy of that somewhere else.
+# PostgreSQL come with it, or are those in DITHER_POSTGRES_BIN, which TLS needs. Writes DIRECTORY/dither-YYYYMMDDTHHMMSSZ.dump,
+# complete or not at all, and prints its path. The subject key is not in it: keep a copy of that somewhere else.
 set -euo pipefail
 umask 077
 

@@ -85,7 +85,7 @@ def open_database(
     elif settings.data_dir is not None:
         if not create and not (settings.data_dir / "postgres").exists():
             raise CommandFailed(f"there is no database in {settings.data_dir}")
-        with EmbeddedPostgres(settings.data_dir) as embedded:
+        with EmbeddedPostgres(settings.data_dir, settings.postgres_bin) as embedded:
             yield embedded.url, embedded
     else:
         raise usage_error("give --data-dir DIR, or set DITHER_DATABASE_URL")

@@ -37,13 +37,14 @@ def postgres(
 ) -> None:
     """Run one of PostgreSQL's own programs on the service's database: dither postgres psql -c "SELECT 1".
 
-    What follows the program is passed on to it. Programs are those that come with the embedded PostgreSQL;
-    where the database is, they are told by their environment, not by arguments that others could see.
+    What follows the program is passed on to it. Programs are those in DITHER_POSTGRES_BIN, else those that
+    come with the embedded PostgreSQL, which are built without TLS. Where the database is, they read in their
+    environment, not in arguments that others could see.
     """
     settings = load_settings(data_dir)
     with open_database(settings, create=create) as (url, _):
         try:
-            status = run_tool(url, program, context.args)
+            status = run_tool(url, program, context.args, settings.postgres_bin)
         except ValueError as error:
             raise CommandFailed(str(error)) from None
     raise typer.Exit(status)

@@ -21,11 +21,12 @@ import psutil
 import structlog
 
 from app.postgres.service_user import (
-    MAJOR_VERSION,
     EmbeddedPostgresError,
     can_reach,
+    major_version,
     postgres_binaries,
     service_user,
+    within_reach,
 )
 
 PORT = 5432
@@ -74,13 +75,16 @@ class Cluster:
 
     Args:
         data: The cluster's data directory. It need not exist yet.
+        binaries: The directory of PostgreSQL's programs; None: those of the wheel.
 
     Attributes:
         data: The same.
     """
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, binaries: Path | None = None) -> None:
         self.data = data
+        self._chosen = binaries
+        self._version = 0
         self._user: pwd.struct_passwd | None = None
         self._binaries = Path()
 
@@ -90,9 +94,11 @@ class Cluster:
         Raises:
             EmbeddedPostgresError: it cannot run here, or another major version made the directory.
         """
+        binaries = postgres_binaries(self._chosen)
+        self._version = major_version(binaries)
         self._check_version()
         self._user = service_user(self.data)
-        self._binaries = postgres_binaries(self._user)
+        self._binaries = within_reach(binaries, self._user)
         if not (self.data / "PG_VERSION").exists():
             self._initialize()
 
@@ -174,10 +180,11 @@ class Cluster:
             found = (self.data / "PG_VERSION").read_text().strip()
         except FileNotFoundError:
             raise EmbeddedPostgresError(f"{self.data} is not a PostgreSQL data directory") from None
-        if found != MAJOR_VERSION:
+        if found != str(self._version):
             raise EmbeddedPostgresError(
-                f"{self.data} was made by PostgreSQL {found}, the embedded one is {MAJOR_VERSION}: move the "
-                f"data with pg_upgrade or pg_dump, or run PostgreSQL {found} and set DITHER_DATABASE_URL"
+                f"{self.data} was made by PostgreSQL {found}, the embedded one is {self._version}: move "
+                f"the data with pg_upgrade or pg_dump, let DITHER_POSTGRES_BIN name the programs of {found}, "
+                f"or run {found} and set DITHER_DATABASE_URL"
             )
 
     def _initialize(self) -> None:
@@ -187,7 +194,8 @@ class Cluster:
         scratch.mkdir(mode=0o700)
         if self._user is not None:
             os.chown(scratch, self._user.pw_uid, self._user.pw_gid)
-        settings = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        # Both sort by code point, wherever the data move; the latter exists since 17.
+        locale = ("--locale=C",) if self._version < 17 else ("--locale-provider=builtin", "--locale=C.UTF-8")
         self._run(
             "initdb",
             *(
@@ -198,10 +206,12 @@ class Cluster:
                 "--auth-local=trust",
                 "--auth-host=reject",
             ),
-            *("--encoding=UTF8", "--locale-provider=builtin", "--locale=C.UTF-8", "--lc-messages=C"),
-            *("--no-instructions", *settings),
+            *("--encoding=UTF8", *locale, "--lc-messages=C", "--no-instructions"),
             directory=scratch,
         )
+        # Its own option for settings exists since 16.
+        with (scratch / "postgresql.conf").open("a") as file:
+            file.writelines(f"{name} = '{value}'\n" for name, value in SETTINGS.items())
         scratch.rename(self.data)
         _log.info("postgres_initialized", directory=str(self.data))
 
@@ -309,7 +319,8 @@ class Cluster:
         """
         if can_reach(directory, self._user):
             return str(directory)
-        if not Path("/proc/self/cwd").exists():
+        # PostgreSQL 15 leaves its directory to find its own programs, and cannot come back.
+        if self._version < 16 or not Path("/proc/self/cwd").exists():
             raise EmbeddedPostgresError(
                 f"the system user of PostgreSQL may not traverse the directories above {directory}; "
                 "choose another data directory or run the service as an ordinary user"

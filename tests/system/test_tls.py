@@ -1,11 +1,6 @@
-"""A database that is reached by TLS, in libpq's spelling: as a server with a certificate answers."""
+"""A database that is reached by TLS, in libpq's spelling: a real server, its certificates made here."""
 
-import asyncio
-import ssl
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlencode
@@ -14,19 +9,37 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from sqlalchemy import make_url
+from sqlalchemy import text
 
-from app.core.errors import SchemaMismatch
-from app.store.migrate import current_revision, head_revision
-from tests.support.databases import scratch_directory
+from app.store.database import Connection, Database
+from tests.conftest import LiveServer
+from tests.support.commands import Done
+from tests.support.databases import run_apart, scratch_directory
+from tests.support.debian_postgres import DebianPostgres
+from tests.system.load import make_study
+from tests.system.test_backup import script
 
-SSL_REQUEST = bytes.fromhex("0000000804d2162f")
+pytestmark = pytest.mark.system
+
+Dither = Callable[..., Done]
+
+PAIR = (("cert", "pem"), ("key", "key"))
+
+ACCESS = """
+local   all all           trust
+host    all either all    trust
+hostssl all dither all    trust
+hostssl all certified all cert
+"""
+"""Who may come how: either way, by TLS only, by TLS with a certificate of this name."""
+
+HOW = text("SELECT ssl, client_dn FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
 
 
 def write_pair(
     directory: Path, name: str, signer: tuple[x509.Name, ec.EllipticCurvePrivateKey] | None = None
-) -> Path:
-    """A certificate for a host of this name, and its key: NAME.pem and NAME.key."""
+) -> tuple[x509.Name, ec.EllipticCurvePrivateKey]:
+    """A certificate for a host or a person of this name, and its key: NAME.pem and NAME.key."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     issuer, signing = signer or (subject, key)
@@ -49,135 +62,180 @@ def write_pair(
         key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     (directory / f"{name}.key").chmod(0o600)
-    return directory / f"{name}.pem"
-
-
-@dataclass
-class TlsServer:
-    """TLS in front of a real server, whose own build may have none.
-
-    Attributes:
-        port: Where it listens on 127.0.0.1.
-        encrypted: Connections that asked for TLS and got it.
-        plain: Connections that did not ask for it.
-    """
-
-    upstream: str
-    context: ssl.SSLContext
-    port: int = 0
-    encrypted: int = 0
-    plain: int = 0
-
-    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection: the request for TLS as PostgreSQL answers it, then whatever is said."""
-        with suppress(OSError, asyncio.IncompleteReadError):
-            first = await reader.readexactly(8)
-            if first == SSL_REQUEST:
-                writer.write(b"S")
-                await writer.drain()
-                await writer.start_tls(self.context)
-                self.encrypted += 1
-                first = b""
-            else:
-                self.plain += 1
-            upstream_reader, upstream_writer = await asyncio.open_unix_connection(self.upstream)
-            upstream_writer.write(first)
-            await asyncio.gather(copy(reader, upstream_writer), copy(upstream_reader, writer))
-
-
-async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-    writer.close()
-
-
-@contextmanager
-def served(server: TlsServer) -> Iterator[TlsServer]:
-    """Answer in a thread of its own, so that programs can be waited for."""
-    loop = asyncio.new_event_loop()
-    listening = loop.run_until_complete(asyncio.start_server(server.answer, "127.0.0.1", 0))
-    server.port = listening.sockets[0].getsockname()[1]
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    try:
-        yield server
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        listening.close()
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                loop.run_until_complete(task)
-        loop.close()
+    return subject, key
 
 
 @pytest.fixture(scope="module")
 def certificates() -> Iterator[Path]:
-    """A directory with an authority, a stranger's authority, and a server's certificate for localhost."""
+    """An authority, what it signed for the server and for a client, and a stranger's authority."""
     with scratch_directory() as directory:
-        ca = write_pair(directory, "authority")
-        key = serialization.load_pem_private_key((directory / "authority.key").read_bytes(), None)
-        assert isinstance(key, ec.EllipticCurvePrivateKey)
-        write_pair(directory, "localhost", (x509.load_pem_x509_certificate(ca.read_bytes()).subject, key))
+        authority = write_pair(directory, "authority")
+        write_pair(directory, "localhost", authority)
+        write_pair(directory, "certified", authority)
         write_pair(directory, "stranger")
         yield directory
 
 
-@pytest.fixture
-def tls_server(database_url: str, certificates: Path) -> Iterator[TlsServer]:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificates / "localhost.pem", certificates / "localhost.key")
-    query = make_url(database_url).query
-    with served(TlsServer(f"{query['host']}/.s.PGSQL.{query.get('port', 5432)}", context)) as server:
-        yield server
+@pytest.fixture(scope="module")
+def server(certificates: Path) -> Iterator[DebianPostgres]:
+    with scratch_directory() as directory:
+        server = DebianPostgres(
+            directory,
+            settings={
+                "listen_addresses": "127.0.0.1",
+                "ssl": "on",
+                "ssl_cert_file": "localhost.pem",
+                "ssl_key_file": "localhost.key",
+                "ssl_ca_file": "authority.pem",
+            },
+            access=ACCESS,
+            files={
+                name: (certificates / name).read_bytes()
+                for name in ("localhost.pem", "localhost.key", "authority.pem")
+            },
+        )
+        try:
+            server.sql(
+                *(f"CREATE ROLE {role} LOGIN" for role in ("either", "dither", "certified")),
+                *(f"CREATE DATABASE {name} OWNER certified" for name in ("dither", "restored")),
+            )
+            yield server
+        finally:
+            server.stop()
 
 
-def url_of(server: TlsServer, database_url: str, host: str = "localhost", **tls: str) -> str:
-    parsed = make_url(database_url)
-    return f"postgresql://{parsed.username}@{host}:{server.port}/{parsed.database}?{urlencode(tls)}"
+def url_of(
+    server: DebianPostgres,
+    certificates: Path,
+    role: str,
+    *,
+    host: str = "localhost",
+    database: str = "dither",
+    authority: str = "",
+    **tls: str,
+) -> str:
+    """The URL for a role; `certified` shows the certificate of that name."""
+    if authority:
+        tls["sslrootcert"] = str(certificates / f"{authority}.pem")
+    if role == "certified":
+        tls |= {f"ssl{kind}": str(certificates / f"certified.{end}") for kind, end in PAIR}
+    return f"postgresql://{role}@{host}:{server.port}/{database}?{urlencode(tls)}"
 
 
 @pytest.mark.parametrize(
-    ("mode", "authority", "host", "encrypted"),
+    ("mode", "role", "host", "authority", "encrypted"),
     [
-        ("disable", None, "localhost", False),
-        ("prefer", None, "localhost", True),
-        ("require", None, "127.0.0.1", True),
-        ("verify-ca", "authority", "127.0.0.1", True),
-        ("verify-full", "authority", "localhost", True),
+        ("disable", "either", "localhost", "", False),
+        ("allow", "either", "localhost", "", False),
+        ("allow", "dither", "localhost", "", True),
+        ("prefer", "either", "localhost", "", True),
+        ("require", "dither", "127.0.0.1", "", True),
+        ("verify-ca", "dither", "127.0.0.1", "authority", True),
+        ("verify-full", "dither", "localhost", "authority", True),
+        ("verify-full", "certified", "localhost", "authority", True),
     ],
 )
-async def test_a_mode_means_what_it_means_to_libpq(
-    tls_server: TlsServer,
-    database_url: str,
+def test_a_mode_means_what_it_means_to_libpq(
+    dither: Dither,
+    server: DebianPostgres,
     certificates: Path,
     mode: str,
-    authority: str | None,
+    role: str,
     host: str,
+    authority: str,
     encrypted: bool,
 ) -> None:
-    tls = {"sslmode": mode}
-    if authority is not None:
-        tls["sslrootcert"] = str(certificates / f"{authority}.pem")
-    assert await current_revision(url_of(tls_server, database_url, host, **tls)) == head_revision()
-    assert (tls_server.encrypted > 0, tls_server.plain > 0) == (encrypted, not encrypted)
+    async def how(connection: Connection) -> tuple[bool, str | None]:
+        row = (await connection.execute(HOW)).one()
+        return row.ssl, row.client_dn
+
+    url = url_of(server, certificates, role, host=host, authority=authority, sslmode=mode)
+
+    async def connected() -> tuple[bool, str | None]:
+        async with Database.open(url, pool_size=1) as database:
+            return await database.run_tx("how", how)
+
+    assert run_apart(connected()) == (encrypted, "/CN=certified" if role == "certified" else None)
+    # PostgreSQL's own programs understand the same URL the same way.
+    psql = dither(
+        *("postgres", "psql", "-XtAc", "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"),
+        DITHER_DATABASE_URL=url,
+        DITHER_POSTGRES_BIN=str(server.binaries),
+    )
+    assert (psql.output.strip(), psql.errors) == ("t" if encrypted else "f", "")
 
 
 @pytest.mark.parametrize(
-    ("mode", "authority", "host"),
+    ("mode", "role", "host", "authority", "reason"),
     [
-        ("verify-ca", "stranger", "localhost"),
-        ("verify-full", "stranger", "localhost"),
-        ("verify-full", "authority", "127.0.0.1"),
-        ("verify-full", "missing", "localhost"),
+        ("verify-ca", "dither", "localhost", "stranger", "certificate verify failed"),
+        ("verify-full", "dither", "localhost", "stranger", "certificate verify failed"),
+        ("verify-full", "dither", "127.0.0.1", "authority", "certificate verify failed"),
+        ("verify-full", "dither", "localhost", "missing", "sslrootcert names no file"),
+        ("disable", "dither", "localhost", "", "no pg_hba.conf entry"),
     ],
 )
-async def test_a_server_that_is_not_the_right_one_is_refused(
-    tls_server: TlsServer, database_url: str, certificates: Path, mode: str, authority: str, host: str
+def test_a_server_that_is_not_the_right_one_is_refused_in_one_line(
+    dither: Dither,
+    server: DebianPostgres,
+    certificates: Path,
+    mode: str,
+    role: str,
+    host: str,
+    authority: str,
+    reason: str,
 ) -> None:
-    root = str(certificates / f"{authority}.pem")
-    with pytest.raises(SchemaMismatch, match="cannot be used"):
-        await current_revision(url_of(tls_server, database_url, host, sslmode=mode, sslrootcert=root))
+    url = url_of(server, certificates, role, host=host, authority=authority, sslmode=mode)
+    refused = dither("migrate", DITHER_DATABASE_URL=url)
+    assert refused.status != 0
+    (line,) = refused.errors.splitlines()
+    assert reason in line
+
+
+def test_a_client_without_its_certificate_is_refused(dither: Dither, server: DebianPostgres) -> None:
+    url = f"postgresql://certified@localhost:{server.port}/dither?sslmode=require"
+    refused = dither("migrate", DITHER_DATABASE_URL=url)
+    assert refused.status != 0
+    (line,) = refused.errors.splitlines()
+    assert "client certificate" in line
+
+
+def test_programs_without_tls_refuse_a_url_that_demands_it(
+    server: DebianPostgres, certificates: Path
+) -> None:
+    url = url_of(server, certificates, "dither", sslmode="require")
+    with scratch_directory() as directory:
+        refused = script("backup.sh", directory, DITHER_DATABASE_URL=url)
+        assert list(directory.iterdir()) == []
+    assert refused.returncode != 0
+    (line,) = refused.stderr.splitlines()
+    assert "built without it: let DITHER_POSTGRES_BIN name the directory of others" in line
+
+
+def test_a_service_is_backed_up_and_restored_by_tls(
+    dither: Dither, live_server: LiveServer, server: DebianPostgres, certificates: Path
+) -> None:
+    def environment(database: str) -> dict[str, str]:
+        url = url_of(
+            server, certificates, "certified", database=database, authority="authority", sslmode="verify-full"
+        )
+        return {"DITHER_DATABASE_URL": url, "DITHER_POSTGRES_BIN": str(server.binaries)}
+
+    given = environment("dither")
+    migrated = dither("migrate", **given)
+    assert migrated.status == 0, migrated.errors
+    service = live_server(embedded=True, env=given)
+    make_study(service, "age")
+    with service.client(service.create_token("contribute")) as contributor:
+        document = {"subject": "alice", "value": 42, "epsilon": 1, "trust": "central"}
+        assert contributor.post("/v1/studies/age/contributions", json=document).status_code == 201
+    with scratch_directory() as directory:
+        backup = script("backup.sh", directory, **given)
+        assert backup.returncode == 0, backup.stderr
+        restored = script("restore.sh", Path(backup.stdout.strip()), **environment("restored"))
+    assert restored.returncode == 0, restored.stderr
+    assert "the ledger is clean" in restored.stdout
+    values = dither(
+        "postgres", "psql", "-XtAc", "SELECT count(value) FROM contribution", **environment("restored")
+    )
+    assert values.output.strip() == "1"

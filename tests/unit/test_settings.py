@@ -89,7 +89,7 @@ def test_a_provider_that_is_described_badly_is_refused(monkeypatch, name, value)
     "url",
     [
         "postgresql://u:p@h/d",
-        "postgresql://h/d?sslmode=verify-full&sslrootcert=/ca.pem",
+        f"postgresql://h/d?sslmode=verify-full&sslrootcert={__file__}",
         "postgres://h/d",
         "postgresql+asyncpg://h/d?host=/tmp",
     ],
@@ -109,6 +109,7 @@ def test_any_postgresql_url_will_do(monkeypatch, url):
         ("DITHER_DATABASE_URL", "mysql://root:hunter2@host/name"),
         ("DITHER_DATABASE_URL", "postgresql://root@host/name?sslmode=hunter2"),
         ("DITHER_DATABASE_URL", "postgresql://root@host/name?surprise=hunter2"),
+        ("DITHER_DATABASE_URL", "postgresql://root@host/name?sslmode=verify-full&sslrootcert=/hunter2.pem"),
         ("DITHER_LIFETIME_EPSILON", "NaN"),
         ("DITHER_LIFETIME_EPSILON", "0"),
         ("DITHER_LIFETIME_EPSILON", "Infinity"),

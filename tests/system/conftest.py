@@ -1,0 +1,5 @@
+"""The command line, run in this process."""
+
+from tests.support.commands import dither
+
+__all__ = ["dither"]
