@@ -17,7 +17,7 @@ HAS_NODE := command -v node >/dev/null && command -v npm >/dev/null
 # hundreds of processes must not compile the same ones again and again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-browser lock sdk format check golden test test-js test-slow test-statistical coverage demo serve migrate bench docs screenshots clean
+.PHONY: help setup setup-browser lock sdk format check golden test test-js test-slow test-statistical coverage demo serve migrate bench docs screenshots check-migrations audit-dependencies clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -60,6 +60,7 @@ format: setup ## sort imports and format the code
 check: setup ## lint, format, types and import contracts, without changing anything
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -102,6 +103,12 @@ screenshots: export DITHER_TEST_BROWSER = required
 screenshots: setup-browser setup ## take the pictures of the dashboard in docs/screenshots again
 	SCREENSHOTS=1 $(BIN)/python -m pytest tests/system/test_dashboard.py
 
+check-migrations: ## that no migration of a tagged release was edited
+	$(BIN)/python3 -m tools.migrations
+
+audit-dependencies: ## known vulnerabilities of what the locks pin (needs pip-audit: pip install pip-audit)
+	$(BIN)/python3 -m tools.dependencies pip-audit requirements.lock requirements-dev.lock requirements-build.lock
+
 clean: ## remove what the tools left behind; keeps .venv and .dither
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .import_linter_cache build dist site
-	find app client research tests migrations benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find app client research tests tools migrations benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

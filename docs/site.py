@@ -1,4 +1,4 @@
-"""What the site has besides the pages of this directory: the README, the changelog and the SDK's README.
+"""What the site has besides the pages of this directory: the README, the changelog and others like them.
 
 They stay where their readers look for them; here they become pages, and links to them and from them are
 put right. MkDocs calls these functions (`hooks` in mkdocs.yml).
@@ -16,6 +16,8 @@ PAGES: Mapping[str, str] = {
     "index.md": "README.md",
     "changelog.md": "CHANGELOG.md",
     "sdk.md": "client/README.md",
+    "security.md": "SECURITY.md",
+    "conduct.md": "CODE_OF_CONDUCT.md",
 }
 """Page of the site to the file it is made of."""
 

@@ -15,9 +15,7 @@ from docs import generate
 from tests.support.live import ROOT
 
 DOCS = ROOT / "docs"
-PAGES = sorted(
-    [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "client" / "README.md", *DOCS.rglob("*.md")]
-)
+PAGES = sorted([*ROOT.glob("*.md"), ROOT / "client" / "README.md", *DOCS.rglob("*.md")])
 IDS = [str(page.relative_to(ROOT)) for page in PAGES]
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")

@@ -1,0 +1,1 @@
+"""What maintainers run besides tests: checks of releases, migrations and dependencies. `make` names them."""
