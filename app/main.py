@@ -144,7 +144,7 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
         )
         stack.push_async_callback(services.figures.close)
         await services.check_subject_key()
-        await stack.enter_async_context(services.sessions.watched())
+        await stack.enter_async_context(services.session_watch.watching())
         await stack.enter_async_context(services.replies.purged())
 
         async def check_ready() -> None:

@@ -2,9 +2,11 @@
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 
 from app.core.clock import Clock
 from app.core.errors import InternalFault, Unavailable
+from app.services.answers import Answers
 from app.services.budgets import Budgets
 from app.services.contributions import Contributions
 from app.services.figures import Figures
@@ -13,12 +15,17 @@ from app.services.logins import Logins
 from app.services.observer import Nobody, Observer
 from app.services.releases import Releases
 from app.services.replies import Replies
+from app.services.round_closer import RoundCloser
 from app.services.saturation import Saturation
+from app.services.session_cache import SessionCache
+from app.services.session_watch import SessionWatch
 from app.services.sessions import Sessions
 from app.services.studies import Studies
 from app.services.subjects import SubjectKey
 from app.services.tokens import Tokens
+from app.services.waiting import Waiting
 from app.store import journal
+from app.store import sessions as stored_sessions
 from app.store.contributions import Allowance
 from app.store.database import Database
 
@@ -37,6 +44,8 @@ class Services:
     releases: Releases
     ledger: Ledger
     sessions: Sessions
+    answers: Answers
+    session_watch: SessionWatch
     logins: Logins
     figures: Figures
     replies: Replies
@@ -71,6 +80,9 @@ class Services:
         tokens = Tokens(database, clock)
         watching = observer or Nobody()
         replies = Replies(database, clock, days=idempotency_days)
+        cache = SessionCache(database)
+        waiting = Waiting(partial(stored_sessions.read_heads, database))
+        closer = RoundCloser(database, clock, cache, waiting)
         return cls(
             database=database,
             clock=clock,
@@ -81,7 +93,9 @@ class Services:
             budgets=Budgets(database, clock, allowance),
             releases=Releases(database, clock, saturation, watching, replies),
             ledger=Ledger(database),
-            sessions=Sessions(database, clock, subject_key, allowance, replies),
+            sessions=Sessions(database, clock, cache, closer, waiting, replies),
+            answers=Answers(database, subject_key, allowance, closer, waiting),
+            session_watch=SessionWatch(database, clock, cache, closer),
             logins=Logins(database, clock, seconds=login_seconds),
             figures=Figures(database, clock),
             replies=replies,

@@ -11,6 +11,8 @@ from app.core.session import SessionDefinition, SessionHead, SessionState
 from app.services.kmeans_release import Prepared, publish
 from app.sessions.protocol import RoundAnswers, RunningProtocol
 from app.sessions.protocols import protocol_document, restore_protocol
+from app.store import answers as stored_answers
+from app.store import enrolments
 from app.store import sessions as store
 from app.store.database import Connection
 from app.store.releases import lock_cohorts
@@ -95,10 +97,10 @@ class Rounds:
             await lock_cohorts(connection, definition.study_id)
         dimension = before.terms.report_dimension
         answers = RoundAnswers(
-            counts=await store.tally(connection, definition.id, head.round),
+            counts=await stored_answers.tally(connection, definition.id, head.round),
             sums={}
             if dimension is None
-            else await store.tally_reports(connection, definition.id, head.round, dimension),
+            else await stored_answers.tally_reports(connection, definition.id, head.round, dimension),
             central=None if part is None else part.sums,
         )
         running = before.stop(answers) if stop else before.close(answers)
@@ -109,7 +111,7 @@ class Rounds:
             connection, definition.id, moved, protocol_document(running), now if finished else None
         )
         if finished and free:
-            await store.free_unspent(connection, definition.id)
+            await enrolments.free_unspent(connection, definition.id)
         if part is not None:
             await publish(connection, part)
         return moved

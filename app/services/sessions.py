@@ -1,48 +1,29 @@
-"""Sessions: start them, take answers, follow their rounds, end them."""
+"""Sessions: start them, follow their rounds, close and end them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 from uuid import UUID, uuid4
 
 from app.core.clock import Clock
-from app.core.errors import (
-    AnswerExists,
-    BudgetExhausted,
-    InvalidRequest,
-    NotYourRound,
-    RoundClosed,
-    RoundNotOpen,
-    ServiceError,
-    StudyClosed,
-)
+from app.core.errors import InvalidRequest, RoundNotOpen, StudyClosed
 from app.core.principal import Principal
-from app.core.session import (
-    Answer,
-    AnswerOutcome,
-    Given,
-    SessionDefinition,
-    SessionRecord,
-    SessionState,
-    Terms,
-)
+from app.core.session import SessionDefinition, SessionRecord, SessionState
 from app.core.study import Study, StudyState
 from app.mechanisms.entropy import system_bits
-from app.services.answers import read_answer, take_answers
-from app.services.grouping import Grouper
+from app.services.paging import Page, decode_cursor, page_of
 from app.services.replies import Idempotency, Replayed, Replies
-from app.services.session_closer import Prepare, SessionCloser
-from app.services.session_reader import Session
-from app.services.subjects import SubjectKey
+from app.services.round_closer import Prepare, RoundCloser
+from app.services.session_cache import Session, SessionCache
+from app.services.waiting import Waiting
 from app.sessions.protocol import RunningProtocol
 from app.sessions.protocols import SessionSpec, protocol_document, start_protocol
 from app.sessions.search_protocol import answers_needed_by_default
 from app.store import journal
 from app.store import sessions as store
-from app.store.contributions import ENROL_LOCK, Allowance, enter
+from app.store.contributions import ENROL_LOCK, enter
 from app.store.database import Connection, Database
 from app.store.releases import CohortsChanged
 
@@ -51,23 +32,6 @@ CREATED = 201
 
 KEY_BITS = 128
 """Of an assignment key."""
-
-WATCH_SECONDS = 0.5
-"""Time between two looks for sessions of which something is due."""
-
-DUE_AT_ONCE = 100
-
-REFUSALS: Mapping[AnswerOutcome, tuple[type[ServiceError], str]] = {
-    AnswerOutcome.ROUND_CLOSED: (RoundClosed, "the round is closed, or the session has finished"),
-    AnswerOutcome.ROUND_NOT_OPEN: (RoundNotOpen, "the round is not open yet"),
-    AnswerOutcome.NOT_YOUR_ROUND: (NotYourRound, "this subject is asked in another round"),
-    AnswerOutcome.ANSWER_EXISTS: (AnswerExists, "this subject gave another answer in this round"),
-    AnswerOutcome.BUDGET_EXHAUSTED: (
-        BudgetExhausted,
-        "what taking part costs does not fit the subject's lifetime budget",
-    ),
-    AnswerOutcome.STUDY_CLOSED: (StudyClosed, "the study is closed and takes nobody else into its sessions"),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,17 +49,94 @@ class Schedule:
     deadline_seconds: float
 
 
-class Sessions(SessionCloser):
-    """The sessions of one installation: everything that makes, moves and ends them."""
+class Sessions:
+    """The sessions of one installation. What is due by time is done before a session is shown.
+
+    Args:
+        database: An open pool.
+        clock: Where the time comes from.
+        cache: Reads the sessions.
+        closer: Closes rounds.
+        waiting: Who waits for a round to end.
+        replies: Responses to idempotency keys.
+    """
 
     def __init__(
-        self, database: Database, clock: Clock, key: SubjectKey, allowance: Allowance, replies: Replies
+        self,
+        database: Database,
+        clock: Clock,
+        cache: SessionCache,
+        closer: RoundCloser,
+        waiting: Waiting,
+        replies: Replies,
     ) -> None:
-        super().__init__(database, clock)
-        self._key = key
-        self._allowance = allowance
+        self._database = database
+        self._clock = clock
+        self._cache = cache
+        self.closer = closer
+        self._rounds = closer.rounds
+        self._waiting = waiting
         self._replies = replies
-        self._groups: dict[UUID, Grouper[Answer, Given]] = {}
+
+    # ----------------------------------------------------------------------------------- looking
+
+    async def get(self, session_id: UUID) -> Session:
+        """A session as it stands now, after whatever is due by time was done.
+
+        Raises:
+            NotFound: there is none.
+        """
+        session = await self._cache.read(session_id)
+        if self._rounds.is_due(session.definition, session.head):
+            await self.closer.catch_up(session.definition)
+            session = await self._cache.read(session_id)
+        return session
+
+    async def find(self, session_id: UUID) -> Session:
+        """A session's definition and terms, which never change; its progress may be stale.
+
+        Raises:
+            NotFound: there is none.
+        """
+        return await self._cache.find(session_id)
+
+    async def page(self, study: Study, limit: int, cursor: str | None) -> Page[Session]:
+        """A study's sessions, newest first."""
+        before = decode_cursor(cursor, UUID, None)
+        records = await self._database.run_tx(
+            "session.page", lambda c: store.page_sessions(c, study.id, before=before, limit=limit + 1)
+        )
+        sessions = [Session.restore(record) for record in records]
+        return page_of(sessions, limit, lambda item: str(item.definition.id))
+
+    async def states(self) -> dict[str, int]:
+        """The number of sessions in each state."""
+        return await store.count_states(self._database)
+
+    async def wait(self, session_id: UUID, after: int, seconds: float) -> Session:
+        """The session as soon as its open round is later than `after` or it has finished.
+
+        Args:
+            session_id: The session.
+            after: The last round that the caller knows of.
+            seconds: How long to wait at most; then, or after `stop_waiting`, as it stands.
+
+        Raises:
+            NotFound: there is none.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while True:
+            session = await self.get(session_id)
+            round_number = session.head.round
+            left = until - loop.time()
+            if round_number is None or round_number > after or left <= 0 or self._waiting.closed:
+                return session
+            await self._waiting.wait(session_id, round_number, left)
+
+    def stop_waiting(self) -> None:
+        """Answer every request that waits with the session as it stands, and every later one too."""
+        self._waiting.close()
 
     # ------------------------------------------------------------------------------------ making
 
@@ -179,51 +220,6 @@ class Sessions(SessionCloser):
             created_at=now,
         )
 
-    # --------------------------------------------------------------------------------- answering
-
-    def read_answer(self, session: Session, record: Mapping[str, object], sender: UUID) -> Answer:
-        """Validate the fields of an answer that came with a token.
-
-        Raises:
-            InvalidRequest: names every offending field.
-        """
-        return read_answer(record, session.definition, session.terms, self._key, sender)
-
-    async def answer(self, session: Session, answer: Answer) -> Given:
-        """Store an answer and spend what it costs; a person's first one enrols them. After the commit.
-
-        Raises:
-            RoundClosed, RoundNotOpen, NotYourRound, AnswerExists, BudgetExhausted, StudyClosed: nothing was
-                stored.
-        """
-        session_id = session.definition.id
-        group = self._groups.get(session_id)
-        if group is None:
-            group = self._groups[session_id] = self._group(session.definition, session.terms)
-        given = await group.submit(answer)
-        if given.outcome is AnswerOutcome.REPORT_MISSING:
-            raise InvalidRequest.field("report", "is required with a person's first answer")
-        if given.outcome in REFUSALS:
-            error, detail = REFUSALS[given.outcome]
-            raise error(detail)
-        return given
-
-    def _group(self, definition: SessionDefinition, terms: Terms) -> Grouper[Answer, Given]:
-        async def run(answers: Sequence[Answer]) -> Sequence[Given]:
-            taken = await self._database.run_tx(
-                "session.answer",
-                lambda c: take_answers(
-                    c, definition, terms, answers, rounds=self._rounds, allowance=self._allowance
-                ),
-            )
-            if taken.moved:
-                self._waiting.wake(definition.id)
-            if taken.closing:
-                self._start_closing(definition)
-            return taken.given
-
-        return Grouper(run)
-
     # --------------------------------------------------------------------------------- moving on
 
     async def close_round(self, session_id: UUID, round_number: int, principal: Principal) -> Session:
@@ -253,7 +249,7 @@ class Sessions(SessionCloser):
                 connection, principal, "session.close_round", session_id, {"round": round_number}
             )
 
-        await self._close_prepared(definition, round_number, body)
+        await self.closer.close(definition, round_number, body)
         return await self.get(session_id)
 
     async def finish(self, session_id: UUID, principal: Principal) -> Session:
@@ -275,45 +271,6 @@ class Sessions(SessionCloser):
         await self._database.run_tx("session.finish", body)
         self._waiting.wake(session_id)
         return await self.get(session_id)
-
-    async def states(self) -> dict[str, int]:
-        """How many sessions are in each state."""
-        return await store.count_states(self._database)
-
-    async def close_due(self) -> int:
-        """Do whatever is due by time, in any session; returns of how many sessions something was due."""
-        due = await store.due_sessions(self._database, self._clock.now(), DUE_AT_ONCE)
-        for session_id in due:
-            try:
-                await self._catch_up((await self.find(session_id)).definition)
-            except Exception:
-                # What is wrong with one session must not keep the others from closing.
-                self._log.exception("session_not_closed", session=str(session_id))
-        return len(due)
-
-    @asynccontextmanager
-    async def watched(self) -> AsyncIterator[None]:
-        """While this is open, rounds close and sessions end by time even if nobody asks for them.
-
-        Every process does it: closing is safe to try at once, and whoever is started next goes on with what
-        a process that died left open.
-        """
-        task = asyncio.create_task(self._watch())
-        try:
-            yield
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
-            await self._stop_closing()
-
-    async def _watch(self) -> None:
-        while True:
-            try:
-                await self.close_due()
-            except Exception:
-                self._log.warning("session_watch_failed", exc_info=True)
-            await asyncio.sleep(WATCH_SECONDS)
 
     async def _note(
         self,

@@ -1,12 +1,11 @@
-"""Sessions, who takes part in them, and the answers.
+"""Sessions: what was announced, and where they stand.
 
 Lock order: the session's row, the study's enrol lock (shared, only for answers), then subjects in the order
-of their ids. Whoever holds the row is alone with the session's enrolments and answers, so what is read
-afterwards stays true until the transaction ends.
+of their ids. A transaction that holds the row is alone with the session's enrolments (`enrolments`) and
+answers (`answers`), so what it reads afterwards stays true until it ends.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -15,7 +14,6 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.core.session import (
-    Answer,
     SessionDefinition,
     SessionHead,
     SessionProtocol,
@@ -23,8 +21,7 @@ from app.core.session import (
     SessionState,
     Terms,
 )
-from app.core.study import StudyState
-from app.store.contributions import ENROL_LOCK, LOCK_SUBJECTS, Allowance, array_literal, reserve
+from app.store.contributions import ENROL_LOCK
 from app.store.database import Database, driver
 
 COLUMNS = """session.id, session.number, session.study_id, study.slug AS study, session.protocol,
@@ -86,90 +83,7 @@ DUE = """
     ORDER BY number LIMIT $2
 """
 
-# OFFSET 0 keeps a lookup of one person from becoming a join with everybody who takes part.
-LOOK_UP = """
-    SELECT given.answer, given.sender, enrolled.spent, enrolled.report,
-           enrolled.report_sender,
-           (SELECT study.state FROM session JOIN study ON study.id = session.study_id
-            WHERE session.id = $1) AS study_state
-    FROM unnest($2::bytea[], $3::int[]) WITH ORDINALITY AS asked (subject_id, round, place)
-    LEFT JOIN LATERAL (
-        SELECT spent, report, report_sender FROM enrolment
-        WHERE session_id = $1 AND subject_id = asked.subject_id OFFSET 0
-    ) AS enrolled ON true
-    LEFT JOIN LATERAL (
-        SELECT answer, sender FROM answer
-        WHERE session_id = $1 AND round = asked.round AND subject_id = asked.subject_id OFFSET 0
-    ) AS given ON true
-    ORDER BY place
-"""
-
-# Subjects who are new; everybody else is left for the statements below.
-ENROL_NEW = """
-    WITH given AS MATERIALIZED (
-        SELECT subject_id, answer, sender
-        FROM unnest($2::bytea[], $3::int[], $9::uuid[]) AS given (subject_id, answer, sender)
-    ),
-    fresh AS (
-        INSERT INTO subject (id, budget, reserved, delta_budget, delta_reserved)
-        SELECT subject_id, $4, $5, $6, 0 FROM given WHERE $5::bigint <= $4::bigint
-        ORDER BY subject_id
-        ON CONFLICT (id) DO NOTHING
-        RETURNING id
-    ),
-    enrolled AS (
-        INSERT INTO enrolment (session_id, subject_id, reserved, spent) SELECT $1, id, $5, $7 FROM fresh
-    ),
-    written AS (
-        INSERT INTO answer (session_id, round, subject_id, answer, sender)
-        SELECT $1, $8, subject_id, answer, sender FROM given
-        WHERE (subject_id IN (SELECT id FROM fresh)) IS TRUE
-    )
-    SELECT id FROM fresh
-"""
-
-ENROL = """
-    INSERT INTO enrolment (session_id, subject_id, reserved, spent)
-    SELECT $1, subject_id, $3, 0 FROM unnest($2::bytea[]) AS joining (subject_id)
-"""
-
-# Rows are found by their key: places within a table repeat from partition to partition.
-ANSWER = """
-    WITH given AS MATERIALIZED (
-        SELECT subject_id, answer, cost, sender
-        FROM unnest($3::bytea[], $4::int[], $5::bigint[], $6::uuid[])
-            AS given (subject_id, answer, cost, sender)
-    ),
-    paid AS (
-        UPDATE enrolment SET spent = spent + given.cost FROM given
-        WHERE enrolment.session_id = $1 AND enrolment.subject_id = given.subject_id
-        RETURNING enrolment.subject_id
-    )
-    INSERT INTO answer (session_id, round, subject_id, answer, sender)
-    SELECT $1, $2, subject_id, answer, sender FROM given
-    WHERE (subject_id IN (SELECT subject_id FROM paid)) IS TRUE
-    RETURNING subject_id
-"""
-
-WRITE_REPORTS = """
-    UPDATE enrolment SET report = CAST(given.report AS bigint[]), report_sender = given.sender
-    FROM unnest($2::bytea[], $3::text[], $4::uuid[]) AS given (subject_id, report, sender)
-    WHERE enrolment.session_id = $1 AND enrolment.subject_id = given.subject_id
-"""
-
 COUNT_ANSWERS = "UPDATE session SET answers = answers + $2 WHERE id = $1"
-
-TALLY = text("""
-    SELECT answer, count(*) AS count FROM answer
-    WHERE session_id = :session_id AND round = :round GROUP BY answer
-""")
-
-TALLY_REPORTS = """
-    SELECT answer.answer, {sums}
-    FROM answer JOIN enrolment
-      ON enrolment.session_id = answer.session_id AND enrolment.subject_id = answer.subject_id
-    WHERE answer.session_id = :session_id AND answer.round = :round GROUP BY answer.answer
-"""
 
 MOVE = text("""
     UPDATE session
@@ -177,45 +91,6 @@ MOVE = text("""
         round_closes_at = :round_closes_at, document = CAST(:document AS jsonb), finished_at = :finished_at
     WHERE id = :session_id
 """)
-
-LOCK_UNSPENT = text("""
-    SELECT subject.id FROM subject JOIN enrolment ON enrolment.subject_id = subject.id
-    WHERE enrolment.session_id = :session_id AND enrolment.spent < enrolment.reserved
-    ORDER BY subject.id FOR UPDATE OF subject
-""")
-
-FREE_UNSPENT = text("""
-    WITH unspent AS MATERIALIZED (
-        SELECT subject_id, reserved - spent AS epsilon FROM enrolment
-        WHERE session_id = :session_id AND spent < reserved
-    ),
-    freed AS (
-        UPDATE enrolment SET reserved = spent WHERE session_id = :session_id AND spent < reserved
-    )
-    UPDATE subject SET reserved = reserved - unspent.epsilon
-    FROM unspent WHERE subject.id = unspent.subject_id
-""")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What the ledger holds for one answer.
-
-    Attributes:
-        answer: What this person answered in this round before; None if nothing.
-        sender: The token that sent it; None if nothing, or before senders were kept.
-        spent: What they have spent in the session; None if they do not take part yet [micro-epsilon].
-        report: What they reported with their first answer.
-        report_sender: The token that sent that.
-        study: State of the session's study.
-    """
-
-    answer: int | None
-    sender: UUID | None
-    spent: int | None
-    report: tuple[int, ...] | None
-    report_sender: UUID | None
-    study: StudyState
 
 
 async def insert_session(
@@ -305,134 +180,9 @@ async def read_document(connection: AsyncConnection, session_id: UUID) -> str:
     return document
 
 
-async def look_up(connection: AsyncConnection, session_id: UUID, answers: Sequence[Answer]) -> list[Known]:
-    """What the ledger holds for each of these answers; call with the session locked for answers."""
-    rows = await driver(connection).fetch(
-        LOOK_UP, session_id, [answer.subject for answer in answers], [answer.round for answer in answers]
-    )
-    return [
-        Known(
-            answer=row["answer"],
-            sender=row["sender"],
-            spent=row["spent"],
-            report=None if row["report"] is None else tuple(row["report"]),
-            report_sender=row["report_sender"],
-            study=StudyState(row["study_state"]),
-        )
-        for row in rows
-    ]
-
-
-async def accept_new(
-    connection: AsyncConnection,
-    session_id: UUID,
-    answers: Sequence[Answer],
-    terms: Terms,
-    allowance: Allowance,
-) -> set[bytes]:
-    """Enrol people and store their first answers, all of one round, wherever the budget allows it.
-
-    Args:
-        connection: A transaction that holds the session.
-        session_id: The session.
-        answers: At most one a subject, sorted by subject; none of them takes part yet.
-        terms: What taking part costs.
-        allowance: Budget of subjects who are seen for the first time.
-
-    Returns:
-        The subjects whose answers are stored.
-    """
-    session = driver(connection)
-    cost = terms.cost(first=True)
-    rows = await session.fetch(
-        ENROL_NEW,
-        session_id,
-        [answer.subject for answer in answers],
-        [answer.answer for answer in answers],
-        allowance.epsilon,
-        terms.epsilon_total,
-        allowance.delta,
-        cost,
-        answers[0].round,
-        [answer.sender for answer in answers],
-    )
-    fresh = {row["id"] for row in rows}
-    rest = [answer for answer in answers if answer.subject not in fresh]
-    accepted = fresh | await _join(connection, session_id, rest, terms)
-    reports = [answer for answer in answers if answer.report is not None and answer.subject in accepted]
-    if reports:
-        await session.execute(
-            WRITE_REPORTS,
-            session_id,
-            [answer.subject for answer in reports],
-            [array_literal(answer.report or ()) for answer in reports],
-            [answer.sender for answer in reports],
-        )
-    return accepted
-
-
-async def _join(
-    connection: AsyncConnection, session_id: UUID, rest: Sequence[Answer], terms: Terms
-) -> set[bytes]:
-    """Enrol people who are known already, wherever the budget allows it, and store their answers."""
-    if not rest:
-        return set()
-    await connection.execute(LOCK_SUBJECTS, {"subjects": [answer.subject for answer in rest]})
-    able = await reserve(connection, {answer.subject: (terms.epsilon_total, 0) for answer in rest})
-    await driver(connection).execute(ENROL, session_id, sorted(able), terms.epsilon_total)
-    joined = [answer for answer in rest if answer.subject in able]
-    costs = [terms.cost(first=True)] * len(joined)
-    return await accept_enrolled(connection, session_id, joined, costs)
-
-
-async def accept_enrolled(
-    connection: AsyncConnection, session_id: UUID, answers: Sequence[Answer], costs: Sequence[int]
-) -> set[bytes]:
-    """Store answers, all of one round, of people who take part already, and spend what they cost.
-
-    Args:
-        connection: A transaction that holds the session.
-        session_id: The session.
-        answers: At most one a subject.
-        costs: Of each [micro-epsilon].
-
-    Returns:
-        The subjects whose answers are stored: all of them.
-    """
-    if not answers:
-        return set()
-    rows = await driver(connection).fetch(
-        ANSWER,
-        session_id,
-        answers[0].round,
-        [answer.subject for answer in answers],
-        [answer.answer for answer in answers],
-        list(costs),
-        [answer.sender for answer in answers],
-    )
-    return {row["subject_id"] for row in rows}
-
-
 async def count_answers(connection: AsyncConnection, session_id: UUID, more: int) -> None:
     """Add to the number of answers in the open round."""
     await driver(connection).execute(COUNT_ANSWERS, session_id, more)
-
-
-async def tally(connection: AsyncConnection, session_id: UUID, round_number: int) -> dict[int, int]:
-    """How many gave each answer in a round."""
-    rows = await connection.execute(TALLY, {"session_id": session_id, "round": round_number})
-    return {row["answer"]: row["count"] for row in rows.mappings()}
-
-
-async def tally_reports(
-    connection: AsyncConnection, session_id: UUID, round_number: int, dimension: int
-) -> dict[int, list[int]]:
-    """For each answer of a round, the sums of the reports of those who gave it [grid steps]."""
-    columns = ", ".join(f"sum(enrolment.report[{axis + 1}]) AS sum_{axis}" for axis in range(dimension))
-    rows = await connection.execute(
-        text(TALLY_REPORTS.format(sums=columns)), {"session_id": session_id, "round": round_number}
-    )
-    return {row[0]: [int(total) for total in row[1:]] for row in rows}
 
 
 async def move(
@@ -454,12 +204,6 @@ async def move(
             "finished_at": finished_at,
         },
     )
-
-
-async def free_unspent(connection: AsyncConnection, session_id: UUID) -> None:
-    """Free what enrolments reserve and have not spent; call with the session locked, when it has ended."""
-    await connection.execute(LOCK_UNSPENT, {"session_id": session_id})
-    await connection.execute(FREE_UNSPENT, {"session_id": session_id})
 
 
 def _head(row: Mapping[str, Any]) -> SessionHead:

@@ -11,9 +11,9 @@ from app.core.epsilon import MICRO
 from app.core.session import Answer, Given, SessionProtocol, assigned_round
 from app.core.study import Study
 from app.services import Services
-from app.services.answers import take_answers
+from app.services.answer_intake import take_answers
 from app.services.rounds import Rounds
-from app.services.session_reader import Session
+from app.services.session_cache import Session
 from app.services.sessions import Schedule
 from app.sessions.protocols import SessionSpec
 from app.sessions.search import Mode
@@ -86,8 +86,9 @@ class Stage:
         self, name: str, round_number: int, answer: int = 1, *, services: Services | None = None
     ) -> Given:
         """Somebody answers, at one of the processes."""
-        sessions = (services or self.bench.services).sessions
-        return await sessions.answer(await sessions.find(self.id), self.made(name, round_number, answer))
+        process = services or self.bench.services
+        session = await process.sessions.find(self.id)
+        return await process.answers.take(session, self.made(name, round_number, answer))
 
     async def everybody(self, names: Sequence[str], round_number: int, answer: int = 1) -> None:
         """All of them answer, one after the other."""

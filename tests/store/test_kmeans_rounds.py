@@ -17,7 +17,7 @@ from app.services import Services
 from app.services.ledger import ROUND_RULE
 from app.services.questions import Ask
 from app.services.releases import FREE_ATTEMPTS
-from app.services.session_reader import Session
+from app.services.session_cache import Session
 from app.sessions.kmeans_protocol import ClusterStep, RunningKMeans
 from app.sessions.protocols import SessionSpec
 from tests.store.faults import Crash, InterceptedDatabase, Interception, crash
@@ -62,7 +62,7 @@ def steps(session: Session) -> tuple[ClusterStep, ...]:
 async def give(services: Services, session_id: UUID, name: str, number: int, answer: int = 0) -> str:
     session = await services.sessions.find(session_id)
     report = (GRID_SIZE // 4,)
-    given = await services.sessions.answer(
+    given = await services.answers.take(
         session,
         Answer(
             subject=KEY.digest(name),
@@ -264,9 +264,9 @@ async def test_whoever_is_started_next_closes_what_a_crash_left_open(database_ur
         assert await give(bench.services, session_id, "ada", 1) == "created"
         assert await give(bench.services, session_id, "bob", 1) == "created"
         with pytest.raises(Crash):
-            await asyncio.gather(*bench.services.sessions._closing.values())
+            await asyncio.gather(*bench.services.sessions.closer.under_way.values())
         other = bench.replicas[1]
-        assert await other.sessions.close_due() == (0 if moment == "after_commit" else 1)
+        assert await other.session_watch.close_due() == (0 if moment == "after_commit" else 1)
         session = await other.sessions.get(session_id)
         assert session.head.round == 2
         [step] = steps(session)

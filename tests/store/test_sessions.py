@@ -272,9 +272,9 @@ async def test_a_round_closes_by_time_whether_or_not_anybody_asks(database_url: 
     async with workbench(database_url, clock=clock) as bench:
         stage = await Stage.set(bench, await bench.study(), when=schedule(round_seconds=60))
         await stage.everybody(NAMES, 1)
-        assert await bench.services.sessions.close_due() == 0
+        assert await bench.services.session_watch.close_due() == 0
         clock.pass_seconds(61)
-        assert await bench.services.sessions.close_due() == 1
+        assert await bench.services.session_watch.close_due() == 1
         session = await stage.now()
         assert session.head.round == 2
         assert session.head.round_closes_at is not None
@@ -294,7 +294,7 @@ async def test_the_deadline_ends_a_session(database_url: str) -> None:
         stage = await Stage.set(bench, await bench.study(), when=schedule(round_seconds=600))
         await stage.everybody(NAMES, 1)
         clock.pass_seconds(1001)
-        assert await bench.services.sessions.close_due() == 1
+        assert await bench.services.session_watch.close_due() == 1
         assert (await stage.now()).head.state is SessionState.FINISHED
         assert await stage.held("p0") == (2 * MICRO, 2 * MICRO)
         await bench.assert_clean()
@@ -321,7 +321,7 @@ async def test_one_broken_session_does_not_keep_the_others_open(database_url: st
         sound = await Stage.set(bench, study)
         await bench.execute(f"UPDATE session SET document = '{{}}' WHERE id = '{broken.id}'")
         clock.pass_seconds(1001)
-        assert await bench.services.sessions.close_due() == 2
+        assert await bench.services.session_watch.close_due() == 2
         assert (await sound.now()).head.state is SessionState.FINISHED
         assert await bench.value("SELECT count(*) FROM session WHERE state = 'open'") == 1
 

@@ -11,7 +11,7 @@ from app.core.epsilon import MICRO
 from app.core.errors import ServiceError, StudyClosed
 from app.core.session import SessionState
 from app.core.study import Study, Trust
-from app.services.answers import take_answers
+from app.services.answer_intake import take_answers
 from app.services.rounds import Rounds
 from app.sessions.search import Mode
 from app.store.contributions import Allowance
@@ -92,7 +92,7 @@ async def test_processes_that_watch_the_same_clock_close_a_round_once(database_u
     async with workbench(database_url, replicas=3, clock=clock) as cluster:
         stage = await Stage.set(cluster, await cluster.study(), when=schedule(round_seconds=60))
         clock.pass_seconds(60)
-        await asyncio.gather(*(services.sessions.close_due() for services in cluster.replicas * 3))
+        await asyncio.gather(*(services.session_watch.close_due() for services in cluster.replicas * 3))
         assert (await stage.now()).head.round == 2
 
 

@@ -13,7 +13,7 @@ from app.core.errors import BudgetExhausted, NotFound
 from app.core.principal import Role
 from app.core.session import AnswerOutcome
 from app.core.study import Study
-from app.services.session_reader import Session
+from app.services.session_cache import Session
 from app.web import idempotency
 from app.web.documents.lists import Limit, PageOut, UuidCursor
 from app.web.documents.paths import IdPath, StudyPath
@@ -123,14 +123,14 @@ async def give_answer(request: ApiRequest, session: IdPath) -> Response:
     The same again with the same token is answered 200; another answer to the same round, and whatever
     another token sends, 409.
     """
-    sessions = request.api.services.sessions
-    found = await sessions.find(_session_id(session))
+    services = request.api.services
+    found = await services.sessions.find(_session_id(session))
     request.refuse_other_studies(found.definition.study)
     record = await request.read_object()
-    answer = sessions.read_answer(found, record, request.principal.token_id)
+    answer = services.answers.read(found, record, request.principal.token_id)
     request.refuse_other_subjects(answer.subject)
     try:
-        given = await sessions.answer(found, answer)
+        given = await services.answers.take(found, answer)
     except BudgetExhausted as refusal:
         raise await explained_enrolment(refusal, request, found.terms.epsilon_total, answer.subject) from None
     body = answer_bytes(found, str(record["subject"]), answer.round, given)

@@ -15,7 +15,7 @@ from app.core.grid import GRID_BITS, NotANumber
 from app.core.numbers import JsonNumber, to_integer
 from app.core.session import Given, SessionProtocol, SessionState
 from app.core.study import MAX_DIMENSION, Study
-from app.services.session_reader import Session
+from app.services.session_cache import Session
 from app.services.sessions import Schedule
 from app.sessions.kmeans import MAX_CLUSTERS
 from app.sessions.kmeans import MAX_ROUNDS as MAX_CLUSTER_ROUNDS

@@ -1,0 +1,137 @@
+"""Who takes part in sessions: what they reserve, what they have spent, and their report.
+
+Everything here needs a transaction that holds the session's row. Subjects are locked in the order of their
+ids.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.core.session import Answer, Terms
+from app.store.answers import accept_enrolled
+from app.store.contributions import LOCK_SUBJECTS, Allowance, array_literal, reserve
+from app.store.database import driver
+
+# Subjects who are new; everybody else is left for the statements below.
+ENROL_NEW = """
+    WITH given AS MATERIALIZED (
+        SELECT subject_id, answer, sender
+        FROM unnest($2::bytea[], $3::int[], $9::uuid[]) AS given (subject_id, answer, sender)
+    ),
+    fresh AS (
+        INSERT INTO subject (id, budget, reserved, delta_budget, delta_reserved)
+        SELECT subject_id, $4, $5, $6, 0 FROM given WHERE $5::bigint <= $4::bigint
+        ORDER BY subject_id
+        ON CONFLICT (id) DO NOTHING
+        RETURNING id
+    ),
+    enrolled AS (
+        INSERT INTO enrolment (session_id, subject_id, reserved, spent) SELECT $1, id, $5, $7 FROM fresh
+    ),
+    written AS (
+        INSERT INTO answer (session_id, round, subject_id, answer, sender)
+        SELECT $1, $8, subject_id, answer, sender FROM given
+        WHERE (subject_id IN (SELECT id FROM fresh)) IS TRUE
+    )
+    SELECT id FROM fresh
+"""
+
+ENROL = """
+    INSERT INTO enrolment (session_id, subject_id, reserved, spent)
+    SELECT $1, subject_id, $3, 0 FROM unnest($2::bytea[]) AS joining (subject_id)
+"""
+
+WRITE_REPORTS = """
+    UPDATE enrolment SET report = CAST(given.report AS bigint[]), report_sender = given.sender
+    FROM unnest($2::bytea[], $3::text[], $4::uuid[]) AS given (subject_id, report, sender)
+    WHERE enrolment.session_id = $1 AND enrolment.subject_id = given.subject_id
+"""
+
+LOCK_UNSPENT = text("""
+    SELECT subject.id FROM subject JOIN enrolment ON enrolment.subject_id = subject.id
+    WHERE enrolment.session_id = :session_id AND enrolment.spent < enrolment.reserved
+    ORDER BY subject.id FOR UPDATE OF subject
+""")
+
+FREE_UNSPENT = text("""
+    WITH unspent AS MATERIALIZED (
+        SELECT subject_id, reserved - spent AS epsilon FROM enrolment
+        WHERE session_id = :session_id AND spent < reserved
+    ),
+    freed AS (
+        UPDATE enrolment SET reserved = spent WHERE session_id = :session_id AND spent < reserved
+    )
+    UPDATE subject SET reserved = reserved - unspent.epsilon
+    FROM unspent WHERE subject.id = unspent.subject_id
+""")
+
+
+async def accept_new(
+    connection: AsyncConnection,
+    session_id: UUID,
+    answers: Sequence[Answer],
+    terms: Terms,
+    allowance: Allowance,
+) -> set[bytes]:
+    """Enrol people and store their first answers, all of one round, wherever the budget allows it.
+
+    Args:
+        connection: A transaction that holds the session.
+        session_id: The session.
+        answers: At most one a subject, sorted by subject; none of them takes part yet.
+        terms: What taking part costs.
+        allowance: Budget of subjects who are seen for the first time.
+
+    Returns:
+        The subjects whose answers are stored.
+    """
+    session = driver(connection)
+    cost = terms.cost(first=True)
+    rows = await session.fetch(
+        ENROL_NEW,
+        session_id,
+        [answer.subject for answer in answers],
+        [answer.answer for answer in answers],
+        allowance.epsilon,
+        terms.epsilon_total,
+        allowance.delta,
+        cost,
+        answers[0].round,
+        [answer.sender for answer in answers],
+    )
+    fresh = {row["id"] for row in rows}
+    rest = [answer for answer in answers if answer.subject not in fresh]
+    accepted = fresh | await _join(connection, session_id, rest, terms)
+    reports = [answer for answer in answers if answer.report is not None and answer.subject in accepted]
+    if reports:
+        await session.execute(
+            WRITE_REPORTS,
+            session_id,
+            [answer.subject for answer in reports],
+            [array_literal(answer.report or ()) for answer in reports],
+            [answer.sender for answer in reports],
+        )
+    return accepted
+
+
+async def _join(
+    connection: AsyncConnection, session_id: UUID, rest: Sequence[Answer], terms: Terms
+) -> set[bytes]:
+    """Enrol people who are known already, wherever the budget allows it, and store their answers."""
+    if not rest:
+        return set()
+    await connection.execute(LOCK_SUBJECTS, {"subjects": [answer.subject for answer in rest]})
+    able = await reserve(connection, {answer.subject: (terms.epsilon_total, 0) for answer in rest})
+    await driver(connection).execute(ENROL, session_id, sorted(able), terms.epsilon_total)
+    joined = [answer for answer in rest if answer.subject in able]
+    costs = [terms.cost(first=True)] * len(joined)
+    return await accept_enrolled(connection, session_id, joined, costs)
+
+
+async def free_unspent(connection: AsyncConnection, session_id: UUID) -> None:
+    """Free what enrolments reserve and have not spent; call with the session locked, when it has ended."""
+    await connection.execute(LOCK_UNSPENT, {"session_id": session_id})
+    await connection.execute(FREE_UNSPENT, {"session_id": session_id})
