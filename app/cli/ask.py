@@ -1,14 +1,13 @@
 """Commands of an analyst: what an answer would cost, and the answer."""
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Annotated, Any
 
 import typer
-from dither import Client, Interval, Release
+from dither import Interval, Release
 
 from app.cli.common import AsJson, console, print_json, print_table, show, usage_error
-from app.cli.http import DEFAULT_URL, Token, Url, needed, number
+from app.cli.http import DEFAULT_URL, Token, Url, number, service
 from app.cli.studies import StudyName
 
 Estimator = Annotated[
@@ -44,7 +43,7 @@ def plan(
 ) -> None:
     """Show price and accuracy of every estimator that applies. Nothing is spent."""
     question = _question(share=share, epsilon=epsilon, expected_size=expected_size, parameter=parameter)
-    with Client(url, needed(token)) as client:
+    with service(url, token) as client:
         found = client.plan(study, **question)
     if as_json:
         print_json(found.raw)
@@ -78,7 +77,7 @@ def mean(
     question = _question(
         estimator=estimator, share=share, epsilon=epsilon, expected_size=expected_size, parameter=parameter
     )
-    with Client(url, needed(token)) as client:
+    with service(url, token) as client:
         _show_release(client.mean(study, **question), as_json)
 
 
@@ -103,7 +102,7 @@ def release(
     question = _question(
         estimator=estimator, share=share, epsilon=epsilon, expected_size=expected_size, parameter=parameter
     )
-    with Client(url, needed(token)) as client:
+    with service(url, token) as client:
         _show_release(client.release(study, idempotency_key=key, **question), as_json)
 
 
@@ -113,9 +112,7 @@ def _question(*, parameter: list[str] | None, **named: str | None) -> dict[str, 
     for name, text in named.items():
         if text is None:
             continue
-        if name != "estimator":
-            number(text, "--" + name.replace("_", "-"))
-        question[name] = text if name == "estimator" else Decimal(text)
+        question[name] = text if name == "estimator" else number(text, "--" + name.replace("_", "-"))
     for item in parameter or ():
         name, equals, value = item.partition("=")
         if not (equals and name.isidentifier()) or name in question:

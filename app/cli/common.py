@@ -132,13 +132,13 @@ def new_table(**options: Any) -> Table:
     )
 
 
-def moment(text: str | None) -> str | None:
-    """A moment of a JSON document to the minute, in UTC.
+def moment(when: datetime | None) -> str | None:
+    """A moment to the minute, in UTC.
 
-    >>> moment("2026-11-23T04:52:23.457542+00:00")
+    >>> moment(datetime.fromisoformat("2026-11-23T04:52:23.457542+00:00"))
     '2026-11-23 04:52'
     """
-    return None if text is None else f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M}"
+    return None if when is None else f"{when.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
 def show(value: object) -> str:

@@ -1,11 +1,14 @@
 """Commands of an admin over HTTP: sessions and their rounds."""
 
-from typing import Annotated, Any
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Annotated, Any, Literal
 
 import typer
+from dither import Session
 
-from app.cli.common import AsJson, console, moment, print_json, print_table
-from app.cli.http import DEFAULT_URL, Token, Url, number, segment, service
+from app.cli.common import AsJson, console, moment, print_json, print_table, show, usage_error
+from app.cli.http import DEFAULT_URL, Token, Url, number, optional, service
 from app.core.session import SessionProtocol
 from app.sessions.search import DEFAULT_DEPTH, Depth, Mode, Threshold
 
@@ -74,36 +77,22 @@ def create_session(
     as_json: AsJson = False,
 ) -> None:
     """Start a session; its first round is open at once."""
-    document: dict[str, Any] = {
-        "protocol": protocol.value,
-        "epsilon": number(epsilon, "--epsilon"),
-        "rounds": rounds if rounds in tuple(Depth) else number(rounds, "--rounds"),
-    }
-    if participants is not None:
-        document["participants"] = participants
-    if mode is not None:
-        document["mode"] = mode.value
-    if threshold is not None:
-        document["threshold"] = threshold.value
-    if centre:
-        document["centres"] = [
-            [number(coordinate.strip(), "--centre") for coordinate in point.split(";")] for point in centre
-        ]
-    if answers_per_round is not None:
-        unlimited = answers_per_round == "none"
-        document["answers_per_round"] = (
-            None if unlimited else number(answers_per_round, "--answers-per-round")
+    with service(url, token) as client:
+        made = client.create_session(
+            study,
+            protocol=protocol.value,
+            epsilon=number(epsilon, "--epsilon"),
+            participants=participants,
+            mode=None if mode is None else mode.value,
+            threshold=None if threshold is None else threshold.value,
+            rounds=Depth(rounds).value if rounds in tuple(Depth) else _integer(rounds, "--rounds"),
+            alpha=optional(alpha, "--alpha"),
+            quantile=optional(quantile, "--quantile"),
+            answers_per_round=_answers(answers_per_round),
+            round_seconds=optional(round_seconds, "--round-seconds"),
+            deadline_seconds=optional(deadline_seconds, "--deadline-seconds"),
+            centres=[_coordinates(point) for point in centre] if centre else None,
         )
-    for name, text in (
-        ("quantile", quantile),
-        ("alpha", alpha),
-        ("round_seconds", round_seconds),
-        ("deadline_seconds", deadline_seconds),
-    ):
-        if text is not None:
-            document[name] = number(text, f"--{name.replace('_', '-')}")
-    with service(url, token) as api:
-        made = api.call("POST", f"studies/{segment(study)}/sessions", document=document)
     _show(made, as_json)
 
 
@@ -115,12 +104,12 @@ def list_sessions(
     as_json: AsJson = False,
 ) -> None:
     """List a study's sessions, the newest first."""
-    with service(url, token) as api:
-        found = api.all(f"studies/{segment(study)}/sessions")
+    with service(url, token) as client:
+        found = list(client.sessions(study))
     if as_json:
-        print_json(found)
+        print_json([session.raw for session in found])
         return
-    rows = [{**session, "round": _round(session)} for session in found]
+    rows = [{**session.raw, "round": _round(session)} for session in found]
     columns = {"id": "id", "protocol": "protocol", "state": "state", "round": "round"}
     print_table(rows, columns | {"estimate": "estimate"})
 
@@ -130,8 +119,8 @@ def show_session(
     session: SessionId, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False
 ) -> None:
     """Show a session, its closed rounds, and its estimate once it has finished."""
-    with service(url, token) as api:
-        found = api.call("GET", f"sessions/{segment(session)}")
+    with service(url, token) as client:
+        found = client.session(session)
     _show(found, as_json)
 
 
@@ -144,8 +133,8 @@ def close_round(
     as_json: AsJson = False,
 ) -> None:
     """Close a round with the answers it has; one that was closed before stays as it is."""
-    with service(url, token) as api:
-        found = api.call("POST", f"sessions/{segment(session)}/close-round", document={"round": round_number})
+    with service(url, token) as client:
+        found = client.close_round(session, round_number)
     _show(found, as_json)
 
 
@@ -154,68 +143,86 @@ def finish_session(
     session: SessionId, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False
 ) -> None:
     """End a session now, with what there is."""
-    with service(url, token) as api:
-        found = api.call("POST", f"sessions/{segment(session)}/finish")
+    with service(url, token) as client:
+        found = client.finish_session(session)
     _show(found, as_json)
 
 
-def _show(session: dict[str, Any], as_json: bool) -> None:
+def _show(session: Session, as_json: bool) -> None:
     if as_json:
-        print_json(session)
+        print_json(session.raw)
         return
+    document: Mapping[str, Any] = session.raw
+    manner = (session.protocol, session.mode, session.threshold)
+    price = f"{show(session.epsilon_per_answer)} of {show(session.epsilon_total)}"
     rows = [
-        {"name": "session", "value": session["id"]},
-        {"name": "study", "value": session["study"]},
-        {
-            "name": "protocol",
-            "value": ", ".join(
-                str(session[name]) for name in ("protocol", "mode", "threshold") if session.get(name)
-            ),
-        },
-        {"name": "state", "value": session["state"]},
+        {"name": "session", "value": session.id},
+        {"name": "study", "value": session.study},
+        {"name": "protocol", "value": ", ".join(part for part in manner if part)},
+        {"name": "state", "value": session.state},
         {"name": "round", "value": _round(session)},
-        {"name": "answers so far", "value": session["answers"]},
-        {"name": "answers that close it", "value": session["answers_per_round"]},
-        {"name": "epsilon", "value": f"{session['epsilon_per_answer']:g} of {session['epsilon_total']:g}"},
-        {"name": "deadline (UTC)", "value": moment(session["deadline"])},
+        {"name": "answers so far", "value": document["answers"]},
+        {"name": "answers that close it", "value": session.answers_per_round},
+        {"name": "epsilon", "value": price},
+        {"name": "deadline (UTC)", "value": moment(session.deadline)},
     ]
     rows += [
         {"name": f"centre {place}", "value": _point(centre)}
-        for place, centre in enumerate(session.get("centres") or ())
+        for place, centre in enumerate(session.centres or ())
     ]
-    if session.get("interval"):
-        interval, error = session["interval"], session["error"]
+    if session.interval is not None:
+        interval, error = session.interval, document["error"]
         rows += [
-            {"name": "estimate", "value": session["estimate"]},
-            {"name": "interval", "value": f"{interval['lower']:g} to {interval['upper']:g}"},
+            {"name": "estimate", "value": session.estimate},
+            {
+                "name": "interval",
+                "value": f"{show(interval.lower)} to {show(interval.upper)}",
+            },
             {"name": "people it may miss", "value": f"{error['missed_fraction']:.2%}"},
             {"name": "wrong with probability", "value": f"{error['failure_probability']:.2%} at most"},
         ]
     print_table(rows, {"name": "", "value": ""})
-    if session["path"] and session.get("centres"):
+    if session.path and session.centres:
         steps = [
             {**step, "centres": " ".join(map(_point, step["centres"])), "central": _rounded(step["central"])}
-            for step in session["path"]
+            for step in document["path"]
         ]
         columns = {"round": "round", "answers": "answers", "central": "central, noisy", "centres": "centres"}
         print_table(steps, columns)
-    elif session["path"]:
+    elif session.path:
         columns = {"round": "round", "lower": "lower", "upper": "upper", "threshold": "asked"}
         print_table(
-            session["path"],
+            document["path"],
             columns | {"answers": "answers", "fraction": "true yes", "believed": "believed"},
         )
     else:
         console.print("No round is closed yet.")
 
 
-def _round(session: dict[str, Any]) -> str:
+def _integer(text: str, option: str) -> int:
+    value = number(text, option)
+    if value != value.to_integral_value():
+        raise usage_error(f"{option}: {text!r} is not an integer")
+    return int(value)
+
+
+def _answers(text: str | None) -> int | Literal["any"] | None:
+    """Answers that close a round; "none" of them do where only time closes it."""
+    if text == "none":
+        return "any"
+    return None if text is None else _integer(text, "--answers-per-round")
+
+
+def _coordinates(point: str) -> list[Decimal]:
+    return [number(part.strip(), "--centre") for part in point.split(";")]
+
+
+def _round(session: Session) -> str:
     """The open round; once there is none, how many were closed."""
-    open_round = session["round"]
-    return f"{len(session['path']) if open_round is None else open_round} of {session['rounds']}"
+    return f"{len(session.path) if session.round is None else session.round} of {session.rounds}"
 
 
-def _point(centre: list[Any]) -> str:
+def _point(centre: Iterable[Any]) -> str:
     return ";".join(f"{float(coordinate):.6g}" for coordinate in centre)
 
 

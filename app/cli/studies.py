@@ -1,11 +1,12 @@
 """Commands of an admin over HTTP: studies."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+from dither import Study
 
-from app.cli.common import AsJson, print_json, print_table
-from app.cli.http import DEFAULT_URL, Token, Url, number, segment, service
+from app.cli.common import AsJson, print_json, print_table, show
+from app.cli.http import DEFAULT_URL, Token, Url, number, optional, service
 from app.core.study import LocalMechanism, Relation, Trust
 
 studies = typer.Typer(no_args_is_help=True, help="Create, list, show, close and retire studies.")
@@ -49,45 +50,31 @@ def create_study(
     as_json: AsJson = False,
 ) -> None:
     """Make a study. It is never changed afterwards, only closed."""
-    document: dict[str, Any] = {
-        "slug": slug,
-        "lower": number(lower, "--lower"),
-        "upper": number(upper, "--upper"),
-        "relation": relation.value,
-        "local_mechanism": local_mechanism.value,
-    }
-    if title is not None:
-        document["title"] = title
-    if trust:
-        document["trust"] = [tag.value for tag in trust]
-    epsilon = {
-        name: number(text, option)
-        for name, text, option in (
-            ("min", epsilon_min, "--epsilon-min"),
-            ("max", epsilon_max, "--epsilon-max"),
+    with service(url, token) as client:
+        made = client.create_study(
+            slug,
+            lower=number(lower, "--lower"),
+            upper=number(upper, "--upper"),
+            title=title,
+            relation=relation.value,
+            trust=[tag.value for tag in trust or ()] or None,
+            epsilon_min=optional(epsilon_min, "--epsilon-min"),
+            epsilon_max=optional(epsilon_max, "--epsilon-max"),
+            default_share=optional(default_share, "--default-share"),
+            delta=optional(delta, "--delta"),
+            dimension=dimension,
+            local_mechanism=local_mechanism.value,
         )
-        if text is not None
-    }
-    if epsilon:
-        document["epsilon"] = epsilon
-    if default_share is not None:
-        document["default_share"] = number(default_share, "--default-share")
-    if delta is not None:
-        document["delta"] = number(delta, "--delta")
-    if dimension != 1:
-        document["dimension"] = dimension
-    with service(url, token) as api:
-        made = api.call("POST", "studies", document=document)
     _show_study(made, as_json)
 
 
 @studies.command("list")
 def list_studies(url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False) -> None:
     """List the studies that the token may see."""
-    with service(url, token) as api:
-        found = api.all("studies")
+    with service(url, token) as client:
+        found = list(client.studies())
     if as_json:
-        print_json(found)
+        print_json([study.raw for study in found])
         return
     columns = {
         "slug": "study",
@@ -96,7 +83,7 @@ def list_studies(url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = 
         "upper": "upper",
         "relation": "relation",
     }
-    print_table(found, columns | {"trust": "trust", "state": "state"})
+    print_table([study.raw for study in found], columns | {"trust": "trust", "state": "state"})
 
 
 @studies.command("show")
@@ -104,8 +91,8 @@ def show_study(
     study: StudyName, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False
 ) -> None:
     """Show one study."""
-    with service(url, token) as api:
-        found = api.call("GET", f"studies/{segment(study)}")
+    with service(url, token) as client:
+        found = client.study(study)
     _show_study(found, as_json)
 
 
@@ -114,8 +101,8 @@ def close_study(
     study: StudyName, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False
 ) -> None:
     """Take no more contributions; questions are still answered."""
-    with service(url, token) as api:
-        found = api.call("POST", f"studies/{segment(study)}/close")
+    with service(url, token) as client:
+        found = client.close_study(study)
     _show_study(found, as_json)
 
 
@@ -128,27 +115,26 @@ def retire_study(
     What people reserved in the study stays reserved, also if they withdraw. It is for a study of which the
     ledger may have forgotten charges; end any other one with `close`.
     """
-    with service(url, token) as api:
-        found = api.call("POST", f"studies/{segment(study)}/retire")
+    with service(url, token) as client:
+        found = client.retire_study(study)
     _show_study(found, as_json)
 
 
-def _show_study(study: dict[str, Any], as_json: bool) -> None:
+def _show_study(study: Study, as_json: bool) -> None:
     if as_json:
-        print_json(study)
+        print_json(study.raw)
         return
-    epsilon = study["epsilon"]
-    rows = [
-        {"name": "study", "value": study["slug"]},
-        {"name": "question", "value": study["title"]},
-        {"name": "range", "value": f"{study['lower']:g} to {study['upper']:g}"},
-        {"name": "relation", "value": study["relation"]},
-        {"name": "trust", "value": study["trust"]},
-        {"name": "epsilon", "value": f"{epsilon['min']:g} to {epsilon['max']:g}"},
-        {"name": "default share", "value": study["default_share"]},
-        {"name": "delta", "value": study["delta"]},
-        {"name": "coordinates", "value": study["dimension"]},
-        {"name": "local mechanism", "value": study["local_mechanism"]},
-        {"name": "state", "value": study.get("state")},
+    rows: list[dict[str, object]] = [
+        {"name": "study", "value": study.slug},
+        {"name": "question", "value": study.title},
+        {"name": "range", "value": f"{show(study.lower)} to {show(study.upper)}"},
+        {"name": "relation", "value": study.relation},
+        {"name": "trust", "value": study.trust},
+        {"name": "epsilon", "value": f"{show(study.epsilon.min)} to {show(study.epsilon.max)}"},
+        {"name": "default share", "value": study.default_share},
+        {"name": "delta", "value": study.delta},
+        {"name": "coordinates", "value": study.dimension},
+        {"name": "local mechanism", "value": study.local_mechanism},
+        {"name": "state", "value": study.state},
     ]
     print_table(rows, {"name": "", "value": ""})

@@ -1,11 +1,12 @@
 """Commands of an admin about people: lifetime budgets over HTTP, and the key that people are known under."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
 from app.cli.common import AsJson, console, print_json, print_table
-from app.cli.http import DEFAULT_URL, Token, Url, number, segment, service
+from app.cli.http import DEFAULT_URL, Token, Url, number, optional, service
 from app.cli.rekey import rekey
 
 subjects = typer.Typer(
@@ -21,9 +22,9 @@ def show_budget(
     subject: SubjectName, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False
 ) -> None:
     """Show what a person's lifetime budget is, and what holds it."""
-    with service(url, token) as api:
-        found = api.call("GET", f"subjects/{segment(subject)}/budget")
-    _show_budget(found, as_json)
+    with service(url, token) as client:
+        found = client.budget(subject)
+    _show_budget(found.raw, as_json)
 
 
 @subjects.command("set-budget")
@@ -39,15 +40,17 @@ def set_budget(
     as_json: AsJson = False,
 ) -> None:
     """Set a person's lifetime budget; never below what is reserved."""
-    document: dict[str, Any] = {"epsilon": number(epsilon, "--epsilon"), "reason": reason}
-    if delta is not None:
-        document["delta"] = number(delta, "--delta")
-    with service(url, token) as api:
-        found = api.call("PUT", f"admin/subjects/{segment(subject)}/budget", document=document)
-    _show_budget(found, as_json)
+    with service(url, token) as client:
+        found = client.set_budget(
+            subject,
+            epsilon=number(epsilon, "--epsilon"),
+            delta=optional(delta, "--delta"),
+            reason=reason,
+        )
+    _show_budget(found.raw, as_json)
 
 
-def _show_budget(budget: dict[str, Any], as_json: bool) -> None:
+def _show_budget(budget: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(budget)
         return

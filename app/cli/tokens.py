@@ -2,7 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -17,7 +17,7 @@ from app.cli.common import (
     print_table,
     usage_error,
 )
-from app.cli.http import DEFAULT_URL, Token, Url, number, segment, service
+from app.cli.http import DEFAULT_URL, Token, Url, number, service
 from app.core.principal import Role
 
 tokens = typer.Typer(no_args_is_help=True, help="Create, list, limit, rotate and revoke bearer tokens.")
@@ -47,35 +47,34 @@ def create_token(
 
     It is shown this once; the service keeps a hash of it.
     """
-    document: dict[str, Any] = {"name": name, "role": role.value}
-    if study:
-        document["studies"] = study
-    if subject is not None:
-        document["subject"] = subject
-    if expires_at is not None:
-        document["expires_at"] = expires_at.replace(tzinfo=UTC).isoformat()
-    with service(url, token) as api:
-        made = api.call("POST", "admin/tokens", document=document)
+    with service(url, token) as client:
+        made = client.create_token(
+            name,
+            role=role.value,
+            studies=study or None,
+            subject=subject,
+            expires_at=None if expires_at is None else expires_at.replace(tzinfo=UTC),
+        )
     if as_json:
-        print_json(made)
+        print_json(made.raw)
         return
-    notes.print(f"Token {made['id']} of role {role.value}; it is shown this once:", markup=False)
-    typer.echo(made["token"])
+    notes.print(f"Token {made.id} of role {role.value}; it is shown this once:", markup=False)
+    typer.echo(made.token)
 
 
 @tokens.command("list")
 def list_tokens(url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False) -> None:
     """List all tokens, without their secrets."""
-    with service(url, token) as api:
-        found = api.all("admin/tokens")
+    with service(url, token) as client:
+        found = list(client.tokens())
     if as_json:
-        print_json(found)
+        print_json([item.raw for item in found])
         return
     rows = [
         {
-            **one,
-            "expires": "revoked" if one["revoked_at"] else moment(one["expires_at"]),
-            "studies": "all" if one["studies"] is None else one["studies"],
+            **one.raw,
+            "expires": "revoked" if one.revoked_at else moment(one.expires_at),
+            "studies": "all" if one.studies is None else one.studies,
         }
         for one in found
     ]
@@ -90,8 +89,8 @@ def revoke_token(
     token: Token = None,
 ) -> None:
     """Refuse a token from now on, at every process of the service."""
-    with service(url, token) as api:
-        api.call("DELETE", f"admin/tokens/{segment(token_id)}")
+    with service(url, token) as client:
+        client.revoke_token(token_id)
     notes.print(f"Token {token_id} is revoked.", markup=False)
 
 
@@ -116,14 +115,11 @@ def limit_token(
     given = share is not None and period is not None
     if given == lift or (lift and (share is not None or period is not None)):
         raise usage_error("give --share and --period, or --lift")
-    path = f"admin/tokens/{segment(token_id)}/quota"
-    with service(url, token) as api:
-        if lift:
-            api.call("DELETE", path)
+    with service(url, token) as client:
+        if share is None or period is None:
+            client.lift_quota(token_id)
         else:
-            assert share is not None, "checked above"
-            document = {"share": number(share, "--share"), "period_seconds": period}
-            api.call("PUT", path, document=document)
+            client.set_quota(token_id, share=number(share, "--share"), period_seconds=period)
     notes.print(f"Token {token_id} has {'no' if lift else 'a'} quota.", markup=False)
 
 
@@ -132,33 +128,34 @@ def show_usage(
     token_id: TokenId, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False
 ) -> None:
     """Show what a token used of each study, in its quota's period or, without a quota, ever."""
-    with service(url, token) as api:
-        found = api.all(f"admin/tokens/{segment(token_id)}/usage")
+    with service(url, token) as client:
+        found = list(client.token_usage(token_id))
     if as_json:
-        print_json(found)
+        print_json([item.raw for item in found])
         return
-    print_table(found, {"study": "study", "releases": "releases", "used": "share used"})
+    print_table(
+        [item.raw for item in found], {"study": "study", "releases": "releases", "used": "share used"}
+    )
 
 
 @tokens.command("rotate")
 def rotate_token(
     token_id: TokenId,
     grace: Annotated[
-        int, typer.Option(metavar="SECONDS", min=0, help="How long the old secret is taken, too.")
+        int, typer.Option(metavar="SECONDS", min=0, help="How long the old secret stays valid.")
     ] = 0,
     url: Url = DEFAULT_URL,
     token: Token = None,
     as_json: AsJson = False,
 ) -> None:
     """Give a token another secret and print it. Its id, limits and quota stay."""
-    with service(url, token) as api:
-        path = f"admin/tokens/{segment(token_id)}/rotate"
-        made = api.call("POST", path, document={"grace_seconds": grace})
+    with service(url, token) as client:
+        made = client.rotate_token(token_id, grace_seconds=grace)
     if as_json:
-        print_json(made)
+        print_json(made.raw)
         return
     notes.print(f"New secret of token {token_id}; it is shown this once:", markup=False)
-    typer.echo(made["token"])
+    typer.echo(made.token)
 
 
 @tokens.command()

@@ -30,6 +30,7 @@ BREACHES = {
     "routers": ("app/web/metrics.py", "import app.store.database"),
     "sdk": ("client/dither/_wire.py", "import numpy"),
     "server-without-sdk": ("app/services/subjects.py", "import dither"),
+    "commands": ("app/cli/studies.py", "import httpx"),
     "entropy": ("app/services/budgets.py", "import secrets"),
     "solver": ("app/estimators/linear.py", "import cvxpy"),
     "research": ("app/main.py", "import dither_research"),

@@ -4,7 +4,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,7 @@ import typer
 from dither import Client, Session, Study
 
 from app.cli.common import AsJson, print_json, usage_error
-from app.cli.http import DEFAULT_URL, Token, Url, needed, number
+from app.cli.http import DEFAULT_URL, Token, Url, needed, optional
 from app.cli.simulate import processes as crowd
 from app.cli.simulate.display import Display, show_summary, summary
 from app.cli.simulate.fleet import Orders
@@ -86,7 +85,7 @@ def devices(
     again when it comes back from being offline. Exit status 1 if any of them refused or was refused.
     """
     bearer = needed(token)
-    limit = None if epsilon is None else Decimal(str(number(epsilon, "--epsilon")))
+    limit = optional(epsilon, "--epsilon")
     with _place(directory) as place:
         with Client(url, bearer) as client:
             found = client.study(study)

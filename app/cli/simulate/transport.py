@@ -1,8 +1,10 @@
 """HTTP for a crowd: many devices on a few keep-alive connections, at little cost a request.
 
-httpx is made for a handful of requests at a time: with thousands that wait, it takes longer to choose the
-next one than the service takes to answer. Here they queue, first come, first served. A response that nobody
-waits for any more, because its device went offline, is read to its end, so its connection stays good.
+httpx is made for a handful of requests at a time: with many that wait, it takes longer to choose the next one
+than the service takes to answer. Of 500 devices it carried 46 answers a second where this carries 420, and it
+gets worse with their number (`python -m benchmarks fleet`, two cores). Here they queue, first come, first
+served. A response that nobody waits for any more, because its device went offline, is read to its end, so its
+connection stays good.
 
 The devices run the SDK's own operations; only what carries their requests is replaced.
 """
