@@ -17,7 +17,7 @@ HAS_NODE := command -v node >/dev/null && command -v npm >/dev/null
 # hundreds of processes must not compile the same ones again and again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-browser lock sdk format check golden test test-js test-slow test-statistical coverage demo serve migrate bench docs screenshots check-migrations audit-dependencies clean
+.PHONY: help setup setup-browser lock sdk format check golden test test-js test-slow test-statistical coverage demo serve migrate bench docs screenshots check-migrations audit-dependencies release clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -108,6 +108,9 @@ check-migrations: ## that no migration of a tagged release was edited
 
 audit-dependencies: ## known vulnerabilities of what the locks pin (needs pip-audit: pip install pip-audit)
 	$(BIN)/python3 -m tools.dependencies pip-audit requirements.lock requirements-dev.lock requirements-build.lock
+
+release: setup setup-browser check-migrations ## wheels, npm package and image context into dist/, checked
+	$(BIN)/python -m tools.release dist
 
 clean: ## remove what the tools left behind; keeps .venv and .dither
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .import_linter_cache build dist site

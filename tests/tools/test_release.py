@@ -1,0 +1,170 @@
+"""`make release`: what a release is made of, and what its checks refuse."""
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from tests.support.live import ROOT
+from tools import release
+
+VERSION = "0.1.0"
+GENERATOR = "hatchling 1.0"
+
+
+# ------------------------------------------------------------------------------------------- wheels
+
+
+def files_of(project: str) -> dict[str, str]:
+    """A sound wheel's files, made by hand."""
+    folder, package = f"{project}/", release.PROJECTS[project]
+    files = {name.removeprefix(folder): "" for name in release.tracked(package)}
+    if project == ".":
+        files |= {
+            name.replace("migrations/", "app/_migrations/", 1): "" for name in release.tracked("migrations")
+        }
+    name = {".": "dither-server", "client": "dither", "research": "dither-research"}[project]
+    information = f"{name.replace('-', '_')}-{VERSION}.dist-info"
+    requires = {".": f"dither=={VERSION}", "client": "httpx", "research": f"dither-server=={VERSION}"}[
+        project
+    ]
+    return files | {
+        f"{information}/METADATA": f"Name: {name}\nVersion: {VERSION}\nRequires-Python: >=3.11\n"
+        f"License-Expression: Apache-2.0\nRequires-Dist: {requires}\n",
+        f"{information}/WHEEL": f"Generator: {GENERATOR}\n",
+        f"{information}/RECORD": "",
+        f"{information}/licenses/LICENSE": "",
+    }
+
+
+def faults(folder: Path, project: str, files: dict[str, str]) -> list[str]:
+    wheel = folder / "a.whl"
+    with ZipFile(wheel, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return release.wheel_faults(wheel, project, VERSION, GENERATOR)
+
+
+@pytest.mark.parametrize("project", release.PROJECTS)
+def test_a_sound_wheel_has_no_fault(tmp_path: Path, project: str) -> None:
+    assert faults(tmp_path, project, files_of(project)) == []
+
+
+@pytest.mark.parametrize(
+    "more",
+    ["app/tests/test_it.py", "app/core/__pycache__/grid.cpython-311.pyc", "app/key.pem", "tests/__init__.py"],
+)
+def test_what_no_commit_has_does_not_belong_in_a_wheel(tmp_path: Path, more: str) -> None:
+    assert faults(tmp_path, ".", files_of(".") | {more: ""}) == [f"a.whl: carries {more}"]
+
+
+@pytest.mark.parametrize("missing", ["app/core/grid.py", "app/_migrations/versions/0001_ledger.py"])
+def test_a_wheel_lacks_neither_code_nor_migrations(tmp_path: Path, missing: str) -> None:
+    files = files_of(".")
+    del files[missing]
+    assert faults(tmp_path, ".", files) == [f"a.whl: lacks {missing}"]
+
+
+@pytest.mark.parametrize(
+    ("project", "before", "after", "said"),
+    [
+        (".", f"Version: {VERSION}", "Version: 0.2.0", f"Version is 0.2.0, not {VERSION}"),
+        (".", f"dither=={VERSION}", "dither==0.2.0", "requires dither==0.2.0"),
+        (".", f"dither=={VERSION}", "dither", "requires dither"),
+        ("research", f"server=={VERSION}", "server>=0.1.0", "requires dither-server>=0.1.0"),
+        ("client", "Apache-2.0", "MIT", "License-Expression is MIT, not Apache-2.0"),
+        ("client", GENERATOR, "hatchling 2.0", f"made by hatchling 2.0, not by {GENERATOR}"),
+    ],
+)
+def test_metadata_of_another_version_or_backend_is_refused(
+    tmp_path: Path, project: str, before: str, after: str, said: str
+) -> None:
+    files = {name: text.replace(before, after) for name, text in files_of(project).items()}
+    assert faults(tmp_path, project, files) == [f"a.whl: {said}"]
+
+
+# ------------------------------------------------------------------------------------- npm and image
+
+
+def npm_package(folder: Path, *, version: str = VERSION, more: str | None = None) -> Path:
+    stems = {Path(name).stem for name in release.tracked("client/js/src")}
+    files = {f"dist/{stem}{ending}": b"" for stem in stems for ending in (".js", ".d.ts")}
+    files["package.json"] = json.dumps({"version": version}).encode()
+    if more:
+        files[more] = b""
+    package = folder / "a.tgz"
+    with tarfile.open(package, "w:gz") as archive:
+        for name, data in files.items():
+            member = tarfile.TarInfo(f"package/{name}")
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return package
+
+
+def test_an_npm_package_is_the_built_client_of_the_same_version(tmp_path: Path) -> None:
+    assert release.npm_faults(npm_package(tmp_path), VERSION) == []
+    other = npm_package(tmp_path, version="0.2.0", more="test/wire.test.mjs")
+    assert release.npm_faults(other, VERSION) == [
+        f"a.tgz: Version is 0.2.0, not {VERSION}",
+        "a.tgz: carries test/wire.test.mjs",
+    ]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """What stands beside the code on a maintainer's disk."""
+    shutil.copy(ROOT / ".dockerignore", tmp_path)
+    for name in (
+        ".env",
+        ".dither/admin.token",
+        "README.md",
+        "app/main.py",
+        "app/__pycache__/main.pyc",
+        "app/key.pem",
+        "client/dither/__init__.py",
+        "client/js/src/index.ts",
+        "client/dither.egg-info/PKG-INFO",
+        "tests/conftest.py",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    return tmp_path
+
+
+def test_the_image_is_built_from_code_alone(checkout: Path) -> None:
+    context = release.image_context(checkout)
+    assert context == ["README.md", "app/key.pem", "app/main.py", "client/dither/__init__.py"]
+    assert release.context_faults(context) == ["image context: carries app/key.pem"]
+
+
+# --------------------------------------------------------------------------------------- all of it
+
+
+def test_whoever_cites_it_cites_this_version() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+@pytest.mark.system
+def test_a_release_is_built_and_checked(tmp_path: Path) -> None:
+    """Fetches the build backend by its hash, and takes the browser client that `make setup-browser` built."""
+    built = shutil.which("npm") and (ROOT / "client/js/dist").exists()
+    if not built and os.environ.get("DITHER_TEST_BROWSER") != "required":
+        pytest.skip("the browser client is not built")
+    command = [sys.executable, "-m", "tools.release", str(tmp_path / "dist")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    names = {line.split()[1].partition("-")[0] for line in done.stdout.splitlines()}
+    assert names == {"dither", "dither_research", "dither_server", "image"}
+    wheel = next((tmp_path / "dist").glob("dither_server*"))
+    with ZipFile(wheel, "a") as archive:
+        archive.writestr("app/left_over.py", "")
+    assert release.check(tmp_path / "dist") == [f"{wheel.name}: carries app/left_over.py"]
