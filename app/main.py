@@ -155,7 +155,7 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
                 raise Unavailable(unsafe_words(unsafe))
             await services.require_subject_key()
 
-        batch_workers = BatchWorkers()
+        batch_workers = BatchWorkers(metrics.answered)
         stack.callback(batch_workers.close)
 
         yield Api(

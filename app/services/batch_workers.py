@@ -1,7 +1,8 @@
 """Where batches are read: threads of their own, so that releases and plans never wait for them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TypeVar
@@ -17,18 +18,40 @@ AT_ONCE = 8
 PATIENCE_SECONDS = 10.0
 """How long a further batch waits for its turn."""
 
+REST = 3
+"""Times as long as a piece took that reading rests after it while other requests are answered: a thread that
+reads keeps the interpreter from them, so it gets a quarter of the time at most."""
+
 Result = TypeVar("Result")
 
 
 class BatchWorkers:
-    """The threads of batches, and their turns."""
+    """The threads of batches, and their turns.
+
+    Args:
+        answered: How many requests the process has answered so far.
+        threads, at_once, patience: As the constants above.
+        clock, sleep: Seconds that pass, and how to let them pass.
+    """
 
     def __init__(
-        self, *, threads: int = THREADS, at_once: int = AT_ONCE, patience: float = PATIENCE_SECONDS
+        self,
+        answered: Callable[[], int] = lambda: 0,
+        *,
+        threads: int = THREADS,
+        at_once: int = AT_ONCE,
+        patience: float = PATIENCE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="batch")
         self._turns = asyncio.Semaphore(at_once)
         self._patience = patience
+        self._answered = answered
+        self._seen = 0
+        self._reading = asyncio.Lock()
+        self._clock = clock
+        self._sleep = sleep
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
@@ -48,8 +71,15 @@ class BatchWorkers:
             self._turns.release()
 
     async def run(self, work: Callable[[], Result]) -> Result:
-        """Do a short piece of work in a thread. Pieces of several batches take turns."""
-        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+        """Do a short piece of work in a thread. Pieces take turns, and rest for other requests."""
+        async with self._reading:
+            started = self._clock()
+            result = await asyncio.get_running_loop().run_in_executor(self._executor, work)
+            answered = self._answered()
+            if answered > self._seen:
+                self._seen = answered
+                await self._sleep(REST * (self._clock() - started))
+            return result
 
     def close(self) -> None:
         """End the threads once their pieces are done."""

@@ -72,7 +72,12 @@ class Metrics:
             ("state",),
             registry=self._registry,
         )
+        self._answered = 0
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+
+    def answered(self) -> int:
+        """How many requests were finished so far."""
+        return self._answered
 
     def observe(self, scope: Mapping[str, Any], status: int, seconds: float) -> None:
         """Count one finished request.
@@ -85,6 +90,7 @@ class Metrics:
         route = scope.get("route")
         method, template = ("any", UNMATCHED) if route is None else (scope["method"], route.path_format)
         key = (method, template, status)
+        self._answered += 1
         children = self._children.get(key)
         if children is None:
             children = self._children[key] = (

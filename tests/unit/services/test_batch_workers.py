@@ -1,0 +1,35 @@
+"""Reading batches leaves the interpreter to other requests."""
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from app.services.batch_workers import REST, BatchWorkers
+
+
+class Watch:
+    """A clock on which each look takes a second, and a note of every rest."""
+
+    def __init__(self) -> None:
+        self._seconds: Iterator[int] = count()
+        self.rests: list[float] = []
+
+    def clock(self) -> float:
+        return next(self._seconds)
+
+    async def sleep(self, seconds: float) -> None:
+        self.rests.append(seconds)
+
+
+@pytest.mark.parametrize(("others", "rests"), [([1, 2, 3], 3), ([0, 0, 0], 0), ([1, 1, 2], 2)])
+async def test_reading_rests_after_each_piece_during_which_others_were_answered(
+    others: list[int], rests: int
+):
+    watch, answered = Watch(), iter(others)
+    workers = BatchWorkers(lambda: next(answered), clock=watch.clock, sleep=watch.sleep)
+    try:
+        assert [await workers.run(lambda: "read") for _ in others] == ["read"] * 3
+    finally:
+        workers.close()
+    assert watch.rests == [REST] * rests
