@@ -20,7 +20,7 @@ from dither._errors import (
 )
 from dither._ledger import Entry, Ledger, Transaction
 from dither._models import EntryState, Study
-from dither._numbers import Number, epsilon_decimal, epsilon_text
+from dither._numbers import GRID_SIZE, Number, epsilon_decimal, epsilon_text
 from dither._orders import Order, study_terms
 from dither._participants import REPORT_LIMIT, Participants
 
@@ -37,6 +37,9 @@ _SURELY_NOT_HELD = frozenset(
     }
 )
 """Refusals that say that the service does not hold what was sent, also not from an earlier try."""
+
+_UNSURE = ("pending", "refused")
+"""States of entries that the service may not hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +139,14 @@ class Case:
         if offer <= spent:
             raise EpsilonBelowSpent(epsilon_decimal(spent))
         return offer - spent, offer
+
+    def taken_for(self, server_spent: int | None) -> int:
+        """At least what the service takes a new report to be drawn with, where it takes it [micro-epsilon].
+
+        It counts accepted reports only, so it may take a report for less noisy than it is.
+        """
+        held = sum(entry.noise_epsilon or 0 for entry in self.history if entry.state not in _UNSURE)
+        return (self.order.epsilon or 0) - max(held, server_spent or 0)
 
     def check_limit(self, limit: int | None, counted: int | None) -> None:
         """Hold the person's own limit; None counts as infinite. What is given already may be sent again.
@@ -241,7 +252,7 @@ class Device:
             noise_epsilon=noise_epsilon,
             counted=counted,
             digest=case.digest,
-            report=_report(order, noise_epsilon),
+            report=_report(order, noise_epsilon, case.taken_for(server_spent)),
         )
         return Prepared(order=order, entry=entry, counted=counted, new=True, older=tuple(case.history))
 
@@ -328,10 +339,16 @@ def _lost(entry: Entry) -> Change:
     return ("refused", entry.counted if entry.trust == "local" else 0, entry.id)
 
 
-def _report(order: Order, epsilon: int | None) -> int | None:
+def _report(order: Order, epsilon: int | None, taken_for: int) -> int | None:
+    """A report that the service takes: one that lies outside its range moves to the edge.
+
+    Of a report that is drawn with all that the service counts that happens with a probability below 2^-91,
+    with the part r of it below 2 exp(-64 r). The report is private before it moves, and stays so.
+    """
     if epsilon is None or order.randomizer is None or isinstance(order.position, tuple):
         return None
     report = order.randomizer.report(order.position, epsilon)
     if abs(report) > REPORT_LIMIT:
         raise LedgerError("the noise is too large to be true; nothing was sent")
-    return report
+    reach = order.randomizer.reach(taken_for)
+    return report if reach is None else max(-reach, min(report, GRID_SIZE + reach))

@@ -10,10 +10,16 @@ from typing import Literal, get_args
 
 from dither._gaussian import discrete_gaussian, gaussian_sigma
 from dither._laplace import RandomBits, below, randomize
-from dither._numbers import GRID_SIZE
+from dither._numbers import GRID_SIZE, MICRO
 from dither._shapes import HALF, HYBRID_BITS, duchi_reach, hybrid_share, piecewise_shape
 
 Mechanism = Literal["laplace", "gaussian", "duchi", "piecewise", "hybrid"]
+
+LAPLACE_TAIL = 64
+"""Scales outside the grid within which the service takes a Laplace report."""
+
+GAUSSIAN_TAIL = 12
+"""Sigmas outside the grid within which the service takes a Gaussian report."""
 
 MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
 
@@ -34,6 +40,15 @@ class Randomizer:
     def is_bounded(self) -> bool:
         """Whether its reports lie in a range that belongs to the epsilon they were made with."""
         return self.mechanism in ("duchi", "piecewise", "hybrid")
+
+    def reach(self, epsilon: int) -> int | None:
+        """How far outside the grid the service takes a Laplace or Gaussian report of an epsilon [grid steps].
+
+        Others have a range of their own: None.
+        """
+        if self.mechanism == "laplace":
+            return -(-LAPLACE_TAIL * GRID_SIZE * MICRO // epsilon)
+        return GAUSSIAN_TAIL * gaussian_sigma(epsilon, self.delta) if self.mechanism == "gaussian" else None
 
     def report(self, point: int, epsilon: int, bits: RandomBits = secrets.randbits) -> int:
         """The report for a grid point.

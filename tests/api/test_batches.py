@@ -1,5 +1,6 @@
 """Batches over HTTP: three forms, gzip, one result a record, nothing stored of a malformed document."""
 
+import asyncio
 import gzip
 import json
 import zlib
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from app.services import contributions
 from app.services.batch_workers import BatchWorkers
 from app.store.database import Database
 from tests.api.service import Service, assert_problem, open_service
@@ -297,3 +299,54 @@ async def test_too_many_batches_at_once_wait_and_are_refused(service: Service, s
     finally:
         service.api.batch_workers.close()
         object.__setattr__(service.api, "batch_workers", workers)
+
+
+async def test_a_batch_ends_when_its_client_leaves(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is stored by then stays, and the batch sent again finds it; nothing follows."""
+    study = await service.study()
+    monkeypatch.setattr(contributions, "CHUNK", 100)
+    records = [
+        {"subject": f"p{number}", "value": 1, "epsilon": 1, "trust": "central"} for number in range(2_000)
+    ]
+    document = [{"type": "http.request", "body": json.dumps(records).encode(), "more_body": False}]
+    left, transactions, sent = asyncio.Event(), 0, list[Any]()
+    run_tx = Database.run_tx
+
+    async def counted(database: Database, name: str, *rest: Any) -> Any:
+        nonlocal transactions
+        done = await run_tx(database, name, *rest)
+        transactions += name == "contribution.accept"
+        if transactions == 3:
+            left.set()
+        return done
+
+    async def receive() -> Any:
+        if document:
+            return document.pop()
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    async def collect(message: Any) -> None:
+        sent.append(message)
+
+    monkeypatch.setattr(Database, "run_tx", counted)
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": f"/v1/studies/{study}/contributions/batch",
+        "raw_path": b"",
+        "root_path": "",
+        "query_string": b"",
+        "headers": [
+            (b"authorization", f"Bearer {service.tokens['contribute']}".encode()),
+            (b"content-type", b"application/json"),
+        ],
+        "state": {"api": service.api},
+    }
+    before = (await service.rows())["contribution"]
+    await service.app(scope, receive, collect)
+    assert sent == []
+    stored = (await service.rows())["contribution"] - before
+    assert 300 <= stored <= 500  # three chunks are under way at a time
+    again = await send(service, study, json.dumps(records).encode(), "application/json")
+    assert (again.json()["unchanged"], again.json()["created"]) == (stored, 2_000 - stored)

@@ -22,6 +22,8 @@ from dither import (
     UnsupportedMechanism,
 )
 
+from app.core.study import LocalMechanism
+from app.mechanisms.local_range import report_range
 from tests.client.service import COMMUTE, FakeService, Holding, problem
 
 Connect = Callable[..., Any]
@@ -334,6 +336,22 @@ def test_a_refused_report_leaves_less_for_another_one(client: Any, service: Fake
     service.lifetime = Decimal(10)
     client.contribute("commute", **(ADA | {"epsilon": "1.5", "value": 35}))
     assert client.ledger().entries[-1].noise_epsilon == Decimal("0.5")
+
+
+def test_a_report_with_little_left_is_one_that_the_service_takes(client: Any, service: FakeService) -> None:
+    """The service counts no refused report and takes the next one for less noisy than it is."""
+    client.study("commute")
+    possible = report_range(LocalMechanism.LAPLACE, 1_010_000)
+    for number in range(50):
+        ada = ADA | {"subject": f"p{number}"}
+        service.faults = [problem(403, "forbidden")]
+        with pytest.raises(ProblemError):
+            client.contribute("commute", **ada, check_spent=False)
+        client.contribute("commute", **(ada | {"epsilon": "1.01"}))
+    reports = [sent["report"] for sent in service.sent("POST") if sent["epsilon"] == Decimal("1.01")]
+    assert len(reports) == 50
+    assert all(report in possible for report in reports)
+    assert {possible.lower, possible.upper} & {*reports}  # half of them lie further out
 
 
 def test_a_refused_report_adds_to_what_the_service_counts(client: Any, service: FakeService) -> None:

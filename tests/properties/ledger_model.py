@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from app.accounting.costs import group_costs
 from app.core.cohort import Group, Reports
 from app.core.epsilon import MICRO
-from app.core.study import Relation, StudyDefinition, Trust
+from app.core.study import LocalMechanism, Relation, StudyDefinition, Trust
 from app.estimators import registry
 from app.estimators.interface import NotApplicable
 from app.services.questions import Ask, resolve
@@ -19,11 +19,21 @@ OK, CREATED, UNCHANGED, REPLACED = "ok", "created", "unchanged", "replaced"
 EXISTS, EXHAUSTED, BELOW_SPENT = "contribution_exists", "budget_exhausted", "epsilon_below_spent"
 NOT_FOUND, BELOW_RESERVED, KEY_REUSED = "not_found", "budget_below_reserved", "idempotency_key_reused"
 NOT_APPLICABLE = "estimator_not_applicable"
+AFTER_SPENDING, FORGED = "report_after_spending", "invalid_request"
+
+WHOLE_ONLY = (LocalMechanism.DUCHI, LocalMechanism.PIECEWISE, LocalMechanism.HYBRID)
+"""Their reports have a range that belongs to a whole epsilon."""
+
+Result = str | int | tuple[str, ...]
+"""What comes of something: a word, the number of a release, or a word for each record of a batch."""
 
 
 @dataclass(frozen=True)
 class Contribute:
-    """POST a contribution, or PUT it with `replace`."""
+    """POST a contribution, or PUT it with `replace`.
+
+    `explained` is the largest epsilon with which a device can have drawn it, if it is a report.
+    """
 
     study: str
     name: str
@@ -31,6 +41,15 @@ class Contribute:
     epsilon: int
     value: int
     replace: bool = False
+    explained: int = 1_000 * MICRO
+
+
+@dataclass(frozen=True)
+class Batch:
+    """POST a batch, in which somebody may occur more than once."""
+
+    study: str
+    records: tuple[Contribute, ...]
 
 
 @dataclass(frozen=True)
@@ -59,7 +78,7 @@ class Question:
     key: str | None = None
 
 
-Operation = Contribute | Withdraw | SetBudget | Question
+Operation = Contribute | Batch | Withdraw | SetBudget | Question
 
 
 @dataclass
@@ -68,7 +87,7 @@ class Line:
 
     Attributes:
         live, trust, epsilon, delta, value: As it was contributed; withdrawn, `epsilon` is what was spent.
-        spent: In this study, for ever.
+        spent, delta_spent: In this study, for ever.
         drawn_with: The epsilon that a local report was randomized with.
     """
 
@@ -79,6 +98,7 @@ class Line:
     spent: int
     value: int | None
     drawn_with: int = 0
+    delta_spent: int = 0
 
     @property
     def remaining(self) -> int:
@@ -110,7 +130,7 @@ class Model:
     latest: dict[tuple[str, int], int] = field(default_factory=dict)
     keys: dict[str, tuple[tuple[str, int], int]] = field(default_factory=dict)
 
-    def apply(self, operation: Operation, *, away: str | None = None) -> str | int:
+    def apply(self, operation: Operation, *, away: str | None = None) -> Result:
         """Do something.
 
         Args:
@@ -118,13 +138,15 @@ class Model:
             away: Somebody who is not there at this moment, for a question.
 
         Returns:
-            The number of the release that answers, or a word for what came of it.
+            The number of the release that answers, or words for what came of it.
         """
         match operation:
             case Contribute(replace=True):
                 return self._replace(operation)
             case Contribute():
                 return self._contribute(operation)
+            case Batch(records=records):
+                return tuple(self._contribute(record) for record in records)
             case Withdraw():
                 return self._withdraw(operation)
             case SetBudget(name=name, epsilon=epsilon):
@@ -157,7 +179,7 @@ class Model:
         line = self.lines.get((new.study, new.name))
         if line is not None and line.live:
             return UNCHANGED if self._same(line, new) else EXISTS
-        return self._enter(new, line.spent if line else 0, 0, CREATED)
+        return self._enter(new, CREATED)
 
     def _replace(self, new: Contribute) -> str:
         line = self.lines.get((new.study, new.name))
@@ -165,28 +187,39 @@ class Model:
             return NOT_FOUND
         if new.trust is Trust.LOCAL and self._same(line, new):
             return REPLACED
-        return self._enter(new, line.spent, line.delta, REPLACED)
+        return self._enter(new, REPLACED)
 
-    def _enter(self, new: Contribute, spent: int, delta: int, done: str) -> str:
-        """Put a value where `spent` was spent and `delta` is reserved, if it fits."""
+    def _enter(self, new: Contribute, done: str) -> str:
+        """Put a value in somebody's line, where something may be spent already, if it fits."""
         old = self.lines.get((new.study, new.name))
+        spent, delta_spent = (old.spent, old.delta_spent) if old else (0, 0)
+        study = self.studies[new.study]
         epsilon = spent if new.trust is Trust.PUBLIC else new.epsilon
-        if epsilon < spent or (new.trust is Trust.LOCAL and epsilon == spent):
+        gaussian = study.local_mechanism is LocalMechanism.GAUSSIAN
+        costs_delta = new.trust is Trust.CENTRAL or (new.trust is Trust.LOCAL and gaussian)
+        delta = max(study.delta if costs_delta else 0, delta_spent)
+        if epsilon < spent:
             return BELOW_SPENT
-        new_delta = self.studies[new.study].delta if new.trust is Trust.CENTRAL else 0
-        reserved = self.reserved(new.name) - (old.epsilon if old else 0) + epsilon
-        if reserved > self.budget(new.name):
+        if new.trust is Trust.LOCAL:
+            if epsilon == spent:
+                return BELOW_SPENT
+            if (gaussian and delta_spent) or (study.local_mechanism in WHOLE_ONLY and spent):
+                return AFTER_SPENDING
+            if epsilon - spent > new.explained:
+                return FORGED
+        if self.reserved(new.name) - (old.epsilon if old else 0) + epsilon > self.budget(new.name):
             return EXHAUSTED
-        if self.delta_reserved(new.name) - delta + new_delta > self.lifetime_delta:
+        if self.delta_reserved(new.name) - (old.delta if old else 0) + delta > self.lifetime_delta:
             return EXHAUSTED
         self.lines[new.study, new.name] = Line(
             live=True,
             trust=new.trust,
             epsilon=epsilon,
-            delta=new_delta,
+            delta=delta,
             spent=epsilon if new.trust is Trust.LOCAL else spent,
             value=new.value,
             drawn_with=epsilon - spent,
+            delta_spent=delta if new.trust is Trust.LOCAL else delta_spent,
         )
         return done
 
@@ -199,7 +232,7 @@ class Model:
         line = self.lines.get((leaving.study, leaving.name))
         if line is None:
             return NOT_FOUND
-        line.live, line.value, line.epsilon, line.delta = False, None, line.spent, 0
+        line.live, line.value, line.epsilon, line.delta = False, None, line.spent, line.delta_spent
         return OK
 
     # ---------------------------------------------------------------------------------- releases
@@ -258,20 +291,22 @@ class Model:
         paying: Mapping[str, int],
     ) -> dict[str, int] | str:
         """The prices of estimators, which are tested elsewhere."""
-        alike: dict[tuple[Trust, int, bool], list[str]] = {}
+        alike: dict[tuple[Trust, int, int, bool], list[str]] = {}
         for name, line in there.items():
             epsilon = {Trust.CENTRAL: offers.get(name, 0), Trust.LOCAL: line.drawn_with}.get(line.trust, 0)
             participates = line.trust is not Trust.CENTRAL or name in paying
-            alike.setdefault((line.trust, epsilon, participates), []).append(name)
+            delta = line.delta_spent if line.trust is Trust.LOCAL else 0
+            alike.setdefault((line.trust, epsilon, delta, participates), []).append(name)
         groups = [
             Group(
                 trust=trust,
                 epsilon=epsilon,
+                delta=delta,
                 count=len(names),
                 participates=participates,
                 reports=_reports(study, [there[name] for name in names]) if trust is Trust.LOCAL else None,
             )
-            for (trust, epsilon, participates), names in alike.items()
+            for (trust, epsilon, delta, participates), names in alike.items()
         ]
         resolved = resolve(study, ask)
         secret = study.relation is Relation.ADD_REMOVE_ONE

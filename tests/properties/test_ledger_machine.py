@@ -7,23 +7,35 @@ import asyncio
 import os
 from collections.abc import Coroutine, Iterator, Sequence
 from copy import deepcopy
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from app.core.contribution import Offer
+from app.core.contribution import ANY_EPSILON, Offer
 from app.core.epsilon import MICRO
 from app.core.errors import ServiceError
 from app.core.grid import GRID_SIZE
 from app.core.records import Statement
 from app.core.release import StoredRelease
-from app.core.study import Relation, Study, Trust
+from app.core.study import LocalMechanism, Relation, Study, Trust
+from app.mechanisms.local_range import BOUNDED
 from app.services import Services
 from app.services.questions import Ask, resolve
 from tests.properties import ledger_model as model
-from tests.properties.ledger_model import Contribute, Model, Operation, Question, SetBudget, Withdraw
+from tests.properties.ledger_model import (
+    WHOLE_ONLY,
+    Batch,
+    Contribute,
+    Model,
+    Operation,
+    Question,
+    Result,
+    SetBudget,
+    Withdraw,
+)
 from tests.store.faults import Crash, InterceptedDatabase, Interception, crash
 from tests.store.workbench import (
     ADMIN,
@@ -32,6 +44,7 @@ from tests.store.workbench import (
     LIFETIME_EPSILON,
     TOKEN,
     Workbench,
+    batch,
     definition,
     key,
     workbench,
@@ -42,7 +55,13 @@ EXAMPLES = int(os.environ.get("DITHER_TEST_MACHINE_EXAMPLES", "0"))
 
 STUDIES = {
     "first": definition(slug="first", delta=LIFETIME_DELTA * 6 // 10),
-    "second": definition(slug="second", delta=LIFETIME_DELTA * 6 // 10),
+    "second": definition(
+        slug="second", delta=LIFETIME_DELTA * 6 // 10, local_mechanism=LocalMechanism.GAUSSIAN
+    ),
+    **{
+        mechanism.value: definition(slug=mechanism.value, local_mechanism=mechanism)
+        for mechanism in sorted(WHOLE_ONLY)
+    },
     "secret": definition(
         slug="secret", relation=Relation.ADD_REMOVE_ONE, trust=frozenset({Trust.CENTRAL, Trust.PUBLIC})
     ),
@@ -59,12 +78,11 @@ MEAN_ASKS = (
     Ask(share=MICRO // 7),
 )
 ASKS = {
-    "first": MEAN_ASKS,
-    "second": MEAN_ASKS,
+    **dict.fromkeys(STUDIES, MEAN_ASKS),
     "secret": (
         *(Ask(estimator="transformed", share=MICRO // part) for part in (1, 2, 3, 4)),
         Ask(estimator="transformed", epsilon=MICRO // 20),
-        Ask(estimator="independent", share=MICRO // 5),
+        Ask(share=MICRO // 5),
         Ask(estimator="hourglass", share=MICRO // 5),
     ),
 }
@@ -74,6 +92,7 @@ EPSILONS = tuple(round(epsilon * MICRO) for epsilon in (0.5, 1, 2, 3.33, 4))
 
 TRANSACTIONS: dict[type[Operation], str] = {
     Contribute: "contribution.accept",
+    Batch: "contribution.accept",
     Withdraw: "contribution.withdraw",
     SetBudget: "budget.set",
     Question: "release.publish",
@@ -103,16 +122,20 @@ def changes_in(study: str) -> st.SearchStrategy[Operation]:
     tags = (
         (Trust.CENTRAL,) if study == "secret" else (Trust.CENTRAL, Trust.CENTRAL, Trust.LOCAL, Trust.PUBLIC)
     )
+    contributions = partial(
+        st.builds,
+        Contribute,
+        study=of,
+        name=names,
+        trust=st.sampled_from(tags),
+        epsilon=st.sampled_from(EPSILONS),
+        value=st.sampled_from((0, GRID_SIZE // 3, GRID_SIZE)),
+        explained=st.sampled_from((2 * MICRO, 4 * MICRO, 1_000 * MICRO)),
+    )
+    records = st.lists(contributions(), min_size=1, max_size=5).map(tuple)
     return st.one_of(
-        st.builds(
-            Contribute,
-            study=of,
-            name=names,
-            trust=st.sampled_from(tags),
-            epsilon=st.sampled_from(EPSILONS),
-            value=st.sampled_from((0, GRID_SIZE // 3, GRID_SIZE)),
-            replace=st.booleans(),
-        ),
+        contributions(replace=st.booleans()),
+        st.builds(Batch, study=of, records=records),
         st.builds(Withdraw, study=of, name=names),
     )
 
@@ -121,7 +144,7 @@ def anything_in(study: str) -> st.SearchStrategy[Operation]:
     return st.one_of(questions_to(study), changes_in(study), budgets)
 
 
-studies = st.sampled_from(tuple(STUDIES))
+studies = st.sampled_from(("first", "second", "secret", *STUDIES))
 operations = studies.flatmap(anything_in)
 encounters = studies.flatmap(lambda study: st.tuples(anything_in(study), anything_in(study)))
 """Two things in one study, so that they meet."""
@@ -129,6 +152,8 @@ encounters = studies.flatmap(lambda study: st.tuples(anything_in(study), anythin
 overtakings = studies.flatmap(lambda study: st.tuples(questions_to(study), anything_in(study)))
 
 T = TypeVar("T")
+Answer = str | tuple[str, ...] | StoredRelease
+"""What the services say: a release for its number in the model."""
 
 
 class LedgerMachine(RuleBasedStateMachine):
@@ -175,7 +200,7 @@ class LedgerMachine(RuleBasedStateMachine):
             for name, epsilon in zip(NAMES, epsilons, strict=False)
         ]
 
-        async def together() -> list[str | StoredRelease]:
+        async def together() -> list[Answer]:
             return await asyncio.gather(*(self._do(self._bench.services, one) for one in arrivals))
 
         for arrival, result in zip(arrivals, self._run(together()), strict=True):
@@ -219,7 +244,7 @@ class LedgerMachine(RuleBasedStateMachine):
         left, right = pair
         one, other = self._bench.replicas[0], self._bench.replicas[processes - 1]
 
-        async def both() -> Sequence[str | StoredRelease]:
+        async def both() -> Sequence[Answer]:
             return await asyncio.gather(self._do(one, left), self._do(other, right))
 
         self._agree_in_some_order(left, right, self._run(both()))
@@ -228,12 +253,12 @@ class LedgerMachine(RuleBasedStateMachine):
     def overtaken(self, pair: tuple[Operation, Operation], moment: str) -> None:
         """All of something happens in another process between two transactions of a release."""
         slow, quick = pair
-        results: list[str | StoredRelease] = []
+        results: list[Answer] = []
 
         async def overtake() -> None:
             results.append(await self._do(self._bench.replicas[1], quick))
 
-        async def both() -> Sequence[str | StoredRelease]:
+        async def both() -> Sequence[Answer]:
             self._first.interceptions[moment] = Interception(first=overtake)
             slow_result = await self._do(self._bench.services, slow)
             self._first.interceptions.clear()
@@ -243,9 +268,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
         self._agree_in_some_order(slow, quick, self._run(both()))
 
-    def _agree_in_some_order(
-        self, left: Operation, right: Operation, results: Sequence[str | StoredRelease]
-    ) -> None:
+    def _agree_in_some_order(self, left: Operation, right: Operation, results: Sequence[Answer]) -> None:
         for expected, after in possible_orders(self._model, left, right):
             bound = self._matching(expected, results)
             if bound is not None and self._run(self._differences(after, bound)) == []:
@@ -253,13 +276,13 @@ class LedgerMachine(RuleBasedStateMachine):
                 return
         raise AssertionError(f"no order of {left} and {right} gives {results}")
 
-    async def _do(self, services: Services, operation: Operation) -> str | StoredRelease:
+    async def _do(self, services: Services, operation: Operation) -> Answer:
         try:
             return await self._perform(services, operation)
         except ServiceError as refusal:
             return refusal.code
 
-    async def _perform(self, services: Services, operation: Operation) -> str | StoredRelease:
+    async def _perform(self, services: Services, operation: Operation) -> Answer:
         match operation:
             case Contribute():
                 study, offer = self._studies[operation.study], offer_of(operation)
@@ -268,6 +291,11 @@ class LedgerMachine(RuleBasedStateMachine):
                     return model.REPLACED
                 accepted = await services.contributions.contribute(study, offer)
                 return model.CREATED if accepted.created else model.UNCHANGED
+            case Batch(study=slug, records=records):
+                document = batch([offer_of(record) for record in records])
+                done = await services.contributions.apply_batch(self._studies[slug], document)
+                kinds = [done.kinds[code] for code in done.codes]
+                return tuple(str(kind.get("code", kind["status"])) for kind in kinds)
             case Withdraw(study=slug, name=name):
                 await services.contributions.withdraw(self._studies[slug], KEY.digest(name))
                 return model.OK
@@ -285,14 +313,14 @@ class LedgerMachine(RuleBasedStateMachine):
 
     # --------------------------------------------------------------------------------- comparing
 
-    def _agree(self, expected: str | int, result: str | StoredRelease) -> None:
+    def _agree(self, expected: Result, result: Answer) -> None:
         """One result is the expected one; a release is the one that has this number for good."""
         bound = self._matching([expected], [result])
         assert bound is not None, f"expected {expected}, got {result}"
         self._bodies = bound
 
     def _matching(
-        self, expected: Sequence[str | int], results: Sequence[str | StoredRelease]
+        self, expected: Sequence[Result], results: Sequence[Answer]
     ) -> dict[int, StoredRelease] | None:
         """Which release has which number, if the results are the expected ones."""
         bound = dict(self._bodies)
@@ -336,19 +364,22 @@ class LedgerMachine(RuleBasedStateMachine):
 
 
 def offer_of(contribution: Contribute) -> Offer:
+    study = STUDIES[contribution.study]
+    gaussian = study.local_mechanism is LocalMechanism.GAUSSIAN
+    costs_delta = contribution.trust is Trust.CENTRAL or (contribution.trust is Trust.LOCAL and gaussian)
     return Offer(
         subject=KEY.digest(contribution.name),
         sender=TOKEN,
         trust=contribution.trust,
         epsilon=0 if contribution.trust is Trust.PUBLIC else contribution.epsilon,
-        delta=STUDIES[contribution.study].delta if contribution.trust is Trust.CENTRAL else 0,
+        delta=study.delta if costs_delta else 0,
         value=contribution.value,
+        bounded=contribution.trust is Trust.LOCAL and study.local_mechanism in BOUNDED,
+        drawn_at_most=contribution.explained if contribution.trust is Trust.LOCAL else ANY_EPSILON,
     )
 
 
-def possible_orders(
-    before: Model, left: Operation, right: Operation
-) -> Iterator[tuple[list[str | int], Model]]:
+def possible_orders(before: Model, left: Operation, right: Operation) -> Iterator[tuple[list[Result], Model]]:
     """What comes of two things at once, in the order (left, right), and the model after it."""
     for first, second, turned in ((left, right, False), (right, left, True)):
         after = deepcopy(before)

@@ -9,10 +9,13 @@ import { differences, type Round, type Session } from "./descriptions.js";
 import { DeviceRefusal, LedgerError } from "./errors.js";
 import type { Answered, Contributed, Memory, Participated } from "./ledger.js";
 import { randomize, respond } from "./noise.js";
-import { epsilonText } from "./numbers.js";
+import { epsilonText, GRID_SIZE, MICRO } from "./numbers.js";
 
 /** No service takes a report further out than this. Honest noise never comes near it. */
 const REPORT_LIMIT = 1n << 62n;
+
+/** Scales outside the grid within which the service takes a report. */
+const LAPLACE_TAIL = 64n;
 
 /** Refusals that say that the service does not hold what was sent, also not from an earlier try. */
 const SURELY_NOT_HELD = new Set([
@@ -74,10 +77,11 @@ export function contribute(
   }
   const { noiseEpsilon, counted } = price(history, order, serverSpent);
   checkLimit(memory, limit, order.subject, max(0n, counted - total(history)));
-  const report = order.trust === "local" ? randomize(order.point, noiseEpsilon) : null;
-  if (report !== null && (report > REPORT_LIMIT || report < -REPORT_LIMIT)) {
+  const drawn = order.trust === "local" ? randomize(order.point, noiseEpsilon) : null;
+  if (drawn !== null && (drawn > REPORT_LIMIT || drawn < -REPORT_LIMIT)) {
     throw new LedgerError("the noise is too large to be true; nothing was sent");
   }
+  const report = drawn === null ? null : withinReach(drawn, takenFor(history, order, serverSpent));
   const { study, subject, trust, epsilon, digest } = order;
   const id = memory.contributions.length;
   const entry: Contributed = {
@@ -213,6 +217,19 @@ function price(
   const spent = max(drawn, used + unseen(history));
   if (epsilon <= spent) throw belowSpent(spent);
   return { noiseEpsilon: epsilon - spent, counted: epsilon };
+}
+
+/** At least what the service takes a new report to be drawn with, where it takes it: it counts accepted ones only. */
+function takenFor(history: readonly Contributed[], order: Order, serverSpent: bigint | null): bigint {
+  const held = history.filter((entry) => entry.state !== "pending" && entry.state !== "refused");
+  const spent = held.reduce((sum, entry) => sum + entry.noiseEpsilon, 0n);
+  return order.epsilon - max(spent, serverSpent ?? 0n);
+}
+
+/** Move a report that the service would refuse to the edge of what it takes. It is private before, and stays so. */
+function withinReach(report: bigint, epsilon: bigint): bigint {
+  const reach = (LAPLACE_TAIL * GRID_SIZE * MICRO + epsilon - 1n) / epsilon;
+  return max(-reach, min(report, GRID_SIZE + reach));
 }
 
 /** Hold the person's own limit for what more would be given away. What is given already may be sent again. */

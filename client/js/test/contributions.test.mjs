@@ -183,3 +183,22 @@ test("a larger epsilon than the offered one is no answer", async () => {
   const { client } = connect({ ...takesAll(), "POST /v1/studies/commute/contributions": greedy });
   await assert.rejects(client.contribute("commute", ADA), { name: "ResponseError" });
 });
+
+test("a report with little left is one that the service takes, which counts no refused one", async () => {
+  const [routes, reach] = [takesAll(), 64n * 2n ** 30n * 1_000_000n / 1_010_000n + 1n];
+  const { client, posts } = connect(routes);
+  const path = "POST /v1/studies/commute/contributions";
+  const takes = routes[path];
+  for (let number = 0; number < 50; number += 1) {
+    const one = { ...ADA, subject: `p${number}`, epsilon: 1 };
+    routes[path] = () => problem(403, "forbidden");
+    await assert.rejects(client.contribute("commute", one));
+    routes[path] = takes;
+    await client.contribute("commute", { ...one, epsilon: "1.01" });
+  }
+  const sent = posts().filter(({ text }) => text.includes('"epsilon":1.01'));
+  const reports = sent.map(({ text }) => BigInt(/"report":(-?[0-9]+)/.exec(text)[1]));
+  assert.equal(reports.length, 50);
+  assert.ok(reports.every((report) => -reach <= report && report <= 2n ** 30n + reach));
+  assert.ok(reports.some((report) => report === -reach || report === 2n ** 30n + reach));
+});

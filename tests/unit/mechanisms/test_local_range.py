@@ -5,12 +5,17 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from dither._randomizers import Randomizer
 
+from app.core.cohort import Group, Reports
 from app.core.epsilon import round_down_to_significant
 from app.core.grid import GRID_SIZE, REPORT_LIMIT
-from app.core.study import LocalMechanism
-from app.mechanisms.local_range import GAUSSIAN_TAIL, LAPLACE_TAIL, drawn_at_most, report_range
+from app.core.study import LocalMechanism, Relation, Trust
+from app.estimators import registry
+from app.mechanisms.local_range import BOUNDED, GAUSSIAN_TAIL, LAPLACE_TAIL, drawn_at_most, report_range
 from app.mechanisms.local_shapes import HALF, duchi_reach, piecewise_shape, report_sigma
+from app.mechanisms.local_variance import report_scale
+from tests.support.groups import central, micro, query_values, replace_one
 
 MICRO_DELTA = 10**6
 
@@ -101,3 +106,59 @@ def test_one_forged_report_moves_a_mean_as_the_threat_model_says(epsilon, people
     error = math.sqrt(2 / people) * 10**6 / epsilon
     row = f"| {epsilon / 10**6:g} | {people:,} | {widths:.3g} | {error:.3g} | {widths / error:.2f} |"
     assert row in Path("docs/threat-model.md").read_text()
+
+
+def honest_and(forged: int | None, count: int, epsilon: float) -> Group:
+    """Local people whose reports and squares come out as expected, and one report more."""
+    point, scale = Fraction(284, 1000) * GRID_SIZE, report_scale(micro(epsilon))
+    reports = [] if forged is None else [forged]
+    return Group(
+        trust=Trust.LOCAL,
+        epsilon=micro(epsilon),
+        count=count + len(reports),
+        reports=Reports(
+            mechanism=LocalMechanism.LAPLACE,
+            total=round(count * point) + sum(reports),
+            total_squares=round(count * (point**2 + 2 * Fraction(scale) ** 2)) + sum(r * r for r in reports),
+        ),
+    )
+
+
+def estimate(groups: list[Group]) -> float:
+    """What `optimal` says without noise."""
+    optimal = registry.get("optimal", Relation.REPLACE_ONE)
+    plan = optimal.plan(groups, registry.for_estimator(optimal, replace_one(groups)))
+    sums = [0 if group.trust is Trust.LOCAL else group.count * GRID_SIZE * 284 // 1000 for group in groups]
+    return plan.conclude(query_values(plan, groups, sums)).estimate
+
+
+@pytest.mark.parametrize(
+    ("trust", "people", "epsilon", "offered"),
+    [
+        ("local", 2_000, 0.001, 0.001),
+        ("local", 1_000, 0.1, 0.1),
+        ("local", 1_000, 1, 1),
+        ("central", 2_000, 1, 0.001),
+        ("central", 2_000, 1, 1),
+    ],
+)
+def test_one_forged_report_moves_optimal_as_the_threat_model_says(trust, people, epsilon, offered):
+    edge = report_range(LocalMechanism.LAPLACE, micro(offered)).upper
+    others = [central(epsilon, people)] if trust == "central" else []
+    count = 0 if others else people
+    without = [*others, honest_and(None, count + 1, offered)]
+    forged = [[*others, honest_and(report, count, offered)] for report in (edge, 2**62)]
+    answers = " | ".join(f"{estimate(groups):.4f}" for groups in (without, *forged))
+    row = f"| {people:,} {trust}, epsilon {epsilon:g} | {offered:g} | {answers} |"
+    assert row in Path("docs/threat-model.md").read_text()
+
+
+@pytest.mark.parametrize("epsilon", [1, 999, 123_000, 10**6, 10**9])
+@pytest.mark.parametrize("mechanism", LocalMechanism)
+def test_the_sdk_knows_how_far_out_a_report_is_taken(mechanism, epsilon):
+    reach = Randomizer(mechanism.value, MICRO_DELTA).reach(epsilon)
+    if reach is None:
+        assert mechanism in BOUNDED
+    else:
+        taken = report_range(mechanism, epsilon, MICRO_DELTA)
+        assert min(reach, REPORT_LIMIT - GRID_SIZE) == -taken.lower == taken.upper - GRID_SIZE

@@ -150,8 +150,8 @@ def test_a_hostile_batch_takes_little_memory(records, form: Format) -> None:
     finally:
         tracemalloc.stop()
     assert len(batch) == len(texts)
-    assert held < MEBIBYTE
-    assert peak < 6 * MEBIBYTE
+    assert held < MEBIBYTE // 5  # ten bytes of an empty record
+    assert peak < 2 * MEBIBYTE
 
 
 def test_a_refusal_names_ten_fields_and_cuts_their_names() -> None:
