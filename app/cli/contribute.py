@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Annotated, Literal, TextIO, cast
 
 import typer
-from dither import BatchProgress, Client, Record
+from dither import BatchProgress, Record
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from app.cli.common import AsJson, CommandFailed, console, notes, print_json, print_table, usage_error
-from app.cli.http import DEFAULT_URL, Token, Url, needed, number
+from app.cli.http import DEFAULT_URL, Token, Url, needed, number, service
 from app.cli.studies import StudyName
 from app.core.study import Trust
 
@@ -70,7 +70,7 @@ def contribute(
     bearer = needed(token)
     with _opened(file) as (source, rows), _progress(rows) as advance:
         records = _records(source, subject_column, value_column, trusted=trust is not None)
-        with Client(url, bearer, directory=directory, max_epsilon=max_epsilon) as client:
+        with service(url, bearer, directory=directory, max_epsilon=max_epsilon) as client:
             result = client.contribute_many(
                 study, records, epsilon=epsilon, trust=tag, check_spent=check_spent, on_progress=advance
             )

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import Annotated
 
 import httpx
 import typer
-from dither import Client, ProblemError
+from dither import Client, ProblemError, TransportError
 
-from app.cli.common import usage_error
+from app.cli.common import CommandFailed, usage_error
 
 TIMEOUT_SECONDS = 60
 PORTS = range(1, 65536)
@@ -67,10 +68,25 @@ def needed(token: str | None) -> str:
 
 
 @contextmanager
-def service(url: str, token: str | None) -> Iterator[Client]:
-    """The service at an address, as the bearer of a token."""
-    with Client(url, needed(token), timeout=TIMEOUT_SECONDS) as client:
-        yield client
+def service(
+    url: str, token: str | None, *, directory: Path | None = None, max_epsilon: str | None = None
+) -> Iterator[Client]:
+    """The service at an address, as the bearer of a token.
+
+    Args:
+        url, token: From the command line.
+        directory: Where a device remembers what it gave away; None: it gives nothing.
+        max_epsilon: That device's own limit.
+
+    Raises:
+        CommandFailed: there was no answer.
+    """
+    bearer = needed(token)
+    with Client(url, bearer, directory=directory, max_epsilon=max_epsilon, timeout=TIMEOUT_SECONDS) as client:
+        try:
+            yield client
+        except TransportError as error:
+            raise CommandFailed(f"no answer from {url}: {error}") from error
 
 
 def number(text: str, option: str) -> Decimal:

@@ -170,7 +170,7 @@ def test_tokens_are_made_listed_and_revoked(ask):
 
 REFUSALS = [
     ("analyse", ("study", "show", "nowhere"), "(not_found)"),
-    ("analyse", ("plan", "nowhere"), "not_found"),
+    ("analyse", ("plan", "nowhere"), "(not_found)"),
     ("analyse", ("token", "list"), "(forbidden)"),
     ("admin", ("study", "create", "UPPER", "--lower", "0", "--upper", "1"), "slug"),
     ("admin", ("study", "create", "x", "--lower", "2", "--upper", "1"), "upper"),
@@ -246,10 +246,12 @@ def test_a_token_that_fits_no_header_is_a_usage_error_that_does_not_show_it(dith
             assert "hidd" not in done.errors
 
 
-def test_a_service_that_is_not_there_is_a_failure_in_one_line(dither):
-    done = dither("study", "list", "--url", "http://127.0.0.1:9", "--token", "t")
-    assert done.status == 1
-    assert len(done.errors.strip().splitlines()) == 1
+def test_a_service_that_is_not_there_is_a_failure_in_one_line_that_names_it(dither):
+    for command in (("study", "list"), ("plan", "x")):
+        done = dither(*command, "--url", "http://127.0.0.1:9", "--token", "t")
+        assert done.status == 1
+        assert len(done.errors.strip().splitlines()) == 1
+        assert "no answer from http://127.0.0.1:9" in done.errors
 
 
 def test_a_file_without_the_columns_is_refused_before_anything_is_sent(dither):

@@ -1,0 +1,96 @@
+"""The SDK's arguments and the commands' options are the fields of the wire's documents; none is forgotten."""
+
+import inspect
+from enum import StrEnum
+from typing import Any, get_args
+
+import pytest
+import typer.main
+from click import Command
+from dither import AsyncClient, Client, _admin_models, _models, _session_models
+from pydantic import BaseModel
+
+from app.cli import build
+from app.core.principal import Role
+from app.core.session import SessionProtocol
+from app.core.study import LocalMechanism, Relation, Trust
+from app.sessions.search import Depth, Mode, Threshold
+from app.web.documents.budget import LifetimeIn
+from app.web.documents.session import SessionIn
+from app.web.documents.study import StudyIn
+from app.web.documents.token import QuotaIn, RotateIn, TokenIn
+
+CALLS: dict[str, tuple[type[BaseModel], str, dict[str, str]]] = {
+    "create_study": (StudyIn, "study create", {}),
+    "create_session": (SessionIn, "session create", {"centre": "centres"}),
+    "create_token": (TokenIn, "token create", {"study": "studies"}),
+    "rotate_token": (RotateIn, "token rotate", {"grace": "grace_seconds"}),
+    "set_quota": (QuotaIn, "token limit", {"period": "period_seconds"}),
+    "set_budget": (LifetimeIn, "subject set-budget", {}),
+}
+"""What a method of the SDK sends, the command that calls it, and options that read better than the field."""
+
+ADDRESSES = {"study", "subject", "token"}
+"""What is part of the path, where it is no field."""
+
+NOT_FIELDS = {"url", "token", "token_id", "as_json", "help", "lift"}
+
+NOT_OFFERED = {"create_session": {"clusters"}}
+"""clusters: the command counts the centres."""
+
+
+def fields(model: type[BaseModel], prefix: str = "") -> dict[str, Any]:
+    """Names of all fields, those within another document too, and their defaults."""
+    found: dict[str, Any] = {}
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            found |= fields(field.annotation, f"{name}_")
+        else:
+            found[prefix + name] = field.default
+    return found
+
+
+def command(path: str) -> Command:
+    found: Any = typer.main.get_command(build())
+    for name in path.split():
+        found = found.commands[name]
+    return found
+
+
+@pytest.mark.parametrize("method", CALLS)
+def test_the_sdk_can_send_every_field(method: str) -> None:
+    wanted = set(fields(CALLS[method][0]))
+    for client in (Client, AsyncClient):
+        arguments = set(inspect.signature(getattr(client, method)).parameters) - {"self"}
+        assert wanted <= arguments
+        assert arguments - wanted <= ADDRESSES
+
+
+@pytest.mark.parametrize("method", CALLS)
+def test_the_command_has_an_option_for_every_field_with_the_same_default(method: str) -> None:
+    model, path, renamed = CALLS[method]
+    wanted = fields(model)
+    options = {renamed.get(str(option.name), str(option.name)): option for option in command(path).params}
+    assert set(options) >= set(wanted) - NOT_OFFERED.get(method, set())
+    assert set(options) - set(wanted) <= ADDRESSES | NOT_FIELDS
+    for name, option in options.items():
+        default = option.default
+        if name in wanted and default is not None and default != [] and not option.required:
+            assert default == wanted[name], name
+
+
+@pytest.mark.parametrize(
+    ("literal", "choices"),
+    [
+        (_admin_models.Role, Role),
+        (_admin_models.Relation, Relation),
+        (_admin_models.LocalMechanism, LocalMechanism),
+        (_models.Trust, Trust),
+        (_session_models.Protocol, SessionProtocol),
+        (_session_models.Mode, Mode),
+        (_session_models.Threshold, Threshold),
+        (_session_models.Depth, Depth),
+    ],
+)
+def test_the_sdk_names_every_choice(literal: Any, choices: type[StrEnum]) -> None:
+    assert set(get_args(literal)) == {str(choice) for choice in choices}
