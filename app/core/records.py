@@ -91,7 +91,6 @@ class Statement:
 class PersonalCharge:
     """What one release cost one person."""
 
-    number: int
     release: UUID
     study: str
     estimator: str

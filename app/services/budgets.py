@@ -47,7 +47,7 @@ class Budgets:
             "budget.charges",
             lambda c: store.page_charges(c, subject, before=before, limit=limit + 1, slugs=studies),
         )
-        return page_of(items, limit, lambda row: str(row.release))
+        return page_of(items, limit, lambda row: str(row.release), behind=before)
 
     async def set_lifetime(
         self, subject: bytes, *, epsilon: int, delta: int | None, reason: str, principal: Principal

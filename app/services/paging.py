@@ -12,6 +12,8 @@ Item = TypeVar("Item")
 Key = TypeVar("Key")
 Start = TypeVar("Start")
 
+NOT_A_CURSOR = "not a cursor of this list"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page(Generic[Item]):
@@ -21,8 +23,23 @@ class Page(Generic[Item]):
     next_cursor: str | None
 
 
-def page_of(items: Sequence[Item], limit: int, cursor: Callable[[Item], str]) -> Page[Item]:
-    """A page of `limit` out of the `limit + 1` items that were read."""
+def page_of(
+    items: Sequence[Item], limit: int, cursor: Callable[[Item], str], *, behind: object = None
+) -> Page[Item]:
+    """A page of `limit` out of the `limit + 1` items that were read.
+
+    Args:
+        items: What was read.
+        limit: Most items of a page.
+        cursor: What stands for an item in a cursor.
+        behind: The id of the item behind which the page begins. A cursor is given only where items follow,
+            so an id behind which there are none, known elsewhere or nowhere, is no cursor of this list.
+
+    Raises:
+        InvalidRequest: nothing is behind it.
+    """
+    if behind is not None and not items:
+        raise InvalidRequest.field("cursor", NOT_A_CURSOR)
     if len(items) <= limit:
         return Page(items=items, next_cursor=None)
     return Page(items=items[:limit], next_cursor=encode_cursor(cursor(items[limit - 1])))
@@ -45,4 +62,4 @@ def decode_cursor(cursor: str | None, parse: Callable[[str], Key], start: Start)
         padded = cursor + "=" * (-len(cursor) % 4)
         return parse(base64.b64decode(padded, altchars=b"-_", validate=True).decode())
     except (binascii.Error, ValueError) as error:
-        raise InvalidRequest.field("cursor", "not a cursor of this list") from error
+        raise InvalidRequest.field("cursor", NOT_A_CURSOR) from error

@@ -163,7 +163,7 @@ class Releases:
             "release.page",
             lambda c: store.page_releases(c, study.id, before=before, limit=limit + 1),
         )
-        return page_of(releases, limit, lambda release: str(release.id))
+        return page_of(releases, limit, lambda release: str(release.id), behind=before)
 
     async def charges(self, release_id: UUID) -> list[CohortCharge]:
         """What a release cost each cohort; for admins."""

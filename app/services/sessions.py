@@ -107,7 +107,7 @@ class Sessions:
             "session.page", lambda c: store.page_sessions(c, study.id, before=before, limit=limit + 1)
         )
         sessions = [Session.restore(record) for record in records]
-        return page_of(sessions, limit, lambda item: str(item.definition.id))
+        return page_of(sessions, limit, lambda item: str(item.definition.id), behind=before)
 
     async def states(self) -> dict[str, int]:
         """The number of sessions in each state."""

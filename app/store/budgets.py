@@ -35,12 +35,15 @@ READ_HOLDINGS = text(f"""
 
 # What the present values of one person were charged; `carried` holds what former ones were.
 PAGE_CHARGES = text(f"""
-    SELECT release.number, release.id AS release, study.slug AS study, release.estimator, release.created_at,
+    SELECT release.id AS release, study.slug AS study, release.estimator, release.created_at,
            charge.epsilon, charge.delta
     FROM contribution c JOIN study ON study.id = c.study_id {JOIN_COHORT.replace("LEFT JOIN", "JOIN", 1)}
     JOIN charge ON charge.cohort_id = g.id JOIN release ON release.id = charge.release_id
     WHERE c.subject_id = :subject AND (CAST(:before AS uuid) IS NULL
-           OR release.number < (SELECT number FROM release WHERE id = :before))
+           OR release.number < (SELECT last.number FROM release last JOIN study ON study.id = last.study_id
+                WHERE last.id = :before
+                  AND last.study_id IN (SELECT study_id FROM contribution WHERE subject_id = :subject)
+                  AND (CAST(:slugs AS text[]) IS NULL OR study.slug = ANY(CAST(:slugs AS text[])))))
       AND (CAST(:slugs AS text[]) IS NULL OR study.slug = ANY(CAST(:slugs AS text[])))
     ORDER BY release.number DESC LIMIT :limit
 """)

@@ -1,5 +1,6 @@
 """The application in this process on a real database, spoken to through ASGI."""
 
+import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -153,3 +154,14 @@ async def open_service(database_url: str, **settings: Any) -> AsyncIterator[Serv
             for role in Role:
                 service.tokens[role.value] = await service.token(role.value)
             yield service
+
+
+async def assert_no_cursor(service: Service, path: str, token: str, foreign: str) -> None:
+    """As a cursor of a list, the id of another one's entry is refused just like an id that does not exist."""
+    answers = []
+    for identity in (foreign, str(uuid4())):
+        cursor = base64.urlsafe_b64encode(identity.encode()).decode().rstrip("=")
+        response = await service.call("GET", f"{path}?cursor={cursor}", token)
+        assert response.status_code == 422, response.text
+        answers.append(response.json()["errors"])
+    assert answers == [[{"field": "cursor", "reason": "not a cursor of this list"}]] * 2

@@ -1,5 +1,6 @@
 """Figures for admins: right, as new as can be, and each list starts where an index finds it."""
 
+import base64
 import csv
 import io
 import json
@@ -13,7 +14,7 @@ import pytest
 from app.services.figures import Figures
 from app.store import budgets, cohorts, ledger, studies
 from app.store.releases import PAGE as PAGE_RELEASES
-from tests.api.service import Service, assert_problem
+from tests.api.service import Service, assert_no_cursor, assert_problem
 
 EPSILONS = (0.25, 0.5, 1, 1, 2)
 
@@ -191,6 +192,30 @@ async def test_a_person_sees_what_each_release_cost(service: Service, filled: st
     assert (await get(service, "/v1/subjects/nobody/charges", "contribute"))["items"] == []
     limited = await service.token("contribute", studies=frozenset({"another"}))
     assert (await get(service, "/v1/subjects/p2/charges", limited))["items"] == []
+
+
+async def test_a_persons_charges_say_nothing_of_the_releases_of_others(service: Service, filled: str):
+    other = await service.study()
+    await service.crowd(other)
+    foreign = await service.call("POST", f"/v1/studies/{other}/releases", "analyse", json={"share": 0.1})
+    await service.call("POST", f"/v1/studies/{filled}/releases", "analyse", json={"share": 0.1})
+    path = "/v1/subjects/p2/charges"
+    everything = (await get(service, path, "contribute"))["items"]
+    assert len(everything) > 1
+    assert all(
+        set(one) == {"release", "study", "estimator", "epsilon", "delta", "created_at"} for one in everything
+    ), "no place in the chain"
+    limited = await service.token("contribute", studies=frozenset({filled}))
+    for token in ("contribute", limited):
+        found: list[dict[str, Any]] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            page = await get(service, f"{path}?limit=1{cursor and f'&cursor={cursor}'}", token)
+            found += page["items"]
+            cursor = page["next_cursor"]
+            assert cursor is None or base64.urlsafe_b64decode(cursor + "==").decode() == found[-1]["release"]
+        assert found == [one for one in everything if token == "contribute" or one["study"] == filled]
+    await assert_no_cursor(service, path, limited, foreign.json()["id"])
 
 
 # Each list, started at its middle, with parameters for that place.

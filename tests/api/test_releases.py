@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.service import VALUE, Service, assert_problem
+from tests.api.service import VALUE, Service, assert_no_cursor, assert_problem
 
 
 @pytest.fixture
@@ -297,3 +297,5 @@ async def test_a_cursor_says_nothing_of_releases_of_other_studies(service: Servi
             assert text == found[-1], "a cursor holds what the page shows, and nothing else"
             cursor = f"&cursor={page['next_cursor']}"
     assert (len(set(found)), page["next_cursor"]) == (3, None)
+    foreign = (await service.call("GET", f"/v1/studies/{other}/releases?limit=1", "analyse")).json()
+    await assert_no_cursor(service, path, "analyse", foreign["items"][0]["id"])

@@ -1,6 +1,7 @@
 """Sessions over HTTP: their documents, their refusals, who sees what."""
 
 import asyncio
+import base64
 import json
 import time
 from datetime import datetime
@@ -10,7 +11,7 @@ from uuid import uuid4
 import asyncpg
 
 from app.core.session import assigned_round
-from tests.api.service import Service, assert_problem
+from tests.api.service import Service, assert_no_cursor, assert_problem
 
 MINIMUM: dict[str, Any] = {"protocol": "minimum", "epsilon": 8, "participants": 20, "rounds": 2}
 EVERYBODY: dict[str, Any] = {**MINIMUM, "mode": "budget_split"}
@@ -171,14 +172,18 @@ async def test_a_maximum_asks_from_the_other_side(service: Service, study: str) 
 async def test_sessions_are_listed_newest_first_page_by_page(service: Service, study: str) -> None:
     ids = [(await start(service, study))["id"] for _ in range(3)]
     other = await service.study()
-    await start(service, other)
-    page = (await service.call("GET", f"/v1/studies/{study}/sessions?limit=2", "contribute")).json()
+    foreign = await start(service, other)
+    path = f"/v1/studies/{study}/sessions"
+    page = (await service.call("GET", f"{path}?limit=2", "contribute")).json()
     assert [item["id"] for item in page["items"]] == ids[:0:-1]
     cursor = page["next_cursor"]
+    text = base64.urlsafe_b64decode(cursor + "==").decode()
+    assert text == ids[1], "a cursor holds what the page shows, and nothing else"
     rest = (
         await service.call("GET", f"/v1/studies/{study}/sessions?limit=2&cursor={cursor}", "analyse")
     ).json()
     assert ([item["id"] for item in rest["items"]], rest["next_cursor"]) == (ids[:1], None)
+    await assert_no_cursor(service, path, "analyse", foreign["id"])
 
 
 async def test_a_budget_names_the_sessions_that_hold_it(service: Service, study: str) -> None:

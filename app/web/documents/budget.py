@@ -124,7 +124,6 @@ class LinkOut(WireOut):
 class PersonalChargeOut(WireOut):
     """What one release cost one person."""
 
-    number: int = Field(description="Place of the release in the hash chain.")
     release: IdOut
     study: str
     estimator: str
