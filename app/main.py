@@ -60,7 +60,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         async with open_api(settings, metrics) as api:
             # What start-up made stays for good; under load the collector would walk it again and again.
             gc.freeze()
-            with _told_to_end(api.services.sessions.stop_waiting):
+            with on_shutdown_signal(api.services.sessions.stop_waiting):
                 yield State(api=api)
             gc.unfreeze()
 
@@ -85,12 +85,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
 
 @contextmanager
-def _told_to_end(call: Callable[[], None]) -> Iterator[None]:
-    """Call this as soon as the process is told to end.
+def on_shutdown_signal(call: Callable[[], None]) -> Iterator[None]:
+    """Within this context, call this as soon as the process gets the signal to end.
 
     The lifespan hears of it only after the last open request, and a request that waits for a session to
-    move on would be cut off when the server's patience is over. So the server's own handlers are wrapped;
-    where it has none, or runs in another thread, there is nobody to tell.
+    move on would be cut off when the server's time limit is over. So the server's own handlers are wrapped;
+    where it has none, or runs in another thread, there is nothing to wrap.
     """
     loop = asyncio.get_running_loop()
     wrapped: dict[int, Callable[[int, FrameType | None], Any]] = {}

@@ -81,8 +81,8 @@ class Settings(BaseSettings):
     subject_key: SecretStr | None = Field(
         default=None,
         description="Key of the HMAC that turns external ids into subjects: at least 32 bytes, hexadecimal "
-        "or base64. Replicas must share it, and whoever loses it can no longer find anybody's budget. "
-        "Without it, subject.key in the data directory is used.",
+        "or base64. Replicas must share it; without it no budget can be found again. "
+        "Unless it is set, subject.key in the data directory is used.",
     )
     lifetime_epsilon: Annotated[Decimal, Field(gt=0, le=10**9, allow_inf_nan=False)] = Field(
         default=Decimal(10), description="Lifetime epsilon of a subject who has none set by an admin."
@@ -125,13 +125,13 @@ class Settings(BaseSettings):
     oidc_role_claim: str = Field(
         default="roles",
         min_length=1,
-        description="The claim that holds somebody's roles or groups; dots lead into objects, as in "
+        description="The claim that holds a person's roles or groups; dots lead into objects, as in "
         "`realm_access.roles`.",
     )
     oidc_roles: dict[str, OidcRole] = Field(
         default_factory=dict,
         description='What its values allow, as JSON: `{"dither-admins": {"role": "admin"}, "survey-team": '
-        '{"role": "analyse", "studies": ["commute"]}}`. Required with an issuer. Somebody from whose claims '
+        '{"role": "analyse", "studies": ["commute"]}}`. Required with an issuer. A person from whose claims '
         "no role follows, or more than one, is refused.",
     )
     allow_unsafe_database: bool = Field(

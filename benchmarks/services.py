@@ -11,6 +11,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -22,7 +23,6 @@ from app.core.study import StudyDefinition
 from app.postgres.embedded import EmbeddedPostgres
 from app.services import Services
 from app.services.subjects import SubjectKey
-from app.services.tokens import NOBODY
 from app.store.database import Database
 from app.store.migrate import upgrade
 
@@ -30,7 +30,9 @@ ROOT = Path(__file__).parents[1]
 KEY = bytes(range(32))
 LIFETIME_EPSILON = 10_000_000
 START_SECONDS = 60
-PRINCIPAL = Principal(token_id=NOBODY, name="benchmark", role=Role.ADMIN, studies=None, subject=None)
+PRINCIPAL = Principal(
+    token_id=uuid.UUID(int=0), name="benchmark", role=Role.ADMIN, studies=None, subject=None
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def cli_page() -> str:
         "Commands that work on the database itself (`serve`, `migrate`, `audit`, `token recover`) take "
         "`--data-dir DIR` for the embedded database, or use `DITHER_DATABASE_URL`. All others talk HTTP and "
         "take `--url` and `--token`, or `DITHER_URL` and `DITHER_TOKEN`.\n\n"
-        "Exit status: 0 done, 1 failed or refused, 2 the command line or the settings cannot be meant. "
+        "Exit status: 0 done, 1 failed or refused, 2 invalid command line or settings. "
         "Results go to standard output, progress and errors to standard error; `--json` prints what a script "
         "would read.",
     ]

@@ -2,14 +2,14 @@ r"""What those who only see the output of a hybrid release can learn: less than 
 
 A hybrid estimate is :math:`\sum_g a_g \sum_{i \in g} x_i + Y_T + \sum_h v_h \sum_{i \in h} (x_i + Y_i)`: a
 person of central group g moves it by a_g range widths, one of local group h by v_h, and all of its Gaussian
-noise protects everybody. Only the noise of a coalition, who know what they added, does not count. With s'^2
-the variance of the rest, a person who moves the estimate by w widths has :math:`\mu = w / s'`, and epsilon'
-is the exact epsilon of Gaussian noise (`app.accounting.gaussian`).
+noise protects all people. Only the noise of a coalition, who know what they added, does not count. With
+s'^2 the variance of the rest, a person who moves the estimate by w widths has :math:`\mu = w / s'`, and
+epsilon' is the exact epsilon of Gaussian noise (`app.accounting.gaussian`).
 
-The published theorem takes the *smaller* of the two sensitivities for everybody: its case distinction is the
-wrong way round. For w above c, which is where the estimator works, central people would be told a fraction of
-what they lose. Here both sides are computed from their own sensitivity; whoever wants one number takes the
-larger.
+The published theorem takes the *smaller* of the two sensitivities for all people: its case distinction is
+the wrong way round. For w above c, which is where the estimator works, the stated loss of central people
+would be a fraction of the true one. Here both sides are computed from their own sensitivity; for one number
+take the larger.
 
 The statement is about the continuous law of the estimate. A release publishes it as one double, coarser by
 orders of magnitude than the lattice of its central sum, so that the parts cannot be read off its last digits;
@@ -93,7 +93,7 @@ def amplify(
         curator's noise alone gives them.
 
     Raises:
-        InternalFault: a number out of range, or somebody whom no noise protects.
+        InternalFault: a number out of range, or a person whom no noise protects.
 
     Privacy: reads public parameters of a release only; nothing is charged by it.
     """

@@ -61,7 +61,7 @@ def clusters_cost(noise: DiscreteLaplace, relation: Relation, *, clusters: int, 
 def clusters_noise(
     epsilon: int, l1_sensitivity: Fraction, *, clusters: int, dimension: int
 ) -> DiscreteLaplace:
-    """The noise that a round may cost so much for.
+    """The noise that makes one round cost `epsilon`.
 
     Args:
         epsilon: Of a round [micro-epsilon].

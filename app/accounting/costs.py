@@ -136,7 +136,7 @@ def _price(noise: Noise, relation: Relation, queries: int) -> Price:
 
 
 def check_charges(costs: Sequence[Cost], groups: Sequence[Group]) -> None:
-    """Check that nobody pays more than they offered.
+    """Check that no person pays more than they offered.
 
     Args:
         costs: What `group_costs` says.

@@ -36,7 +36,7 @@ class Access:
         return self.roles == {Role.ADMIN} and not self.of_a_study
 
     async def admit(self, request: ApiRequest) -> None:
-        """Find out who asks, and refuse whoever may not.
+        """Identify the requester; refuse a requester without the right.
 
         A token that is limited to studies is refused at the path of any other one, whether that exists
         or not.

@@ -19,7 +19,7 @@ from app.api.routes import (
     tokens,
 )
 from app.web import problems
-from app.web.limits_middleware import DEFAULT_TIMEOUT_SECONDS, Edge
+from app.web.limits_middleware import DEFAULT_TIMEOUT_SECONDS, LimitsMiddleware
 from app.web.metrics import Metrics
 
 ROUTERS = (
@@ -55,15 +55,15 @@ def install(
     Args:
         app, metrics: What to add to, and what counts the requests.
         cors_origins: Origins of web pages that may contribute. A page sends its token itself, so no
-            browser is told to add credentials of its own.
+            browser is asked to add credentials of its own.
     """
     for router in ROUTERS:
         app.router.routes.extend(router.routes)
     problems.install(app)
     openapi.install(app)
-    app.add_middleware(Edge, metrics=metrics, timeout_seconds=timeout_seconds)
+    app.add_middleware(LimitsMiddleware, metrics=metrics, timeout_seconds=timeout_seconds)
     if cors_origins:
-        # Outside of the edge, so that a page can read every refusal, also the last resort's.
+        # Outside of LimitsMiddleware, so that a page can read every refusal, also the last resort's.
         app.add_middleware(
             CORSMiddleware,
             allow_origins=cors_origins,

@@ -1,4 +1,4 @@
-"""What is missing when a lifetime budget does not suffice; told to the person and to nobody else."""
+"""What is missing when a lifetime budget does not suffice; for the person and no one else."""
 
 from app.core.contribution import Offer
 from app.core.epsilon import delta_to_json, epsilon_to_json
@@ -10,7 +10,7 @@ from app.web.request import ApiRequest
 async def explained(
     refusal: BudgetExhausted, request: ApiRequest, study: Study, offer: Offer
 ) -> BudgetExhausted:
-    """The refusal of a contribution with what its owner lacks. Whoever contributes acts for them."""
+    """The refusal of a contribution with what its owner lacks. The contributor acts for them."""
     statement = await request.api.services.budgets.statement(offer.subject)
     account = statement.account
     held = next((line for line in statement.studies if line.study == study.definition.slug), None)

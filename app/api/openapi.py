@@ -12,7 +12,7 @@ SUMMARY = "Differentially private statistics over people who each choose their o
 
 DESCRIPTION = """
 People send one number each, with a **personal epsilon** or a **trust tag**; analysts get noisy statistics;
-an exact ledger makes sure that nobody is ever charged more than they agreed to.
+an exact ledger makes sure that no person is ever charged more than they agreed to.
 
 Every error is a problem document (RFC 9457) with a stable `code`. Numbers are read exactly as written.
 """

@@ -23,9 +23,9 @@ OPEN_QUERY = "x-open-query"
 class StrictRoute(APIRoute):
     """A route whose requests are checked before FastAPI looks at them.
 
-    FastAPI would read a document before it asks for the token and parse it leniently; here nobody
-    without a token makes the service read anything. An endpoint that reads the document itself declares
-    it as `requestBody` in `openapi_extra`.
+    FastAPI would read a document before it asks for the token and parse it leniently; here the service
+    reads nothing from requests without a token. An endpoint that reads the document itself declares it as
+    `requestBody` in `openapi_extra`.
 
     Attributes:
         access: Who may call it.

@@ -11,7 +11,7 @@ class Cohort:
 
     Attributes:
         id: Row of the ledger.
-        trust: Trust tag of everybody in it.
+        trust: Trust tag of all people in it.
         epsilon: The most that a contribution may ever cost its owner [micro-epsilon]; 0 for public.
         carried: What its members had already spent in this study when they joined [micro-epsilon].
         spent: What each member has spent by now, `carried` included [micro-epsilon].

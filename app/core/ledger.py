@@ -50,7 +50,7 @@ class Entry:
 def same_value(holding: Holding, offer: Offer) -> bool:
     """Whether the offer is live already and its sender sent it, so that a retry is no news.
 
-    To another token the same value is another one: its answer must not tell what somebody gave.
+    To another token the same value is another one: its answer must not tell what a person gave.
     """
     if not (holding.live and holding.trust is offer.trust and holding.sender == offer.sender):
         return False

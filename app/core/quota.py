@@ -11,7 +11,7 @@ class Quota:
     """What a token may take of every study, on top of what people's own budgets allow.
 
     Attributes:
-        share: The most that its releases of one study may take of anybody's epsilon, together, within any
+        share: The most that its releases of one study may take of any person's epsilon, together, within any
             stretch of time as long as the period [ppm].
         period_seconds: Length of that stretch.
     """

@@ -32,12 +32,12 @@ class SessionState(StrEnum):
     """One of its rounds takes answers."""
 
     FINISHED = "finished"
-    """It takes no more answers; what nobody has spent is free again."""
+    """It takes no more answers; what was not spent is free again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What is fixed, and announced, before anybody answers, whatever the protocol.
+    """What is fixed, and announced, before the first answer, whatever the protocol.
 
     Attributes:
         rounds: Their number.
@@ -68,7 +68,7 @@ class Terms:
         return self.epsilon_per_answer + (self.epsilon_report if first else 0)
 
     def answers_given(self, spent: int) -> int:
-        """Answers of somebody who has spent so much in the session [micro-epsilon]."""
+        """Answers of a person who has spent this much in the session [micro-epsilon]."""
         return max(spent - self.epsilon_report, 0) // self.epsilon_per_answer
 
 
@@ -80,9 +80,9 @@ class SessionDefinition:
         id: Random.
         study_id, study: The study, and its slug.
         protocol: What is looked for.
-        assignment_key: Assigns each person a round; None where everybody answers in every round. Public.
-        answers_per_round: A round closes with so many answers; None: never by their number.
-        round_seconds: A round closes after so long; None: never by time.
+        assignment_key: Assigns each person a round; None where every person answers in every round. Public.
+        answers_per_round: Number of answers that closes a round; None: no such limit.
+        round_seconds: Seconds until a round closes; None: no time limit.
         deadline: The session ends then at the latest.
         created_at: When it was made.
     """

@@ -31,7 +31,7 @@ HEADERS = {
 ADMIN = frozenset({Role.ADMIN})
 ANALYST = frozenset({Role.ANALYSE})
 BOTH = frozenset({Role.ADMIN, Role.ANALYSE})
-NOBODY: frozenset[Role] = frozenset()
+NO_LOGIN: frozenset[Role] = frozenset()
 
 
 class PageRoute(Route):
@@ -47,7 +47,7 @@ class PageRoute(Route):
         path: str,
         page: Page,
         *,
-        roles: frozenset[Role] = NOBODY,
+        roles: frozenset[Role] = NO_LOGIN,
         person: bool = False,
         post: bool = False,
         cached: bool = False,

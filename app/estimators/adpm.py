@@ -38,8 +38,8 @@ def saturation_point(
         variance: s2, bound on the variance of the data [range width squared], at least 0.
 
     Returns:
-        tau [1], right to about 1e-14 relative: all sums are of positive terms. Infinite where nobody
-        saturates: no root lies below the largest epsilon and nobody is public.
+        tau [1], right to about 1e-14 relative: all sums are of positive terms. Infinite where no person
+        saturates: no root lies below the largest epsilon and no person is public.
 
     Privacy: epsilons and group sizes are public under replace_one; no data, no randomness.
     Cost: O(K log K).
@@ -65,13 +65,13 @@ def saturation_point(
 
 
 def saturation(groups: Sequence[Group]) -> int | None:
-    """The most that `adpm` charges anybody of these groups.
+    """The most that `adpm` charges a person of these groups.
 
     Args:
         groups: All groups of a replace_one study.
 
     Returns:
-        The saturation point [micro-epsilon], rounded up. None where nobody saturates: then everybody
+        The saturation point [micro-epsilon], rounded up. None where no person saturates: then every person
         pays what they offer.
 
     Privacy: epsilons and group sizes are public under replace_one.
@@ -83,7 +83,7 @@ def saturation(groups: Sequence[Group]) -> int | None:
 class Adpm:
     r"""Affine mean with weights min(epsilon, tau): exact minimum of the worst-case error.
 
-    Whoever offers more than tau pays tau only: some privacy is free. Public people weigh like
+    Those who offer more than tau pay tau only: some privacy is free. Public people weigh like
     saturated ones. Where even the best weights promise a larger squared error than the middle of the
     range does, W^2 / 4, the answer is the middle, and free. Local reports are not used.
     """
@@ -116,7 +116,7 @@ def adpm_plan(groups: Sequence[Group], question: Question, *, variance: float = 
         bound, in the stopping rule the squared error of the midpoint.
 
     Raises:
-        NotApplicable: nobody is public, and nobody central can take part.
+        NotApplicable: no person is public, and no person central can take part.
 
     Privacy: min(epsilon_g, tau) for each central person, nothing at the midpoint. The rule looks at
         epsilons and group sizes only.
@@ -127,7 +127,7 @@ def adpm_plan(groups: Sequence[Group], question: Question, *, variance: float = 
     central = participants(groups, Trust.CENTRAL)
     public = participants(groups, Trust.PUBLIC)
     if not central and not public:
-        raise NotApplicable("Nobody central or public can take part.")
+        raise NotApplicable("No person central or public can take part.")
     tau = _tau(groups, central, bool(public), variance)
     largest = max((groups[index].epsilon for index in central), default=0)
     saturated = max(1, math.floor(tau)) if math.isfinite(tau) else max(1, largest)

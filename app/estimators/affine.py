@@ -32,7 +32,7 @@ class Solution:
 
     Attributes:
         eta: Weight of one person per epsilon, below tau; 0 without central people [1].
-        tau: Saturation point; infinite where nobody saturates [1].
+        tau: Saturation point; infinite where no person saturates [1].
         public: Weight of one public person [1].
         reports: Weight of one report of each local group, shape (H,) [1].
         squares: Sum of all squared weights [1].
@@ -107,7 +107,7 @@ class AffineProblem:
             variance: s, in [0, 1/4] [range width squared]; 0 keeps its meaning as a limit.
 
         Returns:
-            The solution; nobody at all gives weights of nothing, with infinite noise.
+            The solution; without people, zero weights with infinite noise.
 
         Privacy: no data, no randomness.
         """
@@ -148,7 +148,7 @@ class AffineProblem:
         )
 
     def _unsaturated(self) -> Solution:
-        """Weights in proportion to epsilon: nobody saturates, and nobody is there to take more."""
+        """Weights in proportion to epsilon: no person saturates, and no group can take more."""
         eta = 1 / float(self._first[-1])
         return Solution(
             eta=eta,

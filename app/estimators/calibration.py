@@ -48,7 +48,7 @@ NOISE = Parameter(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Currency:
-    """A noise, and what everybody can weigh under it.
+    """A noise, and what each person can weigh under it.
 
     Attributes:
         noise: For one query on central people; its variance is 2 (2**GRID_BITS * unit)^2.
@@ -76,7 +76,7 @@ def currencies(central: Sequence[Group], question: Question) -> list[Currency]:
         At least one currency, Laplace first. Without central people one that adds no noise.
 
     Raises:
-        NotApplicable: Gaussian noise was asked for and nobody central has a delta for it.
+        NotApplicable: Gaussian noise was asked for and no person central has a delta for it.
 
     Privacy: offers are public under replace_one; no data, no randomness.
 
@@ -116,7 +116,7 @@ def equal_prices(central: Sequence[Group], question: Question) -> list[Price]:
         At least one price, Laplace first.
 
     Raises:
-        NotApplicable: Gaussian noise was asked for and somebody central has no delta for it.
+        NotApplicable: Gaussian noise was asked for and a person central has no delta for it.
     """
     if not central:
         return [Price(noise=NoNoise(), weight=1)]

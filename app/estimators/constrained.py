@@ -22,7 +22,7 @@ from app.estimators.solver import Constrained, solve
 _ATTEMPTS = 100
 
 _UNPRIVATE_UNIT = 1 << 40
-"""Weights of public people count the largest one in these, where nobody central sets a unit."""
+"""Weights of public people count the largest one in these, where no person central sets a unit."""
 
 
 def constrained_plan(
@@ -44,8 +44,8 @@ def constrained_plan(
     Args:
         groups: All groups of the study.
         question: What is asked.
-        currency: The noise, and what everybody can weigh under it.
-        bound, expected: Variance of everybody who has no own one, for intervals and for weights [range
+        currency: The noise, and what each person can weigh under it.
+        bound, expected: Variance of all groups without their own, for intervals and for weights [range
             width squared].
         group_variances: Canonical selector -> variance [data's unit squared].
         group_caps: Canonical selector -> part of the whole weight, in (0, 1].
@@ -56,7 +56,7 @@ def constrained_plan(
         exactly for them.
 
     Raises:
-        NotApplicable: nobody can take part, or the caps leave some weight to nobody.
+        NotApplicable: no person can take part, or the caps leave a part of the weight unassigned.
         InternalFault: the solver failed, or its answer could not be turned into weights that satisfy
             every constraint.
 
@@ -68,7 +68,7 @@ def constrained_plan(
     limits = dict(zip(central, currency.limits, strict=True))
     members = [*(index for index in central if limits[index]), *public, *local]
     if not members:
-        raise NotApplicable("Nobody can take part.")
+        raise NotApplicable("No person can take part.")
     intervals, weighing = (
         _variances(groups, question, default, group_variances) for default in (bound, expected)
     )
@@ -125,7 +125,7 @@ def _variances(
 def _integers(person: NDArray[np.float64], limits: Mapping[int, int], public: Sequence[int]) -> list[int]:
     """Integer weights in the proportions of `person`, as large as the limits allow, rounded down."""
     weights = [0] * len(person)
-    # How much of a weight one limit's worth is: the largest, so that nobody exceeds their limit.
+    # How much of a weight one limit's worth is: the largest, so that no person exceeds their limit.
     rates = [person[index] / limit for index, limit in limits.items() if limit and person[index] > 0]
     most = max((float(person[index]) for index in public), default=0.0)
     rate = max(rates, default=most / _UNPRIVATE_UNIT)

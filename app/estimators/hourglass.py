@@ -43,8 +43,8 @@ LEVEL_PARAMETER = Parameter(
     name="level",
     parse=parse_level,
     default=FLOOR,
-    description="Epsilon that everybody pays who offers that much; others do not take part. Default: floor, "
-    "the least that anybody may offer.",
+    description="Epsilon that all people pay who offer that much; others do not take part. Default: floor, "
+    "the smallest epsilon that may be offered.",
 )
 
 
@@ -56,7 +56,7 @@ class HourglassPivot:
 
     Attributes:
         noise: The noise of both sums, in grid steps.
-        level: The epsilon that everybody pays [1].
+        level: The epsilon that each person pays [1].
     """
 
     noise: HourglassNoise
@@ -103,16 +103,16 @@ class Hourglass:
 
     Staircase noise on each sum would cost two epsilons, because one person moves both; the hourglass is one
     distribution for the pair and costs one. It cannot protect people differently: its loss is the same
-    for every move up to that of a whole person, so a smaller weight would buy no privacy. Therefore everybody
-    pays the same `level`, who offers less does not take part, and the level is fixed by the question: by
-    default what the study asks of everybody at least, so that nobody is left out.
+    for every move up to that of a whole person, so a smaller weight would buy no privacy. Therefore every
+    person pays the same `level`, who offers less does not take part, and the level is fixed by the question:
+    by default the study's smallest epsilon, so that no person is left out.
     """
 
     name: ClassVar[str] = "hourglass"
     version: ClassVar[int] = 1
     relation: ClassVar[Relation] = Relation.ADD_REMOVE_ONE
     parameters: ClassVar[tuple[Parameter, ...]] = (LEVEL_PARAMETER,)
-    summary: ClassVar[str] = "Ratio of two noisy sums with the least noise; everybody pays the same epsilon."
+    summary: ClassVar[str] = "Ratio of two noisy sums with the least noise; all people pay the same epsilon."
 
     def plan(self, groups: Sequence[Group], question: Question) -> Plan:
         r"""Plan a release.
@@ -128,7 +128,7 @@ class Hourglass:
             takes the noise for two Laplaces of the same variance.
 
         Privacy: the level for each person who takes part, under adding or removing one person. Whether
-            somebody takes part depends on their own offer and the question alone.
+            a person takes part depends on their own offer and the question alone.
 
         References:
             `app.mechanisms.hourglass`; Kulesza, Suresh, Wang, arXiv:2312.06658v1, Algorithm 3 (the ratio).

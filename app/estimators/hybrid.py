@@ -29,7 +29,7 @@ def _inverse_variance_plan(
     """Both parts by inverse variances, the variance of the data taken to be `steering`."""
     parts = Parts.of(groups)
     if not parts.known and not parts.local:
-        raise NotApplicable("Nobody can take part.")
+        raise NotApplicable("No person can take part.")
     precisions = np.zeros(len(groups))
     for index in parts.local:
         precisions[index] = 1 / (steering + noise_variance(groups[index], expected))
@@ -85,7 +85,7 @@ class Kvh:
             otherwise the worst case W^2 / 4.
 
         Raises:
-            NotApplicable: there is no report, nobody public, and nobody central can take part.
+            NotApplicable: there is no report, no person public, and no person central can take part.
             InternalFault: reports of a mechanism without a known variance.
 
         Privacy: min over the central groups of their epsilon, for each central person. Reports and
@@ -99,7 +99,7 @@ class Kvh:
 
 
 class Pwh:
-    """The mean of both parts weighted by their noise alone, for a variance that nobody knows."""
+    """The mean of both parts weighted by their noise alone, for an unknown variance."""
 
     name: ClassVar[str] = "pwh"
     version: ClassVar[int] = 1
@@ -120,7 +120,7 @@ class Pwh:
             Weights as said; predicted error and intervals use the worst case W^2 / 4.
 
         Raises:
-            NotApplicable: there is no report, nobody public, and nobody central can take part.
+            NotApplicable: there is no report, no person public, and no person central can take part.
 
         Privacy: min over the central groups of their epsilon, for each central person.
 

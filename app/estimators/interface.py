@@ -60,9 +60,9 @@ class Question:
     Attributes:
         relation: The promised neighboring relation.
         grid: The study's grid.
-        cap: The most that anybody may be charged for this release [micro-epsilon]: the share of the
+        cap: The most that any person may be charged for this release [micro-epsilon]: the share of the
             study's epsilon.max, or the absolute cap if that is less.
-        floor: The least that anybody offers: the share of the study's epsilon.min, at most `cap`
+        floor: The least that any person offers: the share of the study's epsilon.min, at most `cap`
             [micro-epsilon].
         delta: Delta that this release may cost each central person [1e-12].
         people: replace_one: people with a live contribution, of any trust. add_remove_one: None.

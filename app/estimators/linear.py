@@ -33,7 +33,7 @@ from app.mechanisms.local_variance import report_scale
 
 
 def participants(groups: Sequence[Group], trust: Trust) -> list[int]:
-    """Indices of the groups of one trust tag that hold somebody who can take part.
+    """Indices of the groups of one trust tag that hold a person who can take part.
 
     Args:
         groups: All groups.
@@ -83,7 +83,7 @@ def linear_plan(
         noise: Noise of the one query.
         report_weights: G weights v_h of a single report [1], 0 for groups that are not local. None for
             no local reports.
-        variance: s2, bound on the variance of the data, of everybody or of each group [range width squared].
+        variance: s2, bound on the variance of the data, of all people or of each group [range width squared].
         expected_variance: What to predict the error with, where that is not the bound [the same].
         shrinkage: What the distance of the answer from the middle is multiplied by; None for as far as the
             noise warrants, see `noise_shrinkage`.
@@ -266,7 +266,7 @@ def report_position(groups: Sequence[Group], weights: NDArray[np.float64]) -> Fr
 
 
 def midpoint_plan(groups: Sequence[Group], question: Question) -> Plan:
-    r"""The answer that asks nobody: the middle of the range, off by at most half its width.
+    r"""The answer that uses no data: the middle of the range, off by at most half its width.
 
     Args:
         groups: All groups of the study.

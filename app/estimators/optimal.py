@@ -52,11 +52,11 @@ SHRINKAGE = Parameter(
 
 
 class Optimal:
-    r"""The affine mean of the smallest worst-case error over everybody: central, local and public.
+    r"""The affine mean of the smallest worst-case error over all people: central, local and public.
 
     Weights are :math:`\eta \min(\epsilon_g, \tau)` for central people, :math:`\eta \tau` for public ones
-    and :math:`\eta \tau s / (s + r_h)` for reports of noise variance r_h; whoever offers more than tau pays
-    tau. It is `adpm` where there are no reports, and `kvh` where all central people offer the same.
+    and :math:`\eta \tau s / (s + r_h)` for reports of noise variance r_h; those who offer more than tau
+    pay tau. It is `adpm` where there are no reports, and `kvh` where all central people offer the same.
     """
 
     name: ClassVar[str] = "optimal"
@@ -91,7 +91,7 @@ class Optimal:
             solver finds the proportions, see `constrained_plan`, and minimax means noise.
 
         Raises:
-            NotApplicable: there is no report, nobody public, and nobody central can take part.
+            NotApplicable: there is no report, no person public, and no person central can take part.
             InternalFault: reports of a mechanism without a known variance.
 
         Privacy: min(epsilon_g, tau) for each central person. Reports and their estimated variance are
@@ -172,7 +172,7 @@ def _solve(
     public = participants(groups, Trust.PUBLIC)
     local = participants(groups, Trust.LOCAL)
     if not central and not public and not local:
-        raise NotApplicable("Nobody can take part.")
+        raise NotApplicable("No person can take part.")
     for currency in currencies([groups[index] for index in central], question):
         limits = np.array(currency.limits, dtype=np.float64)
         counts = np.array([groups[index].count for index in central], dtype=np.float64)
@@ -206,15 +206,15 @@ def _solve(
 
 
 def saturation(groups: Sequence[Group], question: Question) -> int | None:
-    """The most that `auto` charges anybody of these groups where it takes this estimator.
+    """The most that `auto` charges a person of these groups where it takes this estimator.
 
     Args:
         groups: All groups of a replace_one study.
-        question: What is asked of them; everybody central is taken to be able to pay. Without a shrinkage
+        question: What is asked of them; all central people are assumed to be able to pay. Without a shrinkage
             it is minimax, which `auto` takes.
 
     Returns:
-        The saturation point [micro-epsilon], rounded up. None where nobody saturates: then everybody
+        The saturation point [micro-epsilon], rounded up. None where no person saturates: then every person
         pays what they offer.
 
     Privacy: epsilons, group sizes and local reports may be looked at under replace_one.

@@ -39,11 +39,11 @@ class Parts:
         )
 
     def prices(self, groups: Sequence[Group], question: Question) -> list[Price]:
-        """The noises that everybody central can pay."""
+        """The noises that all central people can pay."""
         return equal_prices([groups[index] for index in self.central], question)
 
     def weights(self, groups: Sequence[Group], price: Price) -> list[int]:
-        """The price's weight on everybody central or public."""
+        """The price's weight on each central or public person."""
         weights = [0] * len(groups)
         for index in self.known:
             weights[index] = price.weight

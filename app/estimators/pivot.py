@@ -68,11 +68,11 @@ def laplace_tail(parts: Sequence[tuple[float, int]], x: float) -> float:
 
 
 def offered_weight(group: Group, cap: int) -> int:
-    """What one person of a group weighs where everybody counts by their offer.
+    """What one person of a group weighs where every person counts by their offer.
 
     Args:
         group: The group; its size is not looked at.
-        cap: The most that anybody may be charged [micro-epsilon].
+        cap: The most that any person may be charged [micro-epsilon].
 
     Returns:
         Central people: their offer, at most the cap; public ones: the cap; all others 0 [micro-epsilon].
@@ -93,7 +93,7 @@ class PivotReader:
 
     Args:
         grid: The study's grid.
-        cap: The most that anybody's weight can be, above 0 [epsilon].
+        cap: The most that any person's weight can be, above 0 [epsilon].
         floor: The least, at least 0 [epsilon].
         pivot: What the sums say.
     """
@@ -127,8 +127,8 @@ class PivotReader:
     def dataset_interval(self, first: float, second: float, center: float) -> Interval:
         """The interval for the mean of those who take part.
 
-        At least its level where everybody weighs the same: the pivot's law is exact, but the interval is the
-        hull of all p that it does not reject, which is more than those where the sums are mostly noise.
+        At least its level where every person weighs the same: the pivot's law is exact, but the interval is
+        the hull of all p that it does not reject, which is more than those where the sums are mostly noise.
         Otherwise widened by the worst case of unequal weights, with
         variance (W^2 / 4) (sqrt cap - sqrt floor)^2 A, A the total weight.
 

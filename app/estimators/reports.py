@@ -146,7 +146,7 @@ def steering_variance(groups: Sequence[Group]) -> float:
 
     which bounds the variance of the estimate (Laplace reports have the heaviest tails of all randomizers
     here). A handful of reports may well give an estimate of 0, and weights made for 0 would put
-    everything on whoever is exact.
+    everything on people with exact values.
 
     Args:
         groups: Local groups with reports.

@@ -1,7 +1,7 @@
 """The one module that knows cvxpy: optimal weights where there is no closed form.
 
 A solver's answer is used for the proportions of the weights only. How much noise they need follows from the
-weights themselves, and every constraint is checked again, exactly, by whoever turns them into integers.
+weights themselves, and every constraint is checked again, exactly, when they become integers.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def solve(problem: Constrained) -> NDArray[np.float64]:
         float64 array of shape (G,), at least 0, adds up to one; satisfies caps and proportions to 1e-8.
 
     Raises:
-        NotApplicable: the caps leave some weight to nobody.
+        NotApplicable: the caps leave a part of the weight unassigned.
         InternalFault: the solver did not say that its answer is optimal.
 
     Privacy: no data, no randomness. The answer is not trusted: see the module docstring.
@@ -79,7 +79,7 @@ def solve(problem: Constrained) -> NDArray[np.float64]:
     except cp.SolverError as error:
         raise InternalFault("The solver failed.") from error
     if model.status == cp.INFEASIBLE:
-        raise NotApplicable("The caps on the groups leave some of the weight to nobody.")
+        raise NotApplicable("The caps on the groups leave a part of the weight unassigned.")
     # OPTIMAL_INACCURATE has values too; they are not taken.
     if model.status != cp.OPTIMAL or share.value is None:
         raise InternalFault("The solver found no optimum.")

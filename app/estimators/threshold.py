@@ -1,4 +1,4 @@
-"""`threshold`: everybody who offers enough, all treated alike."""
+"""`threshold`: all people who offer enough, all treated alike."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -15,7 +15,7 @@ from app.estimators.linear import linear_plan, participants
 
 
 class Threshold:
-    """Everybody who offers at least t, all treated as t; the best t. Local reports are not used."""
+    """All who offer at least t, treated as if they offered t; the best t. Local reports are not used."""
 
     name: ClassVar[str] = "threshold"
     version: ClassVar[int] = 1
@@ -34,16 +34,16 @@ class Threshold:
             question: What is asked.
 
         Returns:
-            Weight t [micro-epsilon] on everybody who is kept, Laplace noise.
+            Weight t [micro-epsilon] on each person who is kept, Laplace noise.
 
         Raises:
-            NotApplicable: nobody is public, and nobody central can take part.
+            NotApplicable: no person is public, and no person central can take part.
 
         Privacy: t for each central person who offers at least t, nothing for the others.
         """
         central, public = participants(groups, Trust.CENTRAL), participants(groups, Trust.PUBLIC)
         if not central and not public:
-            raise NotApplicable("Nobody central or public can take part.")
+            raise NotApplicable("No person central or public can take part.")
         known = sum(groups[index].count for index in public)
         order = sorted(central, key=lambda index: -groups[index].epsilon)
         offered = np.array([groups[index].epsilon for index in order], dtype=np.float64) / MICRO

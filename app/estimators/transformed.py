@@ -54,7 +54,7 @@ class Transformed:
 
     Nothing but the two noisy sums depends on who is there: weights depend on a person's own offer,
     the noise on nothing, predicted error and intervals on the question and the noisy sums. Local
-    reports are not used: a report hides a value, not that somebody sent one.
+    reports are not used: a report hides a value, not that a person sent one.
     """
 
     name: ClassVar[str] = "transformed"
@@ -79,7 +79,7 @@ class Transformed:
             at epsilon = cap, the leading term at the worst mean (an end of the range); at most W / 2,
             the error of the midpoint, which is also the prediction where no size is expected.
 
-            The interval is for the mean of those who take part; who could not pay is nobody's business
+            The interval is for the mean of those who take part; who could not pay stays secret
             in this relation. Where floor = cap it covers at least its level; otherwise it is widened by the
             worst case of unequal weights. The answer's `details` hold noisy_count: the noisy total
             weight / cap, the number of people where all offer the cap and a lower value otherwise.
@@ -121,7 +121,7 @@ def complementary_queries(weights: tuple[int, ...]) -> tuple[Query, Query]:
 
 
 def floor_of(question: Question) -> float:
-    """The least that anybody who takes part offers [epsilon]."""
+    """The smallest offer of those who take part [epsilon]."""
     return max(min(question.floor, question.cap), 0) / MICRO
 
 

@@ -1,4 +1,4 @@
-"""`uniform`: everybody counts the same, so everybody is protected by the smallest epsilon."""
+"""`uniform`: all people weigh the same, so the smallest epsilon protects all of them."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -13,7 +13,7 @@ from app.estimators.linear import linear_plan, participants
 class Uniform:
     r"""The plain mean + Lap(W / (n min epsilon)), the baseline called UNI.
 
-    Public people count like everybody else; with nobody but them there is no noise. Local reports are
+    Public people weigh like all others; without others there is no noise. Local reports are
     not used.
     """
 
@@ -21,7 +21,7 @@ class Uniform:
     version: ClassVar[int] = 1
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     parameters: ClassVar[tuple[Parameter, ...]] = ()
-    summary: ClassVar[str] = "The plain mean; everybody pays the smallest epsilon offered."
+    summary: ClassVar[str] = "The plain mean; all people pay the smallest epsilon offered."
 
     def plan(self, groups: Sequence[Group], question: Question) -> Plan:
         """Plan a release.
@@ -31,10 +31,10 @@ class Uniform:
             question: What is asked.
 
         Returns:
-            Weight min epsilon [micro-epsilon] on everybody who is central or public, Laplace noise.
+            Weight min epsilon [micro-epsilon] on each central or public person, Laplace noise.
 
         Raises:
-            NotApplicable: nobody is public, and nobody central can take part.
+            NotApplicable: no person is public, and no person central can take part.
 
         Privacy: min over the central groups of their epsilon, for each central person.
 
@@ -44,7 +44,7 @@ class Uniform:
         central = participants(groups, Trust.CENTRAL)
         public = participants(groups, Trust.PUBLIC)
         if not central and not public:
-            raise NotApplicable("Nobody central or public can take part.")
+            raise NotApplicable("No person central or public can take part.")
         epsilon = min((groups[index].epsilon for index in central), default=1)
         weights = [0] * len(groups)
         for index in (*central, *public):

@@ -3,7 +3,7 @@ r"""Discrete staircase noise on one query, exact.
 With :math:`b = e^{-\epsilon}` the probability of z is proportional to :math:`b^{k(|z|)}`: k = 0 on the
 inner step :math:`|z| < r`, and :math:`k = 1 + \lfloor (|z| - r) / D \rfloor` beyond. A move of the query by
 1..D changes k by at most 1, and by exactly 1 somewhere: it costs exactly epsilon, *however small it is*.
-So, unlike Laplace noise, staircase noise costs somebody whose value is scaled down as much as anybody
+So, unlike Laplace noise, staircase noise costs a person whose value is scaled down as much as a person
 else, and two queries of one person cost two epsilons. `app.accounting.costs` prices both so.
 
 References:

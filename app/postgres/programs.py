@@ -20,7 +20,7 @@ VARIABLES: Mapping[str, str] = {
     "sslcert": "PGSSLCERT",
     "sslkey": "PGSSLKEY",
 }
-"""Parameters of a URL, and what libpq calls them in the environment; arguments can be seen by everybody."""
+"""Parameters of a URL, and what libpq calls them in the environment; all users can see arguments."""
 
 TLS_MODES = ("require", "verify-ca", "verify-full")
 """Values of `sslmode` that refuse a connection without TLS."""

@@ -143,7 +143,7 @@ def _may_enter(status: os.stat_result, user: pwd.struct_passwd) -> bool:
 
 
 def _shared_copy(root: Path) -> Path:
-    """A copy of the installation that everybody may read, made once for each version of the wheel.
+    """A copy of the installation that all users may read, made once for each version of the wheel.
 
     Its libraries lie beside the package, and the binaries look for them there: the places stay the same.
     """

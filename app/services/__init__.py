@@ -12,7 +12,7 @@ from app.services.contributions import Contributions
 from app.services.figures import Figures
 from app.services.ledger import Ledger
 from app.services.logins import Logins
-from app.services.observer import Nobody, Observer
+from app.services.observer import NullObserver, Observer
 from app.services.releases import Releases
 from app.services.replies import Replies
 from app.services.round_closer import RoundCloser
@@ -78,7 +78,7 @@ class Services:
         allowance = Allowance(epsilon=lifetime_epsilon, delta=lifetime_delta)
         saturation = Saturation(database)
         tokens = Tokens(database, clock)
-        watching = observer or Nobody()
+        watching = observer or NullObserver()
         replies = Replies(database, clock, days=idempotency_days)
         cache = SessionCache(database)
         waiting = Waiting(partial(stored_sessions.read_heads, database))

@@ -24,7 +24,7 @@ class Budgets:
     async def statement(self, subject: bytes, studies: frozenset[str] | None = None) -> Statement:
         """A subject's account, with the lines of these studies only unless None.
 
-        Somebody never seen has the budget of a new subject, so that the answer tells nobody who has
+        A person never seen has the budget of a new subject, so that the answer does not reveal who has
         contributed.
         """
         statement = await self._database.run_tx(

@@ -1,6 +1,6 @@
-"""Figures over everybody, for admins: made in one pass in the background, and shown with their time.
+"""Figures over all people, for admins: made in one pass in the background, and shown with their time.
 
-Whoever looks at figures that have aged starts the next pass and waits for it only briefly. So a small
+A request for figures that have aged starts the next pass and waits for it only briefly. So a small
 installation always shows this moment, and a large one answers at once with what it has.
 """
 
@@ -67,7 +67,7 @@ FIRST_PATIENCE_SECONDS = 10.0
 """How long a request waits for the very first pass."""
 
 NEAR_PERCENT = 90
-"""Somebody who has reserved this part of their lifetime budget is near exhaustion."""
+"""A person who has reserved this part of their lifetime budget is near exhaustion."""
 
 DRY_PERCENT = 25
 """A study runs dry when fewer of its central people than this can still pay the default share."""
@@ -77,8 +77,8 @@ DAYS = 366
 NO_BUDGETS = BudgetFigures(people=0, reserved=Distribution(), spent=Distribution())
 """Of a study without contributions."""
 
-EVERYBODY = "everybody"
-"""Name of the figures over all studies."""
+ALL_STUDIES = "*"
+"""Name of the figures over all studies: no slug, so that no study can have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ class Taken(Generic[Kind]):
 
     Attributes:
         at: The moment that they show.
-        figures: By study slug, or `EVERYBODY`; without those of studies without contributions.
+        figures: By study slug, or `ALL_STUDIES`; without those of studies without contributions.
     """
 
     at: datetime
@@ -105,7 +105,7 @@ class Figures:
     async def overview(self) -> tuple[datetime, Overview]:
         """The installation at a glance, and the moment that it shows."""
         taken = await self._read(Overview, ())
-        return taken.at, taken.figures[EVERYBODY]
+        return taken.at, taken.figures[ALL_STUDIES]
 
     async def summaries(self, slugs: Sequence[str]) -> Taken[StudySummary]:
         """How much of these studies is there and left."""
@@ -113,19 +113,19 @@ class Figures:
 
     async def budgets(self, study: str | None) -> tuple[datetime, BudgetFigures]:
         """What people have reserved and spent, in one study or in all; and the moment that it shows."""
-        taken = await self._read(BudgetFigures, (study or EVERYBODY,))
-        return taken.at, taken.figures.get(study or EVERYBODY, NO_BUDGETS)
+        taken = await self._read(BudgetFigures, (study or ALL_STUDIES,))
+        return taken.at, taken.figures.get(study or ALL_STUDIES, NO_BUDGETS)
 
     async def epsilons(self, study: str | None) -> tuple[datetime, EpsilonFigures]:
         """Who chose which epsilon, in one study or in all; and the moment that it shows."""
-        taken = await self._read(EpsilonFigures, (study or EVERYBODY,))
-        return taken.at, taken.figures.get(study or EVERYBODY, EpsilonFigures(bins=()))
+        taken = await self._read(EpsilonFigures, (study or ALL_STUDIES,))
+        return taken.at, taken.figures.get(study or ALL_STUDIES, EpsilonFigures(bins=()))
 
     async def days(self, limit: int, cursor: str | None, study: str | None) -> tuple[datetime, Page[Day]]:
         """New contributions and releases a day, newest first, and the moment that they show."""
         before = decode_cursor(cursor, date.fromisoformat, date.max)
-        taken = await self._read(DayFigures, (study or EVERYBODY,))
-        found = taken.figures.get(study or EVERYBODY, DayFigures(days=()))
+        taken = await self._read(DayFigures, (study or ALL_STUDIES,))
+        found = taken.figures.get(study or ALL_STUDIES, DayFigures(days=()))
         days = [one for one in found.days if one.day < before]
         return taken.at, page_of(days[: limit + 1], limit, lambda one: one.day.isoformat())
 
@@ -171,7 +171,7 @@ class Figures:
 
     async def _kept(self, kind: type[Figure], names: Sequence[str]) -> dict[str, Kept]:
         """What is kept of a kind, by the names of studies. The whole installation tells that there is any."""
-        wanted = {key(KINDS[kind], name): name for name in (EVERYBODY, *names)}
+        wanted = {key(KINDS[kind], name): name for name in (ALL_STUDIES, *names)}
         found = await store.read(self._database, list(wanted))
         return {wanted[name]: kept for name, kept in found.items()}
 
@@ -200,13 +200,13 @@ def key(kind: str, name: str) -> str:
 
 
 def _note_failure(making: "asyncio.Task[None]") -> None:
-    """Whoever waits gets its error; that nobody may wait is no fault."""
+    """A waiting request gets its error; a pass for which no request waits may fail quietly."""
     if not making.cancelled():
         making.exception()
 
 
 async def _pass(connection: Connection, clock: Clock) -> None:
-    """Read everybody once, and keep every document."""
+    """Read all people once, and keep every document."""
     started, taken_at = time.monotonic(), clock.now()
     studies = await store.read_studies(connection)
     totals = await store.read_totals(connection, near_percent=NEAR_PERCENT)
@@ -272,7 +272,7 @@ def _figures(
         near=near,
         dry=Attention(number=len(dry), studies=tuple(driest)),
     )
-    add(EVERYBODY, overview, budgets, _by_epsilon(holdings), _by_day(contributions, releases))
+    add(ALL_STUDIES, overview, budgets, _by_epsilon(holdings), _by_day(contributions, releases))
     return figures
 
 

@@ -52,7 +52,7 @@ class CentralPart:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The central part of one round; None where there is nobody in it."""
+    """The central part of one round; None where it has no people."""
 
     part: CentralPart | None
 
@@ -80,7 +80,7 @@ class Central:
         self._clock = clock
 
     async def fold(self, definition: SessionDefinition, running: RunningProtocol) -> None:
-        """Before the first round, take everybody in who contributed so far."""
+        """Before the first round, take in all people who contributed so far."""
         if running.round == 1:
             study_id = definition.study_id
             epochs = await self._database.run_tx("session.seal", lambda c: cohorts.seal(c, study_id))
@@ -90,12 +90,13 @@ class Central:
     async def prepare(self, run: Run, definition: SessionDefinition, running: RunningProtocol) -> Prepared:
         """The central part of the open round, after `fold`.
 
-        In its first round a session takes everybody with a live central or public contribution whose cohort
-        can pay for all rounds; in a later one those who paid for the round before and can pay for this one.
+        In its first round a session takes all people with a live central or public contribution whose
+        cohort can pay for all rounds; in a later one those who paid for the round before and can pay for this
+        one.
 
         Returns:
-            Without a part where the number of people is public and nobody takes part. In add_remove_one
-            studies always with one, whoever is there.
+            Without a part where the number of people is public and no person takes part. In add_remove_one
+            studies always with one, whether people take part or not.
 
         Raises:
             InternalFault: the price is not what was announced, or there is no noise.
@@ -138,7 +139,7 @@ async def publish(connection: Connection, part: CentralPart) -> None:
     """Charge every cohort and store the release; call last, with the session locked.
 
     Raises:
-        CohortsChanged: somebody withdrew, or cannot pay any more; the draft is void.
+        CohortsChanged: a person withdrew, or cannot pay any more; the draft is void.
         InternalFault: the round was published before.
     """
     head = await releases.lock_chain(connection, part.draft.study_id)
@@ -165,7 +166,7 @@ def _priced(rules: ClusterRules) -> tuple[DiscreteLaplace, int]:
 
 
 async def _crowd(connection: Connection, study: Study, running: RunningKMeans, cost: int) -> Crowd | None:
-    """Everybody who takes part; None where nobody does and that is no secret."""
+    """All people who take part; None where no person does and that is no secret."""
     secret = running.rules.relation is Relation.ADD_REMOVE_ONE
     epoch, rows, rounds = 0, list[Cohort](), 1
     if running.round == 1:

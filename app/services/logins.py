@@ -29,7 +29,7 @@ PAGES_FOR = frozenset({Role.ADMIN, Role.ANALYSE})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """Somebody who is logged in.
+    """A person who is logged in.
 
     Attributes:
         principal: The bearer of the token that it stands on.
@@ -90,7 +90,7 @@ class Logins:
         """Who is logged in with this secret. Always asks the database.
 
         Raises:
-            Unauthenticated: nobody, or the token is revoked or has expired.
+            Unauthenticated: no such login, or the token is revoked or has expired.
         """
         record = await store.find_login(self._database, hash_secret(secret))
         now = self._clock.now()

@@ -7,7 +7,7 @@ class Observer(Protocol):
     """Who keeps count."""
 
     def committed(self, contributions: int) -> None:
-        """One transaction stored what so many single requests brought."""
+        """A transaction committed this many single-request contributions."""
 
     def folded(self, seconds: float) -> None:
         """A study's new contributions were folded into cohorts."""
@@ -16,7 +16,7 @@ class Observer(Protocol):
         """A release was made, from the question to the commit."""
 
 
-class Nobody:
+class NullObserver:
     """Keeps no count."""
 
     def committed(self, contributions: int) -> None:

@@ -32,7 +32,7 @@ class Crowd:
 
     @property
     def people(self) -> int:
-        """Everybody with a live contribution."""
+        """All people with a live contribution."""
         return sum(group.count for group in self.groups)
 
 
@@ -95,7 +95,7 @@ def choose(
         among: What `auto` chooses among; by default all that apply.
 
     Raises:
-        BudgetExhausted: somebody could, but nobody can any more.
+        BudgetExhausted: a person could, but no person can any more.
         NotApplicable: the estimator has no answer for the people who are there.
     """
     try:
@@ -106,9 +106,9 @@ def choose(
         return estimator, estimator.plan(people.groups, tried), tried
     except NotApplicable:
         if not any(group.participates for group in people.groups):
-            raise BudgetExhausted("nobody in this study can take part in such a release") from None
+            raise BudgetExhausted("no person in this study can take part in such a release") from None
         if any(group.trust is Trust.CENTRAL and not group.participates for group in people.groups):
-            raise BudgetExhausted("nobody whom this estimator needs can take part any more") from None
+            raise BudgetExhausted("no person whom this estimator needs can take part any more") from None
         raise
 
 
@@ -130,12 +130,12 @@ def charges(plan: Plan, people: Crowd, study: StudyDefinition) -> tuple[Charge, 
 
 
 def epsilon_max(study: StudyDefinition, estimator: Estimator, question: Question, cost: Sequence[int]) -> int:
-    """The most that anybody is charged; in add_remove_one studies the most that anybody could be."""
+    """The largest charge to a person; in add_remove_one studies the largest that is possible."""
     if study.relation is Relation.REPLACE_ONE:
         return max(cost, default=0)
-    somebody = Group(trust=Trust.CENTRAL, epsilon=question.cap, delta=question.delta, count=1)
-    plan = estimator.plan([somebody], registry.for_estimator(estimator, question))
-    ((epsilon, _),) = group_costs(plan.queries, plan.noise, study.relation, [somebody])
+    one = Group(trust=Trust.CENTRAL, epsilon=question.cap, delta=question.delta, count=1)
+    plan = estimator.plan([one], registry.for_estimator(estimator, question))
+    ((epsilon, _),) = group_costs(plan.queries, plan.noise, study.relation, [one])
     return epsilon
 
 

@@ -22,7 +22,7 @@ class Ask:
         statistic: What of the study; `mean`.
         estimator: Name, or None for `auto`.
         share: Part of each personal epsilon to use [ppm]; None for the study's default.
-        epsilon: The most that anybody may be charged [micro-epsilon]; None for no such cap.
+        epsilon: The most that any person may be charged [micro-epsilon]; None for no such cap.
         expected_size: add_remove_one: what to take for the secret number of people.
         parameters: Raw text of the estimator's parameters.
     """
@@ -55,12 +55,12 @@ class Resolved:
     parameters: Mapping[str, object]
 
     def offer(self, epsilon: int) -> int:
-        """What somebody with this epsilon may be charged [micro-epsilon]."""
+        """What a person with this epsilon may be charged [micro-epsilon]."""
         offer = share_of(epsilon, self.share)
         return offer if self.epsilon is None else min(offer, self.epsilon)
 
     def share_taken(self, study: StudyDefinition) -> int:
-        """The most that a release takes of anybody's epsilon [ppm]; depends on question and study only.
+        """The most that a release takes of any person's epsilon [ppm]; depends on question and study only.
 
         A cap takes most of those who offer least. It does not bound the delta, so where there is one it
         does not count.

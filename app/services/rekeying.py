@@ -17,7 +17,7 @@ class Rekeyed:
     Attributes:
         done: False where the database has the new key already.
         moved: People who are known under the new key now.
-        left: People whose ids were not brought: nobody finds them any more.
+        left: People whose ids were not brought: their budgets can no longer be found.
     """
 
     done: bool
@@ -34,7 +34,7 @@ async def rekey_subjects(
     new: SubjectKey,
     leave_unknown: bool = False,
 ) -> Rekeyed:
-    """Replace everybody's digest under one key by that under another, in one transaction.
+    """Replace all people's digests under one key by that under another, in one transaction.
 
     Balances, contributions and charges stay as they are; only whose they are is written differently. Links to
     people's pages, pages that are open, and idempotency keys of people's requests end.
@@ -42,14 +42,14 @@ async def rekey_subjects(
     Args:
         database: Used by nothing else: no service may run.
         clock: For the audit trail.
-        ids: External ids of everybody, in any order; ids that nobody has do not matter.
+        ids: External ids of all people, in any order; unknown ids do not matter.
         old: The key that the database was filled under.
         new: The key to change to.
         leave_unknown: Go on although there are people whose id was not brought. They would be taken for new
             when they come back, and get a second budget.
 
     Raises:
-        Conflict: a service runs, or somebody would be lost. Nothing was changed.
+        Conflict: a service runs, or a person would be lost. Nothing was changed.
         InternalFault: the database was filled under another key than the old one.
     """
     digests = {old.digest(name): new.digest(name) for name in ids}
@@ -69,7 +69,7 @@ async def rekey_subjects(
                 f"{left} people in the database have none of these ids and would be lost: when they come "
                 "back, they would be taken for new and get a second budget"
             )
-        moved = await rekey.move_everybody(connection, new.fingerprint())
+        moved = await rekey.move_people(connection, new.fingerprint())
         await journal.record(
             connection,
             at=clock.now(),

@@ -39,7 +39,7 @@ class PlannedEstimator:
     Attributes:
         estimator, summary: Name, and one line about it.
         predicted_error: Root mean square error [data's unit].
-        epsilon_max: The most that anybody would be charged [micro-epsilon].
+        epsilon_max: The most that any person would be charged [micro-epsilon].
     """
 
     estimator: str
@@ -306,7 +306,7 @@ class Releases:
     async def _question(self, run: Run, study: Study, resolved: Resolved, people: Crowd) -> Question:
         if study.definition.relation is Relation.REPLACE_ONE:
             return resolved.question(study.definition, people=people.people, expected_size=None)
-        # A round of K-means counts those who can pay for the rest of its session, which may be nobody.
+        # A round of K-means counts those who can pay for the rest of its session, which may be none.
         last = await run("release.last", lambda c: store.read_last_mean(c, study.id))
         count = None if last is None else last.noisy_count
         size = None if count is None else max(1.0, count)

@@ -45,7 +45,7 @@ class Idempotency:
 
     @classmethod
     def about(cls, subject: bytes, secret: SubjectKey, token_id: UUID, key: str, *request: bytes) -> Self:
-        """A person's request: HMAC, so that a dump does not let anybody try which value was in it."""
+        """A person's request: HMAC, so that a dump does not let its reader try which value was in it."""
         return cls(
             token_id=token_id,
             key=secret.request_digest(_sha256(key.encode())),

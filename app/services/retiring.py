@@ -26,7 +26,7 @@ async def retire(
     Returns:
         False where it was retired before; nothing was changed.
     """
-    # Sessions first, as whoever answers them or closes a round does; then the chain, which releases hold.
+    # Sessions first, in the order of an answer or of a round's end; then the chain, which releases hold.
     await sessions.lock_open(connection, study.id)
     await releases.lock_chain(connection, study.id)
     if not await studies.retire_study(connection, study.id):

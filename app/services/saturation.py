@@ -1,7 +1,7 @@
 """Privacy for free: how much of an offered epsilon a release would really use.
 
 The saturation point is that of `optimal` with minimax shrinkage, which the default estimator `auto` takes
-wherever somebody could saturate: it errs less than every other one. That of `adpm` lies below it; reports and
+wherever a person could saturate: it errs less than every other one. That of `adpm` lies below it; reports and
 public people lower it.
 """
 
@@ -61,7 +61,7 @@ class _Profile:
             self.squares[epsilon] += cohort.total_squares
 
     def groups(self, study: StudyDefinition) -> list[Group]:
-        """Everybody, as if nobody had spent anything yet."""
+        """All people, as if nothing had been spent yet."""
         return [
             Group(
                 trust=trust,
@@ -170,7 +170,7 @@ class Saturation:
 
 
 def _note_failure(reading: asyncio.Task[_Profile]) -> None:
-    """Whoever waits for it gets its error; that nobody may wait is no fault."""
+    """A waiting request gets its error; a search for which no request waits may fail quietly."""
     if not reading.cancelled():
         reading.exception()
 

@@ -25,7 +25,7 @@ PREFIX = "dither_"
 
 SECRET_BYTES = 32
 
-NOBODY = UUID(int=0)
+LOWEST_ID = UUID(int=0)
 
 
 def new_secret() -> str:
@@ -131,7 +131,7 @@ class Tokens:
         return [found.get(digest) for digest in hashes]
 
     async def _touch(self, records: Iterable[TokenRecord]) -> None:
-        """Note once a day that tokens are in use. Nobody is refused because that could not be written."""
+        """Note once a day that tokens are in use. A failure to write that refuses no request."""
         today = self._clock.now().date()
         ids = sorted(record.id for record in records if record.last_used_on != today)
         if ids:
@@ -197,7 +197,7 @@ class Tokens:
 
     async def page(self, limit: int, cursor: str | None) -> Page[TokenRecord]:
         """All tokens, without their secrets."""
-        after = decode_cursor(cursor, UUID, NOBODY)
+        after = decode_cursor(cursor, UUID, LOWEST_ID)
         items = await self._database.run_tx(
             "token.page", lambda c: store.page_tokens(c, after=after, limit=limit + 1)
         )
@@ -241,7 +241,7 @@ class Tokens:
                 raise Conflict("the token is revoked or has expired; make a new one")
             until = now + timedelta(seconds=grace_seconds) if grace_seconds else None
             await store.rotate_token(connection, token_id, hash_secret(secret), old_until=until)
-            # Whoever logged in with the old secret may be why there is a new one.
+            # A login with the old secret may be the reason for the new one.
             await logins.delete_logins_of(connection, token_id)
             await journal.record(
                 connection,

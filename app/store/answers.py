@@ -14,7 +14,7 @@ from app.core.session import Answer
 from app.core.study import StudyState
 from app.store.database import driver
 
-# OFFSET 0 keeps a lookup of one person from becoming a join with everybody who takes part.
+# OFFSET 0 keeps a lookup of one person from becoming a join with all people who take part.
 LOOK_UP = """
     SELECT given.answer, given.sender, enrolled.spent, enrolled.report,
            enrolled.report_sender,

@@ -82,7 +82,7 @@ SET_BUDGET = text("""
 
 
 async def read_statement(connection: AsyncConnection, subject: bytes, allowance: Allowance) -> Statement:
-    """A subject's statement; somebody never seen has the budget of a new subject."""
+    """A subject's statement; a person never seen has the budget of a new subject."""
     row = (await connection.execute(READ, {"subject": subject})).one_or_none()
     holdings = await connection.execute(READ_HOLDINGS, {"subject": subject})
     enrolments = await connection.execute(READ_ENROLMENTS, {"subject": subject})

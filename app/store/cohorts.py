@@ -42,7 +42,7 @@ AGGREGATE = """
 
 READ_EPOCH_ROWS = text(AGGREGATE.format(deltas="delta, delta_carried", keys=", delta, delta_carried"))
 
-# Nobody reserves a delta in a study without one, and each column less to group by is time saved.
+# There is no delta to reserve in a study without one, and each column less to group by is time saved.
 READ_PURE_EPOCH_ROWS = text(AGGREGATE.format(deltas="0 AS delta, 0 AS delta_carried", keys=""))
 
 INSERT_COHORTS = text("""
@@ -92,7 +92,7 @@ class Epochs:
 
 
 async def seal(connection: AsyncConnection, study_id: int) -> Epochs:
-    """Close the current epoch if anybody is in it, after every contribution in flight has committed."""
+    """Close the current epoch unless it is empty, after every contribution in flight has committed."""
     await connection.execute(LOCK_EXCLUSIVE, {"lock": EPOCH_LOCK, "study_id": study_id})
     await connection.execute(SEAL, {"study_id": study_id})
     return await read_epochs(connection, study_id)
@@ -205,5 +205,5 @@ async def read_profile(connection: AsyncConnection, study_id: int) -> Sequence[C
 
 
 async def has_new_rows(connection: AsyncConnection, study_id: int, epoch: int) -> bool:
-    """Whether anybody contributed after this epoch, even if they have withdrawn since."""
+    """Whether any person contributed after this epoch, even if they have withdrawn since."""
     return bool((await connection.execute(NEWEST_EPOCH, {"study_id": study_id})).scalar_one() > epoch)

@@ -1,7 +1,7 @@
 """Contributions and reservations.
 
 Lock order, the same on every path: the study's fold lock (shared, only for replace and withdraw), its
-epoch lock (shared), subjects in the order of their ids, then cohorts. Whoever waits for a fold thus holds
+epoch lock (shared), subjects in the order of their ids, then cohorts. Anyone who waits for a fold thus holds
 up no seal, and with it no contribution. Everything is set-based.
 """
 
@@ -31,7 +31,7 @@ LOCK_SHARED = text("SELECT pg_advisory_xact_lock_shared(:lock, :study_id)")
 
 READ_EPOCH = text("SELECT epoch, folded_epoch, state FROM study WHERE id = :study_id")
 
-# Subjects who are new, with their first reservation and their contribution; everybody else is left for
+# Subjects who are new, with their first reservation and their contribution; all others are left for
 # the statements below. A subject without a row has no contribution either, so nothing can be in the way.
 # IS TRUE makes PostgreSQL look ids up in a hash table, whatever it takes the number of offers for.
 ACCEPT_NEW = """

@@ -123,7 +123,7 @@ class Database:
             url: Any postgresql:// URL.
             pool_size: Most connections this process holds.
             subject_key: Fingerprint of the key under which this process knows people. It stands in the name
-                of every connection, and the database makes nobody under another one than its own.
+                of every connection, and the database refuses new subjects under another one.
             schema: Revision that this process works on: no transaction runs on another one. None: any.
         """
         name = APPLICATION if subject_key is None else f"{APPLICATION} {subject_key.hex()[:16]}"
@@ -284,14 +284,14 @@ async def _committed(
         except (asyncpg.DivisionByZeroError, asyncpg.UndefinedTableError):
             raise Unavailable("The database has another schema than this version of the service.") from None
         result = await body(connection)
-        # A transaction that failed without anybody noticing answers COMMIT with ROLLBACK.
+        # A transaction that failed unnoticed answers COMMIT with ROLLBACK.
         if await session.execute("COMMIT") != "COMMIT":
             raise InternalFault("a transaction was not committed")
     except Exception:
         await _abandon(connection, session)
         raise
     except BaseException:
-        # Cancelled: nobody knows which statement the session was at, so nobody else may have it.
+        # Cancelled: it is unknown which statement the session was at, so no other task may have it.
         await connection.invalidate()
         raise
     return result

@@ -15,7 +15,7 @@ from app.store.answers import accept_enrolled
 from app.store.contributions import LOCK_SUBJECTS, Allowance, array_literal, reserve
 from app.store.database import driver
 
-# Subjects who are new; everybody else is left for the statements below.
+# Subjects who are new; all others are left for the statements below.
 ENROL_NEW = """
     WITH given AS MATERIALIZED (
         SELECT subject_id, answer, sender

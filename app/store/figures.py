@@ -1,4 +1,4 @@
-"""Figures over everybody: read in one pass now and then, kept in a table, and shown with their time.
+"""Figures over all people: read in one pass now and then, kept in a table, and shown with their time.
 
 The pass costs O(people); whatever is shown costs O(what is shown).
 """

@@ -144,7 +144,7 @@ CHECKS: Mapping[str, str] = {
         LEFT JOIN session ON session.id = coalesce(e.session_id, a.session_id)
         WHERE e.spent IS DISTINCT FROM session.epsilon_report + a.answers * session.epsilon_per_answer
     """,
-    "somebody answered a session in more rounds than they are asked": """
+    "a person answered a session in more rounds than they are asked": """
         SELECT CAST(a.session_id AS text) AS session, encode(a.subject_id, 'hex') AS subject,
                count(*) AS answers, count(DISTINCT a.round) AS rounds
         FROM answer a JOIN session ON session.id = a.session_id

@@ -39,7 +39,7 @@ READ_POINTS = """
 
 
 async def read_participants(connection: AsyncConnection, release_id: UUID) -> tuple[int, list[Cohort]]:
-    """Who took part in a round of K-means, as far as anybody of them is still there.
+    """Who took part in a round of K-means, as far as they are still there.
 
     Args:
         connection: Open transaction.

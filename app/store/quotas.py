@@ -21,7 +21,7 @@ READ = text("""
     WHERE token.id = :token GROUP BY token.id
 """)
 
-# When so much of what was used will be older than the period.
+# When enough of the usage will have left the window.
 FREED = text("""
     SELECT extract(epoch FROM at + make_interval(secs => :period) - clock_timestamp()) AS seconds
     FROM (SELECT at, sum(share) OVER (ORDER BY at, release_id) AS freed FROM usage
@@ -52,7 +52,7 @@ class StudyUsage:
     Attributes:
         study: Slug.
         releases: How many it made.
-        used: The most that they took of anybody's epsilon, together [ppm].
+        used: The most that they took of a person's epsilon, together [ppm].
     """
 
     study: str
@@ -73,7 +73,7 @@ async def check(connection: AsyncConnection, token_id: UUID, study_id: int, shar
         connection: In a transaction.
         token_id: Who asks.
         study_id: The study.
-        share: The most that the release takes of anybody's epsilon [ppm].
+        share: The most that the release takes of a person's epsilon [ppm].
 
     Raises:
         QuotaExhausted: it does not fit.

@@ -1,4 +1,4 @@
-"""Moving everybody from one subject key to another: new digests in every table, in one transaction."""
+"""Moving all people from one subject key to another: new digests in every table, in one transaction."""
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
@@ -79,7 +79,7 @@ async def services_connected(connection: AsyncConnection) -> int:
 
 
 async def lock_everybody(connection: AsyncConnection) -> None:
-    """Keep everybody else away from everything that is about people, until this transaction ends."""
+    """Lock out every other session from all that is about people, until this transaction ends."""
     await connection.execute(LOCK)
 
 
@@ -98,10 +98,10 @@ async def load_digests(connection: AsyncConnection, digests: Mapping[bytes, byte
     return int((await connection.execute(LEFT)).scalar_one())
 
 
-async def move_everybody(connection: AsyncConnection, fingerprint: bytes) -> int:
-    """Give everybody who was told the new digest, and the database the new key's fingerprint.
+async def move_people(connection: AsyncConnection, fingerprint: bytes) -> int:
+    """Give each listed person the new digest, and the database the new key's fingerprint.
 
-    The audit trail names them by the new digest, too. Links, logins and idempotency keys of people end, and
+    The audit trail then names them by the new digest. Links, logins and idempotency keys of people end, and
     figures are gone.
 
     Returns:

@@ -83,7 +83,7 @@ READ_STATE = text("SELECT state FROM study WHERE id = :study_id")
 
 
 class CohortsChanged(Exception):
-    """Somebody withdrew, or another release was quicker: nothing was charged, plan again."""
+    """A person withdrew, or another release was quicker: nothing was charged, plan again."""
 
 
 async def lock_cohorts(connection: AsyncConnection, study_id: int) -> None:

@@ -59,7 +59,7 @@ LOCK_OPEN = text(f"""
 
 LOCK = "SELECT state, round, answers, round_closes_at FROM session WHERE id = $1 FOR UPDATE"
 
-# The CTE takes the row first: whoever waits for it holds no enrol lock, and so does not hold up a closing.
+# The CTE takes the row first: a transaction that waits for it holds no enrol lock, and so delays no closing.
 # Until the transaction ends, people are looked up by indexes only. A session grows from nothing to thousands
 # in seconds, and PostgreSQL keeps a plan that reads all of a small table until it is analyzed again.
 LOCK_FOR_ANSWERS = f"""

@@ -82,7 +82,7 @@ async def page_studies(
 
 
 async def close_study(connection: AsyncConnection, study_id: int) -> Study:
-    """Take no more contributions and nobody else into sessions, once enrolments in flight have committed.
+    """Accept no more contributions and no new people in sessions, once enrolments in flight have committed.
 
     Call with the epoch lock held exclusively.
     """

@@ -155,7 +155,7 @@ async def read_token(connection: AsyncConnection, token_id: UUID) -> TokenRecord
 
 
 async def lock_token(connection: AsyncConnection, token_id: UUID) -> TokenRecord | None:
-    """One token, which nobody else changes until this transaction ends; None where there is none."""
+    """One token, locked until this transaction ends; None where there is none."""
     row = (await connection.execute(LOCK, {"id": token_id})).mappings().one_or_none()
     return None if row is None else token_record(row)
 

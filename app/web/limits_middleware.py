@@ -21,11 +21,11 @@ CLIENT_LEFT = 499
 DEFAULT_TIMEOUT_SECONDS = 120.0
 
 SLOWEST_BYTES_PER_SECOND = 64 * 1024
-"""A body of so many bytes has a second more to arrive and to be worked on."""
+"""The slowest body that is served: each chunk extends the deadline by its size over this."""
 
 
-class Edge:
-    """Plain ASGI middleware.
+class LimitsMiddleware:
+    """Plain ASGI middleware: a time limit, the status and the duration of every request.
 
     The text of an unexpected exception may hold data (a driver's error quotes parameters), so the log
     gets its class and where it happened, and the client gets neither.
@@ -45,7 +45,7 @@ class Edge:
             return
         started = time.perf_counter()
         status = 0
-        patience = Patience(receive, self._timeout_seconds)
+        timeout = BodyTimeout(receive, self._timeout_seconds)
 
         async def watch(message: Message) -> None:
             nonlocal status
@@ -58,12 +58,12 @@ class Edge:
             await send(message)
 
         try:
-            async with patience.limit:
-                await self._app(scope, patience.receive, watch)
+            async with timeout.limit:
+                await self._app(scope, timeout.receive, watch)
         except ClientDisconnect:
             status = status or CLIENT_LEFT
         except Exception as error:
-            if patience.limit.expired():
+            if timeout.limit.expired():
                 log.warning("request.timed_out", method=scope["method"], route=_route(scope))
                 refusal = problem_of(Unavailable("The answer took too long."))
             else:
@@ -76,11 +76,11 @@ class Edge:
             self._metrics.observe(scope, status or 500, time.perf_counter() - started)
 
 
-class Patience:
+class BodyTimeout:
     """How long one request may take: from its first byte to its answer, and longer for a longer body.
 
     Attributes:
-        limit: Ends whoever works on the request once it takes too long.
+        limit: Cancels the work on the request once it takes too long.
     """
 
     def __init__(self, receive: Receive, seconds: float) -> None:

@@ -105,7 +105,7 @@ class Metrics:
         self._refusals.labels(code).inc()
 
     def committed(self, contributions: int) -> None:
-        """One transaction stored what so many single requests brought."""
+        """A transaction committed this many single-request contributions."""
         self._commits.observe(contributions)
 
     def folded(self, seconds: float) -> None:

@@ -1,7 +1,7 @@
 """Bearer JWTs of an OpenID Connect provider, beside our own tokens.
 
-Fails closed: a token that is not certainly good is refused, and where the provider's keys cannot be had,
-nobody's is.
+Fails closed: a token that is not certainly good is refused, and if the provider's keys are
+unavailable, every token is refused.
 """
 
 import asyncio

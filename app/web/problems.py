@@ -156,7 +156,7 @@ def head_too_large() -> Response:
 
 
 async def on_service_error(request: Request, error: Exception) -> Response:
-    """Expected errors, as problems; internal ones go on to the edge, which logs them."""
+    """Expected errors, as problems; internal ones go on to LimitsMiddleware, which logs them."""
     assert isinstance(error, ServiceError)
     if kind_of(error).status == 500:
         raise error
@@ -200,7 +200,7 @@ def allowed_methods(request: Request) -> list[str]:
 
 
 def install(app: FastAPI) -> None:
-    """Make every error leave as a problem document. Unexpected ones are the edge's business."""
+    """Make every error leave as a problem document. LimitsMiddleware handles the unexpected."""
     app.add_exception_handler(ServiceError, on_service_error)
     app.add_exception_handler(RequestValidationError, on_validation_error)
     app.add_exception_handler(HTTPException, on_http_exception)

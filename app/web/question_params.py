@@ -25,7 +25,7 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
         "description": "How; the one with the smallest predicted error if not given.",
     },
     "share": _SHARE,
-    "epsilon": {**EPSILON_SCHEMA, "description": "The most that anybody may be charged."},
+    "epsilon": {**EPSILON_SCHEMA, "description": "The most that any person may be charged."},
     "expected_size": {
         "type": "number",
         "minimum": 1,

@@ -31,7 +31,7 @@ class RateLimited(ServiceError):
 
 
 class RateLimit:
-    """Lets each token make so many requests a minute, in one go or spread out.
+    """Limits each token to `per_minute` requests a minute, at once or spread out.
 
     Args:
         per_minute: Requests a minute; 0 for no limit.

@@ -13,7 +13,7 @@ def subject_digest(request: ApiRequest, subject: str) -> bytes:
 
     Raises:
         InvalidRequest: not an id.
-        Forbidden: the token is for somebody else.
+        Forbidden: the token is for another person.
     """
     if not 1 <= len(subject) <= MAX_SUBJECT_LENGTH:
         raise InvalidRequest.field("subject", f"must have 1 to {MAX_SUBJECT_LENGTH} characters")

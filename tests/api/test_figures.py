@@ -97,6 +97,15 @@ async def test_a_study_has_the_profile_of_those_who_are_in_it(service: Service, 
     assert (await get(service, "/v1/admin/budgets/histogram?study=nobody"))["people"] == 0
 
 
+async def test_no_slug_is_taken_for_all_studies_together(service: Service, filled: str):
+    await service.study(slug="everybody")
+    await service.api.services.figures.make()
+    assert (await get(service, "/v1/admin/overview"))["contributions"] == 7
+    shown = {one["slug"]: one for one in (await get(service, "/v1/admin/studies"))["items"]}
+    assert shown["everybody"]["people"] == 0
+    assert (await get(service, "/v1/admin/budgets/histogram?study=everybody"))["people"] == 0
+
+
 async def test_cohorts_are_listed_as_the_ledger_charges_them(service: Service, filled: str):
     listed: list[dict[str, Any]] = []
     cursor = ""

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from app.core.errors import InternalFault, SchemaMismatch
 from app.main import create_app
 from app.settings import Settings, SettingsError
-from app.web.limits_middleware import BrokenResponse, Edge
+from app.web.limits_middleware import BrokenResponse, LimitsMiddleware
 from app.web.metrics import Metrics
 from tests.api.service import SUBJECT_KEY, VALUE, Service, assert_problem, open_service
 from tests.support.databases import DISCONNECT_OTHERS, scratch_directory
@@ -198,7 +198,9 @@ async def run_edge(inner: Any, *, path: str = "/x") -> tuple[list[dict[str, Any]
     async def receive() -> Any:
         return {"type": "http.disconnect"}
 
-    await Edge(inner, metrics=metrics)({"type": "http", "method": "GET", "path": path}, receive, send)
+    await LimitsMiddleware(inner, metrics=metrics)(
+        {"type": "http", "method": "GET", "path": path}, receive, send
+    )
     return sent, metrics
 
 

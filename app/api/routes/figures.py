@@ -1,4 +1,4 @@
-"""Figures over everybody, for admins. The dashboard draws the same documents."""
+"""Figures over all people, for admins. The dashboard draws the same documents."""
 
 from typing import Annotated
 

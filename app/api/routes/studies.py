@@ -67,7 +67,7 @@ async def retire_study(request: ApiRequest, study: StudyPath) -> StudyOut:
 @router.get("/{study}/saturation")
 @allow(*STUDY_ROLES)
 async def read_saturation(request: ApiRequest, study: StudyPath) -> SaturationOut:
-    """Privacy for free: what anybody offers beyond this epsilon is not charged.
+    """Privacy for free: what a person offers beyond this epsilon is not charged.
 
     Null where everything that is offered is used.
     """

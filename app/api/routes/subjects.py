@@ -18,7 +18,7 @@ router = APIRouter(prefix="/v1", tags=["budgets"], route_class=StrictRoute)
 @router.get("/subjects/{subject:path}/budget")
 @allow(Role.CONTRIBUTE, Role.ADMIN)
 async def read_budget(request: ApiRequest, subject: SubjectPath) -> BudgetOut:
-    """One person's statement. Somebody never seen has the budget of a new person."""
+    """One person's statement. A person never seen has the budget of a new person."""
     digest = subject_digest(request, subject)
     statement = await request.api.services.budgets.statement(digest, request.principal.studies)
     return BudgetOut.of(subject, statement)

@@ -1,4 +1,4 @@
-"""Figures over everybody on the wire, for admins."""
+"""Figures over all people on the wire, for admins."""
 
 from datetime import date, datetime
 
@@ -20,7 +20,7 @@ class BinOut(WireOut):
 
 
 class PercentileOut(WireOut):
-    """The smallest amount of epsilon that so many percent of people do not exceed."""
+    """The smallest amount of epsilon that a percentage of people does not exceed."""
 
     percent: int
     epsilon: EpsilonOut
@@ -35,10 +35,10 @@ class DistributionOut(WireOut):
 
 
 class HistogramOut(WireOut):
-    """What people have reserved and spent: over all studies for everybody, or of one study.
+    """What people have reserved and spent: over all studies, or of one study.
 
-    For everybody it counts everything, sessions and withdrawn people's spending too; of one study its live
-    contributions only.
+    Over all studies it counts everything, also sessions and withdrawn people's spending; of one study its
+    live contributions only.
     """
 
     taken_at: datetime = Field(description="The moment that the figures show.")
@@ -121,7 +121,7 @@ class CohortOut(WireOut):
 
 
 class TotalsOut(WireOut):
-    """Everybody's epsilon together."""
+    """The epsilon of all people together."""
 
     total: EpsilonOut
     reserved: EpsilonOut
@@ -130,7 +130,7 @@ class TotalsOut(WireOut):
 
 
 class NearOut(WireOut):
-    """Somebody who has nearly nothing left."""
+    """A person who has nearly nothing left."""
 
     subject: str = Field(description="Digest of the external id.")
     total: EpsilonOut

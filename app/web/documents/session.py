@@ -1,4 +1,4 @@
-"""Sessions on the wire: what admins ask for, and what everybody sees of them."""
+"""Sessions on the wire: what admins ask for, and what participants and analysts see of them."""
 
 import json
 from collections.abc import Mapping
@@ -102,8 +102,8 @@ class SessionIn(WireIn):
     ) = Field(None, description="People who are expected to take part; for searches it is required.")
     mode: Mode = Field(
         Mode.USER_SPLIT,
-        description="budget_split: everybody answers every round with a part of epsilon. "
-        "user_split: everybody answers one round with all of it.",
+        description="budget_split: every person answers every round with a part of epsilon. "
+        "user_split: every person answers one round with all of it.",
     )
     threshold: Threshold = Field(
         Threshold.EXACT_BINOMIAL, description="From how many yes the answers of a round are believed."
@@ -153,25 +153,26 @@ class SessionIn(WireIn):
     ) = Field(
         None,
         description="kmeans: the public points to start from, in the data's unit. They must not depend on "
-        "anybody's value.",
+        "any person's value.",
     )
     answers_per_round: (
         Annotated[Integer, Field(ge=1, le=MAX_PARTICIPANTS, json_schema_extra={"type": "integer"})] | None
     ) = Field(
         None,
-        description="A round closes with so many answers. If it is not given: participants, or for "
+        description="Number of answers that closes a round. If it is not given: participants, or for "
         "user_split somewhat less than participants / rounds. null: only time or an admin closes it.",
     )
     round_seconds: Seconds | None = Field(
-        None, description="A round closes after so long; null: not by time."
+        None, description="Seconds until a round closes; null: no time limit."
     )
-    deadline_seconds: Seconds = Field(DAY_SECONDS, description="The session ends after so long.")
+    deadline_seconds: Seconds = Field(DAY_SECONDS, description="Seconds until the session ends.")
 
     def spec(self) -> SessionSpec:
         """What it asks for.
 
         Raises:
-            InvalidRequest: it gives a field of another protocol, or as many centres as there are no clusters.
+            InvalidRequest: it gives a field of another protocol, or a number of centres different from
+                `clusters`.
         """
         kmeans = self.protocol is SessionProtocol.KMEANS
         others = self.model_fields_set & (_OF_SEARCHES if kmeans else _OF_KMEANS)
@@ -257,7 +258,7 @@ class ClusterStepOut(WireOut):
     centres: list[list[float]] = Field(description="In the data's unit.")
     noise_errors: list[float | None] = Field(
         description="For each centre the standard deviation of the noise in a coordinate, as far as it is "
-        "that of its sum; null where nobody had a say and the centre stayed."
+        "that of its sum; null where no person was counted and the centre stayed."
     )
     answers: int = Field(description="Local people who answered.")
     central: float | None = Field(

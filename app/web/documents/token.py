@@ -83,12 +83,13 @@ class RotateIn(WireIn):
     model_config = ConfigDict(json_schema_extra={"examples": [{"grace_seconds": 3600}]})
 
     grace_seconds: Annotated[
-        Integer, Field(ge=0, le=MAX_GRACE_SECONDS, description="How long the old secret is taken, too.")
+        Integer,
+        Field(ge=0, le=MAX_GRACE_SECONDS, description="How long the old secret stays valid after rotation."),
     ] = 0
 
 
 class QuotaOut(WireOut):
-    """What a token may use of each study: a share of everybody's epsilon within the period."""
+    """What a token may use of each study: a share of every person's epsilon within the period."""
 
     share: float
     period_seconds: int
@@ -104,7 +105,7 @@ class UsageOut(WireOut):
 
     study: str
     releases: int
-    used: float = Field(description="The most that its releases took of anybody's epsilon, together.")
+    used: float = Field(description="The most that its releases took of any person's epsilon, together.")
 
 
 class TokenOut(WireOut):
