@@ -71,6 +71,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
         # Its spans and logs would carry paths, which name subjects, and the messages of exceptions.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )

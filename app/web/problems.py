@@ -31,10 +31,17 @@ TYPE_PREFIX = "urn:dither:problem:"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How one class of errors is shown."""
+    """How one class of errors is shown.
+
+    Attributes:
+        status, title: Of the response.
+        surely_not_held: Whether the service holds nothing of a contribution that it refuses so, also not from
+            an earlier try or with another token. Devices then count nothing; both clients have the list.
+    """
 
     status: int
     title: str
+    surely_not_held: bool = False
 
 
 KINDS: Mapping[type[ServiceError], Kind] = {
@@ -46,10 +53,10 @@ KINDS: Mapping[type[ServiceError], Kind] = {
     errors.NotFound: Kind(404, "Not found"),
     errors.Conflict: Kind(409, "The request contradicts what is stored"),
     errors.ContributionExists: Kind(409, "There is another contribution already"),
-    errors.EpsilonBelowSpent: Kind(409, "The epsilon is less than what was spent"),
-    errors.ReportAfterSpending: Kind(409, "A report needs what was spent before"),
+    errors.EpsilonBelowSpent: Kind(409, "The epsilon is less than what was spent", surely_not_held=True),
+    errors.ReportAfterSpending: Kind(409, "A report needs what was spent before", surely_not_held=True),
     errors.StudyExists: Kind(409, "The slug is taken"),
-    errors.StudyClosed: Kind(409, "The study is closed"),
+    errors.StudyClosed: Kind(409, "The study is closed", surely_not_held=True),
     errors.StudyRetired: Kind(409, "The study is retired"),
     errors.BudgetBelowReserved: Kind(409, "The budget is less than what is reserved"),
     errors.IdempotencyKeyReused: Kind(409, "The Idempotency-Key was used for another request"),
@@ -58,7 +65,7 @@ KINDS: Mapping[type[ServiceError], Kind] = {
     errors.NotYourRound: Kind(409, "The subject is asked in another round"),
     errors.AnswerExists: Kind(409, "There is another answer already"),
     errors.PrivacyRefusal: Kind(409, "Refused for privacy"),
-    errors.BudgetExhausted: Kind(409, "The privacy budget is exhausted"),
+    errors.BudgetExhausted: Kind(409, "The privacy budget is exhausted", surely_not_held=True),
     NotApplicable: Kind(409, "The estimator has no answer here"),
     errors.RequestTimeout: Kind(408, "The document took too long"),
     errors.Unauthenticated: Kind(401, "A valid token is needed"),

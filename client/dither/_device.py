@@ -30,13 +30,14 @@ Change = tuple[EntryState, int, int]
 _SURELY_NOT_HELD = frozenset(
     {
         "budget_exhausted",
-        "contribution_exists",
         "epsilon_below_spent",
         "report_after_spending",
         "study_closed",
     }
 )
-"""Refusals that say that the service does not hold what was sent, also not from an earlier try."""
+"""Refusals that say that the service does not hold what was sent, also not from an earlier try.
+
+`contribution_exists` does not: an earlier try with another token may be what exists."""
 
 _UNSURE = ("pending", "refused")
 """States of entries that the service may not hold."""

@@ -6,6 +6,7 @@ import doctest
 import inspect
 import io
 import pkgutil
+import re
 import sys
 import tomllib
 import zipfile
@@ -17,7 +18,9 @@ from typing import Any
 import dither
 import pytest
 from dither import AsyncClient, Client, DitherError
+from dither._device import _SURELY_NOT_HELD
 
+from app.web.problems import KINDS
 from tests.client.conftest import IMPATIENT
 from tests.client.service import FakeService
 
@@ -159,3 +162,11 @@ def test_examples_of_private_modules_run() -> None:
     ]
     assert sum(result.attempted for result in results) > 4
     assert sum(result.failed for result in results) == 0
+
+
+def test_both_clients_know_which_refusals_say_that_nothing_is_held():
+    held = {cls.code for cls, kind in KINDS.items() if kind.surely_not_held}
+    script = (Path(__file__).parents[2] / "client" / "js" / "src" / "decisions.ts").read_text()
+    listed = re.search(r"SURELY_NOT_HELD = new Set\(\[(.*?)\]\)", script, re.DOTALL)
+    assert listed is not None
+    assert held == _SURELY_NOT_HELD == set(re.findall(r'"(\w+)"', listed[1]))

@@ -14,8 +14,8 @@ from app.web import documents_out, idempotency, question_params
 from app.web.documents.lists import Limit, PageOut, UuidCursor
 from app.web.documents.paths import IdPath, StudyPath
 from app.web.documents.release import (
-    AnswerOut,
     ClusterReleaseOut,
+    MeanAnswerOut,
     PlanOut,
     ReleaseOut,
     ReleaseWithChargesOut,
@@ -44,7 +44,7 @@ async def plan(request: ApiRequest, study: StudyPath) -> Response:
 
 @router.get(
     "/studies/{study}/statistics/mean",
-    responses={200: {"model": AnswerOut}},
+    responses={200: {"model": MeanAnswerOut}},
     openapi_extra={
         CONFLICTS: True,
         OPEN_QUERY: True,

@@ -21,9 +21,9 @@ from app.web.documents.release import page_bytes
 from app.web.documents.session import (
     ANSWER_EXAMPLE,
     ANSWER_SCHEMA,
-    AnswerOut,
     RoundCloseIn,
     RoundOut,
+    SessionAnswerOut,
     SessionIn,
     SessionOut,
     answer_bytes,
@@ -105,8 +105,8 @@ async def read_round(
     "/sessions/{session}/answers",
     status_code=201,
     responses={
-        201: {"model": AnswerOut, "description": "Stored, and its epsilon spent"},
-        200: {"model": AnswerOut, "description": "This token sent the very same one before"},
+        201: {"model": SessionAnswerOut, "description": "Stored, and its epsilon spent"},
+        200: {"model": SessionAnswerOut, "description": "This token sent the very same one before"},
     },
     openapi_extra={
         CONFLICTS: True,

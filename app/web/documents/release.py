@@ -5,7 +5,9 @@ A release is answered from its stored bytes; what depends on who asks, and when,
 
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
@@ -40,21 +42,33 @@ class ReleaseOut(WireOut):
 
     model_config = ConfigDict(extra="allow")
 
-    id: str
+    id: UUID
     study: str
     statistic: str
     estimator: str
+    estimator_version: int
+    asked: str = Field(
+        description="The estimator that was asked for; `auto` leaves the choice to the service."
+    )
     parameters: dict[str, Any]
     estimate: float
     standard_error: float
+    predicted_error: float = Field(description="Root mean square error that the plan predicted.")
     interval: IntervalOut
     population_interval: IntervalOut
     relation: Relation
     epsilon_max: float
-    created_at: str
+    people: int | None = Field(None, description="Live contributions; left out where their number is secret.")
+    people_left_out: int | None = Field(
+        None, description="Those that could not take part; left out where their number is secret."
+    )
+    noisy_count: float | None = Field(
+        None, description="People by their share of the cap, with noise; only where their number is secret."
+    )
+    created_at: datetime
 
 
-class AnswerOut(ReleaseOut):
+class MeanAnswerOut(ReleaseOut):
     """The current release for a question."""
 
     new_contributions: bool | None = None
@@ -72,10 +86,11 @@ class ClusterReleaseOut(WireOut):
 
     model_config = ConfigDict(extra="allow")
 
-    id: str
+    id: UUID
     study: str
     statistic: str
     estimator: str
+    estimator_version: int
     parameters: dict[str, Any] = Field(description="The session, its round, and the centres it asked about.")
     counts: list[float] = Field(description="People next to each centre, with noise.")
     sums: list[list[float]] = Field(
@@ -86,7 +101,7 @@ class ClusterReleaseOut(WireOut):
     noisy_count: float
     relation: Relation
     epsilon_max: float
-    created_at: str
+    created_at: datetime
     charges: list[ChargeOut] | None = None
 
 

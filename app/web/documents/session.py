@@ -331,7 +331,7 @@ class RoundOut(WireOut):
     )
 
 
-class AnswerOut(WireOut):
+class SessionAnswerOut(WireOut):
     """A stored answer."""
 
     session: str

@@ -17,10 +17,12 @@ const REPORT_LIMIT = 1n << 62n;
 /** Scales outside the grid within which the service takes a report. */
 const LAPLACE_TAIL = 64n;
 
-/** Refusals that say that the service does not hold what was sent, also not from an earlier try. */
+/**
+ * Refusals that say that the service does not hold what was sent, also not from an earlier try.
+ * `contribution_exists` does not: an earlier try with another token may be what exists.
+ */
 const SURELY_NOT_HELD = new Set([
   "budget_exhausted",
-  "contribution_exists",
   "epsilon_below_spent",
   "report_after_spending",
   "study_closed",
