@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.core.records import Account, PersonalCharge, SessionLine, Statement, StudyLine
 from app.store.contributions import Allowance
+from app.store.membership import is_member
 
 READ = text("SELECT id, budget, reserved, delta_budget, delta_reserved FROM subject WHERE id = :subject")
 
@@ -20,11 +21,8 @@ SPENT = """
 """
 SPENT_EPSILON = SPENT.format(kind="epsilon", column="spent", carried="carried")
 SPENT_DELTA = SPENT.format(kind="delta", column="delta_spent", carried="delta_carried")
-JOIN_COHORT = """
-    LEFT JOIN cohort g ON c.value IS NOT NULL AND g.study_id = c.study_id AND g.epoch = c.epoch
-        AND g.trust = c.trust AND g.epsilon = c.epsilon AND g.carried = c.carried
-        AND g.delta = c.delta AND g.delta_carried = c.delta_carried
-"""
+IN_COHORT = f"cohort g ON c.value IS NOT NULL AND {is_member('c', 'g')}"
+JOIN_COHORT = f"LEFT JOIN {IN_COHORT}"
 
 READ_HOLDINGS = text(f"""
     SELECT study.slug AS study, c.trust, c.epsilon, c.delta, c.value IS NOT NULL AS live, c.contributed_on,
@@ -37,7 +35,7 @@ READ_HOLDINGS = text(f"""
 PAGE_CHARGES = text(f"""
     SELECT release.id AS release, study.slug AS study, release.estimator, release.created_at,
            charge.epsilon, charge.delta
-    FROM contribution c JOIN study ON study.id = c.study_id {JOIN_COHORT.replace("LEFT JOIN", "JOIN", 1)}
+    FROM contribution c JOIN study ON study.id = c.study_id JOIN {IN_COHORT}
     JOIN charge ON charge.cohort_id = g.id JOIN release ON release.id = charge.release_id
     WHERE c.subject_id = :subject AND (CAST(:before AS uuid) IS NULL
            OR release.number < (SELECT last.number FROM release last JOIN study ON study.id = last.study_id

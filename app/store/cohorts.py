@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.core.cohort import Cohort
 from app.core.study import Trust
 from app.store.contributions import EPOCH_LOCK, FOLD_LOCK
+from app.store.membership import key_columns
 
 LOCK_EXCLUSIVE = text("SELECT pg_advisory_xact_lock(:lock, :study_id)")
 
@@ -28,22 +29,28 @@ READ_EPOCHS = text("""
     SELECT epoch - 1 AS sealed, folded_epoch AS folded, delta = 0 AS pure FROM study WHERE id = :study_id
 """)
 
-# Values of public people cost nothing, whatever they spent before: one cohort for all of them.
-# The result is small, so it is fetched and inserted apart: PostgreSQL scans in parallel only outside
+# The scan groups by plain columns, which is quick; of its few rows the keys of the cohorts are made. Rows of
+# one key are added up when they are inserted. That is done apart: PostgreSQL scans in parallel only outside
 # INSERT ... SELECT.
 AGGREGATE = """
-    SELECT CAST(:epoch AS int) AS epoch, trust, epsilon, carried, {deltas}, count(*) AS members,
-           sum(value) AS total,
-           sum(CAST(value AS numeric) * value) FILTER (WHERE trust = 'local') AS total_squares
-    FROM contribution
-    WHERE study_id = :study_id AND epoch = :epoch AND value IS NOT NULL
-    GROUP BY trust, epsilon, carried{keys}
+    SELECT CAST(:epoch AS int) AS epoch, trust, {columns}, members, total, total_squares
+    FROM (
+        SELECT trust, epsilon, carried, {deltas}, count(*) AS members, sum(value) AS total,
+               sum(CAST(value AS numeric) * value) FILTER (WHERE trust = 'local') AS total_squares
+        FROM contribution
+        WHERE study_id = :study_id AND epoch = :epoch AND value IS NOT NULL
+        GROUP BY trust, epsilon, carried{keys}
+    ) AS c
 """
 
-READ_EPOCH_ROWS = text(AGGREGATE.format(deltas="delta, delta_carried", keys=", delta, delta_carried"))
+READ_EPOCH_ROWS = text(
+    AGGREGATE.format(columns=key_columns("c"), deltas="delta, delta_carried", keys=", delta, delta_carried")
+)
 
 # There is no delta to reserve in a study without one, and each column less to group by is time saved.
-READ_PURE_EPOCH_ROWS = text(AGGREGATE.format(deltas="0 AS delta, 0 AS delta_carried", keys=""))
+READ_PURE_EPOCH_ROWS = text(
+    AGGREGATE.format(columns=key_columns("c"), deltas="0 AS delta, 0 AS delta_carried", keys="")
+)
 
 INSERT_COHORTS = text("""
     INSERT INTO cohort (study_id, epoch, trust, epsilon, carried, delta, delta_carried,
@@ -120,17 +127,16 @@ async def fold(connection: AsyncConnection, study_id: int) -> None:
         return
     rows = await _aggregate(connection, study_id, epochs, last=epochs.sealed)
     if rows:
-        private = [0 if row.trust == "public" else 1 for row in rows]
         await connection.execute(
             INSERT_COHORTS,
             {
                 "study_id": study_id,
                 "epochs": [row.epoch for row in rows],
                 "trusts": [row.trust for row in rows],
-                "epsilons": [row.epsilon * keep for row, keep in zip(rows, private, strict=True)],
-                "carried": [row.carried * keep for row, keep in zip(rows, private, strict=True)],
-                "deltas": [row.delta * keep for row, keep in zip(rows, private, strict=True)],
-                "deltas_carried": [row.delta_carried * keep for row, keep in zip(rows, private, strict=True)],
+                "epsilons": [row.epsilon for row in rows],
+                "carried": [row.carried for row in rows],
+                "deltas": [row.delta for row in rows],
+                "deltas_carried": [row.delta_carried for row in rows],
                 "counts": [row.members for row in rows],
                 "totals": [row.total for row in rows],
                 "squares": [row.total_squares or 0 for row in rows],
@@ -189,12 +195,12 @@ async def read_profile(connection: AsyncConnection, study_id: int) -> Sequence[C
         Cohort(
             id=0,
             trust=Trust(row.trust),
-            epsilon=0 if row.trust == "public" else row.epsilon,
-            carried=0 if row.trust == "public" else row.carried,
-            spent={"local": row.epsilon, "central": row.carried, "public": 0}[row.trust],
-            delta=0 if row.trust == "public" else row.delta,
-            delta_carried=0 if row.trust == "public" else row.delta_carried,
-            delta_spent={"local": row.delta, "central": row.delta_carried, "public": 0}[row.trust],
+            epsilon=row.epsilon,
+            carried=row.carried,
+            spent=row.epsilon if row.trust == "local" else row.carried,
+            delta=row.delta,
+            delta_carried=row.delta_carried,
+            delta_spent=row.delta if row.trust == "local" else row.delta_carried,
             count=row.members,
             total=int(row.total),
             total_squares=int(row.total_squares or 0),

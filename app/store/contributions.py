@@ -16,6 +16,7 @@ from app.core.errors import InternalFault
 from app.core.ledger import Entry, Holding, decide, entry, same_value
 from app.core.study import StudyState, Trust
 from app.store.database import driver
+from app.store.membership import is_member
 
 EPOCH_LOCK = 1
 """Advisory lock class: shared while contributing, exclusive for the moment an epoch is sealed."""
@@ -104,15 +105,14 @@ WITHDRAW = text("""
     WHERE study_id = :study_id AND subject_id = :subject
 """)
 
-LEAVE_COHORT = text("""
+LEAVE_COHORT = text(f"""
     UPDATE cohort
-    SET count = count - 1, total = total - CAST(:value AS bigint),
+    SET count = count - 1, total = total - c.value,
         total_squares = total_squares
-            - CASE WHEN trust = 'local'
-                   THEN CAST(CAST(:value AS bigint) AS numeric) * CAST(:value AS bigint) ELSE 0 END
-    WHERE study_id = :study_id AND epoch = :epoch AND trust = CAST(:trust AS trust)
-      AND epsilon = :epsilon AND carried = :carried AND delta = :delta AND delta_carried = :delta_carried
-    RETURNING spent, delta_spent
+            - CASE WHEN c.trust = 'local' THEN CAST(c.value AS numeric) * c.value ELSE 0 END
+    FROM contribution c
+    WHERE c.study_id = :study_id AND c.subject_id = :subject AND {is_member("c")}
+    RETURNING cohort.spent, cohort.delta_spent
 """)
 
 
@@ -395,20 +395,7 @@ async def _leave(
         if holding.trust is Trust.LOCAL:
             return holding.epsilon, holding.delta
         return holding.carried, holding.delta_carried
-    public = holding.trust is Trust.PUBLIC
-    row = (
-        await connection.execute(
-            LEAVE_COHORT,
-            {
-                "study_id": study_id,
-                "epoch": holding.epoch,
-                "trust": holding.trust.value,
-                "epsilon": 0 if public else holding.epsilon,
-                "carried": 0 if public else holding.carried,
-                "delta": 0 if public else holding.delta,
-                "delta_carried": 0 if public else holding.delta_carried,
-                "value": holding.value,
-            },
-        )
-    ).one()
-    return (holding.carried, holding.delta_carried) if public else (row.spent, row.delta_spent)
+    row = (await connection.execute(LEAVE_COHORT, {"study_id": study_id, "subject": subject})).one()
+    if holding.trust is Trust.PUBLIC:
+        return holding.carried, holding.delta_carried
+    return row.spent, row.delta_spent

@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.core.records import LedgerLine, RecordedAudit, ReleaseLine
 from app.core.release import Charge, chain_hash
+from app.store.membership import key_columns
 
 # Bounds on the release's number alone let the index find where the page starts.
 PAGE = """
@@ -91,13 +92,10 @@ CHECKS: Mapping[str, str] = {
                    ELSE cohort.spent <> cohort.carried + coalesce(c.epsilon, 0)
                         OR cohort.delta_spent <> cohort.delta_carried + coalesce(c.delta, 0) END
     """,
-    "a cohort does not hold what was folded into it": """
+    "a cohort does not hold what was folded into it": f"""
         SELECT g.id AS cohort, g.count, coalesce(c.count, 0) AS members FROM cohort g FULL JOIN (
             SELECT c.study_id, c.epoch, c.trust,
-                   CASE WHEN c.trust = 'public' THEN 0 ELSE c.epsilon END AS epsilon,
-                   CASE WHEN c.trust = 'public' THEN 0 ELSE c.carried END AS carried,
-                   CASE WHEN c.trust = 'public' THEN 0 ELSE c.delta END AS delta,
-                   CASE WHEN c.trust = 'public' THEN 0 ELSE c.delta_carried END AS delta_carried,
+                   {key_columns("c")},
                    count(*) AS count, sum(value) AS total,
                    coalesce(sum(CASE WHEN c.trust = 'local' THEN CAST(value AS numeric) * value END), 0)
                        AS squares

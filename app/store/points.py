@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.core.cohort import Cohort
 from app.store.cohorts import COHORT_COLUMNS, cohort_of
 from app.store.database import driver
+from app.store.membership import is_member
 
 AT_ONCE = 10_000
 """People read at a time."""
@@ -25,15 +26,9 @@ READ_PARTICIPANTS = text(f"""
     ORDER BY id
 """)
 
-# In the ledger public people are one cohort an epoch, whatever they had spent before.
-READ_POINTS = """
+READ_POINTS = f"""
     SELECT array_send(coalesce(c.vector, ARRAY[c.value])) AS point
-    FROM cohort JOIN contribution c
-      ON c.study_id = cohort.study_id AND c.epoch = cohort.epoch AND c.trust = cohort.trust
-     AND CASE c.trust WHEN 'public' THEN 0 ELSE c.epsilon END = cohort.epsilon
-     AND CASE c.trust WHEN 'public' THEN 0 ELSE c.carried END = cohort.carried
-     AND CASE c.trust WHEN 'public' THEN 0 ELSE c.delta END = cohort.delta
-     AND CASE c.trust WHEN 'public' THEN 0 ELSE c.delta_carried END = cohort.delta_carried
+    FROM cohort JOIN contribution c ON {is_member("c")}
     WHERE cohort.id = ANY($1::bigint[]) AND c.study_id = $2 AND c.value IS NOT NULL
 """
 

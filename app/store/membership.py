@@ -1,0 +1,35 @@
+"""Which cohort a contribution is folded into: the one place that says so.
+
+A cohort's members share study, epoch and trust, and what they reserve and had spent before. Values of public
+people cost nothing, whatever their owners spent before, so those of an epoch are one cohort, with zeros.
+"""
+
+KEY = ("epsilon", "carried", "delta", "delta_carried")
+
+
+def key_columns(row: str) -> str:
+    """The columns `KEY` of the cohort of a contribution, as SQL.
+
+    Args:
+        row: Name of a row with `trust` and the columns `KEY`, as they are in `contribution`.
+
+    >>> key_columns("c").split(", ")[0]
+    "CASE WHEN c.trust = 'public' THEN 0 ELSE c.epsilon END AS epsilon"
+    """
+    return ", ".join(f"{_keyed(row, column)} AS {column}" for column in KEY)
+
+
+def is_member(row: str, cohort: str = "cohort") -> str:
+    """Whether a contribution is in a cohort, as an SQL condition; it must be live besides.
+
+    Args:
+        row: Name of a row of `contribution`.
+        cohort: Name of a row of `cohort`.
+    """
+    same = [f"{cohort}.{column} = {row}.{column}" for column in ("study_id", "epoch", "trust")]
+    same += [f"{cohort}.{column} = {_keyed(row, column)}" for column in KEY]
+    return f"({' AND '.join(same)})"
+
+
+def _keyed(row: str, column: str) -> str:
+    return f"CASE WHEN {row}.trust = 'public' THEN 0 ELSE {row}.{column} END"
