@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
+from app.core.study import Relation
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Balance:
@@ -172,6 +174,47 @@ class RecordedAudit:
     def clean(self) -> bool:
         """Whether no rule was broken."""
         return not self.findings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRelease:
+    """What the ledger holds of the release of a K-means round.
+
+    Attributes:
+        release: Its id.
+        scales: Of its noise, one a query; empty where it is none.
+        relation, dimension: Of its study.
+        epsilons: The different charges that it made [micro-epsilon].
+        delta: The largest delta that it charged [1e-12].
+        closed_a_round: Whether a round of a session was closed with it.
+    """
+
+    release: UUID
+    scales: tuple[float, ...]
+    relation: Relation
+    dimension: int
+    epsilons: tuple[int, ...]
+    delta: int
+    closed_a_round: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A link of the hash chain.
+
+    Attributes:
+        number: Its place, from 1.
+        release: The release that it seals.
+        previous: The hash before it, as it is stored.
+        hash: Its hash, as it is stored.
+        recomputed: Its hash, from `previous`, the release and its charges.
+    """
+
+    number: int
+    release: UUID
+    previous: bytes
+    hash: bytes
+    recomputed: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from app.core.errors import InternalFault
 from app.core.noise import DiscreteLaplace
 from app.core.records import ChainHead, LedgerLine, ReleaseLine
 from app.core.release import GENESIS
-from app.core.study import Relation
 from app.services.paging import Page, decode_cursor, page_of
 from app.store import journal
 from app.store import ledger as store
@@ -132,30 +131,29 @@ HEAD_RULE = "the head of the hash chain is not its last link"
 
 async def _verify_rounds(connection: Connection) -> list[Finding]:
     broken: list[dict[str, object]] = []
-    for row in await store.rounds(connection):
-        scales, dimension = row["noise"].get("scales", ()), row["dimension"]
+    for found in await store.cluster_releases(connection):
         try:
             price = clusters_cost(
-                DiscreteLaplace(scales=tuple(float(scale) for scale in scales)),
-                Relation(row["relation"]),
-                clusters=len(scales) // (1 + dimension),
-                dimension=dimension,
+                DiscreteLaplace(scales=found.scales),
+                found.relation,
+                clusters=len(found.scales) // (1 + found.dimension),
+                dimension=found.dimension,
             )
         except InternalFault:
             price = None
-        charged = row["epsilons"] or [price]
-        if charged != [price] or price is None or row["delta"] or not row["closed_a_round"]:
-            broken.append({"release": str(row["id"]), "charged": charged, "price": price})
+        charged: list[int | None] = [*found.epsilons] or [price]
+        if charged != [price] or price is None or found.delta or not found.closed_a_round:
+            broken.append({"release": str(found.release), "charged": charged, "price": price})
     return [Finding(rule=ROUND_RULE, examples=broken[:EXAMPLES])] if broken else []
 
 
 async def _verify_chain(connection: Connection) -> list[Finding]:
     broken: list[dict[str, object]] = []
     number, previous = 0, GENESIS
-    async for found, release, stored_previous, stored, recomputed in store.links(connection):
-        if found != number + 1 or stored_previous != previous or stored != recomputed:
-            broken.append({"number": found, "release": str(release)})
-        number, previous = found, stored
+    async for link in store.links(connection):
+        if link.number != number + 1 or link.previous != previous or link.hash != link.recomputed:
+            broken.append({"number": link.number, "release": str(link.release)})
+        number, previous = link.number, link.hash
     findings = [Finding(rule=CHAIN_RULE, examples=broken[:EXAMPLES])] if broken else []
     head = await store.head(connection)
     if head != (number, previous):

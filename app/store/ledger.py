@@ -1,14 +1,14 @@
 """Reading the ledger: pages for admins and the recomputation that `dither audit` makes."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.core.records import LedgerLine, RecordedAudit, ReleaseLine
+from app.core.records import ClusterRelease, LedgerLine, Link, RecordedAudit, ReleaseLine
 from app.core.release import Charge, chain_hash
+from app.core.study import Relation
 from app.store.membership import key_columns
 
 # Bounds on the release's number alone let the index find where the page starts.
@@ -267,8 +267,8 @@ async def counts(connection: AsyncConnection) -> dict[str, int]:
     return dict((await connection.execute(COUNTS)).mappings().one())
 
 
-async def violations(connection: AsyncConnection, check: str, limit: int) -> Sequence[Mapping[str, Any]]:
-    """Rows that break one of `CHECKS`, a few of them."""
+async def violations(connection: AsyncConnection, check: str, limit: int) -> Sequence[Mapping[str, object]]:
+    """A few of the rows that break one of `CHECKS`, for people: each check names its own columns."""
     query = f"SELECT * FROM ({CHECKS[check]}) broken LIMIT {limit:d}"
     return [dict(row) for row in (await connection.execute(text(query))).mappings()]
 
@@ -279,13 +279,24 @@ async def head(connection: AsyncConnection) -> tuple[int, bytes]:
     return row.number, row.hash
 
 
-async def rounds(connection: AsyncConnection) -> list[dict[str, Any]]:
-    """Every release of a K-means round: its noise, what it charged, whether it closed a round."""
-    return [dict(row) for row in (await connection.execute(READ_ROUNDS)).mappings()]
+async def cluster_releases(connection: AsyncConnection) -> list[ClusterRelease]:
+    """Every release of a K-means round, in the order of the chain."""
+    return [
+        ClusterRelease(
+            release=row.id,
+            scales=tuple(float(scale) for scale in row.noise.get("scales", ())),
+            relation=Relation(row.relation),
+            dimension=row.dimension,
+            epsilons=tuple(row.epsilons or ()),
+            delta=row.delta or 0,
+            closed_a_round=row.closed_a_round,
+        )
+        for row in await connection.execute(READ_ROUNDS)
+    ]
 
 
-async def links(connection: AsyncConnection) -> AsyncIterator[tuple[int, UUID, bytes, bytes, bytes]]:
-    """Every link in order: number, release, stored previous hash, stored hash, recomputed hash."""
+async def links(connection: AsyncConnection) -> AsyncIterator[Link]:
+    """Every link in order."""
     rows = await connection.stream(READ_LINKS)
     async for part in rows.partitions(LINKS_AT_ONCE):
         charges: dict[UUID, list[Charge]] = {row.id: [] for row in part}
@@ -307,4 +318,10 @@ async def links(connection: AsyncConnection) -> AsyncIterator[tuple[int, UUID, b
                 body=row.body,
                 charges=charges[row.id],
             )
-            yield row.number, row.id, row.previous_hash, row.hash, recomputed
+            yield Link(
+                number=row.number,
+                release=row.id,
+                previous=row.previous_hash,
+                hash=row.hash,
+                recomputed=recomputed,
+            )

@@ -65,7 +65,8 @@ UNLOCK = (
 )
 LAST = "(SELECT id FROM release ORDER BY number DESC LIMIT 1)"
 FIRST = "(SELECT id FROM release ORDER BY number LIMIT 1)"
-SUBJECT = "(SELECT subject_id FROM contribution WHERE value IS NOT NULL AND trust = 'central' LIMIT 1)"
+SUBJECT = """(SELECT subject_id FROM contribution WHERE value IS NOT NULL AND trust = 'central'
+    AND subject_id NOT IN (SELECT subject_id FROM enrolment) LIMIT 1)"""
 CENTRAL = "(SELECT min(id) FROM cohort WHERE trust = 'central' AND count > 0 AND spent > carried)"
 LOCAL = "(SELECT min(id) FROM cohort WHERE trust = 'local' AND count > 0)"
 SPARE = "(SELECT min(id) FROM cohort WHERE trust = 'central' AND spent < epsilon)"
@@ -566,9 +567,9 @@ async def forge(connection: AsyncConnection, numbers: Iterable[int]) -> None:
     last = 0
     for number in numbers:
         if last:
-            found = {n: stored async for n, _, _, stored, _ in links(connection)}
+            found = {link.number: link.hash async for link in links(connection)}
             await connection.execute(RELINK, {"number": last, "hash": found[last]})
-        fitting = {n: recomputed async for n, _, _, _, recomputed in links(connection)}
+        fitting = {link.number: link.recomputed async for link in links(connection)}
         await connection.execute(REHASH, {"number": number, "hash": fitting[number]})
         last = number
 
@@ -604,7 +605,7 @@ async def test_a_tail_rewritten_with_its_head_is_found_by_a_head_that_was_kept_e
         await forge(connection, range(MIDDLE, LAST_NUMBER + 1))
         await connection.execute(MOVE_HEAD, {"number": LAST_NUMBER})
         assert (await audit()).clean
-        stored = {n: stored async for n, _, _, stored, _ in links(connection)}
+        stored = {link.number: link.hash async for link in links(connection)}
     assert number == LAST_NUMBER
     assert stored[number] != kept
 
