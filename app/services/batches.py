@@ -5,31 +5,26 @@ are held as packed numbers (about 100 bytes each), never as text, and external i
 """
 
 import codecs
-import csv
-import io
-import json
-import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Protocol, get_type_hints
+from typing import Any, get_type_hints
 from uuid import UUID
 
 import numpy as np
 
 from app.core.contribution import Offer, Outcome
-from app.core.errors import FieldError, InvalidRequest, MalformedDocument, ServiceError
-from app.core.numbers import JsonNumber
+from app.core.errors import FieldError, InvalidRequest, MalformedDocument
 from app.core.study import StudyDefinition
-from app.formats.strict_json import DuplicateKey, decode_element, decode_json
+from app.formats.csv import Columns, Csv
+from app.formats.json_array import JsonArray
+from app.formats.ndjson import Lines
+from app.formats.records import Record, Records, Unreadable
 from app.services.intake import IMPOSSIBLE_REPORT, Intake
 from app.services.subjects import SubjectKey
 
-MAX_RECORD = 65_536
-"""Characters of one record."""
-
-CSV_FIELDS = frozenset({"subject", "value", "report", "epsilon", "trust"})
-NUMBER_FIELDS = frozenset({"value", "report", "epsilon"})
+FIELDS = frozenset({"subject", "value", "report", "epsilon", "trust"})
+NUMBERS = frozenset({"value", "report", "epsilon"})
 DIGEST_BYTES = 32
 
 _TYPES = get_type_hints(Offer)
@@ -39,8 +34,6 @@ _TAGS = tuple(name for name, kind in _TYPES.items() if kind is not int and name 
 
 MAX_KINDS = 1_000
 """Different refusals of one batch that name their fields; further ones have their code only."""
-
-_WHITE_SPACE = re.compile(r"[ \t\r\n]*")
 
 
 class Format(StrEnum):
@@ -200,17 +193,17 @@ class BatchReader:
 
     def __init__(self, study: StudyDefinition, subject_key: SubjectKey, sender: UUID, form: Format) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")()
-        batch = Batch(sender, study.dimension)
-        intake = Intake(study, subject_key)
-        self._batch = batch
-        self._parser: _Parser
+        self._batch = Batch(sender, study.dimension)
+        self._intake = Intake(study, subject_key)
+        self._records: Records
         match form:
             case Format.JSON:
-                self._parser = _JsonArray(batch, intake)
+                self._records = JsonArray()
             case Format.NDJSON:
-                self._parser = _Lines(batch, intake)
+                self._records = Lines()
             case Format.CSV:
-                self._parser = _Csv(batch, intake, vectors=study.dimension > 1)
+                lists = frozenset({"value"} if study.dimension > 1 else ())
+                self._records = Csv(Columns(names=FIELDS, required="subject", numbers=NUMBERS, lists=lists))
 
     def feed(self, piece: bytes) -> None:
         """Read the next piece.
@@ -218,11 +211,7 @@ class BatchReader:
         Raises:
             MalformedDocument: it is not UTF-8, or not a document of this form.
         """
-        try:
-            text = self._decoder.decode(piece)
-        except UnicodeDecodeError:
-            raise MalformedDocument("the document is not UTF-8") from None
-        self._parser.feed(text)
+        self._add(self._records.feed(self._decoded(piece)))
 
     def finish(self) -> Batch:
         """The whole batch.
@@ -230,189 +219,22 @@ class BatchReader:
         Raises:
             MalformedDocument: the document breaks off.
         """
-        try:
-            self._decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            raise MalformedDocument("the document is not UTF-8") from None
-        self._parser.finish()
+        self._decoded(b"", final=True)
+        self._add(self._records.finish())
         return self._batch
 
-
-class _Parser(Protocol):
-    def feed(self, text: str) -> None: ...
-
-    def finish(self) -> None: ...
-
-
-def _add(batch: Batch, intake: Intake, record: object) -> None:
-    if not isinstance(record, dict):
-        batch.refuse("invalid_request")
-        return
-    try:
-        batch.admit(intake.offer(record, batch.sender))
-    except InvalidRequest as refusal:
-        batch.refuse(refusal.code, refusal.fields)
-
-
-class _Lines:
-    """NDJSON. A line that is not JSON is one refused record, since the others stand on their own."""
-
-    def __init__(self, batch: Batch, intake: Intake) -> None:
-        self._batch = batch
-        self._intake = intake
-        self._rest = ""
-
-    def feed(self, text: str) -> None:
-        *lines, self._rest = (self._rest + text).split("\n")
-        _check_lengths(*lines, self._rest)
-        for line in lines:
-            self._line(line)
-
-    def finish(self) -> None:
-        self._line(self._rest)
-
-    def _line(self, line: str) -> None:
-        if not line or line.isspace():
-            return
+    def _decoded(self, piece: bytes, *, final: bool = False) -> str:
         try:
-            record = decode_json(line)
-        except MalformedDocument:
-            self._batch.refuse("malformed_json")
-        except ServiceError as refusal:
-            self._batch.refuse(refusal.code, refusal.fields)
-        else:
-            _add(self._batch, self._intake, record)
+            return self._decoder.decode(piece, final)
+        except UnicodeDecodeError:
+            raise MalformedDocument("the document is not UTF-8") from None
 
-
-class _Csv:
-    """CSV (RFC 4180) with a header. The coordinates of a vector share a cell: 1.5;-2;0.25."""
-
-    def __init__(self, batch: Batch, intake: Intake, *, vectors: bool) -> None:
-        self._vectors = vectors
-        self._batch = batch
-        self._intake = intake
-        self._rest = ""
-        self._header: list[str] | None = None
-
-    def feed(self, text: str) -> None:
-        text = self._rest + text
-        end = text.rfind("\n") + 1
-        quotes = text.count('"', 0, end)
-        # A line end within quotes ends no record. Every quote is counted once forwards and once back.
-        while quotes % 2:
-            # All line ends behind the last quote are within quotes: go on before it, whatever their number.
-            start = text.rfind("\n", 0, text.rfind('"', 0, end)) + 1
-            quotes -= text.count('"', start, end)
-            end = start
-        self._rest = text[end:]
-        _check_lengths(self._rest)
-        self._rows(text[:end])
-
-    def finish(self) -> None:
-        if self._rest.count('"') % 2:
-            raise MalformedDocument("the document breaks off within quotes")
-        self._rows(self._rest)
-        if self._header is None:
-            raise MalformedDocument("the document has no header line")
-
-    def _rows(self, text: str) -> None:
-        try:
-            for row in csv.reader(io.StringIO(text, newline=""), strict=True):
-                if self._header is None:
-                    self._header = _csv_header(row)
-                elif row:
-                    _check_lengths(*row)
-                    self._row(row)
-        except csv.Error:
-            raise MalformedDocument("the document is not CSV") from None
-
-    def _row(self, row: Sequence[str]) -> None:
-        header = self._header
-        if header is None or len(row) != len(header):
-            self._batch.refuse("malformed_row")
-            return
-        record: dict[str, object] = {
-            name: JsonNumber(cell) if name in NUMBER_FIELDS else cell
-            for name, cell in zip(header, row, strict=True)
-            if cell
-        }
-        if self._vectors and "value" in record:
-            record["value"] = [JsonNumber(number.strip()) for number in str(record["value"]).split(";")]
-        _add(self._batch, self._intake, record)
-
-
-def _csv_header(row: Sequence[str]) -> list[str]:
-    header = [name.strip().lstrip("\ufeff") for name in row]
-    if len(set(header)) != len(header) or not set(header) <= CSV_FIELDS or "subject" not in header:
-        names = ",".join(sorted(CSV_FIELDS))
-        raise MalformedDocument(f"the header line must name fields out of {names}, each once")
-    return header
-
-
-class _JsonArray:
-    """One JSON array. It is malformed as a whole or not at all."""
-
-    def __init__(self, batch: Batch, intake: Intake) -> None:
-        self._batch = batch
-        self._intake = intake
-        self._rest = ""
-        self._expect = "["
-
-    def feed(self, text: str) -> None:
-        text = self._rest + text
-        place = self._read(text)
-        self._rest = text[place:]
-        _check_lengths(self._rest)
-
-    def finish(self) -> None:
-        if self._expect or self._rest.strip():
-            raise MalformedDocument("the document breaks off, or something follows the array")
-
-    def _read(self, text: str) -> int:
-        """Read as many elements as are complete; returns the place of the first one that is not."""
-        place = _skip(text, 0)
-        while place < len(text):
-            mark = text[place]
-            if not self._expect:
-                raise MalformedDocument("something follows the array")
-            if mark == "]" and self._expect in ("first", ","):
-                self._expect = ""
-                place = _skip(text, place + 1)
-            elif mark == self._expect:
-                self._expect = "first" if mark == "[" else "next"
-                place = _skip(text, place + 1)
-            elif self._expect in ("first", "next"):
-                end = self._element(text, place)
-                if end == place:
-                    return place
-                place = end
-            else:
-                raise MalformedDocument("the document is not a JSON array of objects")
-        return place
-
-    def _element(self, text: str, place: int) -> int:
-        try:
-            record, end = decode_element(text, place)
-        except json.JSONDecodeError:
-            return place
-        _check_lengths(text[place:end])
-        end = _skip(text, end)
-        if end == len(text):
-            return place
-        self._expect = ","
-        if isinstance(record, DuplicateKey):
-            self._batch.refuse(record.code, record.fields)
-        else:
-            _add(self._batch, self._intake, record)
-        return end
-
-
-def _skip(text: str, place: int) -> int:
-    """The next place that is no white space."""
-    match = _WHITE_SPACE.match(text, place)
-    return place if match is None else match.end()
-
-
-def _check_lengths(*records: str) -> None:
-    if any(len(record) > MAX_RECORD for record in records):
-        raise MalformedDocument(f"a record is malformed, or longer than {MAX_RECORD} characters")
+    def _add(self, records: Iterator[Record | Unreadable]) -> None:
+        for record in records:
+            if isinstance(record, Unreadable):
+                self._batch.refuse(record.code, record.fields)
+                continue
+            try:
+                self._batch.admit(self._intake.offer(record, self._batch.sender))
+            except InvalidRequest as refusal:
+                self._batch.refuse(refusal.code, refusal.fields)
