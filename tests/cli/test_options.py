@@ -16,7 +16,7 @@ from app.core.session import SessionProtocol
 from app.core.study import LocalMechanism, Relation, Trust
 from app.sessions.search import Depth, Mode, Threshold
 from app.web.documents.budget import LifetimeIn
-from app.web.documents.session import SessionIn
+from app.web.documents.session_in import SessionIn
 from app.web.documents.study import StudyIn
 from app.web.documents.token import QuotaIn, RotateIn, TokenIn
 

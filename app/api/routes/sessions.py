@@ -19,17 +19,14 @@ from app.web.documents.lists import Limit, PageOut, UuidCursor
 from app.web.documents.paths import IdPath, StudyPath
 from app.web.documents.release import page_bytes
 from app.web.documents.session import (
-    ANSWER_EXAMPLE,
-    ANSWER_SCHEMA,
-    RoundCloseIn,
     RoundOut,
     SessionAnswerOut,
-    SessionIn,
     SessionOut,
     answer_bytes,
     round_bytes,
     session_bytes,
 )
+from app.web.documents.session_in import ANSWER_EXAMPLE, ANSWER_SCHEMA, RoundCloseIn, SessionIn
 from app.web.request import JSON, ApiRequest
 
 MAX_WAIT_SECONDS = 30
