@@ -11,7 +11,7 @@ from tests.api.service import VALUE, Service, assert_problem
 
 TRIGGER = """
     CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
-        $$ BEGIN RAISE EXCEPTION 'the disk is full of 37.5' USING ERRCODE = '{state}'; END $$;
+        $$ BEGIN RAISE EXCEPTION 'a page of 37.5 is broken' USING ERRCODE = '{state}'; END $$;
     CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON {table} DEFERRABLE INITIALLY DEFERRED
         FOR EACH ROW EXECUTE FUNCTION refuse();
 """
@@ -28,7 +28,7 @@ async def make_commits_fail(service: Service) -> AsyncIterator[Failing]:
     broken: list[str] = []
     connection = await asyncpg.connect(service.database_url)
 
-    async def make(table: str, state: str = "53100") -> None:
+    async def make(table: str, state: str = "XX000") -> None:
         await connection.execute(TRIGGER.format(table=table, state=state))
         broken.append(table)
 
