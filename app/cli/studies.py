@@ -1,13 +1,15 @@
 """Commands of an admin over HTTP: studies."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 from dither import Study
 
 from app.cli.common import AsJson, print_json, print_table, show
-from app.cli.http import DEFAULT_URL, Token, Url, number, optional, service
-from app.core.study import LocalMechanism, Relation, Trust
+from app.cli.http import DEFAULT_URL, Token, Url, service
+from app.cli.options import fields_of
+from app.web.documents.study import StudyIn
 
 studies = typer.Typer(no_args_is_help=True, help="Create, list, show, close and retire studies.")
 
@@ -15,57 +17,13 @@ StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="Slug of the stu
 
 
 @studies.command("create")
+@fields_of(StudyIn, argument="slug")
 def create_study(
-    slug: Annotated[str, typer.Argument(help="Address of the study: lower-case letters, digits, hyphens.")],
-    lower: Annotated[str, typer.Option(metavar="NUMBER", help="Lower end of the range.")],
-    upper: Annotated[str, typer.Option(metavar="NUMBER", help="Upper end of the range.")],
-    title: Annotated[str | None, typer.Option(help="The question, for people.")] = None,
-    relation: Annotated[
-        Relation, typer.Option(help="What is protected: a value (n is public), or being there at all.")
-    ] = Relation.REPLACE_ONE,
-    trust: Annotated[
-        list[Trust] | None,
-        typer.Option("--trust", help="Accepted trust tag; may be repeated. [default: central]"),
-    ] = None,
-    epsilon_min: Annotated[
-        str | None, typer.Option(metavar="EPSILON", help="Smallest admissible personal epsilon.")
-    ] = None,
-    epsilon_max: Annotated[
-        str | None, typer.Option(metavar="EPSILON", help="Largest admissible personal epsilon.")
-    ] = None,
-    default_share: Annotated[
-        str | None, typer.Option(metavar="SHARE", help="Part of each epsilon that a release uses, in (0, 1].")
-    ] = None,
-    delta: Annotated[
-        str | None, typer.Option(metavar="DELTA", help="Delta that each contribution reserves.")
-    ] = None,
-    dimension: Annotated[
-        int, typer.Option(help="Coordinates of a value; above 1 for K-means sessions over vectors.")
-    ] = 1,
-    local_mechanism: Annotated[
-        LocalMechanism, typer.Option(help="What local people's devices randomize with.")
-    ] = LocalMechanism.LAPLACE,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
-    as_json: AsJson = False,
+    fields: Mapping[str, Any], *, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False
 ) -> None:
     """Make a study. It is never changed afterwards, only closed."""
     with service(url, token) as client:
-        made = client.create_study(
-            slug,
-            lower=number(lower, "--lower"),
-            upper=number(upper, "--upper"),
-            title=title,
-            relation=relation.value,
-            trust=[tag.value for tag in trust or ()] or None,
-            epsilon_min=optional(epsilon_min, "--epsilon-min"),
-            epsilon_max=optional(epsilon_max, "--epsilon-max"),
-            default_share=optional(default_share, "--default-share"),
-            delta=optional(delta, "--delta"),
-            dimension=dimension,
-            local_mechanism=local_mechanism.value,
-        )
-    _show_study(made, as_json)
+        _show_study(client.create_study(**fields), as_json)
 
 
 @studies.command("list")

@@ -10,7 +10,6 @@ from dither._models import Amounts
 
 Role = Literal["contribute", "analyse", "admin", "observe"]
 Relation = Literal["replace_one", "add_remove_one"]
-LocalMechanism = Literal["laplace", "gaussian", "duchi", "piecewise", "hybrid"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from app.cli import build
 from app.core.principal import Role
 from app.core.session import SessionProtocol
-from app.core.study import LocalMechanism, Relation, Trust
+from app.core.study import Relation, Trust
 from app.sessions.search import Depth, Mode, Threshold
 from app.web.documents.budget import LifetimeIn
 from app.web.documents.session_in import SessionIn
@@ -84,7 +84,6 @@ def test_the_command_has_an_option_for_every_field_with_the_same_default(method:
     [
         (_admin_models.Role, Role),
         (_admin_models.Relation, Relation),
-        (_admin_models.LocalMechanism, LocalMechanism),
         (_models.Trust, Trust),
         (_session_models.Protocol, SessionProtocol),
         (_session_models.Mode, Mode),

@@ -50,8 +50,16 @@ EXAMPLE: dict[str, JsonValue] = {
 class EpsilonRangeIn(WireIn):
     """Admissible personal epsilons."""
 
-    min: Epsilon = shown(DEFAULT_EPSILON_MIN, epsilon_to_json(DEFAULT_EPSILON_MIN))
-    max: Epsilon = shown(DEFAULT_EPSILON_MAX, epsilon_to_json(DEFAULT_EPSILON_MAX))
+    min: Epsilon = shown(
+        DEFAULT_EPSILON_MIN,
+        epsilon_to_json(DEFAULT_EPSILON_MIN),
+        "Smallest admissible personal epsilon; read exactly as written, down to 0.000001.",
+    )
+    max: Epsilon = shown(
+        DEFAULT_EPSILON_MAX,
+        epsilon_to_json(DEFAULT_EPSILON_MAX),
+        "Largest admissible personal epsilon; read exactly as written.",
+    )
 
     @field_validator("max")
     @classmethod
@@ -66,17 +74,20 @@ class StudyIn(WireIn):
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
-    slug: Slug
+    slug: Slug = Field(description="Address of the study: lower-case letters, digits, hyphens.")
     title: Text | None = Field(None, description="The question, for people. The slug if not given.")
-    lower: Bound
-    upper: Bound
+    lower: Bound = Field(description="Lower end of the range.")
+    upper: Bound = Field(description="Upper end of the range.")
     relation: Relation = Field(
         Relation.REPLACE_ONE,
         description="What one person changes: their value (the number of people is public), or whether "
         "they are there at all (it is secret).",
     )
     trust: Annotated[list[Trust], Distinct] = Field(
-        [Trust.CENTRAL], min_length=1, json_schema_extra={"uniqueItems": True}
+        [Trust.CENTRAL],
+        min_length=1,
+        description="Accepted trust tags.",
+        json_schema_extra={"uniqueItems": True},
     )
     epsilon: EpsilonRangeIn = Field(default_factory=EpsilonRangeIn)
     default_share: Share = shown(

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 
-from dither._admin_models import Account, LocalMechanism, NewToken, Quota, Relation, Role, Token, TokenUsage
+from dither._admin_models import Account, NewToken, Quota, Relation, Role, Token, TokenUsage
 from dither._async.base import AsyncBase
 from dither._calls import exact, given, quoted, study_path, token_path
 from dither._models import Budget, Study, Trust
@@ -27,7 +27,7 @@ class AsyncAdmin(AsyncBase):
         default_share: Numeric | None = None,
         delta: Numeric | None = None,
         dimension: int | None = None,
-        local_mechanism: LocalMechanism | None = None,
+        local_mechanism: str | None = None,
     ) -> Study:
         """Make a study. It is never changed afterwards, only closed. What is None is left to the service.
 

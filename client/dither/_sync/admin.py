@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from dither._admin_models import Account, LocalMechanism, NewToken, Quota, Relation, Role, Token, TokenUsage
+from dither._admin_models import Account, NewToken, Quota, Relation, Role, Token, TokenUsage
 from dither._calls import exact, given, quoted, study_path, token_path
 from dither._models import Budget, Study, Trust
 from dither._numbers import Numeric
@@ -28,7 +28,7 @@ class Admin(Base):
         default_share: Numeric | None = None,
         delta: Numeric | None = None,
         dimension: int | None = None,
-        local_mechanism: LocalMechanism | None = None,
+        local_mechanism: str | None = None,
     ) -> Study:
         """Make a study. It is never changed afterwards, only closed. What is None is left to the service.
 

@@ -1,0 +1,82 @@
+"""Options of a command that are the fields of the document that it sends, made from the wire model."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from functools import wraps
+from typing import Annotated, Any, get_origin
+
+import typer
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from app.cli.http import number
+
+Command = Callable[..., None]
+Schema = dict[str, Any]
+
+
+def fields_of(model: type[BaseModel], *, argument: str) -> Callable[[Command], Command]:
+    """Give a command an option for every field of a document, with the help and the default of its model.
+
+    The command gets what was given as its first argument, a mapping with the names that the SDK has: those
+    of a document within the document begin with its name.
+
+    Args:
+        model: Of the document.
+        argument: The field that is no option, but the command's argument.
+    """
+    fields = {name: (field, schema) for name, field, schema in _fields(model)}
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def run(**given: Any) -> None:
+            document = {name: given.pop(name) for name in fields}
+            for name, (_, schema) in fields.items():
+                if document[name] is not None and "number" in _types(schema):
+                    document[name] = number(document[name], f"--{name.replace('_', '-')}")
+            command({name: value for name, value in document.items() if value not in (None, [])}, **given)
+
+        _, *own = inspect.signature(command).parameters.values()
+        made = [_parameter(name, *found, is_argument=name == argument) for name, found in fields.items()]
+        run.__signature__ = inspect.Signature([*made, *own])  # type: ignore[attr-defined]  # typer reads both
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*made, *own)}
+        return run
+
+    return decorate
+
+
+def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo, Schema]]:
+    """Name, definition and JSON schema of every field, those of documents within it too."""
+    schemas = model.model_json_schema()["properties"]
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _fields(field.annotation, f"{name}_")
+        else:
+            yield prefix + name, field, schemas[name]
+
+
+def _parameter(name: str, field: FieldInfo, schema: Schema, *, is_argument: bool) -> inspect.Parameter:
+    """A field as typer takes it. Numbers are text, which keeps every digit."""
+    kind: Any = field.annotation
+    metavar, help_text = None, field.description or ""
+    if get_origin(kind) is list:
+        help_text += " May be repeated."
+    elif not (isinstance(kind, type) and issubclass(kind, StrEnum)):
+        kind = int if "integer" in _types(schema) else str
+        metavar = "NUMBER" if kind is int or "number" in _types(schema) else None
+    default = schema.get("default")
+    shown = ", ".join(map(str, default if isinstance(default, list) else [default]))
+    place = typer.Argument if is_argument else typer.Option
+    info = place(metavar=metavar, help=help_text, show_default=False if default is None else shown)
+    required = field.is_required()
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if required else None,
+        annotation=Annotated[kind if required else kind | None, info],
+    )
+
+
+def _types(schema: Schema) -> set[object]:
+    return {schema.get("type"), *(part.get("type") for part in schema.get("anyOf", ()))}
