@@ -32,7 +32,7 @@ REFUSALS: Mapping[AnswerOutcome, tuple[type[ServiceError], str]] = {
         BudgetExhausted,
         "what taking part costs does not fit the subject's lifetime budget",
     ),
-    AnswerOutcome.STUDY_CLOSED: (StudyClosed, "the study is closed and takes nobody else into its sessions"),
+    AnswerOutcome.STUDY_CLOSED: (StudyClosed, "the study is closed and takes no one else into its sessions"),
 }
 
 

@@ -93,7 +93,7 @@ class Rounds:
         before = restore_protocol(definition.protocol, await store.read_document(connection, definition.id))
         part = None if prepared is None else prepared.part
         if part is not None:
-            # Before people are locked, as whoever leaves a cohort does.
+            # Before people are locked, as a person who leaves a cohort does.
             await lock_cohorts(connection, definition.study_id)
         dimension = before.terms.report_dimension
         answers = RoundAnswers(

@@ -39,9 +39,9 @@ class Schedule:
     """When rounds close, and when the session ends.
 
     Attributes:
-        answers_per_round: A round closes with so many answers; None: never by their number.
-        round_seconds: A round closes after so long; None: not by time.
-        deadline_seconds: The session ends after so long.
+        answers_per_round: Number of answers that closes a round; None: never by their number.
+        round_seconds: Seconds until a round closes; None: no time limit.
+        deadline_seconds: Seconds until the session ends.
     """
 
     answers_per_round: int | Literal["default"] | None

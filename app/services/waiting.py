@@ -1,7 +1,7 @@
 """Waiting for a session to move on, without a database connection a client.
 
 Who waits is woken by this process at once where it moved the session itself, and otherwise by one look a
-moment at all sessions that somebody waits for.
+moment at all sessions that a client waits for.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ Place = tuple[UUID, int | None]
 
 
 class Waiting:
-    """Everybody in this process who waits for a round to end.
+    """The clients of this process that wait for a round to end.
 
     Args:
         read_heads: Looks up where sessions stand.
 
     Attributes:
-        closed: Whether the process is about to end, so that nobody is to wait any more.
+        closed: Whether the process is about to end, so that no client is to wait any more.
     """
 
     def __init__(self, read_heads: ReadHeads) -> None:
@@ -40,7 +40,7 @@ class Waiting:
         self.closed = False
 
     async def wait(self, session_id: UUID, round_number: int | None, seconds: float) -> None:
-        """Return when the session is in this round no more, after so long, or when this is closed."""
+        """Return when the session leaves this round, `seconds` have passed, or this is closed."""
         if self.closed:
             return
         place = (session_id, round_number)
@@ -59,13 +59,13 @@ class Waiting:
                 self._ended.pop(place, None)
 
     def wake(self, session_id: UUID) -> None:
-        """The session has moved: wake everybody who waits for it."""
+        """The session has moved: wake every client that waits for it."""
         for (waited, _), ended in self._ended.items():
             if waited == session_id:
                 ended.set()
 
     def close(self) -> None:
-        """Wake everybody, and let nobody wait from now on."""
+        """Wake every client, and let none wait from now on."""
         self.closed = True
         for ended in self._ended.values():
             ended.set()

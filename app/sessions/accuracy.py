@@ -2,7 +2,7 @@ r"""How far a search can be off: what can be said without knowing anything about
 
 Each round compares a count of yes with the least count k that is believed. Two things can go wrong.
 
-- Nobody says yes truly, and it is believed all the same: the count is Binomial(n, 1 - q), so this has
+- No one says yes truly, and it is believed all the same: the count is Binomial(n, 1 - q), so this has
   probability P(Binomial(n, 1 - q) >= k), computed exactly.
 - Some do, and it is not believed. With a fraction phi of true yes the expected count is
   :math:`n (1 - q + \phi (2 q - 1))`, and by Hoeffding's inequality it stays below k with probability at most
@@ -63,7 +63,7 @@ def accuracy(search: Search) -> Accuracy:
 
 
 def missed_fraction(rules: Rules, answers: int, failure: float) -> float:
-    """The fraction of true yes that a round of so many answers notices but with this probability.
+    """The smallest fraction of true yes that a round detects, except with probability `failure`.
 
     For a quantile, how far beyond the quantile it must be.
     """

@@ -4,16 +4,16 @@ Values are points of :math:`[-1/2, 1/2]^d`: a study's ranges, centered, in units
 the server publishes K centers.
 
 - Central people are assigned to their nearest center exactly. Their K counts and K sums get Laplace noise of
-  scale :math:`b_T = (d + 2) \tau / \epsilon` each. Somebody whose value is replaced leaves one cluster (1 and
+  scale :math:`b_T = (d + 2) \tau / \epsilon` each. A person whose value is replaced leaves one cluster (1 and
   at most d / 2) and enters another, so all of them together move by at most d + 2 in L1 norm, and tau rounds
-  cost epsilon. Uncentered values would need 2 (d + 1). Somebody who is added or removed moves them by half of
+  cost epsilon. Uncentered values would need 2 (d + 1). A person who is added or removed moves them by half of
   that, which is what add_remove_one studies calibrate the noise to.
 - Local people send their value once, with Laplace noise of scale :math:`b_L = d (\tau + 1) / \epsilon` on
   every coordinate, and each round their nearest center, computed from the true value, through k-ary
   randomized response of epsilon / (tau + 1): epsilon in all.
 
 Reports that name center k hold people who were sent there by chance; without correction every center is
-pulled to the mean of everybody. With t the probability of the truth and l that of a lie,
+pulled to the mean of all people. With t the probability of the truth and l that of a lie,
 :math:`N_k = (n_k - l n) / (t - l)` and :math:`S_k = (s_k - l s) / (t - l)` are unbiased.
 
 Both parts' centers :math:`S / N` are combined coordinate by coordinate by the inverse variances of their
@@ -45,7 +45,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterRules:
-    """What is fixed, and announced, before anybody answers.
+    """What is fixed, and announced, before the first answer.
 
     Attributes:
         dimension: d, coordinates of a value.
@@ -176,7 +176,7 @@ class Clustering:
             ones are public: they depend on no value.
         round: The round that is open, from 1; after the last one rounds + 1.
         errors: float64 array of shape (K,), standard deviation of the noise in a coordinate of each center,
-            as far as it is the noise of its sum; NaN where nobody had a say [range widths].
+            as far as it is the noise of its sum; NaN where no one had a say [range widths].
     """
 
     rules: ClusterRules
@@ -195,7 +195,7 @@ def start(rules: ClusterRules, centers: Floats) -> Clustering:
 
     Args:
         rules: Of the session.
-        centers: float64 array of shape (K, d) in [-1/2, 1/2]; they must not depend on anybody's value.
+        centers: float64 array of shape (K, d) in [-1/2, 1/2]; they must not depend on any person's value.
 
     Raises:
         InvalidRequest: there are not K points of the domain.

@@ -79,7 +79,7 @@ class RunningKMeans:
 
     @property
     def assigns(self) -> bool:
-        """Everybody answers in every round."""
+        """All people answer in every round."""
         return False
 
     @property

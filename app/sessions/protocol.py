@@ -34,7 +34,7 @@ class RoundAnswers:
     """The answers of one round.
 
     Attributes:
-        counts: How many gave each answer; answers that nobody gave may be missing.
+        counts: How many gave each answer; answers that no one gave may be missing.
         sums: For each answer, the sums of the reports of those who gave it, coordinate by coordinate [grid
             steps]; empty where there are no reports.
         central: What central people say; None where they do not take part.
@@ -55,7 +55,7 @@ class RunningProtocol(Protocol):
 
     @property
     def terms(self) -> Terms:
-        """What is fixed for everybody who takes part."""
+        """What is fixed for all people who take part."""
 
     @property
     def assigns(self) -> bool:
@@ -63,7 +63,7 @@ class RunningProtocol(Protocol):
 
     @property
     def people_per_round(self) -> int | None:
-        """People who are expected to answer in one round; None where nobody knows."""
+        """People who are expected to answer in one round; None where it is unknown."""
 
     @property
     def round(self) -> int | None:

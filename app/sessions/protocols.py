@@ -103,7 +103,7 @@ def _start_kmeans(spec: SessionSpec, study: StudyDefinition) -> RunningProtocol:
     if not spec.centers:
         raise InvalidRequest.field("centres", "is required")
     if spec.participants is not None:
-        # Rounds close with so many answers: with none, all of them would at once, and charge for each.
+        # Rounds close by this number of answers: with none, all of them would at once, and charge for each.
         check_participants(spec.participants)
     rules = ClusterRules(
         dimension=study.dimension,

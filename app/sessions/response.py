@@ -41,7 +41,7 @@ def estimate_fraction(positives: int, answers: int, epsilon: int) -> float:
 
 
 def paper_threshold(answers: int, epsilon: int, failure_exponent: float) -> float:
-    r"""Fraction from which the paper believes that somebody said yes.
+    r"""Fraction from which the paper believes that a person said yes.
 
     :math:`\gamma = \sqrt{4 e (1 + e) h / ((e - 1)^2 N)}` with e = exp(epsilon of one answer), so that a
     mistake has probability at most exp(-h).
@@ -69,7 +69,7 @@ def hoeffding_threshold(answers: int, epsilon: int, failure_exponent: float) -> 
 def exact_count(answers: int, epsilon: int, failure: float) -> int:
     """Smallest number of yes that all-no people produce with at most this probability.
 
-    With nobody truly saying yes the number of yes is Binomial(answers, 1 - q), whose tail is computed,
+    With no one truly saying yes the number of yes is Binomial(answers, 1 - q), whose tail is computed,
     not bounded.
 
     Args:

@@ -1,7 +1,7 @@
 r"""Minimum, maximum and quantile: a noisy binary search over the grid.
 
 Each round asks "is your value at most t?" for the middle t of the interval that is left, and every
-answer is randomized on the device. `budget_split` asks everybody in every round with epsilon / L
+answer is randomized on the device. `budget_split` asks all people in every round with epsilon / L
 (arXiv:1905.11067, Algorithm 2); `user_split` asks each person once, with the whole epsilon. The server
 sees randomized answers only, so nothing here costs privacy beyond them.
 
@@ -48,10 +48,10 @@ class Mode(StrEnum):
     """How a person's epsilon is used."""
 
     BUDGET_SPLIT = "budget_split"
-    """Everybody answers every round with an equal part of it."""
+    """Each person answers every round with an equal part of it."""
 
     USER_SPLIT = "user_split"
-    """Everybody answers one round with all of it."""
+    """Each person answers one round with all of it."""
 
 
 class Threshold(StrEnum):
@@ -75,7 +75,7 @@ DEFAULT_DEPTH = Depth.UNKNOWN_ALPHA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What is fixed, and announced, before anybody answers.
+    """What is fixed, and announced, before the first answer.
 
     Attributes:
         target: What is looked for.
@@ -234,7 +234,7 @@ class Step:
         threshold: What was asked: is your value at most this (maximum: at least this) [grid step].
         answers, positives: How many answered, and how many of them yes.
         fraction: Estimated fraction of people who truly say yes; None without answers.
-        believed: Whether the answers were evidence that somebody does.
+        believed: Whether the answers were evidence that a person does.
     """
 
     lower: int
@@ -283,7 +283,7 @@ class Search:
 
 
 def decisive(rules: Rules, answers: int) -> bool:
-    """Whether a round of so many answers can decide anything: some outcome of it would be believed."""
+    """Whether a round with `answers` answers can decide anything: some outcome of it would be believed."""
     return answers > 0 and least_positives(rules, answers) <= answers
 
 
@@ -304,6 +304,7 @@ def advance(search: Search, tally: Tally) -> Search:
     """
     if search.finished or not 0 <= tally.positives <= tally.answers:
         raise InternalFault("a round cannot be closed like this")
+    # 1. Are the answers evidence that a person says yes truly?
     rules, middle = search.rules, search.threshold
     believed = decisive(rules, tally.answers) and tally.positives >= least_positives(rules, tally.answers)
     fraction = (
@@ -319,15 +320,17 @@ def advance(search: Search, tally: Tally) -> Search:
         believed=believed,
     )
     steps = (*search.steps, step)
+    # 2. Too few answers to be believed, whatever they are, decide nothing.
     if not decisive(rules, tally.answers):
         return replace(search, steps=steps)
+    # 3. Halve the interval. Yes means below the middle, and for a maximum above it.
     keeps_lower_half = believed != (rules.target is Target.MAXIMUM)
     lower, upper = (search.lower, middle) if keeps_lower_half else (middle, search.upper)
     return replace(search, lower=lower, upper=upper, steps=steps)
 
 
 def truthful(target: Target, point: int, threshold: int) -> bool:
-    """The true answer of somebody at a grid point: a tie counts as yes."""
+    """The true answer of a person at a grid point: a tie counts as yes."""
     return point >= threshold if target is Target.MAXIMUM else point <= threshold
 
 

@@ -157,9 +157,9 @@ def interval_after(step: Mapping[str, Any], *, maximum: bool) -> tuple[float, fl
 def answers_needed_by_default(people_per_round: int, *, assigned: bool) -> int:
     """Answers with which a round closes unless an admin says otherwise.
 
-    Where everybody is asked, all who are expected. Where each person is assigned a round by a hash, a round
-    has Binomial(people, 1 / rounds) of them, and half of the rounds would wait for ever for their mean; so
-    it closes 3.5 standard deviations below, but not below half.
+    Where all are asked in every round, all who are expected. Where each person is assigned a round by a hash,
+    a round has Binomial(people, 1 / rounds) of them, and half of the rounds would wait for ever for their
+    mean; so it closes 3.5 standard deviations below, but not below half.
     """
     if not assigned:
         return people_per_round

@@ -1,4 +1,4 @@
-"""Sessions on the wire: what everybody sees of them."""
+"""Sessions on the wire: what every caller sees of them."""
 
 import json
 from collections.abc import Mapping
