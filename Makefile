@@ -17,7 +17,7 @@ HAS_NODE := command -v node >/dev/null && command -v npm >/dev/null
 # hundreds of processes must not compile the same ones again and again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-browser lock sdk format check golden test test-js test-slow test-statistical coverage demo serve migrate bench docs screenshots check-migrations audit-dependencies release clean
+.PHONY: help setup setup-browser lock sdk format check golden test test-quick test-js test-slow test-statistical coverage demo serve migrate bench docs screenshots check-migrations audit-dependencies release clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -66,6 +66,9 @@ check: setup ## lint, format, types and import contracts, without changing anyth
 
 test: check test-js ## everything that must hold: check, then all tests but the slow ones
 	DITHER_TEST_ENTROPY=$${DITHER_TEST_ENTROPY:-commit} PYTHONHASHSEED=0 $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+
+test-quick: setup ## the tests without a server, a browser or random draws, while you work
+	PYTHONHASHSEED=0 $(BIN)/python -m pytest -m "not slow and not system and not statistical and not database" -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-js: setup-browser ## the tests of the browser client that need no browser
 	@if $(HAS_NODE); then cd client/js && npm test; else echo "test-js is skipped: missing nodejs or npm" >&2; fi

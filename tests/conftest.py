@@ -20,6 +20,13 @@ settings.register_profile("fresh", print_blob=True, deadline=None)
 settings.load_profile("fresh" if os.environ.get("DITHER_TEST_ENTROPY") == "os" else "seeded")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a PostgreSQL, by its fixtures: `make test-quick` leaves it out."""
+    for item in items:
+        if "postgres_server" in getattr(item, "fixturenames", ()):
+            item.add_marker("database")
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Server]:
     """One embedded PostgreSQL for the whole session, with its durable defaults."""
