@@ -76,7 +76,7 @@ def run(*, quick: bool) -> list[Ratio]:
                     baseline=[GOAL_SECONDS] * rounds,
                     goal=1.0,
                     better="lower",
-                    note=f"one pass over everybody takes {seconds:.1f} s; {cold_note}"
+                    note=f"one pass over every person takes {seconds:.1f} s; {cold_note}"
                     if name == "Budgets"
                     else "",
                 )
@@ -96,7 +96,7 @@ def _fill(here: Installation, studies: int, people: int) -> None:
 
 
 async def _store(url: str, studies: Sequence[int], people: int) -> None:
-    """So many people in each study, and the tables as after a bulk load."""
+    """Add `people` to each study, and the tables as after a bulk load."""
     connection = await asyncpg.connect(url)
     try:
         async with connection.transaction():

@@ -16,7 +16,7 @@ Estimator = Annotated[
 Share = Annotated[
     str | None, typer.Option(metavar="SHARE", help="Part of each personal epsilon to use, in (0, 1].")
 ]
-Epsilon = Annotated[str | None, typer.Option(metavar="EPSILON", help="The most that anybody may be charged.")]
+Epsilon = Annotated[str | None, typer.Option(metavar="EPSILON", help="The largest charge to a person.")]
 ExpectedSize = Annotated[
     str | None,
     typer.Option(
@@ -58,7 +58,7 @@ def plan(
             found.estimators, key=lambda row: (row.predicted_error is None, row.predicted_error or 0)
         )
     ]
-    columns = {"estimator": "estimator", "error": "predicted error", "epsilon": "most anybody pays"}
+    columns = {"estimator": "estimator", "error": "predicted error", "epsilon": "largest charge"}
     print_table(rows, columns)
 
 
@@ -130,7 +130,7 @@ def _show_release(found: Release, as_json: bool) -> None:
         "noise, standard error": found.standard_error,
         "mean of these people": _interval(found.interval),
         "mean of the population": _interval(found.population_interval),
-        "most anybody paid": found.epsilon_max,
+        "largest charge": found.epsilon_max,
         "estimator": found.estimator,
         "relation": found.relation,
         "new contributions since": found.new_contributions,

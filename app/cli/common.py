@@ -1,4 +1,4 @@
-"""What the commands share: options, output, and which database is meant."""
+"""What the commands share: options, output, and the choice of the database."""
 
 import json
 import sys
@@ -42,7 +42,7 @@ class CommandFailed(Exception):
 
 
 def usage_error(message: str) -> typer.BadParameter:
-    """The error for a command line that cannot be meant; exits with status 2."""
+    """The error for an invalid command line; exits with status 2."""
     return typer.BadParameter(message)
 
 
@@ -80,7 +80,7 @@ def open_database(
     """
     if settings.database_url is not None:
         if settings.data_dir is not None and (settings.data_dir / "postgres").exists():
-            notes.print("The database of DITHER_DATABASE_URL is meant, not the one in the data directory.")
+            notes.print("Using the database of DITHER_DATABASE_URL, not the one in the data directory.")
         yield settings.database_url.get_secret_value(), None
     elif settings.data_dir is not None:
         if not create and not (settings.data_dir / "postgres").exists():

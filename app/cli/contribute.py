@@ -96,7 +96,7 @@ def contribute(
 
 @contextmanager
 def _opened(file: str) -> Iterator[tuple[TextIO, int | None]]:
-    """The text of a file, or of standard input, and how many rows it has if that can be told."""
+    """The text of a file, or of standard input, and how many rows it has if that is known."""
     if file == "-":
         yield sys.stdin, None
         return

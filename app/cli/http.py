@@ -61,7 +61,7 @@ DEFAULT_URL = "http://127.0.0.1:8000"
 
 
 def needed(token: str | None) -> str:
-    """The token, without which no command can be meant."""
+    """The token, which every command needs."""
     if not token:
         raise usage_error("give --token, or set DITHER_TOKEN")
     return token

@@ -20,14 +20,14 @@ def rekey(
     ids: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="Everybody's external id, one a line, UTF-8; - is standard input."
+            metavar="FILE", help="Every person's external id, one a line, UTF-8; - is standard input."
         ),
     ],
     new_key: Annotated[
         Path, typer.Option(metavar="FILE", help="The new key, in hexadecimal; made there if there is none.")
     ],
     leave_unknown: Annotated[
-        bool, typer.Option("--leave-unknown", help="Go on although somebody's id is not in the file.")
+        bool, typer.Option("--leave-unknown", help="Go on although a person's id is not in the file.")
     ] = False,
     data_dir: DataDir = None,
 ) -> None:
@@ -48,7 +48,7 @@ def rekey(
     else:
         console.print("The database has the new key already.")
     if done.left:
-        notes.print(f"{done.left:,} people were left: nobody finds them any more.")
+        notes.print(f"{done.left:,} people were left: their budgets can no longer be found.")
     if settings.subject_key is None and settings.data_dir is not None:
         replace_secret(settings.data_dir / KEY_FILE, load_key(new_key).hex())
     else:

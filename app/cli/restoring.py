@@ -9,14 +9,14 @@ import typer
 
 from app.cli.common import AsJson, CommandFailed, DataDir, console, load_settings, open_database, print_json
 from app.core.clock import SystemClock
-from app.services.restoring import Export, Lost, Outcome, UnreadableExport, check, read_export
+from app.services.restoring import Export, Lost, RetireOutcome, UnreadableExport, check, read_export
 from app.store.database import Database
 from app.store.migrate import require_head
 
-MEANINGS: Mapping[Outcome, str] = {
-    Outcome.RETIRED: "retired: {study}; it gives stored answers only, and nothing reserved there is freed",
-    Outcome.RETIRED_BEFORE: "retired before: {study}",
-    Outcome.UNKNOWN: "unknown: {study} is not in the database, so no one is charged; do not make it again",
+MEANINGS: Mapping[RetireOutcome, str] = {
+    RetireOutcome.RETIRED: "retired: {study}; it gives stored answers only and frees nothing reserved there",
+    RetireOutcome.RETIRED_BEFORE: "retired before: {study}",
+    RetireOutcome.UNKNOWN: "unknown: {study} is not in the database, no one is charged; do not make it again",
 }
 
 
@@ -56,7 +56,7 @@ def restore_check(
         print_json({study: found.to_json() for study, found in lost.items()})
     else:
         _print(export, lost)
-    if any(found.outcome is Outcome.UNKNOWN for found in lost.values()):
+    if any(found.outcome is RetireOutcome.UNKNOWN for found in lost.values()):
         raise typer.Exit(1)
 
 

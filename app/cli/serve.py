@@ -177,7 +177,7 @@ def _stopped_by_signals() -> Iterator[None]:
     """Let SIGTERM and SIGINT unwind the stack, so that a server of ours is stopped, and end with status 0."""
 
     def stop(_number: int, _frame: object) -> NoReturn:
-        # Whoever is impatient does not get to leave the database running.
+        # A second interrupt must not leave the database running.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
         sys.exit(0)

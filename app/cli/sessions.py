@@ -62,15 +62,13 @@ def create_session(
     ] = None,
     answers_per_round: Annotated[
         str | None,
-        typer.Option(
-            metavar="NUMBER", help="A round closes with so many answers; none: never by their number."
-        ),
+        typer.Option(metavar="NUMBER", help="Number of answers that closes a round; none: no such limit."),
     ] = None,
     round_seconds: Annotated[
-        str | None, typer.Option(metavar="SECONDS", help="A round closes after so long.")
+        str | None, typer.Option(metavar="SECONDS", help="Time until a round closes.")
     ] = None,
     deadline_seconds: Annotated[
-        str | None, typer.Option(metavar="SECONDS", help="The session ends after so long; a day by default.")
+        str | None, typer.Option(metavar="SECONDS", help="Time until the session ends; a day by default.")
     ] = None,
     url: Url = DEFAULT_URL,
     token: Token = None,

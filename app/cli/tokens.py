@@ -99,10 +99,10 @@ def limit_token(
     token_id: TokenId,
     share: Annotated[
         str | None,
-        typer.Option(metavar="SHARE", help="The most that it may take of anybody's epsilon in a study."),
+        typer.Option(metavar="SHARE", help="The most that it may take of any person's epsilon in a study."),
     ] = None,
     period: Annotated[
-        int | None, typer.Option(metavar="SECONDS", min=1, help="Within any stretch of so many seconds.")
+        int | None, typer.Option(metavar="SECONDS", min=1, help="Length of the period.")
     ] = None,
     lift: Annotated[bool, typer.Option("--lift", help="Lift the quota instead.")] = False,
     url: Url = DEFAULT_URL,
@@ -165,7 +165,7 @@ def recover(
 ) -> None:
     """Make a new admin token straight in the database, and print it.
 
-    For whoever has the database but lost every admin token. It shows in the audit trail.
+    For an operator who has the database but lost every admin token. It shows in the audit trail.
     """
     settings = load_settings(data_dir)
     with open_database(settings) as (url, _):

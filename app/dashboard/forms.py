@@ -7,7 +7,7 @@ from pydantic import BaseModel, ValidationError
 
 from app.core.errors import InvalidRequest
 from app.dashboard.requests import PageRequest
-from app.web.validation_messages import Refused, field_errors
+from app.web.validation_messages import InvalidValue, field_errors
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -40,5 +40,5 @@ def cursor(request: PageRequest, check: Callable[[str], str], name: str = "curso
         return None
     try:
         return check(text)
-    except Refused as refusal:
+    except InvalidValue as refusal:
         raise InvalidRequest.field(name, str(refusal)) from None

@@ -41,7 +41,7 @@ def epsilon(value: float | None) -> str:
 
 
 def total(value: float) -> str:
-    """The epsilon of many people together, as exactly as anybody wants to read it.
+    """The epsilon of many people together, as exactly as is readable.
 
     >>> total(949.268972), total(0.25)
     ('949.3', '0.25')
@@ -152,7 +152,7 @@ def error_page(request: PageRequest, status: int, title: str, error: ServiceErro
 
 
 def _navigation(request: PageRequest) -> Sequence[dict[str, object]]:
-    """The pages that whoever is logged in may look at."""
+    """The pages that this login may look at."""
     login = getattr(request, "login", None)
     if login is None or login.subject is not None:
         return []

@@ -15,7 +15,7 @@ PERSON_COOKIE = "dither_person"
 """Of a person who opened their link."""
 
 GUEST_COOKIE = "dither_guest"
-"""Of whoever is about to log in: it only ties the form to the browser."""
+"""Before a login: it only ties the form to the browser."""
 
 TOKEN_FIELD = "form_token"  # noqa: S105 - the name of a field
 MOST_FIELDS = 50
@@ -25,7 +25,7 @@ class PageRequest(ApiRequest):
     """A request for a page.
 
     Attributes:
-        login: Who is logged in; unset on pages for everybody.
+        login: Who is logged in; unset on pages without a login.
         fields: Those of a posted form, without its token; empty otherwise.
     """
 
@@ -51,7 +51,7 @@ class PageRequest(ApiRequest):
         """Who is logged in, as an admin or an analyst, or as a person with a link.
 
         Raises:
-            Unauthenticated: nobody, not any more, or somebody of the other kind.
+            Unauthenticated: no login, an ended one, or one of the other kind.
         """
         secret = self.cookies.get(PERSON_COOKIE if person else LOGIN_COOKIE)
         if not secret:
@@ -87,7 +87,7 @@ class PageRequest(ApiRequest):
 
         Raises:
             MalformedDocument: not a form.
-            Forbidden: it was made for somebody else.
+            Forbidden: it was made for another person.
         """
         self.refuse_other_encodings("identity")
         if self.media_type != "application/x-www-form-urlencoded":

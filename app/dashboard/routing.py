@@ -38,7 +38,7 @@ class PageRoute(Route):
     """A page.
 
     Attributes:
-        roles: Who may look, once they are logged in; empty for everybody, and for people with a link.
+        roles: Who may look, once they are logged in; empty for pages without a login or with a link.
         person: Whether it is a page of people with a link.
     """
 
@@ -110,7 +110,7 @@ class PageRoute(Route):
             raise Forbidden("This takes an admin's token that is not limited to studies.")
 
     def _refusal(self, call: PageRequest, error: ServiceError) -> Response:
-        """Whoever is not logged in is asked to; everything else is a page that says what is wrong."""
+        """Without a login, leads to the login page; everything else is a page that says what is wrong."""
         if isinstance(error, Unauthenticated) and not self._post and not self.person:
             return RedirectResponse(f"{call.cookie_path}/login", status_code=303)
         status = kind_of(error).status

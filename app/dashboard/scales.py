@@ -13,7 +13,7 @@ class Scale(Protocol):
         """Where a value lies [pixels]."""
 
     def ticks(self, most: int) -> list[tuple[float, str]]:
-        """Values with their labels, at most so many."""
+        """Values with their labels, at most `most`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def interval(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Errors:
+class PredictedErrors:
     """The error of a weighted mean, in units of the range's width.
 
     Attributes:

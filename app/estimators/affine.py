@@ -112,6 +112,7 @@ class AffineProblem:
         Privacy: no data, no randomness.
         """
         s = variance
+        # Without variance one public value is the exact mean: it takes all of the weight.
         if s == 0 and self.public:
             return Solution(
                 eta=0.0,
@@ -123,20 +124,29 @@ class AffineProblem:
             )
         if not self._epsilons.size:
             return self._without_central(s)
+        # Who saturates: the gaps H rise with epsilon, and tau lies between the two offers where H passes
+        # 2 / s. So groups before `index` weigh their epsilon, the others tau.
         free = self.public > 0 or self.reports.size > 0
         index = int(np.searchsorted(self._gaps, 2 / s, side="left")) if s > 0 else self._gaps.size
+        # All offers lie below tau, and there are no public people or reports that could take weight.
         if index == self._gaps.size and not free:
             return self._unsaturated()
+        # Tau from the sums over the unsaturated groups, and from it the weight of each report, with its own
+        # noise. Computed as tau s, because tau alone is infinite for s = 0.
         first, second = float(self._first[index - 1]), float(self._second[index - 1])
         lifted = (2 + s * second) / first  # tau s, finite in the limit s = 0
         tau = lifted / s if s > 0 else math.inf
         shares = lifted / (s + self.noises)
+        # Add up weights and squared weights: unsaturated central people, reports, and all who weigh tau. An
+        # infinite tau times no people would be NaN, so the last is skipped where there are none.
         saturated = self._people - float(self._bound[index - 1])
         mass = first + float(np.dot(self.reports, shares))
         squares = second + float(np.dot(self.reports, shares**2))
         if saturated + self.public:
             mass += tau * (saturated + self.public)
             squares += tau**2 * (saturated + self.public)
+        # Scale all weights so that they sum to 1. The noise is one Laplace of scale eta, with variance
+        # 2 eta^2, and that of the reports.
         eta = 1 / mass
         return Solution(
             eta=eta,

@@ -13,7 +13,7 @@ from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
 from app.estimators.interface import UNIT_SCALE, NotApplicable, Parameter, Question
-from app.estimators.noises import FINE, FINE_SCALE, Price
+from app.estimators.noises import FINE, FINE_SCALE, PricedNoise
 
 BEST = "best"
 LAPLACE = "laplace"
@@ -105,7 +105,7 @@ def currencies(central: Sequence[Group], question: Question) -> list[Currency]:
     return found
 
 
-def equal_prices(central: Sequence[Group], question: Question) -> list[Price]:
+def equal_prices(central: Sequence[Group], question: Question) -> list[PricedNoise]:
     """The noises under which all central people weigh the same, each with the weight they can all pay.
 
     Args:
@@ -119,16 +119,16 @@ def equal_prices(central: Sequence[Group], question: Question) -> list[Price]:
         NotApplicable: Gaussian noise was asked for and a person central has no delta for it.
     """
     if not central:
-        return [Price(noise=NoNoise(), weight=1)]
+        return [PricedNoise(noise=NoNoise(), weight=1)]
     prices = []
     for currency in currencies(central, question):
         least = min(currency.limits)
         match currency.noise:
             case DiscreteLaplace():
                 noise = DiscreteLaplace(scales=(UNIT_SCALE,))
-                prices.append(Price(noise=noise, weight=least // FINE))
+                prices.append(PricedNoise(noise=noise, weight=least // FINE))
             case _ if least > 0:
-                prices.append(Price(noise=currency.noise, weight=least))
+                prices.append(PricedNoise(noise=currency.noise, weight=least))
             case _:
                 pass
     if not prices:

@@ -17,7 +17,7 @@ from app.core.study import Relation, Trust
 from app.estimators.calibration import NOISE
 from app.estimators.interface import NotApplicable, Parameter, Plan, Question
 from app.estimators.linear import linear_plan, participants
-from app.estimators.noises import Price, best_plan
+from app.estimators.noises import PricedNoise, best_plan
 from app.estimators.output_view import COALITION
 from app.estimators.parts import Parts
 from app.estimators.reports import VARIANCE, noise_variance, variances
@@ -36,7 +36,7 @@ def _inverse_variance_plan(
     sizes = np.array([group.count for group in groups], dtype=np.float64)
     local_precision = float(np.dot(precisions, sizes))
 
-    def plan(price: Price) -> Plan:
+    def plan(price: PricedNoise) -> Plan:
         share = 0.0
         if parts.people:
             variance = steering / parts.people + price.unit_variance / parts.people**2

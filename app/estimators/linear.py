@@ -25,7 +25,13 @@ from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
 from app.core.study import LocalMechanism, Trust
-from app.estimators.accuracy import WORST_VARIANCE, Errors, interval, noise_shrinkage, worst_square_error
+from app.estimators.accuracy import (
+    WORST_VARIANCE,
+    PredictedErrors,
+    interval,
+    noise_shrinkage,
+    worst_square_error,
+)
 from app.estimators.interface import Conclusion, Plan, Query, Question, SparseQuery
 from app.estimators.output_view import output_guarantee
 from app.estimators.reports import noise_variance
@@ -177,12 +183,16 @@ def combine(
 
     Privacy: reads no data; what it costs is decided by the queries and the noise.
     """
+    # One variance for all groups, or one for each: a bound for the interval, an expectation for the plan.
     sizes = np.array([group.count for group in groups], dtype=np.float64)
     bounds = np.broadcast_to(variance, sizes.shape)
     expected = bounds if expected_variance is None else np.broadcast_to(expected_variance, sizes.shape)
+    # Keep the weights and the noise of the central part alone: what an observer without reports sees.
     parts, bounded = list(laplaces), 0.0
     alone, curator = person, normal
     priced = np.array([group.trust is Trust.CENTRAL for group in groups], dtype=bool)
+    # Add the noise of reports by its law: Laplace exactly, other noise by its variance. What is neither
+    # Laplace nor normal is bounded too, and its deviation widens the step of the interval.
     if reports is not None:
         person = person + reports
         for index in np.flatnonzero(reports).tolist():
@@ -194,14 +204,17 @@ def combine(
             normal += group.count * weight**2 * of_report
             if group.reports is None or group.reports.mechanism is not LocalMechanism.GAUSSIAN:
                 bounded = max(bounded, weight * math.sqrt(of_report))
+    # The estimate errs by its noise, and by weights that differ from 1/n. People of the study who are in
+    # no group weigh 0, so their whole 1/n counts as a deviation, with the largest variance of any group.
     people = float(max(question.people or 0, sum(group.count for group in groups)))
     unweighted = people - float(sizes.sum())
     deviations = person - 1 / people
     populated = sizes > 0
     squares = sizes * person**2
     others = float(bounds.max(initial=0.0)) if sizes.size else WORST_VARIANCE
+    # With equal weights only noise is left, whose law is known: the interval is exact.
     uniform = not unweighted and bool(np.all(np.abs(deviations[populated]) <= 1e-9 / people))
-    errors = Errors(
+    errors = PredictedErrors(
         grid=question.grid,
         laplaces=tuple(parts),
         normal=normal,
@@ -212,10 +225,12 @@ def combine(
         population_step=float(person[populated].max(initial=0.0)) / 2 + bounded,
         exact=uniform and bounded == 0,
     )
+    # None asks for the shrinkage that suits this much noise.
     if shrinkage is None:
         shrinkage = noise_shrinkage(errors.noise_variance)
     errors = replace(errors, shrinkage=shrinkage)
 
+    # After the draw: the position from noisy sums and reports, the guarantee, the interval.
     def conclude(values: Sequence[int]) -> Conclusion:
         position = read(values)
         if reports is not None:
@@ -231,6 +246,7 @@ def combine(
             )
         return errors.conclude(position, facts)
 
+    # Before the draw: the error that plans are ranked by, for any data of the expected variance.
     square_error = worst_square_error(
         squares=squares,
         noise=errors.noise_variance,

@@ -16,7 +16,7 @@ FINE_SCALE = UNIT_SCALE * FINE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
+class PricedNoise:
     """A noise, and the weight that one epsilon buys under it.
 
     Attributes:
@@ -58,6 +58,6 @@ def noise_variance(noise: Noise) -> float:
             raise InternalFault("There is no variance for this noise.")
 
 
-def best_plan(prices: Iterable[Price], plan: Callable[[Price], Plan]) -> Plan:
+def best_plan(prices: Iterable[PricedNoise], plan: Callable[[PricedNoise], Plan]) -> Plan:
     """The plan with the smallest predicted error; of equal ones the first."""
     return min((plan(price) for price in prices), key=lambda made: made.predicted_error)

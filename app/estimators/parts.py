@@ -11,7 +11,7 @@ from app.core.study import Trust
 from app.estimators.calibration import equal_prices
 from app.estimators.interface import Question
 from app.estimators.linear import participants
-from app.estimators.noises import Price
+from app.estimators.noises import PricedNoise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +38,11 @@ class Parts:
             reports=sum(groups[index].count for index in local),
         )
 
-    def prices(self, groups: Sequence[Group], question: Question) -> list[Price]:
+    def prices(self, groups: Sequence[Group], question: Question) -> list[PricedNoise]:
         """The noises that all central people can pay."""
         return equal_prices([groups[index] for index in self.central], question)
 
-    def weights(self, groups: Sequence[Group], price: Price) -> list[int]:
+    def weights(self, groups: Sequence[Group], price: PricedNoise) -> list[int]:
         """The price's weight on each central or public person."""
         weights = [0] * len(groups)
         for index in self.known:

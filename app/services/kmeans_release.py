@@ -58,7 +58,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crowd:
+class Participants:
     """Who takes part in a round, and the exact sums over them. Raw: never leaves the services.
 
     Attributes:
@@ -109,7 +109,7 @@ class Central:
         if study is None:
             raise InternalFault("a session's study has vanished")
         noise, cost = _priced(running.rules)
-        crowd = await run("session.points", lambda c: _crowd(c, study, running, cost))
+        crowd = await run("session.points", lambda c: _participants(c, study, running, cost))
         if crowd is None:
             return Prepared(None)
         noisy = await asyncio.to_thread(_noisy, crowd.sums, noise)
@@ -165,7 +165,9 @@ def _priced(rules: ClusterRules) -> tuple[DiscreteLaplace, int]:
     return noise, cost
 
 
-async def _crowd(connection: Connection, study: Study, running: RunningKMeans, cost: int) -> Crowd | None:
+async def _participants(
+    connection: Connection, study: Study, running: RunningKMeans, cost: int
+) -> Participants | None:
     """All people who take part; None where no person does and that is no secret."""
     secret = running.rules.relation is Relation.ADD_REMOVE_ONE
     epoch, rows, rounds = 0, list[Cohort](), 1
@@ -187,7 +189,7 @@ async def _crowd(connection: Connection, study: Study, running: RunningKMeans, c
     ids = [row.cohort_id for row in used]
     async for packed in store.read_points(connection, study.id, ids):
         await asyncio.to_thread(_add, sums, packed, running.rules.dimension)
-    return Crowd(epoch=epoch, used=used, sums=sums)
+    return Participants(epoch=epoch, used=used, sums=sums)
 
 
 def _add(sums: ClusterSums, packed: bytes, dimension: int) -> None:

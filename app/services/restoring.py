@@ -36,7 +36,7 @@ class UnreadableExport(Exception):
     """The file is no export; the message says where."""
 
 
-class Outcome(StrEnum):
+class RetireOutcome(StrEnum):
     """What became of a study of which something was lost."""
 
     RETIRED = "retired"
@@ -70,7 +70,7 @@ class Lost:
 
     releases: list[UUID] = field(default_factory=list)
     sessions: list[UUID] = field(default_factory=list)
-    outcome: Outcome = Outcome.UNKNOWN
+    outcome: RetireOutcome = RetireOutcome.UNKNOWN
 
     def to_json(self) -> dict[str, object]:
         """For the audit trail and for scripts."""
@@ -155,13 +155,13 @@ async def _compare(connection: Connection, export: Export) -> dict[str, Lost]:
     return lost
 
 
-async def _retire(connection: Connection, *, clock: Clock, slug: str, lost: Lost) -> Outcome:
+async def _retire(connection: Connection, *, clock: Clock, slug: str, lost: Lost) -> RetireOutcome:
     study = await studies.read_study(connection, slug)
     if study is None:
-        return Outcome.UNKNOWN
+        return RetireOutcome.UNKNOWN
     detail = {"reason": "restore-check", **lost.to_json()}
     retired = await retire(connection, study, clock=clock, actor=ACTOR, detail=detail)
-    return Outcome.RETIRED if retired else Outcome.RETIRED_BEFORE
+    return RetireOutcome.RETIRED if retired else RetireOutcome.RETIRED_BEFORE
 
 
 def _line(row: Mapping[str, Any]) -> str:

@@ -57,7 +57,7 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class BearerIdentity:
     """Who bears a good JWT.
 
     Attributes:
@@ -105,7 +105,7 @@ class Verifier:
         self._provider = provider
         self._keys = Keys(provider, http, clock)
 
-    async def verify(self, token: str) -> Identity:
+    async def verify(self, token: str) -> BearerIdentity:
         """Who bears this token.
 
         Raises:
@@ -131,7 +131,7 @@ class Verifier:
             raise Unauthenticated("the JWT names no subject")
         digest = hashlib.sha256(json.dumps([self._provider.issuer, subject]).encode()).digest()
         expires_at = float(claims["exp"]) + LEEWAY_SECONDS
-        return Identity(digest=digest, grant=self._grant(claims), expires_at=expires_at)
+        return BearerIdentity(digest=digest, grant=self._grant(claims), expires_at=expires_at)
 
     def _grant(self, claims: Mapping[str, Any]) -> Grant:
         values = _claim(claims, self._provider.role_claim)

@@ -8,7 +8,7 @@ from app.estimators.registry import AUTO, ESTIMATORS
 from app.services.questions import Ask
 from app.web.documents.types import EPSILON_SCHEMA, parse_epsilon, parse_share, parse_size
 from app.web.request import JSON
-from app.web.validation_messages import Refused
+from app.web.validation_messages import InvalidValue
 
 _SHARE = {
     "type": "number",
@@ -126,7 +126,7 @@ def read_question(*sources: Mapping[str, object], statistic: str | None = None) 
         elif name in _NUMBERS:
             try:
                 known[name] = _NUMBERS[name](value)
-            except Refused as refusal:
+            except InvalidValue as refusal:
                 errors.append(FieldError(name, str(refusal)))
         elif name in _FIELDS:
             known[name] = str(value)

@@ -6,7 +6,7 @@ from typing import Any
 from app.core.errors import FieldError
 
 
-class Refused(ValueError):
+class InvalidValue(ValueError):
     """What our own validators raise: its text is a reason that holds no value."""
 
 
@@ -62,7 +62,7 @@ def field_name(location: Sequence[str | int]) -> str:
 
 def _reason(error: Mapping[str, Any]) -> str:
     kind = error["type"]
-    if kind == "value_error" and isinstance(error["ctx"]["error"], Refused):
+    if kind == "value_error" and isinstance(error["ctx"]["error"], InvalidValue):
         return str(error["ctx"]["error"])
     if kind in _BOUNDS:
         return _BOUNDS[kind].format(**error["ctx"])

@@ -34,7 +34,7 @@ def plan_of(name: str, epsilon: float) -> Plan:
 
     Args:
         name: Of an estimator of add_remove_one studies.
-        epsilon: What everybody offers.
+        epsilon: What every person offers.
     """
     question = Question(
         relation=Relation.ADD_REMOVE_ONE,
@@ -72,7 +72,7 @@ class Simulation:
 
     Args:
         name: Of the estimator.
-        epsilon: What everybody offers.
+        epsilon: What every person offers.
         runs: Releases.
         random: The source.
     """
@@ -180,7 +180,7 @@ FIGURE_2 = Reproduction(
     paper=f"{PAPER}, Figure 2",
     columns={
         "panel": "what is shown",
-        "epsilon": "everybody's epsilon",
+        "epsilon": "every person's epsilon",
         "mean": "true mean of the people",
         "value": "n^2 mean square error, or a ratio of two",
         "se": "its standard error",

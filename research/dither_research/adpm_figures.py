@@ -33,7 +33,7 @@ _METHODS = (*COMPARED, "sampling")
 """The last one as published, in closed form."""
 
 SAMPLING_NOT_PRIVATE = (
-    "Not private: the sampling mechanism with noise of scale 1 / (m t) shows the sample's size m. Somebody "
+    "Not private: the sampling mechanism with noise of scale 1 / (m t) shows the sample's size m. A person "
     "who asks for 0.05 loses 0.0655 when m = 1 and t = 0.1, and 0.0522 at m = 10. The product's `sampling` "
     "divides by a public size instead."
 )

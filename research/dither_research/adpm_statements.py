@@ -210,7 +210,7 @@ EXAMPLE_2 = Reproduction(
     compute=_example_2,
     errata=(
         "Not private: 'one can apply any homogeneous epsilon_max-DP algorithm' after stretching. It takes "
-        "noise whose loss grows with the distance: staircase noise at epsilon_max = 1 costs somebody who "
+        "noise whose loss grows with the distance: staircase noise at epsilon_max = 1 costs a person who "
         "asked for 0.5 a whole 1.0. The product's `stretching` uses Laplace noise.",
     ),
 )

@@ -57,7 +57,7 @@ def amplified(at: Setting, coalition: float) -> Amplified:
 
 
 def gaussian_setting(n: float, share: float, sigma: float, variance: float) -> Setting:
-    """Gaussian noise of one multiplier for everybody, on a range of width 1."""
+    """Gaussian noise of one multiplier for every person, on a range of width 1."""
     return Setting(
         n=n,
         share=share,
@@ -113,7 +113,7 @@ def _figure_7(runs: int, random: Random, track: Track) -> Outcome:
         rows=tuple(rows),
         checks=(
             Check(
-                quantity="epsilon' of everybody at c = 1 %, nobody adversarial",
+                quantity="epsilon' of every person at c = 1 %, no person adversarial",
                 paper=one_percent["as printed (smaller sensitivity)"],
                 ours=one_percent["classic"],
                 note="same calibration, the larger sensitivity",

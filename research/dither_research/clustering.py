@@ -1,4 +1,4 @@
-"""The hybrid paper's Figure 6: K-means with central people and local reports, everybody simulated."""
+"""The hybrid paper's Figure 6: K-means with central people and local reports, all people simulated."""
 
 from dataclasses import dataclass
 
@@ -143,23 +143,23 @@ def run_printed(people: People, rules: ClusterRules, random: Random) -> Floats:
 def _figure_6(runs: int, random: Random, track: Track) -> Outcome:
     found: dict[tuple[str, float, int], list[float]] = {}
     ideal = []
-    nobody = np.zeros((0, 2))
+    absent = np.zeros((0, 2))
     for step in track(range(runs * len(ROUNDS))):
         rounds = ROUNDS[step % len(ROUNDS)]
         rules = ClusterRules(dimension=2, clusters=4, rounds=rounds, epsilon=EPSILON * MICRO)
         points = draw_points(random)
         ideal.append(square_sum(points, CENTERS))
-        full = square_sum(points, run(People(central=nobody, local=points), rules, random))
+        full = square_sum(points, run(People(central=absent, local=points), rules, random))
         for share in SHARES:
             cut = round(share * len(points))
             people = People(central=points[:cut], local=points[cut:])
             centers = {
-                "central people only": run(People(central=people.central, local=nobody), rules, random),
+                "central people only": run(People(central=people.central, local=absent), rules, random),
                 "hybrid": run(people, rules, random),
             }
             for method, last in centers.items():
                 found.setdefault((method, share, rounds), []).append(square_sum(points, last))
-            found.setdefault(("everybody local", share, rounds), []).append(full)
+            found.setdefault(("all people local", share, rounds), []).append(full)
             if share == SHARES[-1]:
                 printed = square_sum(points, run_printed(people, rules, random))
                 found.setdefault(("hybrid as printed", share, rounds), []).append(printed)
@@ -175,9 +175,9 @@ def _figure_6(runs: int, random: Random, track: Track) -> Outcome:
     for share in SHARES:
         baselines = {
             method: min(means[method, share, rounds] for rounds in ROUNDS)
-            for method in ("central people only", "everybody local", "hybrid")
+            for method in ("central people only", "all people local", "hybrid")
         }
-        better = min(baselines["central people only"], baselines["everybody local"])
+        better = min(baselines["central people only"], baselines["all people local"])
         checks.append(
             Check(
                 quantity=f"hybrid over the better baseline, {share:.1%} central, best number of rounds",
@@ -225,6 +225,6 @@ FIGURE_6 = Reproduction(
         "Not private: b_T = (m d + 1) tau / epsilon protects presence. In the paper's own model a value is "
         "replaced, which moves two clusters: it costs 2 epsilon.",
         "Wrong: line 13 takes the noise of a sum for that of a mean, so the central data get no weight; "
-        "local cluster sums are not corrected for lies; lines 10 and 12 sum over everybody, not the cluster.",
+        "local cluster sums are not corrected for lies; lines 10 and 12 sum all people, not the cluster.",
     ),
 )

@@ -28,7 +28,7 @@ OVER_BETTER = 1.15
 OVER_OPTIMUM = 1.1
 """What it may be of the sum of squares without privacy, with 1 % central people."""
 
-CENTRAL, LOCAL, HYBRID = "central people only", "everybody local", "hybrid"
+CENTRAL, LOCAL, HYBRID = "central people only", "all people local", "hybrid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,18 +61,18 @@ def compare(runs: int, random: Random, track: Track = untracked) -> Sums:
         track: Progress.
     """
     found: dict[tuple[str, float], list[float]] = {}
-    nobody = np.zeros((0, 2))
+    absent = np.zeros((0, 2))
     optima = []
     for _ in track(range(runs)):
         points = draw_points(random)
         optima.append(square_sum(points, best_centers(points, PUBLIC_CENTERS)))
-        everybody = People(central=nobody, local=points)
-        full = square_sum(points, run(everybody, RULES, random))
+        all_local = People(central=absent, local=points)
+        full = square_sum(points, run(all_local, RULES, random))
         for share in SHARES:
             cut = round(share * len(points))
             trusting, others = points[:cut], points[cut:]
             parts = {
-                CENTRAL: People(central=trusting, local=nobody),
+                CENTRAL: People(central=trusting, local=absent),
                 HYBRID: People(central=trusting, local=others),
             }
             sums = {name: square_sum(points, run(people, RULES, random)) for name, people in parts.items()}

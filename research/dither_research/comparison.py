@@ -26,7 +26,7 @@ COLUMNS = {
     "simulated": "root mean square error of simulated answers [range widths]",
     "se": "its standard error",
     "coverage": "share of the 95 % intervals for the people's mean that hold it",
-    "most_charged": "the most that anybody pays [epsilon]",
+    "most_charged": "the most that a person pays [epsilon]",
 }
 
 FIGURE = Bars(
@@ -45,10 +45,10 @@ class Setting:
 
     Attributes:
         profile: Blocks of whole people.
-        law: Of everybody's value, on [0, 1].
+        law: Of each person's value, on [0, 1].
         relation: Which estimators apply.
         mechanism: Randomizer of local reports.
-        delta: What everybody offers beside epsilon [1e-12].
+        delta: What each person offers beside epsilon [1e-12].
         runs: Simulated releases.
     """
 
@@ -88,7 +88,7 @@ class Compared:
             add_remove_one about the people's own [range widths].
         error: Standard error of that.
         coverage: Share of runs whose interval holds the people's mean.
-        most_charged: The most that anybody pays [micro-epsilon].
+        most_charged: The most that a person pays [micro-epsilon].
     """
 
     estimator: str
@@ -168,18 +168,18 @@ class Population:
             float64 array of shape (queries, 1), without noise, and the mean.
         """
         counts = np.array([[float(one.count)] for one in self.setting.profile])
-        totals = everybody = np.array([[float(total[run])] for total in self._totals])
+        totals = whole = np.array([[float(total[run])] for total in self._totals])
         if (inclusion := inclusion_of(plan)) is not None:
             samples = [
                 draw_sample(self.setting.law, int(one.count), float(share), 1, random)
                 for one, share in zip(self.setting.profile, inclusion, strict=True)
             ]
-            everybody = np.stack([one.everybody for one in samples])
+            whole = np.stack([one.whole for one in samples])
             totals = np.stack([one.total for one in samples])
             values = query_values(plan, np.stack([one.count for one in samples]), totals)
         else:
             values = query_values(plan, counts, totals)
-        return values, float(everybody.sum() / counts.sum())
+        return values, float(whole.sum() / counts.sum())
 
 
 def compare_all(setting: Setting, track: Track) -> tuple[list[Compared], dict[str, str]]:

@@ -41,7 +41,7 @@ def _plane(label: str, *, log_value: bool = False) -> Heat:
 _PLANE = {
     "measure": "R or r",
     "share": "people who trust the curator, c [%]",
-    "epsilon": "everybody's epsilon",
+    "epsilon": "every person's epsilon",
     "improvement": "the worse (r) or better (R) baseline's error over the estimator's",
 }
 
@@ -57,7 +57,7 @@ FIGURES = (
         errata=(
             "Wrong: Corollary 4.4 bounds the maximum by 16/7. The supremum is 17/8; no maximum is attained.",
             "Wrong: Lemma 3.6 (the n from which the central part is better) lost minus signs; as printed, 46 "
-            "of 4000 random settings are on the wrong side. Definition 3.7 says E_L where E_F is meant, and "
+            "of 4000 random settings are on the wrong side. Definition 3.7 says E_L instead of E_F, and "
             "the gamma printed in Theorem 4.3 is the error itself, not R's factor.",
         ),
     ),

@@ -44,12 +44,12 @@ def laplace(
     gap: float = 0.0,
     width: float = 1.0,
 ) -> Setting:
-    """A setting with Laplace noise of one epsilon for everybody.
+    """A setting with Laplace noise of one epsilon for every person.
 
     Args:
         n: People.
         share: c.
-        epsilon: Everybody's.
+        epsilon: Every person's.
         variance: Of the data; of the central part only where `local_variance` is given.
         local_variance: Of the local part.
         gap: Mean of the central part minus mean of the local one.
@@ -74,7 +74,7 @@ def tcm_error(at: Setting) -> float:
 
 
 def full_lm_error(at: Setting) -> float:
-    """E_F: everybody sends a report (Lemma 3.4)."""
+    """E_F: every person sends a report (Lemma 3.4)."""
     return at.local_noise / at.n
 
 

@@ -118,16 +118,16 @@ class Sample:
     Attributes:
         count: How many are in it, float64 array of shape (runs,).
         total: The sum of their values.
-        everybody: The sum of all values of the group.
+        whole: The sum of all values of the group.
     """
 
     count: Floats
     total: Floats
-    everybody: Floats
+    whole: Floats
 
 
 def draw_sample(law: Law, count: int, share: float, runs: int, random: Random) -> Sample:
-    """Everybody enters independently with probability `share`.
+    """Each person enters independently with probability `share`.
 
     Args:
         law: Of one value.
@@ -138,21 +138,21 @@ def draw_sample(law: Law, count: int, share: float, runs: int, random: Random) -
     """
     if share == 1:
         total = draw_sums(law, count, runs, random)
-        return Sample(count=np.full(runs, float(count)), total=total, everybody=total)
+        return Sample(count=np.full(runs, float(count)), total=total, whole=total)
     if count <= _FEW:
         values = law.draw((runs, count), random)
         inside = random.random((runs, count)) < share
         return Sample(
             count=inside.sum(axis=1).astype(np.float64),
             total=(values * inside).sum(axis=1),
-            everybody=values.sum(axis=1),
+            whole=values.sum(axis=1),
         )
     inside_count = random.binomial(count, share, runs).astype(np.float64)
     parts = [
         size * law.mean + np.sqrt(size * law.variance) * random.standard_normal(runs)
         for size in (inside_count, count - inside_count)
     ]
-    return Sample(count=inside_count, total=parts[0], everybody=parts[0] + parts[1])
+    return Sample(count=inside_count, total=parts[0], whole=parts[0] + parts[1])
 
 
 def micro(epsilon: float) -> int:

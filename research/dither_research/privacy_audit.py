@@ -56,7 +56,7 @@ class Subject:
         name: What it is.
         claimed: The epsilon it claims [1].
         delta: The delta it claims [1].
-        outputs: Draws so many outputs on each of two neighbors, as cells.
+        outputs: Draws this number of outputs on each of two neighbors, as cells.
         planted: Whether it has a bug that the audit must find.
         effort: How many times the usual number of draws it takes to see anything, or is worth.
     """
@@ -96,7 +96,7 @@ class Verdict:
 
 
 def judge(subject: Subject, draws: int) -> Verdict:
-    """Audit one subject with so many draws on either neighbor, times its effort."""
+    """Audit one subject with `draws` draws on either neighbor, times its effort."""
     first, second = subject.outputs(round(draws * subject.effort))
     audit = audited_epsilon(first, second, delta=subject.delta)
     return Verdict(
@@ -194,7 +194,7 @@ def estimator_subject(estimator: Estimator) -> Subject:
 
 
 def _plan(estimator: Estimator) -> tuple[Plan, list[Group]]:
-    """A plan that puts noise on somebody: with local and public people beside, or without."""
+    """A plan that puts noise on a person: with local and public people beside, or without."""
     central = [
         Group(trust=Trust.CENTRAL, epsilon=EPSILON // 2, count=100),
         Group(trust=Trust.CENTRAL, epsilon=EPSILON, count=100),
@@ -223,7 +223,7 @@ def _plan(estimator: Estimator) -> tuple[Plan, list[Group]]:
             continue
         if any(_weights_of(query, 1) != (0, 0) for query in found[0].queries):
             return found
-        # Nothing of anybody's raw value is published; perhaps it is among fewer people.
+        # Nothing of any person's raw value is published; perhaps it is among fewer people.
         fallback = found
     if fallback is None:
         raise InternalFault(f"there are no people for whom {estimator.name} has a plan")

@@ -1,6 +1,6 @@
 """Planted bugs and published forms that are not private: what the privacy audit must catch.
 
-Their noise is simulated: nobody is answered with it.
+Their noise is simulated: no person is answered with it.
 """
 
 import math
@@ -149,7 +149,7 @@ SESSION_CLAIM = 2.0
 def _printed_clusters(draws: int, random: Random) -> tuple[Cells, Cells]:
     """A whole session of central people with the printed b_T = (d + 1) tau / epsilon, d = 1.
 
-    It is right for somebody who is added. A value that is replaced moves two counts and two sums by 1 each.
+    It is right for a person who is added. A value that is replaced moves two counts and two sums by 1 each.
     """
     rounds = 2
     scale = 2 * rounds / SESSION_CLAIM
@@ -199,7 +199,7 @@ def _yes_or_no(*, answers: int, rounds: int) -> Callable[[int, Random], tuple[Ce
 
 
 def _responses(category: int, categories: int, truth: float, draws: int, random: Random) -> Cells:
-    """Randomized response by floating-point numbers: nobody is protected by it."""
+    """Randomized response by floating-point numbers: no person is protected by it."""
     lies = (category + random.integers(1, categories, draws)) % categories
     return np.where(random.random(draws) < truth, category, lies).astype(np.int64)
 

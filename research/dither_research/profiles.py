@@ -49,7 +49,7 @@ def log_uniform(low: float, high: float, count: float, trust: Trust = Trust.CENT
 
     Args:
         low, high: Ends of the range of ln epsilon.
-        count: Of everybody.
+        count: Of every person.
         trust: Whom they trust.
     """
     step = (high - low) / _LEVELS
@@ -60,7 +60,7 @@ def log_uniform(low: float, high: float, count: float, trust: Trust = Trust.CENT
 
 PROFILES: Mapping[str, tuple[str, Profile]] = MappingProxyType(
     {
-        "uniform-1": ("Everybody trusts the service with epsilon 1.", (block(Trust.CENTRAL, 1, 1),)),
+        "uniform-1": ("Every person trusts the service with epsilon 1.", (block(Trust.CENTRAL, 1, 1),)),
         "two-groups": (
             "70 % offer 0.1 and 30 % offer 1.",
             (block(Trust.CENTRAL, 0.1, 0.7), block(Trust.CENTRAL, 1, 0.3)),
@@ -87,7 +87,7 @@ PROFILES: Mapping[str, tuple[str, Profile]] = MappingProxyType(
 
 
 def scaled(profile: Sequence[Block], people: int) -> Profile:
-    """A profile with whole people: everybody's share, the largest remainders rounded up.
+    """A profile with whole people: every person's share, the largest remainders rounded up.
 
     Args:
         profile: Blocks in any unit.
@@ -127,7 +127,7 @@ def read_profile(path: Path) -> Profile:
         raise ProfileError(f"{path}: the header must be {','.join(COLUMNS)}")
     blocks = [_block(row, f"{path}, line {reader.line_num}") for row in reader]
     if not blocks:
-        raise ProfileError(f"{path}: there is nobody in it")
+        raise ProfileError(f"{path}: there is no person in it")
     return tuple(blocks)
 
 

@@ -1,7 +1,7 @@
 """What the privacy audit sees of sessions: all that a whole run gets from one person.
 
-Everybody else is fixed. In a search they leave every decision to this person, whose answers choose what is
-asked next; centers move by what is sent, too. The device's part is handed in: it can be the SDK's own.
+Every other person is fixed. In a search they leave every decision to this person, whose answers choose what
+is asked next; centers move by what is sent, too. The device's part is handed in: it can be the SDK's own.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -118,7 +118,7 @@ def _answers(rules: Rules, device: Device) -> Callable[[int], tuple[Cells, Cells
 
 
 def _close(search: Search, answer: int) -> Search:
-    """Close a round in which everybody else has left the decision to one answer."""
+    """Close a round in which every other person has left the decision to one answer."""
     people = search.rules.people_per_round
     others = least_positives(search.rules, people) - 1
     if answer == NOT_ASKED:
@@ -169,7 +169,7 @@ def central_subject(rules: ClusterRules = CENTRAL_RULES) -> Subject:
     """All noisy sums of a K-means session, of which a central person is a part.
 
     What is seen of them is the logarithm of the ratio of their likelihoods without noise, which is known to
-    whoever knows everybody else.
+    anyone who knows every other person.
     """
     noise = clusters_noise(
         rules.epsilon_per_round, rules.l1_sensitivity, clusters=rules.clusters, dimension=rules.dimension

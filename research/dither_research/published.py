@@ -31,7 +31,7 @@ def sampling_square_error(inclusion: Floats, most: float, variance: float) -> fl
     Not private exactly as published: the noise shows m. The product's `sampling` is.
 
     Args:
-        inclusion: float64 array of shape (n,), everybody's probability; some are 1.
+        inclusion: float64 array of shape (n,), every person's probability; some are 1.
         most: t, the largest epsilon.
         variance: v, of the data.
     """
@@ -48,7 +48,7 @@ def ldpe_square_error(epsilons: Floats, variance: float) -> float:
     not always in whole micro-epsilons: two that fall together share a noise, which is a better estimator.
 
     Args:
-        epsilons: float64 array of shape (n,), positive, everybody's own.
+        epsilons: float64 array of shape (n,), positive, every person's own.
         variance: v, of the data.
     """
     noise = 2 / epsilons**2

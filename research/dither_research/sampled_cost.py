@@ -67,7 +67,7 @@ def sampled_costs(
     """The prices of centered values in one Poisson sample.
 
     Args:
-        queries: One, with weights A_g = -2 B_g: somebody left out adds what the middle of the range adds.
+        queries: One, with weights A_g = -2 B_g: a person left out adds what the middle of the range adds.
         noise: Laplace noise on it.
         relation: replace_one; presence would show.
         groups: All groups that it sees.

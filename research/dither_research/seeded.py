@@ -1,7 +1,7 @@
 """Repeatable random numbers for simulations: the one module that knows `numpy.random`.
 
-What is drawn here protects nobody. Rooms that answer people cannot import this one: the layers of the import
-contract hold that.
+What is drawn here protects no person. Rooms that answer people cannot import this one: the layers of the
+import contract hold that.
 """
 
 import zlib

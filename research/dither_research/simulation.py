@@ -157,7 +157,7 @@ def simulate(plan: Plan, groups: Sequence[Group], law: Law, runs: int, random: R
     Args:
         plan: Of an affine estimator, on the range [0, 1].
         groups: What it was made for.
-        law: Of everybody's value.
+        law: Of each person's value.
         runs: Releases.
         random: The source.
     """
@@ -167,7 +167,7 @@ def simulate(plan: Plan, groups: Sequence[Group], law: Law, runs: int, random: R
         draw_sample(law, group.count, share, runs, random)
         for group, share in zip(groups, shares, strict=True)
     ]
-    people = sum((sample.everybody for sample in drawn), np.zeros(runs)) / sum(g.count for g in groups)
+    people = sum((sample.whole for sample in drawn), np.zeros(runs)) / sum(g.count for g in groups)
     values = query_values(
         plan, np.stack([sample.count for sample in drawn]), np.stack([sample.total for sample in drawn])
     )
@@ -183,7 +183,7 @@ def average(values: Floats) -> tuple[float, float]:
 
 
 def _at(plan: Plan, groups: Sequence[Group], position: float) -> list[int]:
-    """The queries' exact values where everybody sits at one place of the range."""
+    """The queries' exact values where all people sit at one place of the range."""
     point = round(position * GRID_SIZE)
     return [
         sum(

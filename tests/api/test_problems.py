@@ -13,7 +13,7 @@ import app
 from app.core import errors
 from app.core.errors import FieldError, ServiceError
 from app.web.problems import KINDS, OF_HTTP, problem_of
-from app.web.validation_messages import Refused, field_errors, field_name
+from app.web.validation_messages import InvalidValue, field_errors, field_name
 
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "problems.md"
 
@@ -77,7 +77,7 @@ def test_an_internal_fault_tells_nothing() -> None:
 def test_reasons_hold_no_values() -> None:
     raw: list[dict[str, Any]] = [
         {"type": "missing", "loc": ("body", "a"), "input": "secret"},
-        {"type": "value_error", "loc": ("body", "b"), "ctx": {"error": Refused("is not nice")}},
+        {"type": "value_error", "loc": ("body", "b"), "ctx": {"error": InvalidValue("is not nice")}},
         {"type": "value_error", "loc": ("body", "c"), "ctx": {"error": ValueError("bad: secret")}},
         {"type": "never_heard_of", "loc": ("query", "d", 0), "msg": "secret", "ctx": {"x": "secret"}},
     ]

@@ -105,13 +105,13 @@ def test_the_demo_tells_its_story_leaves_a_service_and_stops_everything_when_int
         for mean in ("9.009", "29.083", "0.322"):
             assert f" {mean} " in story
         assert "both times, the same" in story
-        assert "409 budget_exhausted: The privacy budget is exhausted: nobody" in story
+        assert "409 budget_exhausted: The privacy budget is exhausted: no person" in story
         assert f"http://127.0.0.1:{port}" in story
         # The smallest of the file is half a year; no answer can miss it by more than a round's people.
         smallest = re.search(r"The smallest: ([\d.]+), between ([\d.]+) and\s+([\d.]+)", story)
         assert smallest is not None
         assert 0 <= float(smallest[2]) <= float(smallest[1]) <= float(smallest[3]) < 4
-        assert "Nobody answered twice" in " ".join(story.split())
+        assert "No person answered twice" in " ".join(story.split())
 
         # The printed curl line, word for word, gives the answer of the table.
         _, _, header, url = shlex.split(story.splitlines()[-1])
@@ -134,7 +134,7 @@ def test_the_demo_tells_its_story_leaves_a_service_and_stops_everything_when_int
 def test_a_demo_runs_again_where_an_earlier_one_was_killed(directory: Path):
     with ExitStack() as stack:
         killed = stack.enter_context(demo(directory))
-        killed.read_until("Everybody contributes")
+        killed.read_until("People contribute")
         killed.process.kill()
         killed.end()
         assert any("postgres" in command for command in users_of(directory))

@@ -59,7 +59,7 @@ def test_a_profile_is_read_from_a_file(tmp_path):
     ("text", "reason"),
     [
         ("trust,epsilon\ncentral,1\n", "header"),
-        ("trust,epsilon,count\n", "nobody"),
+        ("trust,epsilon,count\n", "no person"),
         ("trust,epsilon,count\nnobody,1,3\n", "line 2: trust"),
         ("trust,epsilon,count\ncentral,x,3\n", "line 2: epsilon is not a number"),
         ("trust,epsilon,count\ncentral,0,3\n", "line 2: epsilon is out of range"),

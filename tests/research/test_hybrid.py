@@ -181,7 +181,7 @@ def test_the_amplification_has_the_larger_sensitivity():
     assert classic * max(shown.central, shown.local) == pytest.approx(0.979, abs=0.001)
     assert shown.central > shown.local
     found = checks("hybrid-figure-7")
-    assert found["epsilon' of everybody at c = 1 %, nobody adversarial"].ours == pytest.approx(
+    assert found["epsilon' of every person at c = 1 %, no person adversarial"].ours == pytest.approx(
         0.979, abs=0.001
     )
 

@@ -42,7 +42,7 @@ def test_a_sample_is_part_of_everybody(count):
     law = Beta(2, 3)
     variance = count * (0.2 * law.variance + 0.16 * law.mean**2)
     assert sample.total.var() == pytest.approx(variance, rel=Z * math.sqrt(2.5 / RUNS))
-    assert np.cov(sample.total, sample.everybody)[0, 1] == pytest.approx(
+    assert np.cov(sample.total, sample.whole)[0, 1] == pytest.approx(
         count * 0.2 * law.variance, rel=Z * math.sqrt(20 / RUNS)
     )
 

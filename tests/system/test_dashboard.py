@@ -233,7 +233,7 @@ def test_an_analyst_asks_for_a_release_and_sees_it(visit, service, tokens):
     page.get_by_label("Share", exact=True).fill("0.07")
     page.get_by_role("button", name="Preview the price").click()
     price = page.locator(".price")
-    expect(price).to_contain_text("adpm would charge nobody more than")
+    expect(price).to_contain_text("adpm would charge no person more than")
     promised = price.locator("strong").nth(1).inner_text().removeprefix("ε ")
     page.get_by_role("button", name="Ask for this release").click()
     expect(page).to_have_url(re.compile("/dashboard/releases/"))

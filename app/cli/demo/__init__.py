@@ -49,7 +49,7 @@ def demo(
     """Show the whole service on a real survey of 6,366 people.
 
     Starts an embedded PostgreSQL and the service, fills three studies over HTTP, prints noisy answers beside
-    the true means with their price, lets everybody's device take part in a session, and leaves the service
+    the true means with their price, lets every person's device take part in a session, and leaves the service
     running until interrupted. Settings in the environment do not apply to it.
     """
     with _unwound_by_signals():
@@ -97,7 +97,7 @@ def _tell(service: Service, studies: tuple[Survey, Survey, Survey]) -> str:
         for study in studies:
             _created(admin.post("/v1/studies", json=study.definition()))
 
-        _heading("Everybody contributes")
+        _heading("People contribute")
         started = time.monotonic()
         told, sent = fill(contributor, device, studies)
         show_studies(studies)
@@ -105,7 +105,7 @@ def _tell(service: Service, studies: tuple[Survey, Survey, Survey]) -> str:
         console.print(
             f"{total:,} contributions over HTTP in {time.monotonic() - started:.1f} s: CSV, NDJSON, single "
             "requests and the SDK. Local answers got their noise before they left the device.\n"
-            f"Some privacy is free: {told.subject} offered epsilon {sent.epsilon}, and was told that one "
+            f"Some privacy is free: {told.subject} offered epsilon {sent.epsilon}, and learned that one "
             f"release at share 1 would use at most {show(told.epsilon_used_at_most)} of it."
         )
 
@@ -118,7 +118,7 @@ def _tell(service: Service, studies: tuple[Survey, Survey, Survey]) -> str:
         show_exhaustion(analyst, studies[1])
         _heading("What one woman has spent")
         show_statement(contributor, studies[1].records[0].subject)
-        _heading("The smallest value, from people who trust nobody")
+        _heading("The smallest value, from people who trust no one")
         show_session(service, admin, tokens["contribute"], studies[0])
 
         _heading("Your turn")

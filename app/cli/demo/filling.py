@@ -26,15 +26,15 @@ Advance = Callable[[int], object]
 def fill(
     service: httpx.Client, device: Client, studies: tuple[Survey, Survey, Survey]
 ) -> tuple[Contribution, Record]:
-    """Send everybody's answers.
+    """Send every person's answers.
 
     Args:
         service: With a contribute token.
-        device: The SDK, standing for everybody's device; randomizes local answers before they are sent.
+        device: The SDK, standing for every person's device; randomizes local answers before they are sent.
         studies: Filled in three ways: CSV and single requests, the SDK, NDJSON in gzip.
 
     Returns:
-        What the last person with a request of her own was told, and what she had sent.
+        The answer to the last person with a request of her own, and what she had sent.
 
     Raises:
         CommandFailed: the service refused something.
@@ -87,13 +87,13 @@ def _by_csv(
         )
         advance(1)
     if told is None:
-        raise CommandFailed(f"nobody contributes centrally to {study.slug}")
+        raise CommandFailed(f"no person contributes centrally to {study.slug}")
     return told, singles[-1]
 
 
 def _by_sdk(device: Client, study: Survey, advance: Advance) -> None:
     done = 0
-    # Nobody here has another device, so nobody's spending has to be asked for before a report is drawn.
+    # People here have no other device, so their spending need not be asked for before a report is drawn.
     for chunk in _chunks(study.records):
         result = device.contribute_many(study.slug, chunk, check_spent=False)
         _refuse_refusals(study, result.refused)

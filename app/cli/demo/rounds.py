@@ -1,4 +1,4 @@
-"""The demo's last chapter: everybody's device takes part in a session, and nobody's value leaves it."""
+"""The demo's last chapter: all devices take part in a session, and no value leaves a device."""
 
 import time
 from typing import Any
@@ -15,7 +15,7 @@ from app.cli.simulate.fleet import Orders, Tally
 from app.cli.simulate.people import Days, Device
 
 EPSILON = 2
-"""What taking part costs; it fits into everybody's lifetime budget beside the other studies."""
+"""What taking part costs; it fits into every person's lifetime budget beside the other studies."""
 
 CONNECTIONS = 64
 PATIENCE_SECONDS = 60.0
@@ -25,7 +25,7 @@ EXPECTED_SHARE = 0.95
 
 
 def show_session(service: Service, admin: httpx.Client, token: str, study: Survey) -> None:
-    """Look for the smallest value of a study with everybody's device.
+    """Look for the smallest value of a study with every person's device.
 
     Args:
         service: Where it runs.
@@ -43,7 +43,7 @@ def show_session(service: Service, admin: httpx.Client, token: str, study: Surve
         raise CommandFailed(f"the session was refused: {made.text}")
     session = made.json()
     console.print(
-        f"{study.title} Is it at most so many? {people:,} devices are asked, each in one of "
+        f"{study.title} Is your value at most this threshold? {people:,} devices are asked, each in one of "
         f"{session['rounds']} rounds, and flip a coin of epsilon {EPSILON} before they answer."
     )
     started = time.time()
@@ -59,7 +59,7 @@ def show_session(service: Service, admin: httpx.Client, token: str, study: Surve
         f"[bold]{show(found['estimate'])}[/], between {show(interval['lower'])} and "
         f"{show(interval['upper'])}; in the file it is {show(truth)}. What the service says of its error: "
         f"but for a chance of {found['error']['failure_probability']:.1%}, at most "
-        f"{found['error']['missed_fraction']:.1%} of the women lie below. Nobody answered twice, and nobody "
+        f"{found['error']['missed_fraction']:.1%} of the women lie below. No person answered twice or "
         f"gave more than epsilon {show(found['epsilon_total'])}."
     )
 

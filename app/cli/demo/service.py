@@ -175,7 +175,7 @@ def _await_ready(service: Service) -> None:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End the service; whoever is impatient does not get to leave its database running."""
+    """End the service; a second interrupt cannot leave its database running."""
     previous = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         process.terminate()

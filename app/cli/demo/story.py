@@ -60,9 +60,7 @@ def show_studies(studies: tuple[Survey, ...]) -> None:
 
 def show_answers(analyst: httpx.Client, asked: list[Asked]) -> None:
     """Ask every question for the first time, and print the answers beside the truth."""
-    table = _table(
-        "question", right=("true\nmean", "noisy\nanswer", "95 % interval", "most anybody\nwas charged")
-    )
+    table = _table("question", right=("true\nmean", "noisy\nanswer", "95 % interval", "largest\ncharge"))
     for one in asked:
         release = _read(analyst.get(one.path))
         given = [f"{name} {value}" for name, value in one.parameters.items() if name != "estimator"]
@@ -76,7 +74,7 @@ def show_answers(analyst: httpx.Client, asked: list[Asked]) -> None:
         )
     console.print(table)
     console.print(
-        "Each uses a tenth of what everybody offered, the studies' default. The true means are computed from "
+        "Each uses a tenth of what people offered, the studies' default. The true means are computed from "
         "the file; the service never says them. Of intervals like these one in twenty may miss."
     )
 
@@ -96,7 +94,7 @@ def show_replay(analyst: httpx.Client, contributor: httpx.Client, asked: Asked) 
 
 
 def show_exhaustion(analyst: httpx.Client, study: Survey) -> None:
-    """Make new releases, which cost, until nobody can pay any more."""
+    """Make new releases, which cost, until no person can pay any more."""
     question = {"statistic": "mean", "estimator": "adpm", "share": 0.5}
     path = f"/v1/studies/{study.slug}/releases"
     console.print(f"POST {path} {json.dumps(question)}, again and again:")
@@ -105,7 +103,7 @@ def show_exhaustion(analyst: httpx.Client, study: Survey) -> None:
             "release",
             "noisy\nanswer",
             "95 % interval",
-            "most anybody\nwas charged",
+            "largest\ncharge",
             "cannot pay\nany more",
         )
     )

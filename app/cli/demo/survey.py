@@ -25,7 +25,7 @@ FILE = Path("datasets/fair/fair.csv")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """One study with everybody who takes part in it.
+    """One study with every person who takes part in it.
 
     Attributes:
         slug, title: Its address and its question.
@@ -84,7 +84,7 @@ def read_answers() -> Sequence[dict[str, str]]:
 
 
 def surveys() -> tuple[Survey, Survey, Survey]:
-    """The three studies, filled with everybody in the file.
+    """The three studies, filled with every person in the file.
 
     Raises:
         CommandFailed: see `read_answers`.

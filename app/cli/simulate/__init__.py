@@ -73,7 +73,7 @@ def devices(
         str, typer.Option(help="What the names of the devices' owners begin with.")
     ] = "device-",
     patience: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Give up when nothing succeeds for so long.")
+        float, typer.Option(metavar="SECONDS", help="Give up after this time without a success.")
     ] = 60.0,
     url: Url = DEFAULT_URL,
     token: Token = None,

@@ -1,4 +1,4 @@
-"""Devices of one process: the SDK as everybody runs it, many times over.
+"""Devices of one process: the SDK as a device runs it, many times over.
 
 All of them share one asynchronous client, so they share connections, polls and the ledger's fsyncs, and one
 directory: the ledger is kept by subject.
@@ -27,10 +27,10 @@ REPORTS_A_LOOK = 4
 
 ARRIVING = 32
 ARRIVAL_SECONDS = 0.01
-"""So many devices start at a time, after so long a pause: the first do not wait for the last."""
+"""Devices that start at a time, and the pause between: the first do not wait for the last."""
 
 COME_BACK_SECONDS = 0.5
-"""After so long a device tries again that got no answer."""
+"""How long a device waits before it retries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +46,8 @@ class Orders:
         devices: All of this process.
         days: Who is online when.
         started: When the days begin [s since the epoch].
-        connections: At most so many at a time.
-        patience: Give up after so long without any success [s].
+        connections: Limit of connections at a time.
+        patience: Time without a success after which it gives up [s].
     """
 
     url: str
@@ -127,7 +127,7 @@ async def run(orders: Orders, report: Report) -> Tally:
 
     Raises:
         TransportError: nothing succeeded for longer than the patience.
-        ProblemError: the service refuses everybody: a wrong token, an unknown study or session.
+        ProblemError: the service refuses all devices: a wrong token, an unknown study or session.
         DeviceRefusal: the description is refused.
     """
     client = CrowdClient(
@@ -138,7 +138,7 @@ async def run(orders: Orders, report: Report) -> Tally:
         connections=orders.connections,
     )
     async with client:
-        # Once for all, so that what is wrong with everybody is said once.
+        # Once for all, so that a common fault is reported once.
         await client.study(orders.study)
         if orders.session is not None:
             await client.session(orders.session)
@@ -216,7 +216,7 @@ class _Fleet:
         self.tally.given[answers] += 1
 
     async def look(self) -> Session | None:
-        """The session as it is; None where nobody says."""
+        """The session as it is; None where the service does not answer."""
         with suppress(TransportError, ProblemError):
             return await self._client.session(self._orders.session or "")
         return None
@@ -237,7 +237,7 @@ class _Fleet:
             value=device.value,
             epsilon=orders.epsilon,
             trust="local",
-            check_spent=False,  # nobody else has these subjects
+            check_spent=False,  # no other device has these subjects
         )
         self._succeed()
 
@@ -260,7 +260,7 @@ class _Fleet:
         """Try again later.
 
         Raises:
-            TransportError: nobody has got an answer for too long.
+            TransportError: no device has got an answer for too long.
         """
         self.tally.unanswered += 1
         if time.monotonic() - self._last_success > self._orders.patience:

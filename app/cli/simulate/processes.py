@@ -25,7 +25,7 @@ SWITCH_SECONDS = 0.000_05
 """How long the thread of the event loop may keep the ledger's waiting; they take turns often."""
 
 LOOK_SECONDS = 1.0
-"""After so long without a message, look whether a process has died."""
+"""Time without a message after which the processes are checked."""
 
 Message = tuple[int, Tally | str, Session | None]
 
@@ -88,7 +88,7 @@ def _work(number: int, orders: Orders, messages: "Queue[Message]") -> None:
     except KeyboardInterrupt:
         messages.put((number, "interrupted", None))
     else:
-        messages.put((number, replace(tally, online=-1), None))  # nobody is: the process is done
+        messages.put((number, replace(tally, online=-1), None))  # none is: the process is done
 
 
 def _collect(

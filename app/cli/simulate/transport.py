@@ -3,8 +3,8 @@
 httpx is made for a handful of requests at a time: with many that wait, it takes longer to choose the next one
 than the service takes to answer. Of 500 devices it carried 46 answers a second where this carries 420, and it
 gets worse with their number (`python -m benchmarks fleet`, two cores). Here they queue, first come, first
-served. A response that nobody waits for any more, because its device went offline, is read to its end, so its
-connection stays good.
+served. A response that no person waits for any more, because its device went offline, is read to its end, so
+its connection stays good.
 
 The devices run the SDK's own operations; only what carries their requests is replaced.
 """
@@ -33,7 +33,7 @@ class CrowdClient(AsyncClient):
         url, token: Where the service is, and as whom to talk to it.
         directory: Of the ledger.
         max_epsilon: The limit of each of them.
-        connections: At most so many at a time.
+        connections: Limit of connections at a time.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Wire:
     Args:
         base: Address of the service.
         headers: Of every request.
-        connections: At most so many at a time.
+        connections: Limit of connections at a time.
     """
 
     def __init__(self, base: httpx.URL, headers: dict[str, str], connections: int) -> None:
@@ -111,7 +111,7 @@ class Wire:
     def _done(self, task: "asyncio.Task[Reply]") -> None:
         self._under_way.discard(task)
         if not task.cancelled():
-            task.exception()  # nobody may be left to look at it
+            task.exception()  # no person may be left to look at it
         self._pass_on()
 
     async def _exchange(self, request: Request) -> Reply:

@@ -1,4 +1,4 @@
-"""Budgets of everybody, and of one person."""
+"""Budgets of all people, and of one person."""
 
 import asyncio
 

@@ -29,7 +29,7 @@ def set_cookie(
 
 
 def home_of(principal: Principal) -> str:
-    """The first page of whoever has logged in."""
+    """The first page after a login."""
     return "" if principal.role is Role.ADMIN and principal.studies is None else "/studies"
 
 

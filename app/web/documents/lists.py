@@ -11,7 +11,7 @@ from pydantic import AfterValidator
 
 from app.services.paging import Page
 from app.web.documents.types import WireOut
-from app.web.validation_messages import Refused
+from app.web.validation_messages import InvalidValue
 
 Item = TypeVar("Item")
 
@@ -27,7 +27,7 @@ def shaped(pattern: str) -> Callable[[str], str]:
         except (binascii.Error, ValueError):
             text = ""
         if shape.fullmatch(text) is None:
-            raise Refused("is not a cursor of this list")
+            raise InvalidValue("is not a cursor of this list")
         return cursor
 
     return check

@@ -27,7 +27,7 @@ from app.sessions.search import (
     Threshold,
 )
 from app.web.documents.types import Epsilon, Integer, WireIn, decimal_number, schema
-from app.web.validation_messages import Refused
+from app.web.validation_messages import InvalidValue
 
 MAX_SECONDS = 366 * 24 * 3600
 """The longest round, and the longest session."""
@@ -48,7 +48,7 @@ EXAMPLE: dict[str, JsonValue] = {
 def _seconds(value: object) -> float:
     number = decimal_number(value)
     if not SHORTEST_SECONDS <= number <= MAX_SECONDS:
-        raise Refused(f"must be at least {SHORTEST_SECONDS} and at most {MAX_SECONDS}")
+        raise InvalidValue(f"must be at least {SHORTEST_SECONDS} and at most {MAX_SECONDS}")
     return float(number)
 
 
@@ -58,20 +58,20 @@ def _rounds(value: object) -> object:
             return to_integer(value)
     if type(value) is str and value in tuple(Depth):
         return Depth(value)
-    raise Refused(f"must be an integer, or one of {', '.join(Depth)}")
+    raise InvalidValue(f"must be an integer, or one of {', '.join(Depth)}")
 
 
 def _alpha(value: object) -> float:
     number = decimal_number(value)
     if not Decimal("0.01") <= number <= 1000:
-        raise Refused("must be at least 0.01 and at most 1000")
+        raise InvalidValue("must be at least 0.01 and at most 1000")
     return float(number)
 
 
 def _quantile(value: object) -> float:
     number = decimal_number(value)
     if not 0 < float(number) < 1:
-        raise Refused("must be between 0 and 1")
+        raise InvalidValue("must be between 0 and 1")
     return float(number)
 
 

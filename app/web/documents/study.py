@@ -20,7 +20,7 @@ from app.web.documents.types import (
     WireIn,
     WireOut,
 )
-from app.web.validation_messages import Refused
+from app.web.validation_messages import InvalidValue
 
 DEFAULT_EPSILON_MIN = MICRO // 1000
 DEFAULT_EPSILON_MAX = 10 * MICRO
@@ -65,7 +65,7 @@ class EpsilonRangeIn(WireIn):
     @classmethod
     def _ordered(cls, value: int, info: ValidationInfo) -> int:
         if value < info.data.get("min", 0):
-            raise Refused("must be at least epsilon.min")
+            raise InvalidValue("must be at least epsilon.min")
         return value
 
 
@@ -115,37 +115,39 @@ class StudyIn(WireIn):
     @classmethod
     def _above_lower(cls, value: Decimal, info: ValidationInfo) -> Decimal:
         if value <= info.data.get("lower", value - 1):
-            raise Refused("must be above lower")
+            raise InvalidValue("must be above lower")
         return value
 
     @field_validator("trust")
     @classmethod
     def _presence_stays_secret(cls, value: list[Trust], info: ValidationInfo) -> list[Trust]:
         if Trust.LOCAL in value and info.data.get("relation") is Relation.ADD_REMOVE_ONE:
-            raise Refused("local reports would show who is there, which an add_remove_one study keeps secret")
+            raise InvalidValue(
+                "local reports would show who is there, which an add_remove_one study keeps secret"
+            )
         return value
 
     @field_validator("epsilon")
     @classmethod
     def _range_is_ordered(cls, value: EpsilonRangeIn) -> EpsilonRangeIn:
         if value.min > value.max:
-            raise Refused("min must be at most max")
+            raise InvalidValue("min must be at most max")
         return value
 
     @field_validator("dimension")
     @classmethod
     def _dimension_is_supported(cls, value: int) -> int:
         if value not in SUPPORTED_DIMENSIONS:
-            raise Refused(f"must be between 1 and {MAX_DIMENSION}")
+            raise InvalidValue(f"must be between 1 and {MAX_DIMENSION}")
         return value
 
     @field_validator("local_mechanism")
     @classmethod
     def _gaussian_has_a_delta(cls, value: LocalMechanism, info: ValidationInfo) -> LocalMechanism:
         if value is LocalMechanism.GAUSSIAN and not info.data.get("delta"):
-            raise Refused("gaussian reports need a delta above 0")
+            raise InvalidValue("gaussian reports need a delta above 0")
         if value is not LocalMechanism.LAPLACE and info.data.get("dimension", 1) > 1:
-            raise Refused("must be laplace, which is what reports of vectors are randomized with")
+            raise InvalidValue("must be laplace, which is what reports of vectors are randomized with")
         return value
 
     def definition(self) -> StudyDefinition:

@@ -10,7 +10,7 @@ from app.core.epsilon import MICRO
 from app.core.principal import Role
 from app.core.quota import Quota
 from app.web.documents.types import Distinct, Integer, Share, Slug, SubjectId, Text, WireIn, WireOut
-from app.web.validation_messages import Refused
+from app.web.validation_messages import InvalidValue
 
 MAX_PERIOD_SECONDS = 366 * 24 * 3600
 
@@ -19,7 +19,7 @@ MAX_GRACE_SECONDS = 30 * 24 * 3600
 
 def _moment(value: object) -> object:
     if type(value) is not str:
-        raise Refused("must be a date and time such as 2030-01-31T12:00:00Z")
+        raise InvalidValue("must be a date and time such as 2030-01-31T12:00:00Z")
     return value
 
 
@@ -27,7 +27,7 @@ def _in_utc(value: datetime) -> datetime:
     try:
         return value.astimezone(UTC)
     except OverflowError:
-        raise Refused("must be a date and time such as 2030-01-31T12:00:00Z") from None
+        raise InvalidValue("must be a date and time such as 2030-01-31T12:00:00Z") from None
 
 
 def _hex(value: object) -> object:

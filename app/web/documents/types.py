@@ -18,7 +18,7 @@ from pydantic import (
 from app.core.epsilon import MAX_EPSILON, MICRO, delta_limit, delta_to_json, epsilon_limit, epsilon_to_json
 from app.core.grid import NotANumber
 from app.core.numbers import JsonNumber, to_decimal, to_integer
-from app.web.validation_messages import Refused
+from app.web.validation_messages import InvalidValue
 
 MAX_BOUND = Decimal(10) ** 15
 """The ends of a range lie within this of zero."""
@@ -48,7 +48,7 @@ class WireIn(BaseModel):
     def _is_an_object(cls, value: object) -> object:
         # FastAPI validates from attributes too, and every object has some.
         if not isinstance(value, dict):
-            raise Refused("must be an object")
+            raise InvalidValue("must be an object")
         return value
 
 
@@ -62,10 +62,10 @@ def decimal_number(value: object) -> Decimal:
     """The exact value of a JSON number.
 
     Raises:
-        Refused: it is none, or not finite.
+        InvalidValue: it is none, or not finite.
     """
     if type(value) is not JsonNumber:
-        raise Refused("must be a number")
+        raise InvalidValue("must be a number")
     return _finite(value)
 
 
@@ -73,39 +73,39 @@ def _finite(text: str) -> Decimal:
     try:
         return to_decimal(text)
     except NotANumber:
-        raise Refused("must be a finite decimal number of a sensible length") from None
+        raise InvalidValue("must be a finite decimal number of a sensible length") from None
 
 
 def _bound(value: object) -> Decimal:
     number = decimal_number(value)
     if abs(number) > MAX_BOUND:
-        raise Refused("must lie within 10^15 of zero")
+        raise InvalidValue("must lie within 10^15 of zero")
     if Decimal(repr(float(number))) != number:
-        raise Refused("has more digits than a double-precision number holds")
+        raise InvalidValue("has more digits than a double-precision number holds")
     return number
 
 
 def _integer(value: object) -> int:
     if type(value) is not JsonNumber:
-        raise Refused("must be an integer")
+        raise InvalidValue("must be an integer")
     try:
         return to_integer(value)
     except NotANumber:
-        raise Refused("must be an integer") from None
+        raise InvalidValue("must be an integer") from None
 
 
 def parse_epsilon(text: str) -> int:
     """An epsilon as micro-epsilon, rounded down.
 
     Raises:
-        Refused: not an admissible one.
+        InvalidValue: not an admissible one.
     """
     number = _finite(text)
     if not 0 < number * MICRO <= MAX_EPSILON:
-        raise Refused("must be above 0 and at most 1000000")
+        raise InvalidValue("must be above 0 and at most 1000000")
     micro = epsilon_limit(number)
     if micro == 0:
-        raise Refused("must be at least 0.000001")
+        raise InvalidValue("must be at least 0.000001")
     return micro
 
 
@@ -113,14 +113,14 @@ def parse_share(text: str) -> int:
     """A share as parts per million, rounded down.
 
     Raises:
-        Refused: not an admissible one.
+        InvalidValue: not an admissible one.
     """
     number = _finite(text)
     if not 0 < number <= 1:
-        raise Refused("must be above 0 and at most 1")
+        raise InvalidValue("must be above 0 and at most 1")
     ppm = int(number * MICRO)
     if ppm == 0:
-        raise Refused("must be at least 0.000001")
+        raise InvalidValue("must be at least 0.000001")
     return ppm
 
 
@@ -128,55 +128,55 @@ def parse_size(text: str) -> float:
     """A number of people, or a guess at one.
 
     Raises:
-        Refused: not an admissible one.
+        InvalidValue: not an admissible one.
     """
     number = _finite(text)
     if not 1 <= number <= MAX_SIZE:
-        raise Refused("must be at least 1 and at most 10^12")
+        raise InvalidValue("must be at least 1 and at most 10^12")
     return float(number)
 
 
 def _epsilon(value: object) -> int:
     if not isinstance(value, str):
-        raise Refused("must be a number, or a string that holds one")
+        raise InvalidValue("must be a number, or a string that holds one")
     return parse_epsilon(value)
 
 
 def _lifetime(value: object) -> int:
     if not isinstance(value, str):
-        raise Refused("must be a number, or a string that holds one")
+        raise InvalidValue("must be a number, or a string that holds one")
     number = _finite(value)
     if not 0 <= number <= MAX_LIFETIME:
-        raise Refused("must be at least 0 and at most 10^9")
+        raise InvalidValue("must be at least 0 and at most 10^9")
     return epsilon_limit(number)
 
 
 def _share(value: object) -> int:
     if type(value) is not JsonNumber:
-        raise Refused("must be a number")
+        raise InvalidValue("must be a number")
     return parse_share(value)
 
 
 def _delta(value: object) -> int:
     if type(value) is not JsonNumber:
-        raise Refused("must be a number")
+        raise InvalidValue("must be a number")
     number = _finite(value)
     if not 0 <= number < 1:
-        raise Refused("must be at least 0 and below 1")
+        raise InvalidValue("must be at least 0 and below 1")
     return delta_limit(number)
 
 
 def _text(value: object) -> str:
     if type(value) is not str:
-        raise Refused("must be a string")
+        raise InvalidValue("must be a string")
     if _CONTROL.search(value):
-        raise Refused("holds control characters")
+        raise InvalidValue("holds control characters")
     return value
 
 
 def _distinct(value: object) -> object:
     if isinstance(value, list) and all(type(item) is str for item in value) and len(set(value)) != len(value):
-        raise Refused("names something twice")
+        raise InvalidValue("names something twice")
     return value
 
 

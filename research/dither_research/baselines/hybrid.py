@@ -12,7 +12,7 @@ from app.core.study import LocalMechanism, Relation
 from app.estimators.calibration import NOISE
 from app.estimators.interface import NotApplicable, Parameter, Plan, Question
 from app.estimators.linear import linear_plan
-from app.estimators.noises import Price, best_plan
+from app.estimators.noises import PricedNoise, best_plan
 from app.estimators.output_view import COALITION
 from app.estimators.parts import Parts
 from app.mechanisms.laplace import MAX_SCALE
@@ -39,7 +39,7 @@ class TcmOnly:
             The same weight on all central and public people.
 
         Raises:
-            NotApplicable: nobody is public, and nobody central can take part.
+            NotApplicable: no person is public, and no person central can take part.
 
         Privacy: min over the central groups of their epsilon, for each central person.
 
@@ -48,16 +48,16 @@ class TcmOnly:
         """
         parts = Parts.of(groups)
         if not parts.known:
-            raise NotApplicable("Nobody central or public can take part.")
+            raise NotApplicable("No person central or public can take part.")
 
-        def plan(price: Price) -> Plan:
+        def plan(price: PricedNoise) -> Plan:
             return linear_plan(groups, question, weights=parts.weights(groups, price), noise=price.noise)
 
         return best_plan(parts.prices(groups, question), plan)
 
 
 class LmOnly:
-    """The plain mean of the local reports; nobody else is asked, and it costs nothing more."""
+    """The plain mean of the local reports; no one else is asked, and it costs nothing more."""
 
     name: ClassVar[str] = "lm_only"
     version: ClassVar[int] = 1
@@ -96,13 +96,13 @@ class LmOnly:
 
 
 class GroupSize:
-    """Both parts weighted by how many people they hold, so that everybody counts the same."""
+    """Both parts weighted by how many people they hold, so that every person counts the same."""
 
     name: ClassVar[str] = "group_size"
     version: ClassVar[int] = 1
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     parameters: ClassVar[tuple[Parameter, ...]] = ()
-    summary: ClassVar[str] = "Central people and local reports, everybody with the same weight."
+    summary: ClassVar[str] = "Central people and local reports, every person with the same weight."
 
     def plan(self, groups: Sequence[Group], question: Question) -> Plan:
         """Plan a release: the naive w = c.
@@ -112,11 +112,11 @@ class GroupSize:
             question: What is asked.
 
         Returns:
-            Weight 1/n on everybody who takes part. Where that is everybody the interval for the
+            Weight 1/n on every person who takes part. Where that is every person the interval for the
             dataset's mean is pure noise.
 
         Raises:
-            NotApplicable: nobody can take part.
+            NotApplicable: no person can take part.
 
         Privacy: min over the central groups of their epsilon, for each central person.
 
@@ -125,7 +125,7 @@ class GroupSize:
         """
         parts = Parts.of(groups)
         if not parts.known and not parts.local:
-            raise NotApplicable("Nobody can take part.")
+            raise NotApplicable("No person can take part.")
         (price, *_) = parts.prices(groups, question)
         return linear_plan(
             groups,
@@ -137,13 +137,13 @@ class GroupSize:
 
 
 class FullLm:
-    """What everybody would say if everybody randomized their own value."""
+    """What every person would say if every person randomized their own value."""
 
     name: ClassVar[str] = "full_lm"
     version: ClassVar[int] = 1
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     parameters: ClassVar[tuple[Parameter, ...]] = ()
-    summary: ClassVar[str] = "As exact as if everybody had sent a local report."
+    summary: ClassVar[str] = "As exact as if every person had sent a local report."
 
     def plan(self, groups: Sequence[Group], question: Question) -> Plan:
         r"""Plan a release.
@@ -159,11 +159,11 @@ class FullLm:
             question: What is asked.
 
         Returns:
-            Weight 1/n on everybody who takes part. r is the variance of the study's randomizer where there
+            Weight 1/n on every person who takes part. r is the variance of the study's randomizer where there
             are reports to tell which one that is, and of the Laplace one otherwise.
 
         Raises:
-            NotApplicable: nobody can take part.
+            NotApplicable: no person can take part.
 
         Privacy: 1 / b for each central person, at most their smallest offer.
 
@@ -172,7 +172,7 @@ class FullLm:
         """
         parts = Parts.of(groups)
         if not parts.known and not parts.local:
-            raise NotApplicable("Nobody can take part.")
+            raise NotApplicable("No person can take part.")
         scale = 0.0
         if parts.central:
             epsilon = min(groups[index].epsilon for index in parts.central)

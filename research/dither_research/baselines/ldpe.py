@@ -18,7 +18,7 @@ from app.estimators.noises import FINE, FINE_SCALE
 
 
 class Ldpe:
-    r"""A mean for everybody with the same epsilon, each with its own noise; inverse-variance weights.
+    r"""A mean for every person with the same epsilon, each with its own noise; inverse-variance weights.
 
     Public people have no noise of their own: their sum joins the query of those who offer the most, with an
     integer weight that is right to one part in 64 times that epsilon [micro-epsilon]. Local reports are not
@@ -45,7 +45,7 @@ class Ldpe:
             One query and one noise for each distinct epsilon.
 
         Raises:
-            NotApplicable: nobody is public, and nobody central can take part.
+            NotApplicable: no person is public, and no person central can take part.
 
         Privacy: epsilon_g, the whole offer, for each central person, who is in one query only.
 
@@ -55,7 +55,7 @@ class Ldpe:
         """
         central, public = participants(groups, Trust.CENTRAL), participants(groups, Trust.PUBLIC)
         if not central and not public:
-            raise NotApplicable("Nobody central or public can take part.")
+            raise NotApplicable("No person central or public can take part.")
         members: dict[int, list[int]] = {}
         for index in central:
             members.setdefault(groups[index].epsilon, []).append(index)

@@ -1,4 +1,4 @@
-"""The baselines of the heterogeneous paper that weigh everybody at once."""
+"""The baselines of the heterogeneous paper that weigh every person at once."""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ def _people(groups: Sequence[Group]) -> tuple[list[int], list[int]]:
     """Central and public participants; at least one of them."""
     central, public = participants(groups, Trust.CENTRAL), participants(groups, Trust.PUBLIC)
     if not central and not public:
-        raise NotApplicable("Nobody central or public can take part.")
+        raise NotApplicable("No person central or public can take part.")
     return central, public
 
 
@@ -26,10 +26,10 @@ def _noise(central: Sequence[int], scale: float = UNIT_SCALE) -> Noise:
 
 
 def _offers(groups: Sequence[Group]) -> tuple[list[int], list[int]]:
-    """Weights of what everybody offers, and the central participants.
+    """Weights of what every person offers, and the central participants.
 
     Public people, whose epsilon is infinite, weigh like those who offer the most: the literal limit
-    would ignore everybody else.
+    would ignore every other person.
     """
     central, public = _people(groups)
     weights = [0] * len(groups)
@@ -62,7 +62,7 @@ class Proportional:
             noise.
 
         Raises:
-            NotApplicable: nobody is public, and nobody central can take part.
+            NotApplicable: no person is public, and no person central can take part.
 
         Privacy: epsilon_g, the whole offer, for each central person.
 
@@ -102,11 +102,11 @@ class Stretching:
             those of P, which has no bias, extended to the answer.
 
         Raises:
-            NotApplicable: nobody is public, and nobody central can take part.
+            NotApplicable: no person is public, and no person central can take part.
 
         Privacy: epsilon_g for each central person, for Laplace noise and any other whose loss grows with
             the distance. (It does not hold for any mechanism of epsilon_max: staircase noise would cost
-            somebody who is drawn halfway to the middle all of epsilon_max.)
+            a person who is drawn halfway to the middle all of epsilon_max.)
 
         References:
             Alaggan, Gambs, Kermarrec, "Heterogeneous differential privacy", arXiv:1504.06998
@@ -149,10 +149,10 @@ class Fme:
             question: What is asked.
 
         Returns:
-            Weight min(epsilon, 1 / sqrt(n - k)) on everybody central or public, Laplace noise.
+            Weight min(epsilon, 1 / sqrt(n - k)) on every person central or public, Laplace noise.
 
         Raises:
-            NotApplicable: nobody is public, and nobody central can take part.
+            NotApplicable: no person is public, and no person central can take part.
 
         Privacy: min(epsilon_g, 1 / sqrt(n - k)) for each central person.
 

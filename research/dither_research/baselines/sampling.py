@@ -15,7 +15,7 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteLaplace, NoNoise
 from app.core.study import Relation, Trust
-from app.estimators.accuracy import WORST_VARIANCE, Errors
+from app.estimators.accuracy import WORST_VARIANCE, PredictedErrors
 from app.estimators.interface import UNIT_SCALE, NotApplicable, Parameter, Plan, Query, Question
 from app.estimators.linear import participants
 from dither_research.sampled_cost import sampled_costs
@@ -40,7 +40,7 @@ class SampledPlan(Plan):
 
 
 def inclusion_of(plan: Plan) -> tuple[Fraction, ...] | None:
-    """With what probability a plan uses each person of each group; None for everybody."""
+    """With what probability a plan uses each person of each group; None for every person."""
     return plan.inclusion if isinstance(plan, SampledPlan) else None
 
 
@@ -90,7 +90,7 @@ class Sampling:
             One query, its weights about the middle of the range, and the probability of each group.
 
         Raises:
-            NotApplicable: nobody is public, and nobody central can take part.
+            NotApplicable: no person is public, and no person central can take part.
 
         Privacy: at most epsilon_g for each central person; `dither_research.sampled_cost` has the proof and
             the exact price. Who was in the sample is never published, nor how many.
@@ -101,10 +101,10 @@ class Sampling:
         """
         central, public = participants(groups, Trust.CENTRAL), participants(groups, Trust.PUBLIC)
         if not central and not public:
-            raise NotApplicable("Nobody central or public can take part.")
+            raise NotApplicable("No person central or public can take part.")
         half = max((groups[index].epsilon for index in central), default=2) // 2
         if half == 0:
-            raise NotApplicable("Nobody offers enough to be sampled.")
+            raise NotApplicable("No person offers enough to be sampled.")
         offers = np.array([groups[index].epsilon for index in central], dtype=np.float64) / MICRO
         thresholds = [0] * len(groups)
         weights = [0] * len(groups)
@@ -118,7 +118,7 @@ class Sampling:
             sum(k * group.count for k, group in zip(thresholds, groups, strict=True)), _ALWAYS
         )
         if expected == 0:
-            raise NotApplicable("Nobody offers enough to be sampled.")
+            raise NotApplicable("No person offers enough to be sampled.")
         size = float(expected)
         probabilities = np.array(thresholds, dtype=np.float64) / _ALWAYS
         sizes = np.array([group.count for group in groups], dtype=np.float64)
@@ -135,7 +135,7 @@ class Sampling:
         populated = sizes > 0
         unweighted = people - float(sizes.sum())
         spread = WORST_VARIANCE * float(sizes @ person**2) + variance
-        errors = Errors(
+        errors = PredictedErrors(
             grid=question.grid,
             laplaces=((MICRO / (2 * half) / size, 1),) if central else (),
             dataset_variance=WORST_VARIANCE * (float(sizes @ deviations**2) + unweighted / people**2)
@@ -162,11 +162,11 @@ class Sampling:
 
 
 def inclusion_thresholds(offers: NDArray[np.float64], top: float) -> list[int]:
-    """How often everybody may be in the sample, in multiples of 2**-48.
+    """How often every person may be in the sample, in multiples of 2**-48.
 
     Args:
         offers: float64 array of shape (K,), what each may be charged, in (0, infinity) [1].
-        top: t, what somebody who is always in pays [1].
+        top: t, what a person who is always in pays [1].
 
     Returns:
         K integers k in [0, 2**48]: p = k / 2**48 costs at most the offer; 2**48 where the offer is t or more.

@@ -58,7 +58,7 @@ def compare(
         LocalMechanism, typer.Option(help="How devices randomize local reports.")
     ] = LocalMechanism.HYBRID,
     delta: Annotated[
-        str, typer.Option(metavar="DELTA", help="What everybody offers beside epsilon; 0 for pure privacy.")
+        str, typer.Option(metavar="DELTA", help="What each person offers beside epsilon; 0 for pure privacy.")
     ] = "0",
     out: Annotated[
         Path | None,
