@@ -104,13 +104,13 @@ class Shared:
     def _forget(self, request: Request, future: "asyncio.Future[Reply]") -> None:
         del self._under_way[request]
         if not future.cancelled():
-            future.exception()  # nobody may be left to look at it
+            future.exception()  # perhaps no task is left to look at it
 
 
 class Works:
     """Does blocking pieces of work in a thread, one batch after the other.
 
-    What comes in while a batch is written to the disk is the next batch, so many tasks share an fsync.
+    What comes in while a batch is written to the disk is the next batch, and its tasks share an fsync.
 
     Args:
         ledger: The device's; None where there is none to write to.

@@ -187,7 +187,7 @@ class Device:
     ) -> list[str]:
         """Subjects of whom the service must say what they have spent before a report is drawn for them.
 
-        With `check_spent` that is everybody for whom a report is drawn; without, only those of whom this
+        With `check_spent` that is every person for whom a report is drawn; without, only those of whom this
         device alone cannot know.
         """
         drawing = [order for order in orders if order.trust == "local"]

@@ -106,7 +106,7 @@ class Retry:
             raise ValueError("attempts must be at least 1 and no time may be negative")
 
     def wait(self, failures: int) -> float:
-        """Seconds to wait after so many failures: exponential, with full jitter."""
+        """Seconds to wait after this many failures: exponential, with full jitter."""
         longest = min(self.cap_seconds, self.base_seconds * 2.0 ** (failures - 1))
         return longest * secrets.randbelow(1 << 20) / (1 << 20)
 

@@ -67,7 +67,7 @@ def randomize(point: int, epsilon: int, bits: RandomBits = secrets.randbits) -> 
     """The report for a grid point: the point plus discrete Laplace noise of scale 2**30 / epsilon.
 
     Two values of one person lie at most 2**30 apart, so the report is epsilon-differentially private
-    for its owner against everybody, the service included.
+    for its owner against every person, the service included.
 
     Args:
         point: Grid point in [0, 2**30].

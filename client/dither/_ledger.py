@@ -324,7 +324,7 @@ class Ledger:
         return key
 
     def _make_key(self) -> bytes:
-        """A new key, on the disk. Nobody else is here: the database is locked."""
+        """A new key, on the disk. No other process is here: the database is locked."""
         key = secrets.token_bytes(32)
         handle, name = tempfile.mkstemp(dir=self._directory, prefix=f".{KEY}.")  # mode 0600
         with os.fdopen(handle, "wb") as file:

@@ -14,7 +14,7 @@ from dither._numbers import Numeric, Value
 from dither._session_models import SessionEntry, SessionSpending
 
 Trust = Literal["central", "local", "public"]
-"""Whom a contributor trusts: the service, nobody, or everybody."""
+"""Whom a contributor trusts: the service, no one, or all people."""
 
 EntryState = Literal["pending", "accepted", "refused", "replaced", "withdrawn"]
 """Life of an entry in the device's ledger. Pending: about to be sent, or sent and not answered yet."""
@@ -137,7 +137,7 @@ class Release:
         interval: For the mean of the people who contributed.
         population_interval: For the mean of the population they were drawn from.
         relation: What the guarantee compares.
-        epsilon_max: The most that it cost anybody.
+        epsilon_max: The largest charge to a person.
         created_at: When it was published.
         new_contributions: Whether contributions came in since; None where that is secret or not said.
     """
@@ -160,7 +160,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedEstimator:
-    """An estimator, its root mean square error in the data's unit, and the most that it costs anybody."""
+    """An estimator, its root mean square error in the data's unit, and its largest charge to a person."""
 
     estimator: str
     predicted_error: float | None

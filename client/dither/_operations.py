@@ -31,7 +31,7 @@ _COMPRESSION = 3
 """Batches are repetitive: more effort costs more time than it saves bytes."""
 
 _CANNOT_TELL = frozenset({403, 404})
-"""Answers to a question for a budget that mean that this token may not know, or that nobody does."""
+"""Answers to a question for a budget that mean that this token may not know, or that is unknown."""
 
 
 class Operations:

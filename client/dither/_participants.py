@@ -23,7 +23,7 @@ REPORT_LIMIT = 1 << 62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What is written down of somebody in a session.
+    """What is written down of a person in a session.
 
     Attributes:
         answers: Everything drawn, by round.
@@ -47,7 +47,7 @@ class Standing:
         return any(answer.state == "accepted" for answer in self.answers)
 
 
-NOBODY = Standing(answers=(), report=None, given=0, over=False)
+NOTHING = Standing(answers=(), report=None, given=0, over=False)
 
 
 class Participants:
@@ -67,14 +67,14 @@ class Participants:
             check_pinned(transaction.sessions.pin(terms.session, terms.pinned), terms.pinned)
 
     def standing(self, person: Person) -> Standing:
-        """What is written down of somebody, who need not take part.
+        """What is written down of a person, who need not take part.
 
         Raises:
             AlreadyContributed: with another value.
         """
         with self._ledger.transaction(durable=False) as transaction:
             enrolment = _enrolment(transaction, person)
-            return NOBODY if enrolment is None else _standing(transaction, enrolment)
+            return NOTHING if enrolment is None else _standing(transaction, enrolment)
 
     def enrol(self, person: Person) -> Standing:
         """Count the whole price of the session, where the person may give as much.
@@ -93,7 +93,7 @@ class Participants:
             if enrolment is None:
                 digest = rows.digest(terms.session, person.subject, person.points)
                 rows.enrol(terms.session, terms.study, person.subject, terms.total, digest)
-                return NOBODY
+                return NOTHING
             if enrolment.state == "refused":
                 rows.set_state(enrolment.id, "open", enrolment.epsilon)
             return _standing(transaction, enrolment, over=False)
@@ -109,7 +109,7 @@ class Participants:
     def answer(self, person: Person, question: Question) -> Standing:
         """The answer to a round, drawn and on the disk, or remembered.
 
-        Privacy: epsilon-differentially private for its owner against everybody, with the epsilon of an
+        Privacy: epsilon-differentially private for its owner against every person, with the epsilon of an
             answer; the first one of a kmeans session with that of the report on top.
 
         Raises:
@@ -168,7 +168,7 @@ class Participants:
         with self._ledger.transaction(durable=False) as transaction:
             enrolment = _enrolment(transaction, person)
             if enrolment is None:
-                return NOBODY
+                return NOTHING
             standing = _standing(transaction, enrolment, over=True)
             if enrolment.state != "finished":
                 transaction.sessions.set_state(enrolment.id, "finished", standing.given)
@@ -179,7 +179,7 @@ def make_report(points: Sequence[int], epsilon: int, bits: RandomBits = secrets.
     """The report for the grid points of a vector: discrete Laplace noise on every coordinate.
 
     Two vectors of d coordinates lie at most d 2**30 apart in L1 norm, so with noise of scale
-    d 2**30 / epsilon the report is epsilon-differentially private for its owner against everybody.
+    d 2**30 / epsilon the report is epsilon-differentially private for its owner against every person.
 
     Args:
         points: Grid points in [0, 2**30].

@@ -53,7 +53,7 @@ class Randomizer:
     def report(self, point: int, epsilon: int, bits: RandomBits = secrets.randbits) -> int:
         """The report for a grid point.
 
-        It is epsilon-differentially private for its owner against everybody, the service included; a
+        It is epsilon-differentially private for its owner against every person, the service included; a
         Gaussian one (epsilon, delta).
 
         Args:

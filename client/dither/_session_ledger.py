@@ -49,7 +49,7 @@ _COLUMNS = "id, made_at, session, study, subject, epsilon, counted, digest, repo
 
 @dataclass(frozen=True, slots=True)
 class Enrolment:
-    """Somebody who takes part in a session; epsilons in micro-epsilon.
+    """A person who takes part in a session; epsilons in micro-epsilon.
 
     `counted` is the whole price of the session until nothing more will be drawn.
     """
@@ -115,7 +115,7 @@ class SessionRows:
         return str(row[0])
 
     def enrolment(self, session: str, subject: str) -> Enrolment | None:
-        """Somebody's part in a session."""
+        """A person's part in a session."""
         row = self._connection.execute(
             f"SELECT {_COLUMNS} FROM enrolment WHERE subject = ? AND session = ?",  # noqa: S608 - constants
             (subject, session),
@@ -123,7 +123,7 @@ class SessionRows:
         return None if row is None else Enrolment(*row)
 
     def enrol(self, session: str, study: str, subject: str, epsilon: int, digest: bytes) -> None:
-        """Write down that somebody takes part; the whole price counts."""
+        """Write down that a person takes part; the whole price counts."""
         row = (self._now, session, study, subject, epsilon, epsilon, digest)
         self._connection.execute(
             "INSERT INTO enrolment VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, 'open')", row

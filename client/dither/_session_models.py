@@ -31,7 +31,7 @@ class Session:
     Attributes:
         id, study: Its address, and the study whose range it uses.
         protocol: `minimum`, `maximum`, `quantile` or `kmeans`.
-        mode: `budget_split` (everybody answers every round) or `user_split` (everybody answers one round).
+        mode: `budget_split` (each person answers every round) or `user_split` (each answers one round).
         threshold: The service's rule for believing answers.
         state: `open` or `finished`.
         rounds, round: How many there are, and the one that is open; None when finished.
@@ -105,7 +105,7 @@ class Participation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionEntry:
-    """A session in which this device takes part for somebody.
+    """A session in which this device takes part for a person.
 
     Attributes:
         session, study, subject: Which session, of which study, and for whom.

@@ -58,7 +58,7 @@ class Terms:
         return 2 if self.direction is not None else self.clusters
 
     def round_of(self, subject: str) -> int | None:
-        """The one round in which a subject is asked; None where everybody is asked in every round."""
+        """The one round in which a subject is asked; None where every person is asked in every round."""
         return None if self.key is None else assigned_round(self.key, subject, self.rounds)
 
 
@@ -167,7 +167,7 @@ def check_pinned(before: str, now: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """Somebody who takes part.
+    """A person who takes part.
 
     Attributes:
         terms: Of the session.

@@ -201,7 +201,7 @@ def test_a_central_contribution_is_announced_and_stored(person: Person) -> None:
 
 def test_of_a_local_contribution_only_the_report_leaves_the_page(person: Person) -> None:
     person.open()
-    person.offer(person.commute, epsilon="0.5", trust="Nobody")
+    person.offer(person.commute, epsilon="0.5", trust="No one")
     person.expect("#preview", "Your number itself stays here.")
     person.send()
     person.expect("#contributed", "It may cost you 0.5 at most.")
@@ -215,14 +215,14 @@ def test_of_a_local_contribution_only_the_report_leaves_the_page(person: Person)
     # After a reload the same again is the same report again, and nothing is drawn.
     person.open()
     person.expect("#given", "Epsilon 0.5")
-    person.offer(person.commute, epsilon="0.5", trust="Nobody")
+    person.offer(person.commute, epsilon="0.5", trust="No one")
     person.send()
     person.expect("#contributed", "The service had it already.")
     assert person.posted("/contributions") == [document, document]
     assert person.page.locator("#ledger tbody tr").count() == 1
 
     # Another value would be a second draw.
-    person.offer(person.commute, value="35", epsilon="0.5", trust="Nobody")
+    person.offer(person.commute, value="35", epsilon="0.5", trust="No one")
     person.send()
     person.expect("#contributed", "already_contributed")
     assert len(person.posted("/contributions")) == 2
@@ -237,7 +237,7 @@ def test_a_report_whose_answer_was_lost_is_sent_again_after_a_reload(person: Per
         route.abort()
 
     person.open()
-    person.offer(person.commute, epsilon="1", trust="Nobody")
+    person.offer(person.commute, epsilon="1", trust="No one")
     person.page.route("**/contributions", lose)
     with person.page.expect_event("requestfailed"):
         person.send()
@@ -246,7 +246,7 @@ def test_a_report_whose_answer_was_lost_is_sent_again_after_a_reload(person: Per
     person.page.unroute("**/contributions")
     person.open()
     person.expect("#ledger", "pending")
-    person.offer(person.commute, epsilon="1", trust="Nobody")
+    person.offer(person.commute, epsilon="1", trust="No one")
     person.send()
     person.expect("#contributed", "The service had it already.")
     person.expect("#ledger", "accepted")
@@ -272,22 +272,22 @@ def test_two_clients_at_once_draw_one_report(person: Person) -> None:
 
 def test_the_persons_own_limit_holds_before_anything_is_sent(person: Person) -> None:
     person.open(limit="0.8")
-    person.offer(person.commute, epsilon="0.5", trust="Nobody")
+    person.offer(person.commute, epsilon="0.5", trust="No one")
     person.send()
     person.expect("#contributed", "It may cost you 0.5 at most.")
-    for trust in ("Nobody", "The service"):
+    for trust in ("No one", "The service"):
         person.offer(person.sleep, epsilon="0.301", trust=trust)
         person.send()
         person.expect("#contributed", "max_epsilon_exceeded")
     assert len(person.posted("/contributions")) == 1
-    person.offer(person.sleep, epsilon="0.3", trust="Nobody")
+    person.offer(person.sleep, epsilon="0.3", trust="No one")
     person.send()
     person.expect("#given", "Epsilon 0.8 of your limit of 0.8.")
 
 
 def test_a_study_that_changed_is_refused(person: Person) -> None:
     person.open()
-    person.offer(person.commute, epsilon="0.5", trust="Nobody")
+    person.offer(person.commute, epsilon="0.5", trust="No one")
 
     def widen(route: Any) -> None:
         response = route.fetch()
@@ -473,7 +473,7 @@ def test_an_epsilon_that_is_raised_after_the_description_is_refused(person: Pers
 def test_every_field_has_a_name_and_text_stands_out(person: Person, scheme: Any) -> None:
     person.page.emulate_media(color_scheme=scheme)
     person.open()
-    person.offer(person.commute, epsilon="0.5", trust="Nobody")
+    person.offer(person.commute, epsilon="0.5", trust="No one")
     for control in person.page.locator("input, button").all():
         assert control.evaluate("item => (item.labels?.[0] ?? item).textContent.trim() !== ''")
     ids = person.page.evaluate("[...document.querySelectorAll('[id]')].map(item => item.id)")

@@ -189,7 +189,7 @@ function withdrawal(slug) {
 
 // -------------------------------------------------------------------------------------- beginning
 
-// A link may fill in the form: #url=…&token=…&subject=…&study=…; what stands behind # is sent to nobody.
+// A link may fill in the form: #url=…&token=…&subject=…&study=…; what stands behind # is sent to no one.
 for (const [name, value] of new URLSearchParams(location.hash.slice(1))) {
   for (const fields of [connection, contribution, participation]) {
     if (fields.namedItem(name) instanceof HTMLInputElement) fields.namedItem(name).value = value;

@@ -56,7 +56,7 @@ const MAX_SUBJECT_LENGTH = 256;
 /** How long the service may hold back its answer to a question for the next round. */
 const POLL_SECONDS = 20;
 const IDLE_SECONDS = 1;
-/** Answers to a question for a budget that mean that this token may not know, or that nobody does. */
+/** Answers to a question for a budget that mean that this token may not know, or that is unknown. */
 const CANNOT_TELL = new Set([403, 404]);
 
 /**
@@ -134,7 +134,7 @@ export class Client {
 
   /**
    * Take part in a session: wait for its rounds and answer those in which this person is asked, each with
-   * randomized response. Resolves when nobody will ask this device any more; `session` tells the result later.
+   * randomized response. Resolves when this device is not asked any more; `session` tells the result later.
    * Call again after a reload: what was drawn is sent again.
    */
   async participate(
@@ -284,7 +284,7 @@ export class Client {
   }
 }
 
-/** The one round in which a person is asked; everybody who has the session's key finds the same. */
+/** The one round in which a person is asked; every person who has the session's key finds the same. */
 export async function assignedRound(key: string, subject: string, rounds: number): Promise<number> {
   const bytes = Uint8Array.from(key.match(/../g) ?? [], (pair) => parseInt(pair, 16));
   const secret = await crypto.subtle.importKey("raw", bytes, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);

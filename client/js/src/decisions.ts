@@ -130,7 +130,7 @@ export function settle(memory: Memory, study: string, subject: string, spent: bi
   }
 }
 
-/** Somebody who takes part in a session with a value. */
+/** A person who takes part in a session with a value. */
 export interface Participant {
   readonly session: Session;
   readonly subject: string;
@@ -156,7 +156,7 @@ export function answer(memory: Memory, participant: Participant, round: Round, l
     }
     return known;
   }
-  // Somebody who was told that the session is over, and sees it go on, needs room for all of it again.
+  // A person whose session was over, and who sees it go on, needs room for all of it again.
   checkLimit(memory, limit, subject, session.epsilonTotal - (part?.counted ?? 0n));
   if (part === undefined) {
     const { id, study, epsilonTotal: counted } = session;
@@ -188,7 +188,7 @@ export function answered(
   return found.state;
 }
 
-/** Write down that nobody will ask this device any more: what was not given away counts no longer. */
+/** Write down that this device is not asked any more: what was not given away counts no longer. */
 export function leave(memory: Memory, session: Session, subject: string): void {
   const part = partOf(memory, session.id, subject);
   if (part !== undefined) part.counted = session.epsilonPerAnswer * BigInt(part.answers.length);

@@ -31,7 +31,7 @@ export interface Session {
   readonly answersPerPerson: number;
   readonly lower: Decimal;
   readonly upper: Decimal;
-  /** Key by which people are split among the rounds; null where everybody is asked in each. */
+  /** Key by which people are split among the rounds; null where every person is asked in each. */
   readonly assignmentKey: string | null;
   /** What the session found, once it is finished; null where it found nothing. */
   readonly estimate: number | null;
@@ -98,7 +98,7 @@ export function readSession(document: Document, id: string): Session {
   require(session.id === id, "the service described another session than the one asked for", "id");
   require(isLess(lower, upper), "the session's range is empty", "lower", "upper");
   require(document.integer("grid_bits") === GRID_BITS, "the session is not on the grid of this client", "grid_bits");
-  require(mode === "user_split" || mode === "budget_split", "nobody knows this mode", "mode");
+  require(mode === "user_split" || mode === "budget_split", "unknown mode", "mode");
   require(/^([0-9a-f]{2})+$/.test(session.assignmentKey ?? "00"), "this is no key", "assignment_key");
   require(session.rounds >= 1, "the session has no rounds", "rounds");
   const asked = session.assignmentKey === null ? session.rounds : 1;

@@ -113,7 +113,7 @@ export class Http {
     }
   }
 
-  /** Seconds to wait after so many failures: exponential, with full jitter. */
+  /** Seconds to wait after this many failures: exponential, with full jitter. */
   private wait(failures: number): number {
     const longest = Math.min(this.retry.capSeconds, this.retry.baseSeconds * 2 ** (failures - 1));
     return (longest * Number(systemBits(20))) / 2 ** 20;

@@ -45,7 +45,7 @@ export interface Participated {
   readonly session: string;
   readonly study: string;
   readonly subject: string;
-  /** What it counts: all that the session may cost, until nobody will ask this device any more. */
+  /** What it counts: all that the session may cost, as long as this device may be asked. */
   counted: bigint;
   /** What stands for the value. */
   readonly digest: string;

@@ -2,7 +2,7 @@
  * The randomizers: exact noise from random bits and integers only.
  *
  * Every random decision is made from uniform bits, by comparing integers; nothing is rounded, so the
- * probabilities are exactly the ones stated. Whoever reads the same bits in the same order draws the same
+ * probabilities are exactly the ones stated. Anyone who reads the same bits in the same order draws the same
  * noise: tests/client/vectors.json and tests/client/randomizer_vectors.json hold this client and the Python
  * SDK to each other.
  */
@@ -69,7 +69,7 @@ export function discreteLaplace(numerator: bigint, denominator: bigint, bits: Ra
  * The report for a grid point: the point plus discrete Laplace noise of scale 2^30 / epsilon.
  *
  * Two values of one person lie at most 2^30 apart, so the report is epsilon-differentially private for its
- * owner against everybody, the service included.
+ * owner against every person, the service included.
  *
  * @param point Grid point in [0, 2^30].
  * @param epsilon What the report costs its owner, above 0 [micro-epsilon].
