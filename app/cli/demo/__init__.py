@@ -12,7 +12,7 @@ import httpx
 import typer
 from dither import Client
 
-from app.cli.common import CommandFailed, console, show
+from app.cli.common import console, show
 from app.cli.demo.filling import fill
 from app.cli.demo.rounds import show_session
 from app.cli.demo.service import Service, running_service
@@ -82,20 +82,29 @@ def _tell(service: Service, studies: tuple[Survey, Survey, Survey]) -> str:
                 )
             )
 
-        admin = client(service.admin_token)
-        tokens = {role: _make_token(admin, role) for role in ("contribute", "analyse")}
-        contributor, analyst = client(tokens["contribute"]), client(tokens["analyse"])
-        device = stack.enter_context(
-            Client(
-                service.base_url,
-                tokens["contribute"],
-                directory=service.devices,
-                timeout=TIMEOUT_SECONDS,
-                transport=httpx.HTTPTransport(),
+        def sdk(token: str, directory: Path | None = None) -> Client:
+            transport = httpx.HTTPTransport()
+            return stack.enter_context(
+                Client(
+                    service.base_url, token, directory=directory, timeout=TIMEOUT_SECONDS, transport=transport
+                )
             )
-        )
+
+        admin = sdk(service.admin_token)
+        contribute = admin.create_token("demo contribute", role="contribute").token
+        analyse = admin.create_token("demo analyse", role="analyse").token
+        contributor, analyst, device = client(contribute), client(analyse), sdk(contribute, service.devices)
         for study in studies:
-            _created(admin.post("/v1/studies", json=study.definition()))
+            admin.create_study(
+                study.slug,
+                title=study.title,
+                lower=study.lower,
+                upper=study.upper,
+                relation=study.relation,
+                trust=study.trust,
+                epsilon_min=study.epsilon[0],
+                epsilon_max=study.epsilon[1],
+            )
 
         _heading("People contribute")
         started = time.monotonic()
@@ -119,30 +128,19 @@ def _tell(service: Service, studies: tuple[Survey, Survey, Survey]) -> str:
         _heading("What one woman has spent")
         show_statement(contributor, studies[1].records[0].subject)
         _heading("The smallest value, from people who trust no one")
-        show_session(service, admin, tokens["contribute"], studies[0])
+        show_session(service, admin, contribute, studies[0])
 
         _heading("Your turn")
-        console.print(f"analyst token   {tokens['analyse']}", soft_wrap=True, markup=False)
+        console.print(f"analyst token   {analyse}", soft_wrap=True, markup=False)
         console.print(f"admin token     in {service.data / 'admin.token'}", soft_wrap=True, markup=False)
         if httpx.get(f"{service.base_url}/dashboard", trust_env=False).status_code != 404:
             console.print(f"dashboard       {service.base_url}/dashboard", soft_wrap=True, markup=False)
-        return f"curl -H 'Authorization: Bearer {tokens['analyse']}' '{service.base_url}{asked[0].path}'"
+        return f"curl -H 'Authorization: Bearer {analyse}' '{service.base_url}{asked[0].path}'"
 
 
 def _heading(text: str) -> None:
     console.print()
     console.rule(f"[bold]{text}", align="left", style="dim")
-
-
-def _make_token(admin: httpx.Client, role: str) -> str:
-    response = _created(admin.post("/v1/admin/tokens", json={"name": f"demo {role}", "role": role}))
-    return str(response.json()["token"])
-
-
-def _created(response: httpx.Response) -> httpx.Response:
-    if response.status_code != 201:
-        raise CommandFailed(f"{response.request.url} answered {response.status_code}: {response.text}")
-    return response
 
 
 def _stay(service: Service) -> None:

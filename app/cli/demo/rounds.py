@@ -1,9 +1,10 @@
 """The demo's last chapter: all devices take part in a session, and no value leaves a device."""
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
-import httpx
+from dither import Client
 from rich.table import Table
 
 from app.cli.common import CommandFailed, console, new_table, show
@@ -24,7 +25,7 @@ EXPECTED_SHARE = 0.95
 """Of the devices; the last ones to answer in a round may find it closed."""
 
 
-def show_session(service: Service, admin: httpx.Client, token: str, study: Survey) -> None:
+def show_session(service: Service, admin: Client, token: str, study: Survey) -> None:
     """Look for the smallest value of a study with every person's device.
 
     Args:
@@ -37,34 +38,33 @@ def show_session(service: Service, admin: httpx.Client, token: str, study: Surve
         CommandFailed: the session does not come to its end.
     """
     people = len(study.records)
-    wish = {"protocol": "minimum", "epsilon": EPSILON, "participants": int(people * EXPECTED_SHARE)}
-    made = admin.post(f"/v1/studies/{study.slug}/sessions", json=wish)
-    if made.status_code != 201:
-        raise CommandFailed(f"the session was refused: {made.text}")
-    session = made.json()
+    session = admin.create_session(
+        study.slug, protocol="minimum", epsilon=EPSILON, participants=int(people * EXPECTED_SHARE)
+    )
     console.print(
         f"{study.title} Is your value at most this threshold? {people:,} devices are asked, each in one of "
-        f"{session['rounds']} rounds, and flip a coin of epsilon {EPSILON} before they answer."
+        f"{session.rounds} rounds, and flip a coin of epsilon {EPSILON} before they answer."
     )
     started = time.time()
-    tally = _send(service, token, session, study, started)
-    found = admin.get(f"/v1/sessions/{session['id']}").json()
-    if found["state"] != "finished":
-        raise CommandFailed(f"the session is still in round {found['round']}")
-    console.print(_path(found))
+    tally = _send(service, token, session.id, study, started)
+    found = admin.session(session.id)
+    if found.interval is None:
+        raise CommandFailed(f"the session is still in round {found.round}")
+    document: Mapping[str, Any] = found.raw
+    error = document["error"]
+    console.print(_path(document))
     truth = min(float(str(record.value)) for record in study.records)
-    interval = found["interval"]
     console.print(
         f"{tally.accepted:,} answers in {time.time() - started:.1f} s. The smallest: "
-        f"[bold]{show(found['estimate'])}[/], between {show(interval['lower'])} and "
-        f"{show(interval['upper'])}; in the file it is {show(truth)}. What the service says of its error: "
-        f"but for a chance of {found['error']['failure_probability']:.1%}, at most "
-        f"{found['error']['missed_fraction']:.1%} of the women lie below. No person answered twice or "
-        f"gave more than epsilon {show(found['epsilon_total'])}."
+        f"[bold]{show(found.estimate)}[/], between {show(found.interval.lower)} and "
+        f"{show(found.interval.upper)}; in the file it is {show(truth)}. What the service says of its error: "
+        f"but for a chance of {error['failure_probability']:.1%}, at most "
+        f"{error['missed_fraction']:.1%} of the women lie below. No person answered twice or "
+        f"gave more than epsilon {show(found.epsilon_total)}."
     )
 
 
-def _send(service: Service, token: str, session: dict[str, Any], study: Survey, started: float) -> Tally:
+def _send(service: Service, token: str, session: str, study: Survey, started: float) -> Tally:
     devices = tuple(
         Device(subject=record.subject, value=str(record.value), phase=0.0) for record in study.records
     )
@@ -73,7 +73,7 @@ def _send(service: Service, token: str, session: dict[str, Any], study: Survey, 
         token=token,
         directory=service.devices,
         study=study.slug,
-        session=session["id"],
+        session=session,
         epsilon=None,
         devices=devices,
         days=Days(share=1.0),
@@ -85,7 +85,7 @@ def _send(service: Service, token: str, session: dict[str, Any], study: Survey, 
         return processes.run(orders, 1, display.update)
 
 
-def _path(session: dict[str, Any]) -> Table:
+def _path(session: Mapping[str, Any]) -> Table:
     """What was asked, and what came of it."""
     table = new_table()
     for heading in ("round", "at most?", "answers", "estimated\nshare of yes", "believed"):

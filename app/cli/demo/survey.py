@@ -22,6 +22,8 @@ from app.cli.common import CommandFailed
 PACKAGE = "statsmodels"
 FILE = Path("datasets/fair/fair.csv")
 
+Trust = Literal["central", "local", "public"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
@@ -39,7 +41,7 @@ class Survey:
     title: str
     lower: int
     upper: int
-    relation: str
+    relation: Literal["replace_one", "add_remove_one"]
     epsilon: tuple[str, str]
     records: tuple[Record, ...]
 
@@ -56,17 +58,10 @@ class Survey:
             counts[str(record.trust)] = counts.get(str(record.trust), 0) + 1
         return counts
 
-    def definition(self) -> dict[str, object]:
-        """The document that makes the study."""
-        return {
-            "slug": self.slug,
-            "title": self.title,
-            "lower": self.lower,
-            "upper": self.upper,
-            "relation": self.relation,
-            "trust": sorted(self.tags),
-            "epsilon": {"min": self.epsilon[0], "max": self.epsilon[1]},
-        }
+    @property
+    def trust(self) -> list[Trust]:
+        """The trust tags that were chosen."""
+        return sorted({record.trust for record in self.records if record.trust is not None})
 
 
 def read_answers() -> Sequence[dict[str, str]]:
@@ -135,7 +130,7 @@ def _records(
         subject = f"woman-{number:04}"
         value = str(int(float(answer[column]) > 0)) if column == "affairs" else answer[column]
         place = _draw(slug, subject, "trust")
-        trust: Literal["central", "local", "public"]
+        trust: Trust
         trust = "public" if place < public else "local" if place < public + local else "central"
         offer = None if trust == "public" else f"{low * (high / low) ** _draw(slug, subject, 'epsilon'):.2g}"
         records.append(Record(subject, value, offer, trust))
