@@ -4,47 +4,14 @@ Each plot is drawn for its place on a wide screen and for a narrow one; the styl
 Numbers are in the table that the page puts beneath it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from markupsafe import Markup, escape
 
+from app.dashboard.canvas import FULL, HALF, LOW, Size, bar, draw_both
 from app.dashboard.scales import Counted, Linear, Logarithmic, Scale, Time, nice_ceiling
-
-TICK_WIDTH = 7.0
-"""Of a character of a tick's label [pixels]."""
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """A canvas [pixels]."""
-
-    name: str
-    width: int
-    height: int
-
-    @property
-    def x_ticks(self) -> int:
-        """How many ticks fit below."""
-        return max(3, self.width // 75)
-
-    @property
-    def y_ticks(self) -> int:
-        """How many ticks fit beside."""
-        return max(3, self.height // 55)
-
-
-FULL = Size("wide", 1120, 300)
-HALF = Size("wide", 540, 270)
-LOW = Size("wide", 540, 170)
-NARROW = Size("narrow", 320, 240)
-
-Make = Callable[[float, float], Scale]
-"""A scale for a start and an end [pixels]."""
-
-Marks = Callable[[Scale, Scale], Sequence[str]]
-"""What is drawn, once the scales are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +70,11 @@ def histogram(
                 left, right = across(bin_.lower), across(bin_.upper)
                 width = (right - left) / len(series)
                 text = f"{one.name}: {value:,.10g} at {bin_.lower:.6g} to {bin_.upper:.6g}"
-                drawn.append(_bar(left + place * width, width, up(0), up(value), one.tone, text))
+                drawn.append(bar(left + place * width, width, up(0), up(value), one.tone, text))
         return drawn
 
     low, high = bins[0].lower, bins[-1].upper
-    return _both(
+    return draw_both(
         title,
         lambda start, end: (
             Logarithmic(low or bins[0].upper / 2, high, start, end)
@@ -137,11 +104,11 @@ def stacked(title: str, bins: Sequence[Bin], series: Sequence[Series], *, x: str
             for one in series:
                 value = one.values[place]
                 text = f"{one.name}: {value:,.10g} at {bin_.lower:.6g} to {bin_.upper:.6g}"
-                drawn.append(_bar(left, right - left, up(below), up(below + value), one.tone, text))
+                drawn.append(bar(left, right - left, up(below), up(below + value), one.tone, text))
                 below += value
         return drawn
 
-    return _both(
+    return draw_both(
         title,
         lambda start, end: Logarithmic(low, bins[-1].upper, start, end),
         lambda start, end: Linear(0, top, start, end),
@@ -166,10 +133,10 @@ def daily(
         for day, number in days:
             left = datetime.combine(day, datetime.min.time(), UTC).timestamp()
             width = across(left + 86_400) - across(left)
-            drawn.append(_bar(across(left), width, up(0), up(number), tone, f"{day}: {number:,}"))
+            drawn.append(bar(across(left), width, up(0), up(number), tone, f"{day}: {number:,}"))
         return drawn
 
-    return _both(
+    return draw_both(
         title,
         lambda start, end: Time(first, last - 1, start, end),
         lambda start, end: Linear(0, top, start, end),
@@ -204,7 +171,7 @@ def estimates(title: str, points: Sequence[Estimate], *, y: str, size: Size = FU
             )
         return drawn
 
-    return _both(
+    return draw_both(
         title,
         lambda start, end: Time(min(times) - pad, max(times) + pad, start, end),
         lambda start, end: Linear(low - margin, high + margin, start, end),
@@ -239,7 +206,7 @@ def saturation(title: str, *, largest: float, point: float | None) -> Markup:
             )
         return drawn
 
-    return _both(
+    return draw_both(
         title,
         lambda start, end: Linear(0, end_of_x, start, end),
         lambda start, end: Linear(0, end_of_x, start, end),
@@ -267,7 +234,7 @@ def narrowing(
     def marks(across: Scale, up: Scale) -> Sequence[str]:
         width = min((across(1) - across(0)) * 0.6, 48)
         return [
-            _bar(
+            bar(
                 across(number) - width / 2,
                 width,
                 up(lower),
@@ -278,7 +245,7 @@ def narrowing(
             for number, (lower, upper) in enumerate(left)
         ]
 
-    return _both(
+    return draw_both(
         title,
         lambda start, end: Counted(-0.5, rounds + 0.5, start, end),
         lambda start, end: Linear(low - margin, high + margin, start, end),
@@ -330,7 +297,7 @@ def wandering(
             )
         return drawn
 
-    return _both(
+    return draw_both(
         title,
         lambda start, end: (
             Linear(low - margin, high + margin, start, end)
@@ -352,11 +319,11 @@ def answered(title: str, answers: Sequence[int], *, size: Size = LOW) -> Markup:
     def marks(across: Scale, up: Scale) -> Sequence[str]:
         width = min((across(1) - across(0)) * 0.6, 48)
         return [
-            _bar(across(number) - width / 2, width, up(0), up(one), "c", f"round {number}: {one:,}")
+            bar(across(number) - width / 2, width, up(0), up(one), "c", f"round {number}: {one:,}")
             for number, one in enumerate(answers, 1)
         ]
 
-    return _both(
+    return draw_both(
         title,
         lambda start, end: Counted(0.5, len(answers) + 0.5, start, end),
         lambda start, end: Counted(0, top, start, end),
@@ -364,59 +331,4 @@ def answered(title: str, answers: Sequence[int], *, size: Size = LOW) -> Markup:
         x="round",
         y="answers",
         size=size,
-    )
-
-
-def _both(title: str, across: Make, up: Make, marks: Marks, *, x: str, y: str, size: Size = HALF) -> Markup:
-    drawn = "".join(_drawing(one, title, across, up, marks, x=x, y=y) for one in (size, NARROW))
-    return Markup(drawn)  # noqa: S704 - every text in it is escaped below
-
-
-def _drawing(size: Size, title: str, across: Make, up: Make, marks: Marks, *, x: str, y: str) -> str:
-    bottom, top = size.height - 44.0, 26.0
-    vertical = up(bottom, top)
-    y_ticks = vertical.ticks(size.y_ticks)
-    left = 14 + TICK_WIDTH * max((len(text) for _, text in y_ticks), default=1)
-    right = size.width - 12.0
-    horizontal = across(left, right)
-    parts = [
-        f'<svg class="plot {size.name}" viewBox="0 0 {size.width} {size.height}" role="img" '
-        f'aria-label="{escape(title)}" focusable="false">',
-        f'<text class="unit" x="2" y="14">{escape(y)}</text>',
-    ]
-    for value, text in y_ticks:
-        at = vertical(value)
-        parts.append(f'<line class="grid" x1="{left:.1f}" x2="{right:.1f}" y1="{at:.1f}" y2="{at:.1f}"/>')
-        parts.append(
-            f'<text class="tick" x="{left - 6:.1f}" y="{at + 4:.1f}" text-anchor="end">{escape(text)}</text>'
-        )
-    parts += marks(horizontal, vertical)
-    parts.append(f'<line class="axis" x1="{left:.1f}" x2="{right:.1f}" y1="{bottom:.1f}" y2="{bottom:.1f}"/>')
-    for value, text in horizontal.ticks(size.x_ticks):
-        at = horizontal(value)
-        half = len(text) * TICK_WIDTH / 2
-        shown = min(max(at, half), size.width - half)
-        parts.append(
-            f'<line class="axis" x1="{at:.1f}" x2="{at:.1f}" y1="{bottom:.1f}" y2="{bottom + 4:.1f}"/>'
-        )
-        parts.append(
-            f'<text class="tick" x="{shown:.1f}" y="{bottom + 18:.1f}" text-anchor="middle">'
-            f"{escape(text)}</text>"
-        )
-    parts.append(
-        f'<text class="unit" x="{right:.1f}" y="{size.height - 6}" text-anchor="end">{escape(x)}</text></svg>'
-    )
-    return "".join(parts)
-
-
-def _bar(left: float, width: float, base: float, top: float, tone: str, text: str) -> str:
-    """A bar with its text; a value that is not 0 is never thinner than a pixel."""
-    height = abs(base - top)
-    if height == 0:
-        return ""
-    height = max(height, 1.0)
-    gap = min(1.5, width * 0.15)
-    return (
-        f'<rect class="bar {tone}" x="{left + gap / 2:.1f}" y="{min(top, base - 1):.1f}" '
-        f'width="{max(width - gap, 0.5):.1f}" height="{height:.1f}"><title>{escape(text)}</title></rect>'
     )

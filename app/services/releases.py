@@ -5,18 +5,19 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from app.core.clock import Clock
 from app.core.cohort import Cohort
 from app.core.errors import InternalFault, NotFound, ServiceError
 from app.core.quota import QuotaExhausted
 from app.core.records import CohortCharge
-from app.core.release import Draft, StoredRelease, Used
-from app.core.study import Relation, Study, Trust
+from app.core.release import Draft, StoredRelease
+from app.core.study import Relation, Study
 from app.estimators import registry
-from app.estimators.interface import Estimator, NotApplicable, Plan, Question
-from app.services import planning
+from app.estimators.interface import Question
+from app.services import drafting, planning
+from app.services.drafting import PlannedEstimator
 from app.services.observer import Observer
 from app.services.paging import Page, decode_cursor, page_of
 from app.services.planning import Crowd
@@ -30,22 +31,6 @@ from app.store.journal import Reply
 
 FREE_ATTEMPTS = 3
 """Times a release is planned while people may leave or other releases be quicker; then they wait for it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedEstimator:
-    """Price and accuracy of one estimator.
-
-    Attributes:
-        estimator, summary: Name, and one line about it.
-        predicted_error: Root mean square error [data's unit].
-        epsilon_max: The most that any person would be charged [micro-epsilon].
-    """
-
-    estimator: str
-    summary: str
-    predicted_error: float
-    epsilon_max: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +80,8 @@ class Releases:
         people = planning.crowd(study.definition, rows, resolved)
         question = await self._question(self._database.run_tx, study, resolved, people)
         planned = [
-            await asyncio.to_thread(_priced, study, resolved, people, question, one) for one in estimators
+            await asyncio.to_thread(drafting.price, study, resolved, people, question, one)
+            for one in estimators
         ]
         return sorted((entry for entry in planned if entry), key=lambda entry: entry.predicted_error)
 
@@ -246,7 +232,7 @@ class Releases:
             planning.choose, study.definition, people, resolved, question
         )
         return await asyncio.to_thread(
-            _answered,
+            drafting.answer,
             study,
             resolved,
             people,
@@ -334,87 +320,3 @@ class _Answered(Exception):
     def __init__(self, release: StoredRelease) -> None:
         super().__init__()
         self.release = release
-
-
-def _priced(
-    study: Study, resolved: Resolved, people: Crowd, question: Question, estimator: Estimator
-) -> PlannedEstimator | None:
-    """What this estimator would do; under `auto` with the parameters that `auto` would take."""
-    try:
-        _, plan, question = planning.choose(study.definition, people, resolved, question, among=[estimator])
-    except NotApplicable:
-        return None
-    except ServiceError as refusal:
-        if refusal.code == "budget_exhausted":
-            return None
-        raise
-    costs = [charge.epsilon for charge in planning.charges(plan, people, study.definition)]
-    return PlannedEstimator(
-        estimator=estimator.name,
-        summary=estimator.summary,
-        predicted_error=plan.predicted_error,
-        epsilon_max=planning.epsilon_max(study.definition, estimator, question, costs),
-    )
-
-
-def _answered(
-    study: Study,
-    resolved: Resolved,
-    people: Crowd,
-    question: Question,
-    estimator: Estimator,
-    plan: Plan,
-    *,
-    digest: bytes,
-    epoch: int,
-    clock: Clock,
-) -> Draft:
-    """Price, draw, read. Fails closed: whatever goes wrong, there is no draft."""
-    charges = planning.charges(plan, people, study.definition)
-    conclusion = planning.answer(plan, people)
-    release_id, now = uuid4(), clock.now()
-    most = planning.epsilon_max(study.definition, estimator, question, [charge.epsilon for charge in charges])
-    try:
-        body = planning.release_body(
-            release_id=release_id,
-            study=study.definition,
-            resolved=resolved,
-            answered=question,
-            estimator=estimator,
-            plan=plan,
-            conclusion=conclusion,
-            most=most,
-            people=people,
-            created_at=now.isoformat(),
-        )
-    except (TypeError, ValueError) as error:
-        raise InternalFault("the answer could not be written down") from error
-    return Draft(
-        id=release_id,
-        study_id=study.id,
-        question=digest,
-        epoch=epoch,
-        estimator=estimator.name,
-        estimator_version=estimator.version,
-        noise=planning.noise_json(plan),
-        body=body,
-        facts=planning.facts(conclusion, most),
-        charges=charges,
-        used=_used(people),
-        created_at=now,
-    )
-
-
-def _used(people: Crowd) -> tuple[Used, ...]:
-    """Every cohort whose sums may be in the answer, in the order of ids."""
-    used = (
-        Used(
-            cohort_id=cohort.id,
-            count=cohort.count,
-            offer=group.epsilon if group.trust is Trust.CENTRAL else 0,
-        )
-        for group, members in zip(people.groups, people.members, strict=True)
-        if group.participates
-        for cohort in members
-    )
-    return tuple(sorted(used, key=lambda cohort: cohort.cohort_id))

@@ -15,6 +15,7 @@ from app.core.contribution import Offer, Outcome
 from app.core.errors import InternalFault
 from app.core.ledger import Entry, Holding, decide, entry, same_value
 from app.core.study import StudyState, Trust
+from app.store.arrays import array_literal
 from app.store.database import driver
 from app.store.membership import is_member
 
@@ -360,15 +361,6 @@ async def withdraw(connection: AsyncConnection, study_id: int, subject: bytes) -
 def _vectors(rows: Iterable[Offer | Entry]) -> list[str]:
     """Vectors as array literals. In a study of numbers there are none, and unnest fills up with NULL."""
     return [array_literal(row.vector) for row in rows if row.vector is not None]
-
-
-def array_literal(numbers: Iterable[int]) -> str:
-    """An array of integers as PostgreSQL writes it, since an array of arrays must not be ragged.
-
-    >>> array_literal((1, -2))
-    '{1,-2}'
-    """
-    return f"{{{','.join(map(str, numbers))}}}"
 
 
 class Refused(Exception):

@@ -12,7 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.core.session import Answer, Terms
 from app.store.answers import accept_enrolled
-from app.store.contributions import LOCK_SUBJECTS, Allowance, array_literal, reserve
+from app.store.arrays import array_literal
+from app.store.contributions import LOCK_SUBJECTS, Allowance, reserve
 from app.store.database import driver
 
 # Subjects who are new; all others are left for the statements below.

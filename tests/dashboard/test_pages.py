@@ -316,3 +316,24 @@ async def test_figures_of_one_study_say_that_sessions_are_not_in_them(admin: Bro
     for query, said in (("", False), (f"?study={study}", True)):
         await admin.get(f"/dashboard/budgets{query}")
         assert ("Live contributions to this study" in text_of(admin.page)) is said
+
+
+async def test_the_page_of_a_study_goes_on_to_earlier_releases(
+    admin: Browser, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.dashboard.pages.studies.ROWS", 1)
+    study = await service.study()
+    await service.crowd(study)
+    made = []
+    for _ in range(2):
+        document = {"estimator": "uniform", "share": 0.1}
+        response = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=document)
+        made.append(response.json()["id"])
+    first = (await admin.get(f"/dashboard/studies/{study}")).text
+    assert made[1] in first
+    assert made[0] not in first
+    link = re.search(r'href="([^"]*cursor=[^"]*)"', first)
+    assert link is not None
+    second = await admin.get(f"/dashboard/studies/{study}" + link[1].replace("&amp;", "&"))
+    assert second.status_code == 200
+    assert made[0] in second.text

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from app.core.errors import BudgetBelowReserved, InvalidRequest, ServiceError
 from app.core.numbers import JsonNumber
-from app.dashboard import forms, plots
+from app.dashboard import canvas, forms, plots
 from app.dashboard.pages.overview import budget_plot
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
@@ -36,7 +36,7 @@ async def show(request: PageRequest) -> Response:
         request,
         "budgets.html",
         histogram=histogram,
-        histogram_plot=budget_plot(histogram, plots.FULL),
+        histogram_plot=budget_plot(histogram, canvas.FULL),
         epsilons=epsilons,
         epsilons_plot=cost_plot(epsilons),
         study=study,
@@ -59,7 +59,7 @@ def cost_plot(epsilons: EpsilonsOut) -> Markup:
         x="personal epsilon",
         y="mean epsilon",
         logarithmic=True,
-        size=plots.FULL,
+        size=canvas.FULL,
     )
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from markupsafe import Markup
 from starlette.responses import Response
 
-from app.dashboard import plots
+from app.dashboard import canvas, plots
 from app.dashboard.pages.login import home_of
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
@@ -47,7 +47,7 @@ async def show(request: PageRequest) -> Response:
             [(one.day, one.releases) for one in recent],
             y="releases",
             tone="c",
-            size=plots.LOW,
+            size=canvas.LOW,
         ),
         budgets=histogram,
         budgets_plot=budget_plot(histogram),
@@ -55,7 +55,7 @@ async def show(request: PageRequest) -> Response:
     )
 
 
-def budget_plot(histogram: HistogramOut, size: plots.Size = plots.HALF) -> Markup:
+def budget_plot(histogram: HistogramOut, size: canvas.Size = canvas.HALF) -> Markup:
     """What people have reserved and spent."""
     bins = [plots.Bin(one.lower, one.upper) for one in histogram.reserved.bins]
     return plots.histogram(

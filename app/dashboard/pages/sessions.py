@@ -1,6 +1,5 @@
 """Sessions: a protocol while it runs, and what it found."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -8,15 +7,15 @@ from uuid import UUID
 from starlette.responses import Response
 
 from app.core.errors import NotFound
-from app.dashboard import plots
+from app.dashboard import canvas, plots
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import BOTH, PageRoute
 from app.sessions.search_protocol import interval_after
-from app.web.documents.session import session_bytes
+from app.web.documents.session import session_document
 from app.web.documents.study import StudyOut
 
-SHALLOW = plots.Size("wide", 1120, 180)
+SHALLOW = canvas.Size("wide", 1120, 180)
 
 
 async def show(request: PageRequest) -> Response:
@@ -27,7 +26,7 @@ async def show(request: PageRequest) -> Response:
         raise NotFound("There is no such session.") from None
     request.refuse_other_studies(session.definition.study)
     study = await request.study(session.definition.study)
-    document: dict[str, Any] = json.loads(session_bytes(session, study))
+    document = session_document(session, study)
     path: Sequence[Mapping[str, Any]] = document["path"]
     searching = document["protocol"] != "kmeans"
     left = _intervals(document) if searching else []

@@ -3,8 +3,6 @@
 import asyncio
 import json
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any
 from uuid import UUID, uuid4
 
 from markupsafe import Markup
@@ -22,9 +20,9 @@ from app.estimators import registry
 from app.services.replies import Idempotency
 from app.web import documents_out, question_params
 from app.web.documents.figures import EpsilonsOut
-from app.web.documents.lists import is_number, is_slug
-from app.web.documents.release import ChargeOut
-from app.web.documents.session import session_bytes
+from app.web.documents.lists import is_slug, is_uuid
+from app.web.documents.release import ChargeOut, ReleaseOut, published
+from app.web.documents.session import session_document
 from app.web.documents.study import StudyOut
 from app.web.problems import kind_of
 
@@ -100,7 +98,7 @@ async def show_release(request: PageRequest) -> Response:
     return render(
         request,
         "release.html",
-        release=json.loads(release.body),
+        release=published(release),
         study=StudyOut.of(study),
         charges=[ChargeOut.model_validate(row) for row in rows],
     )
@@ -112,7 +110,7 @@ async def _page(
     services = request.api.services
     study = await request.study(request.path_params["study"], fresh=True)
     slug = study.definition.slug
-    cursor = forms.cursor(request, is_number)
+    cursor = forms.cursor(request, is_uuid)
     plan, vectors = None, study.definition.dimension > 1
     try:
         if not vectors:
@@ -126,7 +124,7 @@ async def _page(
         services.sessions.page(study, SESSIONS, None),
         services.releases.page(study, ROWS, cursor),
     )
-    releases = [json.loads(release.body) for release in released.items]
+    releases = [published(release) for release in released.items]
     profile = await _profile(request, slug) if request.is_admin else None
     saturation = None if point is None else epsilon_to_json(point)
     return render(
@@ -148,12 +146,12 @@ async def _page(
             largest=_largest(study, saturation, profile),
             point=saturation,
         ),
-        sessions=[json.loads(session_bytes(session, study)) for session in running.items],
+        sessions=[session_document(session, study) for session in running.items],
         releases=releases,
         next_cursor=released.next_cursor,
         releases_plot=plots.estimates(
             "Released means with their 95 % intervals over time",
-            [_estimate(release) for release in releases if release["statistic"] == "mean"],
+            [_estimate(release) for release in releases if isinstance(release, ReleaseOut)],
             y="mean",
         ),
         profile=profile,
@@ -208,14 +206,14 @@ def _parameters(study: Study) -> list[dict[str, str]]:
     return [{"name": name, "description": description} for name, description in sorted(found.items())]
 
 
-def _estimate(release: Mapping[str, Any]) -> plots.Estimate:
-    interval = release["interval"]
+def _estimate(release: ReleaseOut) -> plots.Estimate:
+    interval = release.interval
     return plots.Estimate(
-        at=datetime.fromisoformat(release["created_at"]),
-        value=release["estimate"],
-        lower=interval["lower"],
-        upper=interval["upper"],
-        title=f"{release['estimate']:.4g}, 95 %: {interval['lower']:.4g} to {interval['upper']:.4g}",
+        at=release.created_at,
+        value=release.estimate,
+        lower=interval.lower,
+        upper=interval.upper,
+        title=f"{release.estimate:.4g}, 95 %: {interval.lower:.4g} to {interval.upper:.4g}",
     )
 
 

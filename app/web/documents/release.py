@@ -9,9 +9,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from app.core.records import CohortCharge
+from app.core.release import StoredRelease
 from app.core.study import Relation
 from app.web.documents.types import DeltaOut, EpsilonOut, WireOut
 
@@ -103,6 +104,14 @@ class ClusterReleaseOut(WireOut):
     epsilon_max: float
     created_at: datetime
     charges: list[ChargeOut] | None = None
+
+
+PUBLISHED: TypeAdapter[ReleaseOut | ClusterReleaseOut] = TypeAdapter(ReleaseOut | ClusterReleaseOut)
+
+
+def published(release: StoredRelease) -> ReleaseOut | ClusterReleaseOut:
+    """What a release says, read from its stored bytes."""
+    return PUBLISHED.validate_json(release.body)
 
 
 class PlannedOut(WireOut):

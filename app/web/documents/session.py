@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -143,9 +143,14 @@ class SessionAnswerOut(WireOut):
 
 def session_bytes(session: Session, study: Study) -> bytes:
     """The JSON of a session."""
+    return _bytes(session_document(session, study))
+
+
+def session_document(session: Session, study: Study) -> dict[str, Any]:
+    """A session as it is shown."""
     definition, head, terms = session.definition, session.head, session.terms
     grid = study.definition.grid
-    document: dict[str, object] = {
+    document: dict[str, Any] = {
         "id": str(definition.id),
         "study": definition.study,
         "protocol": definition.protocol.value,
@@ -171,7 +176,7 @@ def session_bytes(session: Session, study: Study) -> bytes:
         document["assignment_key"] = definition.assignment_key.hex()
     if head.state is SessionState.FINISHED:
         document |= session.running.result(grid)
-    return _bytes(document)
+    return document
 
 
 def round_bytes(session: Session, study: Study) -> bytes:

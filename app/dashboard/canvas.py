@@ -1,0 +1,100 @@
+"""A plot's canvas: its sizes, axes, ticks and units, and bars on it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+from app.dashboard.scales import Scale
+
+TICK_WIDTH = 7.0
+"""Of a character of a tick's label [pixels]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A canvas [pixels]."""
+
+    name: str
+    width: int
+    height: int
+
+    @property
+    def x_ticks(self) -> int:
+        """How many ticks fit below."""
+        return max(3, self.width // 75)
+
+    @property
+    def y_ticks(self) -> int:
+        """How many ticks fit beside."""
+        return max(3, self.height // 55)
+
+
+FULL = Size("wide", 1120, 300)
+HALF = Size("wide", 540, 270)
+LOW = Size("wide", 540, 170)
+NARROW = Size("narrow", 320, 240)
+
+Make = Callable[[float, float], Scale]
+"""A scale for a start and an end [pixels]."""
+
+Marks = Callable[[Scale, Scale], Sequence[str]]
+"""What is drawn, once the scales are known."""
+
+
+def draw_both(
+    title: str, across: Make, up: Make, marks: Marks, *, x: str, y: str, size: Size = HALF
+) -> Markup:
+    """A plot with its axes, for a wide screen and for a narrow one."""
+    drawn = "".join(_drawing(one, title, across, up, marks, x=x, y=y) for one in (size, NARROW))
+    return Markup(drawn)  # noqa: S704 - every text in it is escaped below
+
+
+def _drawing(size: Size, title: str, across: Make, up: Make, marks: Marks, *, x: str, y: str) -> str:
+    bottom, top = size.height - 44.0, 26.0
+    vertical = up(bottom, top)
+    y_ticks = vertical.ticks(size.y_ticks)
+    left = 14 + TICK_WIDTH * max((len(text) for _, text in y_ticks), default=1)
+    right = size.width - 12.0
+    horizontal = across(left, right)
+    parts = [
+        f'<svg class="plot {size.name}" viewBox="0 0 {size.width} {size.height}" role="img" '
+        f'aria-label="{escape(title)}" focusable="false">',
+        f'<text class="unit" x="2" y="14">{escape(y)}</text>',
+    ]
+    for value, text in y_ticks:
+        at = vertical(value)
+        parts.append(f'<line class="grid" x1="{left:.1f}" x2="{right:.1f}" y1="{at:.1f}" y2="{at:.1f}"/>')
+        parts.append(
+            f'<text class="tick" x="{left - 6:.1f}" y="{at + 4:.1f}" text-anchor="end">{escape(text)}</text>'
+        )
+    parts += marks(horizontal, vertical)
+    parts.append(f'<line class="axis" x1="{left:.1f}" x2="{right:.1f}" y1="{bottom:.1f}" y2="{bottom:.1f}"/>')
+    for value, text in horizontal.ticks(size.x_ticks):
+        at = horizontal(value)
+        half = len(text) * TICK_WIDTH / 2
+        shown = min(max(at, half), size.width - half)
+        parts.append(
+            f'<line class="axis" x1="{at:.1f}" x2="{at:.1f}" y1="{bottom:.1f}" y2="{bottom + 4:.1f}"/>'
+        )
+        parts.append(
+            f'<text class="tick" x="{shown:.1f}" y="{bottom + 18:.1f}" text-anchor="middle">'
+            f"{escape(text)}</text>"
+        )
+    parts.append(
+        f'<text class="unit" x="{right:.1f}" y="{size.height - 6}" text-anchor="end">{escape(x)}</text></svg>'
+    )
+    return "".join(parts)
+
+
+def bar(left: float, width: float, base: float, top: float, tone: str, text: str) -> str:
+    """A bar with its text; a value that is not 0 is never thinner than a pixel."""
+    height = abs(base - top)
+    if height == 0:
+        return ""
+    height = max(height, 1.0)
+    gap = min(1.5, width * 0.15)
+    return (
+        f'<rect class="bar {tone}" x="{left + gap / 2:.1f}" y="{min(top, base - 1):.1f}" '
+        f'width="{max(width - gap, 0.5):.1f}" height="{height:.1f}"><title>{escape(text)}</title></rect>'
+    )

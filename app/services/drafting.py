@@ -1,0 +1,113 @@
+"""One estimator's plan as it is shown, and an answer as it is to be published; without the database."""
+
+from dataclasses import dataclass
+from uuid import uuid4
+
+from app.core.clock import Clock
+from app.core.errors import InternalFault, ServiceError
+from app.core.release import Draft, Used
+from app.core.study import Study, Trust
+from app.estimators.interface import Estimator, NotApplicable, Plan, Question
+from app.services import planning
+from app.services.planning import Crowd
+from app.services.questions import Resolved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedEstimator:
+    """Price and accuracy of one estimator.
+
+    Attributes:
+        estimator, summary: Name, and one line about it.
+        predicted_error: Root mean square error [data's unit].
+        epsilon_max: The most that any person would be charged [micro-epsilon].
+    """
+
+    estimator: str
+    summary: str
+    predicted_error: float
+    epsilon_max: int
+
+
+def price(
+    study: Study, resolved: Resolved, people: Crowd, question: Question, estimator: Estimator
+) -> PlannedEstimator | None:
+    """What this estimator would do; under `auto` with the parameters that `auto` would take."""
+    try:
+        _, plan, question = planning.choose(study.definition, people, resolved, question, among=[estimator])
+    except NotApplicable:
+        return None
+    except ServiceError as refusal:
+        if refusal.code == "budget_exhausted":
+            return None
+        raise
+    costs = [charge.epsilon for charge in planning.charges(plan, people, study.definition)]
+    return PlannedEstimator(
+        estimator=estimator.name,
+        summary=estimator.summary,
+        predicted_error=plan.predicted_error,
+        epsilon_max=planning.epsilon_max(study.definition, estimator, question, costs),
+    )
+
+
+def answer(
+    study: Study,
+    resolved: Resolved,
+    people: Crowd,
+    question: Question,
+    estimator: Estimator,
+    plan: Plan,
+    *,
+    digest: bytes,
+    epoch: int,
+    clock: Clock,
+) -> Draft:
+    """Price, draw, read. Fails closed: whatever goes wrong, there is no draft."""
+    charges = planning.charges(plan, people, study.definition)
+    conclusion = planning.answer(plan, people)
+    release_id, now = uuid4(), clock.now()
+    most = planning.epsilon_max(study.definition, estimator, question, [charge.epsilon for charge in charges])
+    try:
+        body = planning.release_body(
+            release_id=release_id,
+            study=study.definition,
+            resolved=resolved,
+            answered=question,
+            estimator=estimator,
+            plan=plan,
+            conclusion=conclusion,
+            most=most,
+            people=people,
+            created_at=now.isoformat(),
+        )
+    except (TypeError, ValueError) as error:
+        raise InternalFault("the answer could not be written down") from error
+    return Draft(
+        id=release_id,
+        study_id=study.id,
+        question=digest,
+        epoch=epoch,
+        estimator=estimator.name,
+        estimator_version=estimator.version,
+        noise=planning.noise_json(plan),
+        body=body,
+        facts=planning.facts(conclusion, most),
+        charges=charges,
+        used=_used(people),
+        created_at=now,
+    )
+
+
+def _used(people: Crowd) -> tuple[Used, ...]:
+    """Every cohort whose sums may be in the answer, in the order of ids."""
+    used = (
+        Used(
+            cohort_id=cohort.id,
+            count=cohort.count,
+            offer=group.epsilon if group.trust is Trust.CENTRAL else 0,
+        )
+        for group, members in zip(people.groups, people.members, strict=True)
+        if group.participates
+        for cohort in members
+    )
+    return tuple(sorted(used, key=lambda cohort: cohort.cohort_id))
