@@ -212,6 +212,19 @@ class LedgerMachine(RuleBasedStateMachine):
         result = self._run(self._do(self._bench.services, operation))
         self._agree(self._model.apply(operation), result)
 
+    @rule(
+        study=st.sampled_from([slug for slug in STUDIES if slug != "secret"]),
+        name=st.sampled_from(NAMES),
+        epsilons=st.tuples(*[st.sampled_from(EPSILONS)] * 2),
+    )
+    def comes_back(self, study: str, name: str, epsilons: tuple[int, int]) -> None:
+        """Somebody's report comes in a batch, is withdrawn, and another one comes in a batch."""
+        first, second = (
+            Batch(study, (Contribute(study, name, Trust.LOCAL, epsilon, GRID_SIZE),)) for epsilon in epsilons
+        )
+        for operation in (first, Withdraw(study, name), second):
+            self.one(operation)
+
     @rule(operation=operations)
     def again(self, operation: Operation) -> None:
         """Something happens twice, as when a response is lost and the client tries again elsewhere."""
