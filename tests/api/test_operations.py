@@ -174,7 +174,7 @@ async def test_requests_are_counted_by_route_and_status(service: Service, study:
     for _ in range(3):
         await service.call("GET", f"/v1/studies/{study}", "analyse")
     await service.call("GET", f"/v1/studies/{study}?x=1", "analyse")
-    response = await service.call("GET", "/metrics")
+    response = await service.call("GET", "/metrics", "observe")
     assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
     counts = counted(response.text)
     assert counts["GET", "/v1/studies/{study}", "200"] == 3
