@@ -9,7 +9,6 @@ from typing import Any
 import asyncpg
 import pytest
 
-from app.api.routes import batches
 from app.services import contributions
 from app.store.database import MIGRATION_LOCK
 from tests.api.service import VALUE, Service, assert_problem
@@ -29,7 +28,7 @@ async def connected(service: Service) -> AsyncIterator[Any]:
 async def test_a_batch_that_arrives_ends_with_its_token(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "PIECE", 100)
+    monkeypatch.setattr("app.formats.compression.Identity.piece", 100)
     study = await service.study()
     document = json.dumps(PEOPLE).encode()
 

@@ -31,6 +31,8 @@ Row = tuple[set[str], dict[str, Any]]
 NOBODY: set[str] = {"nobody"}
 EVERYBODY = {"nobody", "contribute", "analyse", "admin", "observe"}
 
+OF_ANOTHER_TOKEN = {"contribution_exists", "answer_exists"}
+
 # (method, path): who may, and a request that succeeds.
 ROUTES: Mapping[tuple[str, str], Row] = {
     ("POST", "/v1/studies"): ({"admin"}, {"json": NEW_STUDY}),
@@ -213,7 +215,9 @@ async def test_a_route_lets_in_exactly_whom_it_should(service: Service, method: 
     assert await service.rows() == before, "a refused request stored something"
     for secret in let_in:
         response = await service.call(method, stage.path(path), secret, **options)
-        assert response.status_code < 300, response.text
+        # One token does not learn what another one sent for the same person.
+        of_another = response.status_code == 409 and response.json()["code"] in OF_ANOTHER_TOKEN
+        assert response.status_code < 300 or of_another, response.text
 
 
 def test_the_matrix_has_a_row_for_every_route() -> None:

@@ -146,7 +146,7 @@ def test_of_two_databases_the_one_with_an_address_is_meant_and_named(dither, dat
         (directory / "postgres").mkdir()
         audited = dither("audit", "--data-dir", str(directory), DITHER_DATABASE_URL=database_url)
     assert audited.status == 0
-    assert "The database of DITHER_DATABASE_URL is meant" in audited.errors
+    assert "Using the database of DITHER_DATABASE_URL" in audited.errors
 
 
 def test_an_audit_of_nothing_makes_nothing(dither):

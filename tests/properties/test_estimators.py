@@ -111,7 +111,8 @@ def test_auto_never_predicts_more_than_any_estimator(name, groups):
     plan = plan_or_none(name, groups)
     if plan is not None:
         _, best, _ = registry.choose(groups, replace_one(groups, grid=WIDE_GRID))
-        assert best.predicted_error <= plan.predicted_error
+        # Two formulas for one error differ in their last digits.
+        assert best.predicted_error <= plan.predicted_error * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("name", EVERY)
