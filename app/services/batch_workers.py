@@ -4,8 +4,10 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeVar
+from uuid import UUID
+from weakref import WeakValueDictionary
 
 from app.core.errors import Unavailable
 
@@ -14,6 +16,9 @@ THREADS = 1
 
 AT_ONCE = 8
 """Batches under way in a process: each holds its records until they are stored."""
+
+OF_ONE_TOKEN = 4
+"""Of these, at most as many for one token: a body that arrives slowly holds its turn."""
 
 PATIENCE_SECONDS = 10.0
 """How long a further batch waits for its turn."""
@@ -30,7 +35,7 @@ class BatchWorkers:
 
     Args:
         answered: How many requests the process has answered so far.
-        threads, at_once, patience: As the constants above.
+        threads, at_once, of_one, patience: As the constants above.
         clock, sleep: Seconds that pass, and how to let them pass.
     """
 
@@ -40,12 +45,15 @@ class BatchWorkers:
         *,
         threads: int = THREADS,
         at_once: int = AT_ONCE,
+        of_one: int = OF_ONE_TOKEN,
         patience: float = PATIENCE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="batch")
         self._turns = asyncio.Semaphore(at_once)
+        self._of_one = of_one
+        self._of_token: WeakValueDictionary[UUID, asyncio.Semaphore] = WeakValueDictionary()
         self._patience = patience
         self._answered = answered
         self._seen = 0
@@ -54,21 +62,21 @@ class BatchWorkers:
         self._sleep = sleep
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Wait until fewer batches are under way, and be one of them.
+    async def turn(self, token: UUID) -> AsyncIterator[None]:
+        """Wait until fewer batches are under way, of this token and in all, and be one of them.
 
         Raises:
             Unavailable: too many are, for too long.
         """
-        try:
-            async with asyncio.timeout(self._patience):
-                await self._turns.acquire()
-        except TimeoutError:
-            raise Unavailable("Too many batches are under way. Send this one later.") from None
-        try:
+        own = self._of_token.setdefault(token, asyncio.Semaphore(self._of_one))
+        async with AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout(self._patience):
+                    await held.enter_async_context(own)
+                    await held.enter_async_context(self._turns)
+            except TimeoutError:
+                raise Unavailable("Too many batches are under way. Send this one later.") from None
             yield
-        finally:
-            self._turns.release()
 
     async def run(self, work: Callable[[], Result]) -> Result:
         """Do a short piece of work in a thread. Pieces take turns, and rest for other requests."""

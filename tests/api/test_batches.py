@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import AsyncIterator
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -292,7 +293,7 @@ async def test_too_many_batches_at_once_wait_and_are_refused(service: Service, s
     workers = service.api.batch_workers
     object.__setattr__(service.api, "batch_workers", BatchWorkers(at_once=1, patience=0.01))
     try:
-        async with service.api.batch_workers.turn():
+        async with service.api.batch_workers.turn(uuid4()):
             response = await send(service, study, GOOD, "application/json")
             assert_problem(response, "unavailable", 503)
         assert (await send(service, study, GOOD, "application/json")).status_code == 200

@@ -76,7 +76,7 @@ async def contribute_batch(request: ApiRequest, study: StudyPath) -> Response:
     found = await request.study(study)
     if request.principal.subject is not None:
         raise Forbidden("A token for one person contributes with single requests.")
-    async with request.api.batch_workers.turn():
+    async with request.api.batch_workers.turn(request.principal.token_id):
         batch = await _read(request, found)
 
         async def proceed() -> None:

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from itertools import count
+from uuid import uuid4
 
 import pytest
 
+from app.core.errors import Unavailable
 from app.services.batch_workers import REST, BatchWorkers
 
 
@@ -33,3 +35,19 @@ async def test_reading_rests_after_each_piece_during_which_others_were_answered(
     finally:
         workers.close()
     assert watch.rests == [REST] * rests
+
+
+async def test_one_token_leaves_turns_to_others():
+    workers = BatchWorkers(at_once=3, of_one=2, patience=0.01)
+    greedy, other = uuid4(), uuid4()
+    try:
+        async with workers.turn(greedy), workers.turn(greedy):
+            with pytest.raises(Unavailable):
+                async with workers.turn(greedy):
+                    pass
+            async with workers.turn(other):
+                pass
+        async with workers.turn(greedy):
+            pass
+    finally:
+        workers.close()
