@@ -202,7 +202,7 @@ class Daily:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StudyState:
+class ListedStudy:
     """What the figures need to know of a study; `default_share` in parts per million."""
 
     id: int

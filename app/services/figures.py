@@ -28,10 +28,10 @@ from app.core.figures import (
     EpsilonFigures,
     Figure,
     Held,
+    ListedStudy,
     Overview,
     Percentile,
     Spread,
-    StudyState,
     StudySummary,
 )
 from app.core.records import Balance
@@ -229,7 +229,7 @@ async def _pass(connection: Connection, clock: Clock) -> None:
 
 
 def _figures(
-    studies: Sequence[StudyState],
+    studies: Sequence[ListedStudy],
     subjects: int,
     balance: Balance,
     near: Attention,
@@ -304,7 +304,7 @@ def _study_budgets(rows: Sequence[Held]) -> BudgetFigures:
     )
 
 
-def _summary(study: StudyState, rows: Sequence[Held]) -> StudySummary:
+def _summary(study: ListedStudy, rows: Sequence[Held]) -> StudySummary:
     """How much of a study is there and left. Central people can pay while their rest covers the share."""
     central = [row for row in rows if row.trust == Trust.CENTRAL]
     number = sum(row.people for row in central)

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.core.figures import Daily, Figure, Held, NearlyExhausted, Spread, StudyState, Totals
+from app.core.figures import Daily, Figure, Held, ListedStudy, NearlyExhausted, Spread, Totals
 from app.store.budgets import JOIN_COHORT, SPENT_EPSILON
 from app.store.database import Database
 
@@ -166,9 +166,9 @@ async def read_days(connection: AsyncConnection, since: date) -> tuple[list[Dail
     return [Daily(**row) for row in contributions.mappings()], [Daily(**row) for row in releases.mappings()]
 
 
-async def read_studies(connection: AsyncConnection) -> list[StudyState]:
+async def read_studies(connection: AsyncConnection) -> list[ListedStudy]:
     """Every study."""
-    return [StudyState(**row) for row in (await connection.execute(STUDIES)).mappings()]
+    return [ListedStudy(**row) for row in (await connection.execute(STUDIES)).mappings()]
 
 
 async def keep(
