@@ -12,8 +12,9 @@ from app.accounting.gaussian import gaussian_epsilon
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteLaplace
+from app.mechanisms.draw import draw
 from app.mechanisms.staircase import staircase
-from dither_research.privacy_audit import STEPS, WIDE_STEPS, Cells, Subject, cells
+from dither_research.privacy_audit import STEPS, WIDE_STEPS, Cells, Subject, cells, refined_subject
 from dither_research.seeded import Floats, Random, draw_noise, seeded
 
 EPSILON = 1.0
@@ -30,6 +31,8 @@ def controls() -> Iterator[Subject]:
     yield _control("staircase after shrinkage", EPSILON / 2, _staircases(1, 0.5))
     yield _control("staircase on each coordinate", EPSILON, _staircases(2, 0.5))
     yield _hybrid_minimum()
+    yield refined_subject("a second draw priced as a refinement", _second_draw, planted=True)
+    yield refined_subject("a refinement after a person left", left=1, planted=True, effort=2)
     yield _control("K-means with half the sensitivity", EPSILON, _clusters)
     yield _control(
         "K-means of two rounds with the printed noise", SESSION_CLAIM, _printed_clusters, effort=10
@@ -83,6 +86,12 @@ def _sampled_mean(draws: int, random: Random) -> tuple[Cells, Cells]:
         noisy = mean + random.laplace(size=draws) / (size * SAMPLED_THRESHOLD)
         results.append(np.digitize(noisy, np.linspace(-8, 9, 137)).astype(np.int64))
     return results[0], results[1]
+
+
+def _second_draw(noise: int, scale: float, finer: float) -> int:
+    """Independent of the first draw: both together cost the sum of the two prices."""
+    (second,) = draw(DiscreteLaplace(scales=(finer,)), queries=1)
+    return second
 
 
 def _staircases(dimensions: int, share: float) -> Callable[[int, Random], tuple[Cells, Cells]]:
