@@ -9,15 +9,15 @@ import time
 from decimal import Decimal
 from pathlib import Path
 
-from app.cli.simulate import processes
-from app.cli.simulate.fleet import Orders
-from app.cli.simulate.people import Days, make_devices
 from app.sessions.search import Mode
 from benchmarks.answers import open_session
 from benchmarks.load import rate
 from benchmarks.report import Ratio
 from benchmarks.services import Installation, installation
 from benchmarks.studies import contribution_requests, definition
+from dither_research.simulate import processes
+from dither_research.simulate.fleet import Orders
+from dither_research.simulate.people import Days, make_devices
 
 STUDY = "commute"
 WORKERS = 2

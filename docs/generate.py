@@ -46,8 +46,8 @@ def cli_page() -> str:
         "Results go to standard output, progress and errors to standard error; `--json` prints what a script "
         "would read.",
     ]
-    if "reproduce" not in installed():
-        raise SystemExit("dither-research is missing: `make setup`, or pip install --no-deps -e ./research")
+    if "demo" not in installed():
+        raise SystemExit("dither-research is missing or old: pip install --no-deps -e ./research")
     for path, text in commands():
         parts.append(f"## {path}\n\n```text\n{text}\n```")
     return "\n\n".join(parts) + "\n"

@@ -11,7 +11,7 @@ import typer
 from dither import DitherError, ProblemError
 
 from app.cli.common import CommandFailed, notes
-from app.cli.extensions import add_extension, installed
+from app.cli.extensions import add, add_extension, installed
 from app.cli.http import explain
 from app.core.errors import SchemaMismatch, ServiceError
 from app.postgres.embedded import EmbeddedPostgresError
@@ -39,7 +39,7 @@ COMMANDS = {
     "mean": "ask:mean",
     "release": "ask:release",
     "contribute": "contribute:contribute",
-    "demo": "demo:demo",
+    "demo": "",
     "reproduce": "",
     "compare": "",
     "postgres": "database:postgres",
@@ -49,7 +49,7 @@ COMMANDS = {
     "study": "studies:studies",
     "session": "sessions:sessions",
     "subject": "subjects:subjects",
-    "simulate": "simulate:simulators",
+    "simulate": "",
 }
 """Module under `app.cli` and name in it, of a command or a group; empty for a command of another
 distribution. Loading all of them takes longer than most of them run, so only the one that is asked for is
@@ -80,10 +80,7 @@ def build(names: Iterable[str] | None = None) -> typer.Typer:
             add_extension(app, name)
             continue
         found = getattr(import_module(f"app.cli.{module}"), attribute)
-        if isinstance(found, typer.Typer):
-            app.add_typer(found, name=name)
-        else:
-            app.command(name, context_settings=PASSED_ON if name == "postgres" else None)(found)
+        add(app, name, found, PASSED_ON if name == "postgres" else None)
     return app
 
 

@@ -1,6 +1,7 @@
 """Commands of other distributions: the entry points `dither.commands`."""
 
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 import typer
 
@@ -18,7 +19,7 @@ def installed() -> dict[str, EntryPoint]:
 
 
 def add_extension(app: typer.Typer, name: str) -> None:
-    """Add a command of another distribution; where it is not installed, one that says what to install.
+    """Add a command or group of another distribution; where that is missing, one that says what to install.
 
     Args:
         app: The command or group that it is added to.
@@ -27,7 +28,7 @@ def add_extension(app: typer.Typer, name: str) -> None:
     found = installed().get(name)
     word = name.rpartition(" ")[2]
     if found is not None:
-        app.command(word)(found.load())
+        add(app, word, found.load())
         return
 
     def missing() -> None:
@@ -38,3 +39,11 @@ def add_extension(app: typer.Typer, name: str) -> None:
     # Whatever options the real one has: all are taken, and none is looked at.
     settings = {"allow_extra_args": True, "ignore_unknown_options": True}
     app.command(word, help=f"Part of {RESEARCH}, which is not installed.", context_settings=settings)(missing)
+
+
+def add(app: typer.Typer, name: str, found: Any, settings: dict[str, Any] | None = None) -> None:
+    """Add what a module calls a command: a function, or a group of them."""
+    if isinstance(found, typer.Typer):
+        app.add_typer(found, name=name)
+    else:
+        app.command(name, context_settings=settings)(found)

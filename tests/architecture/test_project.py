@@ -84,7 +84,9 @@ def test_the_locks_hold_every_declared_dependency():
     assert needed | production <= locked("requirements.lock")
     assert "matplotlib" not in locked("requirements.lock")
     extras = names([item for extra in project["optional-dependencies"].values() for item in extra])
-    extras |= names(research["dependencies"]) - {"dither-server"}
+    extras |= names([*research["dependencies"], *research["optional-dependencies"]["demo"]]) - {
+        "dither-server"
+    }
     assert needed | extras <= locked("requirements-dev.lock")
     assert "matplotlib" not in locked("requirements.lock"), "a production image needs no research"
     assert "dither" not in locked("requirements.lock"), "the SDK is ours, not the index's"

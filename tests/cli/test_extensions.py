@@ -19,7 +19,13 @@ def others(monkeypatch):
 
 @pytest.mark.parametrize(
     "command",
-    [("compare", "--profile", "mixed"), ("reproduce", "--all"), ("audit", "privacy", "--draws", "10000")],
+    [
+        ("compare", "--profile", "mixed"),
+        ("reproduce", "--all"),
+        ("audit", "privacy", "--draws", "10000"),
+        ("demo", "--no-wait"),
+        ("simulate", "devices", "--study", "age"),
+    ],
 )
 def test_a_command_of_research_says_what_to_install_where_it_is_missing(dither, others, command):
     done = dither(*command)

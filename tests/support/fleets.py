@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from app.cli.simulate import fleet
-from app.cli.simulate.fleet import Orders, Report, Tally
-from app.cli.simulate.people import Days, make_devices
 from app.core.grid import GRID_SIZE
 from app.sessions.response import Tally as Answers
 from app.sessions.response import truth_probability
 from app.sessions.search import Mode, Rules, Search, Target, advance, least_positives
 from dither_research.seeded import Random, seeded
+from dither_research.simulate import fleet
+from dither_research.simulate.fleet import Orders, Report, Tally
+from dither_research.simulate.people import Days, make_devices
 from tests.support.live import LiveService
 
 LOWER, UPPER = 0.0, 100.0

@@ -7,10 +7,10 @@ from typing import Any
 import asyncpg
 import pytest
 
-from app.cli.simulate.fleet import Tally
-from app.cli.simulate.people import Days
 from app.core.epsilon import MICRO
 from app.sessions.search import Mode, Target, make_rules
+from dither_research.simulate.fleet import Tally
+from dither_research.simulate.people import Days
 from tests.conftest import LiveServer
 from tests.support.fleets import (
     drawn,

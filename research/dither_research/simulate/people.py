@@ -4,15 +4,14 @@ Everything here is repeatable from the seed. What protects people never is: thei
 operating system's entropy.
 """
 
-import zlib
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-import numpy as np
 from dither import Study
 
 from app.cli.common import usage_error
+from dither_research.seeded import seeded
 
 DAY_SECONDS = 20.0
 """Every device is online for the same share of each of these, and then offline for the rest."""
@@ -50,7 +49,7 @@ def read_values(path: Path) -> list[Value]:
 
 def generate_values(study: Study, count: int, seed: str) -> list[Value]:
     """Uniform values of the study's range, to four digits of it."""
-    places = _seeded(f"simulated values {seed}").integers(0, 10_001, size=(count, study.dimension))
+    places = seeded(f"simulated values {seed}").integers(0, 10_001, size=(count, study.dimension))
     width = study.upper - study.lower
     rows = [[str(study.lower + width * Decimal(int(place)) / 10_000) for place in row] for row in places]
     return [tuple(row) if len(row) > 1 else row[0] for row in rows]
@@ -58,7 +57,7 @@ def generate_values(study: Study, count: int, seed: str) -> list[Value]:
 
 def make_devices(values: list[Value], count: int, *, prefix: str, seed: str) -> list[Device]:
     """The devices; where there are more of them than values, values come again."""
-    phases = _seeded(f"simulated days {seed}").random(count)
+    phases = seeded(f"simulated days {seed}").random(count)
     return [
         Device(subject=f"{prefix}{number}", value=values[number % len(values)], phase=float(phases[number]))
         for number in range(count)
@@ -88,7 +87,3 @@ class Days:
             return None
         place = (elapsed / self.seconds + device.phase) % 1.0
         return max(self.share - place, 0.0) * self.seconds
-
-
-def _seeded(name: str) -> np.random.Generator:
-    return np.random.default_rng(zlib.crc32(name.encode()))

@@ -13,10 +13,10 @@ import typer
 from dither import Client
 
 from app.cli.common import console, show
-from app.cli.demo.filling import fill
-from app.cli.demo.rounds import show_session
-from app.cli.demo.service import Service, running_service
-from app.cli.demo.story import (
+from dither_research.demo.filling import fill
+from dither_research.demo.rounds import show_session
+from dither_research.demo.service import Service, running_service
+from dither_research.demo.story import (
     questions,
     show_answers,
     show_exhaustion,
@@ -24,7 +24,7 @@ from app.cli.demo.story import (
     show_statement,
     show_studies,
 )
-from app.cli.demo.survey import Survey, surveys
+from dither_research.demo.survey import Survey, surveys
 
 TIMEOUT_SECONDS = 120
 

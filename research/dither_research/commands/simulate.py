@@ -12,10 +12,10 @@ from dither import Client, Session, Study
 
 from app.cli.common import AsJson, print_json, usage_error
 from app.cli.http import DEFAULT_URL, Token, Url, needed, optional
-from app.cli.simulate import processes as crowd
-from app.cli.simulate.display import Display, show_summary, summary
-from app.cli.simulate.fleet import Orders
-from app.cli.simulate.people import Days, generate_values, make_devices, read_values
+from dither_research.simulate import processes as crowd
+from dither_research.simulate.display import Display, show_summary, summary
+from dither_research.simulate.fleet import Orders
+from dither_research.simulate.people import Days, generate_values, make_devices, read_values
 
 simulators = typer.Typer(no_args_is_help=True, help="Simulate people's devices against a service that runs.")
 

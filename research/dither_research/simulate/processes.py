@@ -13,8 +13,8 @@ from typing import TypeVar
 from dither import DitherError, Session
 
 from app.cli.common import CommandFailed
-from app.cli.simulate import fleet
-from app.cli.simulate.fleet import Orders, Report, Tally
+from dither_research.simulate import fleet
+from dither_research.simulate.fleet import Orders, Report, Tally
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from dither import Client, Contribution, Record
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from app.cli.common import CommandFailed, notes
-from app.cli.demo.survey import Survey
+from dither_research.demo.survey import Survey
 
 CHUNK = 1_000
 """Records in one request."""

@@ -8,12 +8,12 @@ from dither import Client
 from rich.table import Table
 
 from app.cli.common import CommandFailed, console, new_table, show
-from app.cli.demo.service import Service
-from app.cli.demo.survey import Survey
-from app.cli.simulate import processes
-from app.cli.simulate.display import Display
-from app.cli.simulate.fleet import Orders, Tally
-from app.cli.simulate.people import Days, Device
+from dither_research.demo.service import Service
+from dither_research.demo.survey import Survey
+from dither_research.simulate import processes
+from dither_research.simulate.display import Display
+from dither_research.simulate.fleet import Orders, Tally
+from dither_research.simulate.people import Days, Device
 
 EPSILON = 2
 """What taking part costs; it fits into every person's lifetime budget beside the other studies."""

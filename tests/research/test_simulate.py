@@ -17,11 +17,11 @@ from dither._flow import Request
 from dither._wire import build
 from rich.console import Console
 
-from app.cli.simulate import fleet, processes
-from app.cli.simulate.display import interval_left, picture, truth
-from app.cli.simulate.fleet import Orders, Tally
-from app.cli.simulate.people import Days, generate_values, make_devices, read_values
-from app.cli.simulate.transport import Wire
+from dither_research.simulate import fleet, processes
+from dither_research.simulate.display import interval_left, picture, truth
+from dither_research.simulate.fleet import Orders, Tally
+from dither_research.simulate.people import Days, generate_values, make_devices, read_values
+from dither_research.simulate.transport import Wire
 from tests.client.sessions import MINIMUM
 from tests.conftest import LiveServer
 from tests.support.fleets import open_session, read_session

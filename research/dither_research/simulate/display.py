@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from app.cli.common import console, notes, show
-from app.cli.simulate.fleet import Tally
-from app.cli.simulate.people import Value
 from app.sessions.search_protocol import interval_after
+from dither_research.simulate.fleet import Tally
+from dither_research.simulate.people import Value
 
 BAR = 48
 """Characters of the range."""

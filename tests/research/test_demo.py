@@ -17,8 +17,8 @@ import psutil
 import pytest
 
 from app.cli.common import CommandFailed
-from app.cli.demo.service import running_service
-from app.cli.demo.survey import surveys
+from dither_research.demo.service import running_service
+from dither_research.demo.survey import surveys
 from tests.support.databases import scratch_directory
 from tests.support.live import ROOT, free_port
 
