@@ -59,6 +59,8 @@ class PredictedErrors:
             of the dataset and of the population.
         dataset_step, population_step: Half of what one person can move them by.
         exact: Whether nothing but noise of an exactly known law is in the error about the dataset's mean.
+        bias: The most that unequal weights move the mean by, within the question's tilt; see
+            `app.estimators.linear`.
         shrinkage: What the distance from the middle of the range is multiplied by, in [0, 1].
     """
 
@@ -70,6 +72,7 @@ class PredictedErrors:
     population_variance: float
     population_step: float
     exact: bool
+    bias: float = 0.0
     shrinkage: float = 1.0
 
     @property
@@ -90,8 +93,9 @@ class PredictedErrors:
         if self.exact:
             dataset, coverage = self.law(0.0).quantile(), _EXACT
         else:
-            dataset, coverage = self.law(self.dataset_variance).quantile() + self.dataset_step, _WORST_CASE
-        population = self.law(self.population_variance).quantile() + self.population_step
+            dataset = self.law(self.dataset_variance).quantile() + self.dataset_step + self.bias
+            coverage = _WORST_CASE
+        population = self.law(self.population_variance).quantile() + self.population_step + self.bias
         estimate = clip(position)
         facts = dict(details or {})
         if self.shrinkage < 1:
@@ -113,6 +117,8 @@ def worst_square_error(
     noise: float,
     variances: NDArray[np.float64],
     shrinkage: float = 1.0,
+    bias: float = 0.0,
+    tilt: float = 0.0,
 ) -> float:
     r"""The largest mean square error about the population's mean.
 
@@ -123,11 +129,23 @@ def worst_square_error(
 
     .. math:: \max\{a^2 (s2 q + N) + (1 - a)^2 (1/4 - s2),\; a^2 N + (1 - a)^2 / 4\}.
 
+    Where the means of any two people may differ by a tilt t, a person's own mean is at least d - t from the
+    middle, and unequal weights move the mean of the answer by up to B, away from the truth in the direction
+    in which shrinking moves it:
+
+    .. math:: \max_d\; a^2 \Big(\sum_g q_g \min(s_g, 1/4 - (d - t)_+^2) + N\Big) + (a B + (1 - a) d)^2,
+
+    a parabola in d between the points :math:`t + \sqrt{1/4 - s_g}`: its maximum is at one of those, at 1/2,
+    or at the vertex of a piece that is concave. Without shrinking it is :math:`\sum s_g q_g + N + B^2`.
+    Equal weights (B = 0) with one bound need no t: :math:`\min(s2, 1/4 - x^2)` is concave in x.
+
     Args:
         squares: Sum of c_i^2 over each group, shape (G,).
         noise: N, variance of the noise before shrinking [range width squared].
         variances: s_g, bound on the variance of each group, at most 1/4, shape (G,) [range width squared].
         shrinkage: a, in [0, 1].
+        bias: B, at least 0 [range widths].
+        tilt: t, in [0, 1] [range widths].
 
     Returns:
         The error [range width squared].
@@ -135,7 +153,7 @@ def worst_square_error(
     Privacy: no data, no randomness.
     """
     if shrinkage == 1:
-        return float(np.dot(variances, squares)) + noise
+        return float(np.dot(variances, squares)) + noise + bias * bias
     kinds, place = np.unique(variances, return_inverse=True)
     sums = np.bincount(place, weights=squares, minlength=kinds.size)
 
@@ -143,7 +161,26 @@ def worst_square_error(
         spread = float(np.dot(np.minimum(kinds, left), sums)) + noise
         return shrinkage * shrinkage * spread + (1 - shrinkage) * (1 - shrinkage) * (WORST_VARIANCE - left)
 
-    return max(error(left) for left in (*kinds.tolist(), 0.0))
+    if tilt == 0 or (bias == 0 and kinds.size == 1):
+        return max(error(left) for left in (*kinds.tolist(), 0.0))
+    rest = 1 - shrinkage
+
+    def tilted(distance: float) -> float:
+        left = WORST_VARIANCE - max(distance - tilt, 0.0) ** 2
+        spread = float(np.dot(np.minimum(kinds, left), sums)) + noise
+        return shrinkage * shrinkage * spread + (shrinkage * bias + rest * distance) ** 2
+
+    # From the k-th point on, the variances of the kinds k and larger fall with the distance.
+    points = np.minimum(tilt + np.sqrt(np.maximum(WORST_VARIANCE - kinds, 0.0)), 0.5)[::-1].tolist()
+    falling = np.cumsum(sums[::-1]).tolist()
+    worst = tilted(0.5)
+    for low, high, weight in zip(points, (*points[1:], 0.5), falling, strict=True):
+        curvature = shrinkage * shrinkage * weight - rest * rest
+        vertex = low
+        if curvature > 0:
+            vertex = (shrinkage * shrinkage * weight * tilt + rest * shrinkage * bias) / curvature
+        worst = max(worst, tilted(low), tilted(min(max(vertex, low), high)))
+    return worst
 
 
 def noise_shrinkage(noise: float) -> float:

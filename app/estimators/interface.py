@@ -67,6 +67,8 @@ class Question:
         delta: Delta that this release may cost each central person [1e-12].
         people: replace_one: people with a live contribution, of any trust. add_remove_one: None.
         expected_size: add_remove_one: the caller's guess or the last noisy count. None if neither.
+        tilt: replace_one: how far the mean of people who weigh much may differ from that of people who weigh
+            little, in [0, 1] [range widths].
         parameters: Value of every parameter that the estimator declares.
     """
 
@@ -77,6 +79,7 @@ class Question:
     delta: int = 0
     people: int | None
     expected_size: float | None = None
+    tilt: float = 0.0
     parameters: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -151,7 +154,8 @@ class Conclusion:
     Attributes:
         estimate: The mean, clipped to the range [data's unit].
         standard_error: Standard deviation of the noise in the estimate [data's unit].
-        interval: For the mean of the dataset: all people with a live contribution.
+        interval: For the mean of the dataset: all people with a live contribution, within the question's
+            tilt.
         population_interval: For the mean of the population they were drawn from; wider.
         details: Further noisy facts, JSON-able, such as the noisy count.
     """

@@ -10,6 +10,16 @@ and for people drawn independently with variance at most s2 the first terms have
 the interval for the dataset mean is a pure quantile of the noise: its coverage is exact. Every other
 interval covers at least what it states ("worst_case"): s2 bounds the variance, and half the largest
 single contribution is added, because a sum of two-valued data is a lattice, not a Normal.
+
+People are not drawn independently of what they weigh where those who ask for little privacy think
+differently. With :math:`TV = \tfrac12 \sum |c_i - 1/n|`, the sum over all n people of the study,
+
+.. math:: \sum_i (c_i - 1/n) x_i = TV \cdot (m_+ - m_-),
+
+m_+ and m_- being means of the people who weigh more and less than 1/n (both parts of the c_i - 1/n sum to
+TV). A question bounds the difference of the two by its tilt [range widths]: then weights move the mean by
+at most tilt TV, which widens both intervals, and its square is in the predicted error. A tilt of 1 bounds
+nothing: then this holds for any data whatever.
 """
 
 import math
@@ -96,7 +106,7 @@ def linear_plan(
 
     Returns:
         The plan. predicted_error is :math:`\sqrt{s2 \sum c_i^2 + \mathrm{Var}(noise)}`, and where it
-        shrinks the worst case over the mean, see `worst_square_error`.
+        shrinks the worst case over the mean, see `worst_square_error`; both with the question's tilt.
 
     Raises:
         InternalFault: negative weights, weights that sum to nothing, noise that has no formula here.
@@ -214,6 +224,7 @@ def combine(
     others = float(bounds.max(initial=0.0)) if sizes.size else WORST_VARIANCE
     # With equal weights only noise is left, whose law is known: the interval is exact.
     uniform = not unweighted and bool(np.all(np.abs(deviations[populated]) <= 1e-9 / people))
+    variation = 0.0 if uniform else (float(np.dot(sizes, np.abs(deviations))) + unweighted / people) / 2
     errors = PredictedErrors(
         grid=question.grid,
         laplaces=tuple(parts),
@@ -224,6 +235,7 @@ def combine(
         population_variance=float(np.dot(bounds, squares)),
         population_step=float(person[populated].max(initial=0.0)) / 2 + bounded,
         exact=uniform and bounded == 0,
+        bias=question.tilt * variation,
     )
     # None asks for the shrinkage that suits this much noise.
     if shrinkage is None:
@@ -252,6 +264,8 @@ def combine(
         noise=errors.noise_variance,
         variances=expected,
         shrinkage=shrinkage,
+        bias=errors.bias,
+        tilt=question.tilt,
     )
     return Plan(
         queries=queries,

@@ -39,7 +39,11 @@ def local(epsilon: float, reports: Sequence[int]) -> Group:
 
 
 def replace_one(
-    groups: Sequence[Group], *, grid: Grid = UNIT_GRID, parameters: Mapping[str, object] | None = None
+    groups: Sequence[Group],
+    *,
+    grid: Grid = UNIT_GRID,
+    parameters: Mapping[str, object] | None = None,
+    tilt: float = 0.0,
 ) -> Question:
     return Question(
         relation=Relation.REPLACE_ONE,
@@ -47,6 +51,7 @@ def replace_one(
         cap=max((group.epsilon for group in groups if group.trust is Trust.CENTRAL), default=1),
         floor=1,
         people=sum(group.count for group in groups),
+        tilt=tilt,
         parameters=parameters or {},
     )
 

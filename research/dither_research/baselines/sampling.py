@@ -135,6 +135,7 @@ class Sampling:
         populated = sizes > 0
         unweighted = people - float(sizes.sum())
         spread = WORST_VARIANCE * float(sizes @ person**2) + variance
+        variation = (float(sizes @ np.abs(deviations)) + unweighted / people) / 2
         errors = PredictedErrors(
             grid=question.grid,
             laplaces=((MICRO / (2 * half) / size, 1),) if central else (),
@@ -146,6 +147,7 @@ class Sampling:
             exact=not variance
             and not unweighted
             and float(np.abs(deviations[populated]).max()) * people <= 1e-9,
+            bias=question.tilt * variation,
         )
         return SampledPlan(
             queries=(
@@ -155,7 +157,8 @@ class Sampling:
                 ),
             ),
             noise=DiscreteLaplace(scales=(UNIT_SCALE,)) if central else NoNoise(),
-            predicted_error=float(question.grid.width) * math.sqrt(spread + errors.noise_variance),
+            predicted_error=float(question.grid.width)
+            * math.sqrt(spread + errors.noise_variance + errors.bias**2),
             conclude=lambda values: errors.conclude(read(values)),
             inclusion=tuple(Fraction(threshold, _ALWAYS) for threshold in thresholds),
         )
