@@ -17,7 +17,6 @@ from app.mechanisms.draw import draw
 from app.mechanisms.entropy import system_bits
 from app.mechanisms.hourglass import hourglass
 from app.mechanisms.randomized_response import KaryChannel, draw_response
-from app.mechanisms.staircase import staircase
 from benchmarks.report import Ratio
 from dither_research.estimators import ESTIMATORS
 
@@ -34,11 +33,10 @@ def draws(number: int) -> list[Ratio]:
     """Microseconds a draw."""
     laplace = DiscreteLaplace(scales=(UNIT_SCALE,))
     gaussian = DiscreteGaussian(sigmas=(4.5 * GRID_SIZE,), delta=1_000_000)
-    stairs, pair = staircase(GRID_SIZE, MICRO), hourglass(GRID_SIZE, MICRO)
+    pair = hourglass(GRID_SIZE, MICRO)
     channel = KaryChannel(categories=5, epsilon=MICRO)
     mechanisms: dict[str, Callable[[], object]] = {
         "discrete gaussian": lambda: draw(gaussian, queries=1),
-        "discrete staircase": lambda: draw(stairs, queries=1),
         "hourglass pair": lambda: draw(pair, queries=2),
         "randomized response of 5": lambda: draw_response(0, channel, system_bits),
     }

@@ -13,11 +13,10 @@ from app.accounting.prices import (
     gaussian_price,
     hourglass_price,
     laplace_price,
-    staircase_price,
 )
 from app.core.cohort import Group
 from app.core.errors import InternalFault
-from app.core.noise import DiscreteGaussian, DiscreteLaplace, DiscreteStaircase, Hourglass, Noise, NoNoise
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, Noise, NoNoise
 from app.core.study import Relation, Trust
 
 __all__ = ["FREE", "Cost", "Term", "Weights", "check_charges", "group_costs"]
@@ -61,7 +60,7 @@ def group_costs(
     - add_remove_one: a person at q adds :math:`A q + B 2^{30}`; the sum of absolute values is convex
       in q, hence largest at an end of [0, 2^30]:
       :math:`\epsilon_g = \max_{q \in \{0, 2^{30}\}} \sum_j |A_{jg} q + B_{jg} 2^{30}| / b_j`.
-    - Gaussian, staircase and hourglass noise: see there.
+    - Gaussian and hourglass noise: see there.
 
     Public people pay nothing: their values are known. Local people paid when their report arrived and
     have no place in a query.
@@ -78,8 +77,7 @@ def group_costs(
     Raises:
         InternalFault: weights that are no integers or do not align with the groups, weight on local people
             or on a group that does not participate, central weight without noise, parameters of the noise
-            that are out of range, noise that is not priced here (two queries under staircase
-            noise, for one).
+            that are out of range, or noise that is not priced here.
 
     Privacy: this is the price; it is exact for pure noise, looks at no data, and never too low. Under
         replace_one the group sizes are public; under add_remove_one they are not read.
@@ -127,8 +125,6 @@ def _price(noise: Noise, relation: Relation, queries: int) -> Price:
             return laplace_price(noise, relation, queries)
         case DiscreteGaussian():
             return gaussian_price(noise, relation, queries)
-        case DiscreteStaircase():
-            return staircase_price(noise, relation, queries)
         case Hourglass():
             return hourglass_price(noise, relation, queries)
         case _:

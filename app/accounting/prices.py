@@ -15,7 +15,7 @@ from app.accounting.gaussian import effective_variance, gaussian_cost
 from app.core.epsilon import epsilon_cost
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
-from app.core.noise import DiscreteGaussian, DiscreteLaplace, DiscreteStaircase, Hourglass
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass
 from app.core.study import Relation
 
 Cost = tuple[int, int]
@@ -92,38 +92,6 @@ def gaussian_price(noise: DiscreteGaussian, relation: Relation, queries: int) ->
             for end in _ends(column, relation)
         )
         return gaussian_cost(squares, noise.delta), noise.delta
-
-    return price
-
-
-def staircase_price(noise: DiscreteStaircase, relation: Relation, queries: int) -> Price:
-    """Prices under discrete staircase noise: epsilon for every started `sensitivity` of the move.
-
-    A move of 1 costs as much as a move by the whole sensitivity, because it may cross a step.
-
-    Args:
-        noise: The distribution.
-        relation: The neighboring relation.
-        queries: Number of queries; only one has a price. The loss of two would be twice epsilon.
-
-    Returns:
-        A function of a column; exact.
-
-    Raises:
-        InternalFault: more or less than one query, or impossible parameters.
-
-    References:
-        Geng, Viswanath, arXiv:1212.1186.
-    """
-    if queries != 1:
-        raise InternalFault("Staircase noise is private for one query only.")
-    if not noise.is_sound:
-        raise InternalFault("A staircase has impossible parameters.")
-
-    @cache
-    def price(column: Column) -> Cost:
-        move = max((abs(move) for end in _ends(column, relation) for _, move in end), default=0) * GRID_SIZE
-        return -(-move // noise.sensitivity) * noise.epsilon, 0
 
     return price
 

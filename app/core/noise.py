@@ -37,29 +37,6 @@ class DiscreteGaussian:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiscreteStaircase:
-    """Discrete staircase noise on one query; see app/mechanisms/staircase.py.
-
-    P(z) is proportional to exp(-epsilon k), k = 0 where |z| < step, and one more for every further
-    `sensitivity` integers.
-
-    Attributes:
-        sensitivity: What costs one epsilon: a move of the query by 1..sensitivity.
-        epsilon: Privacy loss for that move [micro-epsilon].
-        step: Width of the inner step, 1..sensitivity.
-    """
-
-    sensitivity: int
-    epsilon: int
-    step: int
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether the parameters describe a distribution."""
-        return 1 <= self.step <= self.sensitivity and self.epsilon >= 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Hourglass:
     """Hourglass noise on a pair of queries (sum, complement); see app/mechanisms/hourglass.py.
 
@@ -92,4 +69,4 @@ class Hourglass:
         )
 
 
-Noise = NoNoise | DiscreteLaplace | DiscreteGaussian | DiscreteStaircase | Hourglass
+Noise = NoNoise | DiscreteLaplace | DiscreteGaussian | Hourglass

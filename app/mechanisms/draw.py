@@ -6,12 +6,11 @@ draw fails, and without noise there is no answer.
 """
 
 from app.core.errors import InternalFault
-from app.core.noise import DiscreteGaussian, DiscreteLaplace, DiscreteStaircase, Hourglass, Noise, NoNoise
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, Noise, NoNoise
 from app.mechanisms.entropy import system_bits
 from app.mechanisms.gaussian import draw_gaussian
 from app.mechanisms.hourglass import draw_hourglass
 from app.mechanisms.laplace import draw_laplace
-from app.mechanisms.staircase import draw_staircase
 
 
 def draw(noise: Noise, *, queries: int) -> tuple[int, ...]:
@@ -37,8 +36,6 @@ def draw(noise: Noise, *, queries: int) -> tuple[int, ...]:
             values = tuple(draw_laplace(scale) for scale in scales)
         case DiscreteGaussian(sigmas=sigmas):
             values = tuple(draw_gaussian(sigma) for sigma in sigmas)
-        case DiscreteStaircase():
-            values = (draw_staircase(noise, system_bits),)
         case Hourglass():
             values = draw_hourglass(noise, system_bits)
         case _:

@@ -30,7 +30,6 @@ from app.mechanisms.gaussian import draw_gaussian
 from app.mechanisms.hourglass import hourglass
 from app.mechanisms.randomized_response import KaryChannel, draw_response
 from app.mechanisms.refined_laplace import refine_laplace
-from app.mechanisms.staircase import staircase
 from dither_research.baselines.sampling import inclusion_of, plan_costs
 from dither_research.estimators import ESTIMATORS
 
@@ -132,8 +131,6 @@ def mechanism_subjects() -> Iterator[Subject]:
     gaussian = DiscreteGaussian(sigmas=(4.5 * GRID_SIZE,), delta=DELTA)
     yield _noise_subject("discrete laplace", one, laplace, Relation.REPLACE_ONE, [GRID_SIZE])
     yield _noise_subject("discrete gaussian", one, gaussian, Relation.REPLACE_ONE, [GRID_SIZE])
-    step = staircase(GRID_SIZE, EPSILON)
-    yield _noise_subject("discrete staircase", one, step, Relation.REPLACE_ONE, [GRID_SIZE])
     both = hourglass(GRID_SIZE, EPSILON)
     halves = [GRID_SIZE // 2, GRID_SIZE // 2]
     yield _noise_subject("hourglass", pair, both, Relation.ADD_REMOVE_ONE, halves)

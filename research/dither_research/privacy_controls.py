@@ -13,9 +13,9 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteLaplace
 from app.mechanisms.draw import draw
-from app.mechanisms.staircase import staircase
 from dither_research.privacy_audit import STEPS, WIDE_STEPS, Cells, Subject, cells, refined_subject
 from dither_research.seeded import Floats, Random, draw_noise, seeded
+from dither_research.staircase import staircase
 
 EPSILON = 1.0
 RATIO_STEPS = np.linspace(-8, 8, 161)

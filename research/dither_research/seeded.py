@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.errors import InternalFault
-from app.core.noise import DiscreteGaussian, DiscreteLaplace, DiscreteStaircase, Hourglass, Noise, NoNoise
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, Noise, NoNoise
 from app.mechanisms.hourglass import draw_hourglass
-from app.mechanisms.staircase import draw_staircase
+from dither_research.staircase import DiscreteStaircase, draw_staircase
 
 Random: TypeAlias = np.random.Generator
 """A source of repeatable random numbers."""
@@ -31,7 +31,7 @@ def seeded(name: str) -> Random:
     return np.random.default_rng(zlib.crc32(name.encode()))
 
 
-def draw_noise(noise: Noise, *, queries: int, runs: int, random: Random) -> Floats:
+def draw_noise(noise: Noise | DiscreteStaircase, *, queries: int, runs: int, random: Random) -> Floats:
     """The noise of many simulated releases.
 
     Args:
@@ -43,7 +43,7 @@ def draw_noise(noise: Noise, *, queries: int, runs: int, random: Random) -> Floa
     Returns:
         float64 array of shape (queries, runs), whole numbers [units of the queries]. Laplace noise is exactly
         the discrete law up to the rounding of doubles, Gaussian noise is rounded, and staircase and hourglass
-        noise come from the product's own samplers.
+        noise are exact.
 
     Raises:
         InternalFault: the noise is not for this number of queries.

@@ -9,11 +9,11 @@ from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, NoNoise
 from app.mechanisms.hourglass import hourglass, hourglass_moments
-from app.mechanisms.staircase import staircase, staircase_variance
 from dither_research.baselines.sampling import inclusion_of
 from dither_research.people import Bernoulli, Beta, central, draw_sample, draw_sums, public
 from dither_research.seeded import draw_noise, random_bits, seeded
 from dither_research.simulation import average, moments, plan_of, query_values, reading, simulate
+from dither_research.staircase import staircase, staircase_variance
 from tests.statistical import Z
 
 GROUPS = [central(0.1, 700), central(0.5, 300), public(20)]
@@ -60,7 +60,7 @@ def test_noise_is_as_wide_as_it_says(noise, variance):
     assert values.var() == pytest.approx(variance, rel=Z * math.sqrt(5 / RUNS))
 
 
-def test_staircase_and_hourglass_noise_come_from_the_products_samplers():
+def test_staircase_and_hourglass_noise_have_their_variances():
     runs, step = 4000, staircase(1000, 1_000_000)
     values = draw_noise(step, queries=1, runs=runs, random=seeded("staircase"))
     assert values.var() == pytest.approx(staircase_variance(step), rel=Z * math.sqrt(6 / runs))

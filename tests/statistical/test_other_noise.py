@@ -1,8 +1,8 @@
-"""Gaussian, staircase and hourglass noise, and randomized answers: shape, size, and controls that must fail.
+"""Gaussian and hourglass noise, and randomized answers: shape, size, and controls that must fail.
 
 A sample of SAMPLE_SIZE sees a scale error of 5 % (see the package): the mean of z^2 / sigma^2 of Gaussian
-noise has a standard error of sqrt(2 / n) = 0.6 %, and 5 % of sigma move it by 10 %. The mean level of a
-staircase or an hourglass at epsilon = 1 moves by about 5 % of itself with epsilon, 8 standard errors or more.
+noise has a standard error of sqrt(2 / n) = 0.6 %, and 5 % of sigma move it by 10 %. The mean level of an
+hourglass at epsilon = 1 moves by about 5 % of itself with epsilon, 8 standard errors or more.
 """
 
 import math
@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from app.core.noise import DiscreteGaussian, DiscreteStaircase, Hourglass
+from app.core.noise import DiscreteGaussian, Hourglass
 from app.mechanisms.hourglass import hourglass, hourglass_moments
 from app.mechanisms.randomized_response import KaryChannel, draw_response
-from app.mechanisms.staircase import staircase, staircase_variance
 from tests.statistical import ALPHA, SAMPLE_SIZE, SMALLEST_SCALE_ERROR, Z
 from tests.support.verdicts import (
     chi_square_p_value,
@@ -23,8 +22,6 @@ from tests.support.verdicts import (
     hourglass_mass,
     hourglass_places,
     hourglass_size,
-    staircase_levels,
-    staircase_size,
 )
 
 pytestmark = pytest.mark.statistical
@@ -72,62 +69,6 @@ def test_control_gaussian_noise_of_another_size_is_caught(source, sigma, error):
 def test_control_laplace_noise_of_the_same_size_is_caught(source, sigma):
     samples = source.laplace(sigma / math.sqrt(2), SAMPLE_SIZE)
     assert gaussian_shape(samples, sigma) < ALPHA
-
-
-# --------------------------------------------------------------------------------------- staircase
-
-STAIRCASES = [
-    DiscreteStaircase(sensitivity=7, epsilon=1_000_000, step=3),
-    staircase(SIZE, 500_000),
-    staircase(SIZE, 2_000_000),
-]
-
-
-def staircase_shape(samples, noise):
-    """Cells: the inner step, and each block's sides cut in four. Counts of integers are exact."""
-    levels = staircase_levels(samples, noise)
-    depth = np.abs(samples) - noise.step - (levels - 1) * noise.sensitivity
-    quarter = 4 * depth // noise.sensitivity
-    b = math.exp(-noise.epsilon / 1e6)
-    total = 2 * noise.step - 1 + 2 * noise.sensitivity * b / (1 - b)
-    width = np.array([-(-(k + 1) * noise.sensitivity // 4) + (-k * noise.sensitivity // 4) for k in range(4)])
-    last = max(2, math.ceil(12 / (noise.epsilon / 1e6)))
-    observed, expected = [np.sum(levels == 0)], [(2 * noise.step - 1) / total]
-    for level in range(1, last):
-        for sign in (-1, 1):
-            for k in range(4):
-                place = (levels == level) & (quarter == k) & (np.sign(samples) == sign)
-                observed.append(np.sum(place))
-                expected.append(width[k] * b**level / total)
-    observed.append(samples.size - sum(observed))
-    expected.append(1 - sum(expected))
-    return chi_square_p_value(np.array(observed), np.array(expected) * samples.size)
-
-
-@pytest.mark.parametrize("noise", STAIRCASES, ids=str)
-def test_staircase_noise_has_the_stated_shape_and_size(source, noise):
-    samples = source.draws(noise, SAMPLE_SIZE)[:, 0]
-    assert staircase_shape(samples, noise) > ALPHA
-    assert staircase_size(samples, noise) > ALPHA
-
-
-@pytest.mark.parametrize("noise", STAIRCASES, ids=str)
-@pytest.mark.parametrize("error", [0.9, 1.1])
-def test_control_a_staircase_of_another_price_is_caught(source, noise, error):
-    samples = source.draws(replace(noise, epsilon=round(noise.epsilon * error)), SAMPLE_SIZE)[:, 0]
-    assert staircase_size(samples, noise) < ALPHA
-
-
-@pytest.mark.parametrize("noise", STAIRCASES, ids=str)
-def test_control_a_staircase_with_another_step_is_caught(source, noise):
-    samples = source.draws(replace(noise, step=noise.step * 4 // 3), SAMPLE_SIZE)[:, 0]
-    assert staircase_shape(samples, noise) < ALPHA
-
-
-def test_control_laplace_noise_is_no_staircase(source):
-    noise = STAIRCASES[2]
-    scale = math.sqrt(staircase_variance(noise) / 2)
-    assert staircase_shape(source.laplace(scale, SAMPLE_SIZE), noise) < ALPHA
 
 
 # --------------------------------------------------------------------------------------- hourglass

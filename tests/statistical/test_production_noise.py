@@ -8,7 +8,7 @@ much (Edgeworth: exp(6^3 * 0.04 / 6)). So is a scale of 0.9 seen:
 - Laplace: |z| / b has mean 1 and deviation 1, so six standard errors of SIZE = 16,000 draws are 4.7 %; 10 %
   less noise lies 7.4 of its own standard errors beyond.
 - Gaussian: z^2 / sigma^2 has mean 1 and deviation sqrt 2: 6.7 %, of which 19 % less are 13 beyond.
-- Staircase and hourglass at 0.9 of their noise, epsilon / 0.9: the mean level moves by 10 % or
+- Hourglass at 0.9 of their noise, epsilon / 0.9: the mean level moves by 10 % or
   more of itself, with a deviation of about its size: 7 beyond.
 - Reports of devices: squared errors move by 14 % to 19 % and deviate by at most sqrt 5 of their mean, so
   DEVICE_SIZE = 24,000 reports see it from 8.7 % on, 5 or more beyond.
@@ -34,14 +34,12 @@ from app.mechanisms.entropy import system_bits
 from app.mechanisms.hourglass import hourglass
 from app.mechanisms.local_variance import report_noise
 from app.mechanisms.randomized_response import KaryChannel, draw_response
-from app.mechanisms.staircase import staircase
 from tests.api.service import Service, open_service
 from tests.support.verdicts import (
     gaussian_size,
     hourglass_size,
     mean_p_value,
     size_p_value,
-    staircase_size,
 )
 
 pytestmark = pytest.mark.statistical
@@ -80,13 +78,6 @@ def test_gaussian_noise_has_its_sigma(sigma: float) -> None:
 def test_control_gaussian_noise_of_a_smaller_sigma_is_caught() -> None:
     smaller = DiscreteGaussian(sigmas=(LESS * UNIT_SCALE,), delta=1)
     assert gaussian_size(drawn(smaller)[:, 0], UNIT_SCALE) < SIX_SIGMA
-
-
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize(("factor", "fits"), [(1.0, True), (LESS, False)])
-def test_staircase_noise_has_its_price_and_less_is_caught(epsilon: int, factor: float, fits: bool) -> None:
-    samples = drawn(staircase(GRID_SIZE, round(epsilon / factor)))[:, 0]
-    assert (staircase_size(samples, staircase(GRID_SIZE, epsilon)) > SIX_SIGMA) == fits
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

@@ -21,11 +21,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.noise import DiscreteGaussian, DiscreteLaplace, DiscreteStaircase, Hourglass, Noise
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, Noise
 from app.mechanisms.draw import draw
 from app.mechanisms.entropy import RandomBits, system_bits
 from app.mechanisms.hourglass import draw_hourglass
-from app.mechanisms.staircase import draw_staircase
 
 
 class NoiseSource(Protocol):
@@ -47,7 +46,7 @@ class NoiseSource(Protocol):
 class SeededSource:
     """Repeatable noise.
 
-    Staircase and hourglass come from the service's own samplers on seeded bits. OpenDP's samplers cannot be
+    The hourglass comes from the service's own sampler on seeded bits. OpenDP's samplers cannot be
     seeded; stand-ins: Laplace is the difference of two geometric variables, floor(b E) with E
     exponential; Gaussian is inverted from its law, or rounded where sigma is above 1000.
     """
@@ -72,8 +71,6 @@ class SeededSource:
                 columns = [self.laplace(scale, size) for scale in scales]
             case DiscreteGaussian(sigmas=sigmas):
                 columns = [self._gaussian(sigma, size) for sigma in sigmas]
-            case DiscreteStaircase():
-                columns = [np.array([draw_staircase(noise, self.bits) for _ in range(size)], dtype=np.int64)]
             case Hourglass():
                 return np.array([draw_hourglass(noise, self.bits) for _ in range(size)], dtype=np.int64)
             case _:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from app.core.noise import DiscreteStaircase, Hourglass
+from app.core.noise import Hourglass
 
 CELLS = 120
 SMALLEST_EXPECTED = 25.0
@@ -77,25 +77,6 @@ def repeats_p_value(samples: NDArray[np.int64], scale: float) -> float:
 def gaussian_size(samples: NDArray[np.int64], sigma: float) -> float:
     """E z^2 = sigma^2 and Var z^2 = 2 sigma^4, up to e^(-2 pi^2 sigma^2)."""
     return mean_p_value((samples / sigma) ** 2, 1.0, 2.0)
-
-
-def staircase_levels(samples: NDArray[np.int64], noise: DiscreteStaircase) -> NDArray[np.int64]:
-    """The step that each draw is on."""
-    magnitude = np.abs(samples)
-    levels: NDArray[np.int64] = np.where(
-        magnitude < noise.step, 0, 1 + (magnitude - noise.step) // noise.sensitivity
-    )
-    return levels
-
-
-def staircase_size(samples: NDArray[np.int64], noise: DiscreteStaircase) -> float:
-    """The mean level: 0 with probability p0, else 1 + a geometric number."""
-    b = math.exp(-noise.epsilon / 1e6)
-    beyond = 2 * noise.sensitivity * b / (1 - b)
-    outer = beyond / (2 * noise.step - 1 + beyond)
-    mean = outer / (1 - b)
-    second = outer * (1 + b) / (1 - b) ** 2
-    return mean_p_value(staircase_levels(samples, noise), mean, second - mean**2)
 
 
 def hourglass_places(

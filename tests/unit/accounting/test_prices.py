@@ -1,7 +1,6 @@
-"""Prices of Gaussian, staircase and hourglass noise: against brute force, and what must be refused."""
+"""Prices of Gaussian and hourglass noise: against brute force, and what must be refused."""
 
 import math
-from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
@@ -12,11 +11,10 @@ from app.accounting.costs import group_costs
 from app.accounting.gaussian import calibrated_sigma, gaussian_delta
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
-from app.core.noise import DiscreteGaussian, DiscreteStaircase, Hourglass
+from app.core.noise import DiscreteGaussian, Hourglass
 from app.core.study import Relation
 from app.estimators.interface import Query
 from app.mechanisms.hourglass import hourglass
-from app.mechanisms.staircase import staircase
 from tests.support.groups import central, local, public
 
 REPLACE, ADD_REMOVE = Relation.REPLACE_ONE, Relation.ADD_REMOVE_ONE
@@ -94,39 +92,6 @@ def test_an_impossible_delta_is_refused(delta):
     noise = DiscreteGaussian(sigmas=(1e9,), delta=delta)
     with pytest.raises(InternalFault):
         group_costs([query([1])], noise, REPLACE, [central(1)])
-
-
-# -- staircase
-
-
-@given(st.integers(1, 10**6), st.integers(1, 10**7), st.integers(1, 10**7))
-def test_a_staircase_costs_epsilon_for_every_started_sensitivity(weight, sensitivity, epsilon):
-    noise = DiscreteStaircase(sensitivity=sensitivity, epsilon=epsilon, step=1)
-    ((cost, delta),) = group_costs([query([weight])], noise, REPLACE, [central(1)])
-    assert (cost, delta) == (math.ceil(Fraction(weight * GRID_SIZE, sensitivity)) * epsilon, 0)
-
-
-def test_data_scaled_down_pay_as_much_as_anybody():
-    """'After shrinkage any eps_max-private algorithm gives everybody their own epsilon' is false."""
-    noise = staircase(4 * GRID_SIZE, 1_000_000)
-    groups = [central(1), central(1), central(1)]
-    costs = group_costs([query([4, 2, 1])], noise, REPLACE, groups)
-    assert costs == [(1_000_000, 0)] * 3
-
-
-def test_a_staircase_under_add_or_remove_costs_the_worst_end():
-    noise = staircase(2 * GRID_SIZE, 500_000)
-    assert group_costs([query([2], [-1])], noise, ADD_REMOVE, [central(1)]) == [(500_000, 0)]
-    assert group_costs([query([2], [1])], noise, ADD_REMOVE, [central(1)]) == [(1_000_000, 0)]
-
-
-@pytest.mark.parametrize("relation", Relation)
-def test_staircase_noise_on_several_queries_is_refused(relation):
-    """One person moves both, and each move costs a whole epsilon: nobody may be charged one for it."""
-    with pytest.raises(InternalFault):
-        group_costs(pair(), staircase(GRID_SIZE, 1_000_000), relation, [central(1)])
-    with pytest.raises(InternalFault):
-        group_costs([], staircase(GRID_SIZE, 1_000_000), relation, [])
 
 
 # -- hourglass
@@ -214,9 +179,6 @@ def test_the_price_is_the_largest_log_likelihood_ratio(a, counts, half, data):
 
 
 def test_unsound_steps_are_refused():
-    noise = DiscreteStaircase(sensitivity=4, epsilon=1, step=5)
-    with pytest.raises(InternalFault):
-        group_costs([query([1])], noise, REPLACE, [central(1)])
     with pytest.raises(InternalFault):
         group_costs(pair(), Hourglass(sensitivity=GRID_SIZE, epsilon=0, step=1), ADD_REMOVE, [central(1)])
 
@@ -228,7 +190,6 @@ def test_unsound_steps_are_refused():
     ("noise", "queries"),
     [
         (DiscreteGaussian(sigmas=(1e10,), delta=1), [query([1, 0])]),
-        (staircase(GRID_SIZE, 1), [query([1, 0])]),
         (hourglass(GRID_SIZE, 1), [query([1, 0]), query([-1, 0], [1, 0])]),
     ],
 )

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.accounting.costs import check_charges, group_costs
-from app.core.errors import InternalFault
+from app.accounting.costs import check_charges
 from app.core.grid import GRID_SIZE
-from app.core.noise import DiscreteLaplace, DiscreteStaircase, NoNoise
+from app.core.noise import NoNoise
 from app.core.study import Relation
 from app.estimators.adpm import Adpm
 from app.estimators.hybrid import Kvh, Pwh
-from app.estimators.interface import NotApplicable, Query
+from app.estimators.interface import NotApplicable
 from app.estimators.threshold import Threshold
 from app.estimators.uniform import Uniform
 from dither_research.baselines.hybrid import FullLm, GroupSize, LmOnly, TcmOnly
@@ -95,19 +94,6 @@ def test_stretching_alike_people_is_the_plain_mean():
     plan, plain = plan_for(Stretching(), groups), plan_for(Uniform(), groups)
     assert plan.predicted_error == plain.predicted_error
     assert "shrinkage" not in plan.conclude([5]).details
-
-
-def test_stretching_is_private_for_laplace_noise_only():
-    """Half the weight under staircase noise of epsilon 1 still costs all of epsilon 1."""
-    groups = [central(0.5, 10), central(1.0, 10)]
-    query = Query(sum_weights=(1, 2), count_weights=(0, 0))
-    laplace = DiscreteLaplace(scales=(float(2 * GRID_SIZE),))
-    assert group_costs([query], laplace, Relation.REPLACE_ONE, groups) == [(500_000, 0), (1_000_000, 0)]
-    staircase = DiscreteStaircase(sensitivity=2 * GRID_SIZE, epsilon=1_000_000, step=GRID_SIZE)
-    costs = group_costs([query], staircase, Relation.REPLACE_ONE, groups)
-    assert costs[0] == (1_000_000, 0)
-    with pytest.raises(InternalFault):
-        check_charges(costs, groups)
 
 
 @given(profile=profiles, known=st.integers(0, 50))

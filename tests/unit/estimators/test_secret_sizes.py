@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from app.accounting.costs import check_charges, group_costs
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE, Grid
-from app.core.noise import DiscreteLaplace, DiscreteStaircase
+from app.core.noise import DiscreteLaplace
 from app.core.noise import Hourglass as HourglassNoise
 from app.core.study import Relation
 from app.estimators import registry
@@ -213,11 +213,3 @@ def test_noise_in_the_datas_unit_on_scaled_sums_is_not_private():
     assert costs == [(2 * micro(1.0), 0)]
     with pytest.raises(InternalFault):
         check_charges(costs, groups)
-
-
-def test_staircase_noise_on_both_sums_has_no_price():
-    groups = [central(1.0, 5)]
-    plan = plan_for(Transformed(), groups)
-    noise = DiscreteStaircase(sensitivity=GRID_SIZE, epsilon=micro(1.0), step=GRID_SIZE // 2)
-    with pytest.raises(InternalFault):
-        group_costs(plan.queries, noise, ADD_REMOVE, groups)

@@ -10,12 +10,11 @@ import pytest
 
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
-from app.core.noise import DiscreteGaussian, DiscreteLaplace, DiscreteStaircase, Hourglass, NoNoise
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, NoNoise
 from app.estimators.interface import UNIT_SCALE
 from app.mechanisms import gaussian, laplace
 from app.mechanisms.draw import draw
 from app.mechanisms.hourglass import hourglass
-from app.mechanisms.staircase import staircase
 
 
 def test_no_noise_is_a_zero_a_query():
@@ -41,15 +40,13 @@ def test_an_impossible_scale_is_refused(scale):
 @pytest.mark.parametrize(
     "noise",
     [
-        DiscreteStaircase(sensitivity=4, epsilon=0, step=1),
-        DiscreteStaircase(sensitivity=4, epsilon=1, step=5),
         Hourglass(sensitivity=3, epsilon=1, step=1),
         Hourglass(sensitivity=4, epsilon=1, step=3),
     ],
 )
 def test_impossible_steps_are_refused(noise):
     with pytest.raises(InternalFault):
-        draw(noise, queries=2 if isinstance(noise, Hourglass) else 1)
+        draw(noise, queries=2)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +54,6 @@ def test_impossible_steps_are_refused(noise):
     [
         (DiscreteLaplace(scales=(1.0,)), 2),
         (DiscreteGaussian(sigmas=(70.0,), delta=1), 2),
-        (DiscreteStaircase(sensitivity=4, epsilon=1, step=2), 2),
         (Hourglass(sensitivity=4, epsilon=1, step=1), 1),
     ],
 )
@@ -99,8 +95,6 @@ def test_without_entropy_there_are_no_steps(monkeypatch):
         raise OSError("no entropy")
 
     monkeypatch.setattr("app.mechanisms.entropy.secrets.randbits", broken)
-    with pytest.raises(InternalFault):
-        draw(staircase(GRID_SIZE, 1_000_000), queries=1)
     with pytest.raises(InternalFault):
         draw(hourglass(GRID_SIZE, 1_000_000), queries=2)
 

@@ -4,6 +4,7 @@ import math
 import random
 from collections import Counter
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,9 +13,15 @@ from hypothesis import strategies as st
 from app.core.errors import InternalFault
 from app.core.noise import Hourglass
 from app.mechanisms import hourglass as module
-from app.mechanisms.hourglass import draw_hourglass, hourglass, hourglass_moments, hourglass_step
+from app.mechanisms.hourglass import (
+    draw_hourglass,
+    hourglass,
+    hourglass_moments,
+    hourglass_step,
+    optimal_share,
+)
 from app.mechanisms.hourglass_law import pivot_tail
-from app.mechanisms.staircase import staircase, staircase_variance
+from dither_research.staircase import staircase, staircase_variance
 from tests.support.decisions import one_round
 
 
@@ -91,6 +98,16 @@ def test_the_moments_equal_the_sums_that_define_them(half, epsilon, step):
             mass, of_u, of_v = mass + weight, of_u + weight * u * u, of_v + weight * v * v
     expected = (half**2 * of_u + of_v) / mass, (half**2 * of_u - of_v) / mass
     assert hourglass_moments(shape) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@given(st.integers(1, 30_000_000))
+def test_the_step_is_the_published_optimum(epsilon):
+    """The printed formula needs many digits at small epsilon; ours does not."""
+    with mpmath.workdps(80):
+        b = mpmath.exp(-mpmath.mpf(epsilon) / 10**6)
+        root = mpmath.cbrt(b - 2 * b**2 + 2 * b**4 - b**5)
+        published = -b / (1 - b) + root / (mpmath.cbrt(2) * (1 - b) ** 2)
+    assert optimal_share(epsilon) == pytest.approx(float(published), rel=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [1, 1000, 500_000, 2_000_000, 8_000_000])

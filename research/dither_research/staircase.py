@@ -1,37 +1,52 @@
-r"""Discrete staircase noise on one query, exact.
+r"""Discrete staircase noise on one query, exact: what two papers claim of it is not private.
 
 With :math:`b = e^{-\epsilon}` the probability of z is proportional to :math:`b^{k(|z|)}`: k = 0 on the
 inner step :math:`|z| < r`, and :math:`k = 1 + \lfloor (|z| - r) / D \rfloor` beyond. A move of the query by
 1..D changes k by at most 1, and by exactly 1 somewhere: it costs exactly epsilon, *however small it is*.
 So, unlike Laplace noise, staircase noise costs a person whose value is scaled down as much as a person
-else, and two queries of one person cost two epsilons. `app.accounting.costs` prices both so.
+else, and two queries of one person cost two epsilons. The service cannot price it.
 
 References:
     Geng, Viswanath, arXiv:1212.1186 (staircase noise; here on the integers).
 """
 
 import math
+from dataclasses import dataclass
 
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
-from app.core.noise import DiscreteStaircase
 from app.mechanisms.entropy import RandomBits
 from app.mechanisms.exact import below, bernoulli_exp, geometric
-
-NARROWEST_STEP = 1 / 64
-"""The recommended step never gets narrower than this share of the sensitivity. The best one does beyond
-epsilon = 11.8, but by then the noise has a standard deviation of 1 % of what one person adds, and drawing it
-takes 1 / (4 * share) attempts."""
+from app.mechanisms.hourglass import NARROWEST_STEP, optimal_share
 
 _NARROWEST_DRAWN = 1024
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscreteStaircase:
+    """Discrete staircase noise on one query.
+
+    P(z) is proportional to exp(-epsilon k), k = 0 where |z| < step, and one more for every further
+    `sensitivity` integers.
+
+    Attributes:
+        sensitivity: What costs one epsilon: a move of the query by 1..sensitivity.
+        epsilon: Privacy loss for that move [micro-epsilon].
+        step: Width of the inner step, 1..sensitivity.
+    """
+
+    sensitivity: int
+    epsilon: int
+    step: int
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the parameters describe a distribution."""
+        return 1 <= self.step <= self.sensitivity and self.epsilon >= 1
+
+
 def staircase_step(sensitivity: int, epsilon: int) -> int:
     r"""The step width with the smallest variance.
-
-    :math:`\gamma^* = \frac{b (1 + 2 b)}{2 (A^2 + A b + b^2)}` with :math:`A^3 = b (1 + b) / 2`, which is
-    the published :math:`-\frac{b}{1-b} + \frac{(b - 2b^2 + 2b^4 - b^5)^{1/3}}{2^{1/3} (1-b)^2}` without
-    its cancellation at small epsilon.
 
     Args:
         sensitivity: D [units of the query].
@@ -52,19 +67,6 @@ def staircase_step(sensitivity: int, epsilon: int) -> int:
     return min(max(round(share * sensitivity), 1), sensitivity)
 
 
-def optimal_share(epsilon: int) -> float:
-    """gamma*, in (0, 1/2).
-
-    Args:
-        epsilon: At least 1 [micro-epsilon].
-    """
-    b = math.exp(-epsilon / MICRO)
-    if b == 0:
-        return 0.0
-    root = math.cbrt(b * (1 + b) / 2)
-    return b * (1 + 2 * b) / (2 * (root * root + root * b + b * b))
-
-
 def staircase(sensitivity: int, epsilon: int) -> DiscreteStaircase:
     """The staircase noise of the smallest variance for one query.
 
@@ -81,7 +83,7 @@ def staircase_variance(noise: DiscreteStaircase) -> float:
     r"""Variance of the noise, summed in closed form.
 
     For the best step and large D it is :math:`V^* D^2`,
-    :math:`V^* = (A^2 + b) / (1 - b)^2` (see `staircase_step`).
+    :math:`V^* = (A^2 + b) / (1 - b)^2` (A as in `optimal_share`).
 
     Args:
         noise: The distribution.
