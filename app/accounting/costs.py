@@ -23,8 +23,8 @@ __all__ = ["FREE", "Cost", "Term", "Weights", "check_charges", "group_costs"]
 
 FREE: Cost = (0, 0)
 
-Term = tuple[int, int, int]
-"""(index of a group, sum weight, count weight)."""
+Term = tuple[int, int, int, int]
+"""(index of a group or a query, sum weight, count weight, square weight)."""
 
 
 class Weights(Protocol):
@@ -36,7 +36,7 @@ class Weights(Protocol):
 
     @property
     def terms(self) -> Iterable[Term]:
-        """(group, weight of its sum of grid points, weight of 2**GRID_BITS times its number of people).
+        """(group, weight of its sum of grid points, of 2**GRID_BITS times its people, of its sum of squares).
 
         Groups in ascending order; those without weight may be left out.
         """
@@ -60,7 +60,7 @@ def group_costs(
     - add_remove_one: a person at q adds :math:`A q + B 2^{30}`; the sum of absolute values is convex
       in q, hence largest at an end of [0, 2^30]:
       :math:`\epsilon_g = \max_{q \in \{0, 2^{30}\}} \sum_j |A_{jg} q + B_{jg} 2^{30}| / b_j`.
-    - Gaussian and hourglass noise: see there.
+    - Gaussian and hourglass noise, and queries on sums of squares: see there.
 
     Public people pay nothing: their values are known. Local people paid when their report arrived and
     have no place in a query.
@@ -90,11 +90,11 @@ def group_costs(
     for number, query in enumerate(queries):
         if query.size != len(groups):
             raise InternalFault("A query does not fit the groups.")
-        for index, of_sum, of_count in query.terms:
-            if type(of_sum) is not int or type(of_count) is not int:
+        for index, of_sum, of_count, of_squares in query.terms:
+            if not type(of_sum) is type(of_count) is type(of_squares) is int:
                 raise InternalFault("A weight is not an integer.")
-            if of_sum or of_count:
-                rows[index].append((number, of_sum, of_count))
+            if of_sum or of_count or of_squares:
+                rows[index].append((number, of_sum, of_count, of_squares))
     columns = [tuple(row) for row in rows]
     weighted = [bool(column) for column in columns]
     for group, is_weighted in zip(groups, weighted, strict=True):

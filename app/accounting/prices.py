@@ -1,8 +1,26 @@
 r"""Prices of one person's place in queries, by noise. `app.accounting.costs` collects them.
 
-A person at grid point q adds A_j q + B_j 2^30 to query j. Under replace_one query j moves by at most
-:math:`|A_j| 2^{30}`; under add_remove_one by what the person adds, which is largest at an end of the range
-wherever the price is convex in q.
+A person at grid point q adds :math:`A_j q + B_j 2^{30} + C_j v(q)` to query j, with the square about the
+middle of the range in grid steps, :math:`v(q) = \lfloor (q - 2^{29})^2 / 2^{30} \rfloor`. All moves of the
+queries are linear in a pair of integers that lies in a known polygon, and a price that is convex in the moves
+is largest at a corner of it.
+
+*Without squares.* replace_one: the sum moves by at most 2^30. add_remove_one: q lies between 0 and 2^30.
+
+*replace_one.* Let :math:`d = |q - q'|`, :math:`e = |v(q) - v(q')|` and :math:`u = q - 2^{29}`. Then
+:math:`|u^2 - u'^2| = d |u + u'|` and :math:`|u + u'| \le 2^{30} - d`. Rounding down moves a difference up to
+the next integer at most, and :math:`d \le 2^{30}`, so
+
+.. math:: e \le \lceil d (2^{30} - d) / 2^{30} \rceil \le 2^{30} - d, \qquad e \le 2^{28}.
+
+The corners of :math:`\{|d| + |e| \le 2^{30}, |e| \le 2^{28}\}` are, up to sign, (2^30, 0), and (3/4, 1/4) and
+(3/4, -1/4) of 2^30. Two queries with the weights A of the sum and A of the squares under Laplace noise of one
+scale cost A 2^30 over that scale at every corner: the second moment is free. So it is under Gaussian noise
+while its sigma is at least the first one's over the root of 7: :math:`9/16 + 7/16 = 1`.
+
+*add_remove_one.* :math:`v(q) \ge |u| - 2^{28}`, since :math:`(|u| - 2^{29})^2 \ge 0` and the right side is an
+integer; and :math:`0 \le v(q) \le 2^{28}`. The corners (q, v) of that polygon are (0, 1/4), (1, 1/4),
+(1/4, 0) and (3/4, 0) of 2^30.
 """
 
 from collections.abc import Callable
@@ -21,8 +39,11 @@ from app.core.study import Relation
 Cost = tuple[int, int]
 """(epsilon [micro-epsilon], delta [1e-12]) that each person of a group pays."""
 
-Column = tuple[tuple[int, int, int], ...]
-"""(index of a query, sum weight A, count weight B) of one group, wherever one of them is not 0."""
+Column = tuple[tuple[int, int, int, int], ...]
+"""(index of a query, sum weight A, count weight B, square weight C) of one group, where one is not 0."""
+
+QUARTER = GRID_SIZE // 4
+"""The unit of moves: corners are whole quarters of the range."""
 
 Price = Callable[[Column], Cost]
 
@@ -48,7 +69,7 @@ def laplace_price(noise: DiscreteLaplace, relation: Relation, queries: int) -> P
         raise InternalFault("The noise does not fit the number of queries.")
     if not all(isfinite(scale) and scale > 0 for scale in noise.scales):
         raise InternalFault("A Laplace scale is out of range.")
-    ratios = [Fraction(GRID_SIZE) / Fraction(scale) for scale in noise.scales]
+    ratios = [Fraction(QUARTER) / Fraction(scale) for scale in noise.scales]
     denominator = lcm(*(ratio.denominator for ratio in ratios))
     numerators = [ratio.numerator * (denominator // ratio.denominator) for ratio in ratios]
 
@@ -83,7 +104,7 @@ def gaussian_price(noise: DiscreteGaussian, relation: Relation, queries: int) ->
     """
     if len(noise.sigmas) != queries:
         raise InternalFault("The noise does not fit the number of queries.")
-    precisions = [GRID_SIZE**2 / effective_variance(sigma) for sigma in noise.sigmas]
+    precisions = [QUARTER**2 / effective_variance(sigma) for sigma in noise.sigmas]
 
     @cache
     def price(column: Column) -> Cost:
@@ -125,11 +146,11 @@ def hourglass_price(noise: Hourglass, relation: Relation, queries: int) -> Price
     @cache
     def price(column: Column) -> Cost:
         levels = 0
-        if sum(a for _, a, _ in column) != 0:
+        if sum(a for _, a, _, _ in column) != 0 or any(c for _, _, _, c in column):
             raise InternalFault("An hourglass's queries do not complement each other.")
         for end in _ends(column, relation):
             moves = dict(end)
-            first, second = moves.get(0, 0) * GRID_SIZE, moves.get(1, 0) * GRID_SIZE
+            first, second = moves.get(0, 0) * QUARTER, moves.get(1, 0) * QUARTER
             units, rest = divmod(first + second, noise.sensitivity)
             if rest:
                 raise InternalFault("An hourglass's queries do not complement each other.")
@@ -141,11 +162,18 @@ def hourglass_price(noise: Hourglass, relation: Relation, queries: int) -> Price
 
 
 def _ends(column: Column, relation: Relation) -> list[list[tuple[int, int]]]:
-    """(query, move [2^30 units]) for each extreme way in which one person moves the queries."""
+    """(query, move [`QUARTER`]) at each corner of what one person can do, see the module's docstring."""
+    squared = any(c for _, _, _, c in column)
     match relation:
         case Relation.REPLACE_ONE:
-            return [[(number, a) for number, a, _ in column]]
+            ends = [[(number, 4 * a) for number, a, _, _ in column]]
+            if squared:
+                ends += [[(number, 3 * a + sign * c) for number, a, _, c in column] for sign in (1, -1)]
         case Relation.ADD_REMOVE_ONE:
-            return [[(number, b) for number, _, b in column], [(number, a + b) for number, a, b in column]]
+            ends = [
+                [(number, place * a + 4 * b + height * c) for number, a, b, c in column]
+                for place, height in (((0, 1), (4, 1), (1, 0), (3, 0)) if squared else ((0, 0), (4, 0)))
+            ]
         case _:
             assert_never(relation)
+    return ends

@@ -18,7 +18,7 @@ class Cohort:
         delta, delta_carried, delta_spent: The same for delta [1e-12].
         count: Live members.
         total: Sum of grid points, or of local reports.
-        total_squares: Sum of squared reports, local cohorts only; 0 otherwise.
+        total_squares: Sum of squared reports; of central and public people the sum of their `grid.square`.
     """
 
     id: int

@@ -14,6 +14,9 @@ GRID_BITS = 30
 GRID_SIZE = 1 << GRID_BITS
 """Grid steps between the ends of the range."""
 
+MIDDLE = GRID_SIZE // 2
+"""The middle of the range: where squares are taken about."""
+
 REPORT_LIMIT = 1 << 62
 """A local report may not lie further out than this; honest ones never do."""
 
@@ -40,6 +43,18 @@ def parse_decimal(text: str) -> tuple[int, int]:
     fraction = fraction or ""
     mantissa = int(whole + fraction)
     return (-mantissa if sign else mantissa), int(exponent or 0) - len(fraction)
+
+
+def square(point: int) -> int:
+    r"""The square of a grid point about the middle of the range, in grid steps, rounded down.
+
+    This is :math:`\lfloor (q - 2^{29})^2 / 2^{30} \rfloor`, in [0, 2^28]. The ledger adds these up;
+    `app.accounting.prices` proves what one person can move such a sum by.
+
+    >>> square(0), square(GRID_SIZE // 2), square(GRID_SIZE)
+    (268435456, 0, 268435456)
+    """
+    return (point - MIDDLE) ** 2 >> GRID_BITS
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,8 @@ class Query:
     """One integer query on raw sums.
 
     Its value is the sum over groups of sum_weights[g] * (sum of grid points of g)
-    + count_weights[g] * 2**GRID_BITS * (people in g).
+    + count_weights[g] * 2**GRID_BITS * (people in g) + square_weights[g] * (sum of `grid.square` over g).
+    Empty square_weights are zeros.
 
     Weights on public groups cost nothing. Local groups get weight 0 here: their reports are already
     private and are combined in `Plan.conclude`.
@@ -96,16 +97,19 @@ class Query:
 
     sum_weights: tuple[int, ...]
     count_weights: tuple[int, ...]
+    square_weights: tuple[int, ...] = ()
 
     @property
     def size(self) -> int:
-        """The number of groups; -1 where the two tuples disagree about it."""
-        return len(self.sum_weights) if len(self.sum_weights) == len(self.count_weights) else -1
+        """The number of groups; -1 where the tuples disagree about it."""
+        size = len(self.sum_weights)
+        return size if size == len(self.count_weights) and len(self.square_weights) in (0, size) else -1
 
     @property
-    def terms(self) -> Iterable[tuple[int, int, int]]:
-        """(group, sum weight, count weight), groups in ascending order."""
-        return zip(range(len(self.sum_weights)), self.sum_weights, self.count_weights, strict=True)
+    def terms(self) -> Iterable[tuple[int, int, int, int]]:
+        """(group, sum weight, count weight, square weight), groups in ascending order."""
+        squares = self.square_weights or (0,) * len(self.sum_weights)
+        return zip(range(len(self.sum_weights)), self.sum_weights, self.count_weights, squares, strict=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,17 +118,17 @@ class SparseQuery:
 
     Attributes:
         size: The number of groups.
-        terms: (group, sum weight, count weight), groups in ascending order, each at most once.
+        terms: (group, sum weight, count weight, square weight), groups in ascending order, each at most once.
     """
 
     size: int
-    terms: tuple[tuple[int, int, int], ...]
+    terms: tuple[tuple[int, int, int, int], ...]
 
     @property
     def sum_weights(self) -> tuple[int, ...]:
         """Weight of each group's sum of grid points, zeros included."""
         weights = [0] * self.size
-        for index, weight, _ in self.terms:
+        for index, weight, _, _ in self.terms:
             weights[index] = weight
         return tuple(weights)
 
@@ -132,7 +136,7 @@ class SparseQuery:
     def count_weights(self) -> tuple[int, ...]:
         """Weight of 2**GRID_BITS times each group's number of people, zeros included."""
         weights = [0] * self.size
-        for index, _, weight in self.terms:
+        for index, _, weight, _ in self.terms:
             weights[index] = weight
         return tuple(weights)
 

@@ -150,8 +150,12 @@ def answer(plan: Plan, people: Crowd) -> Conclusion:
     """
     counts = [sum(cohort.count for cohort in members) * GRID_SIZE for members in people.members]
     totals = [sum(cohort.total for cohort in members) for members in people.members]
+    squares = [sum(cohort.total_squares for cohort in members) for members in people.members]
     exact = [
-        sum(of_sum * totals[index] + of_count * counts[index] for index, of_sum, of_count in query.terms)
+        sum(
+            of_sum * totals[index] + of_count * counts[index] + of_squares * squares[index]
+            for index, of_sum, of_count, of_squares in query.terms
+        )
         for query in plan.queries
     ]
     noise = draw(plan.noise, queries=len(exact))

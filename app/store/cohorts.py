@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.core.cohort import Cohort
 from app.core.study import Trust
 from app.store.contributions import EPOCH_LOCK, FOLD_LOCK
-from app.store.membership import key_columns
+from app.store.membership import key_columns, sum_of_squares
 
 LOCK_EXCLUSIVE = text("SELECT pg_advisory_xact_lock(:lock, :study_id)")
 
@@ -36,7 +36,7 @@ AGGREGATE = """
     SELECT CAST(:epoch AS int) AS epoch, trust, {columns}, members, total, total_squares
     FROM (
         SELECT trust, epsilon, carried, {deltas}, count(*) AS members, sum(value) AS total,
-               sum(CAST(value AS numeric) * value) FILTER (WHERE trust = 'local') AS total_squares
+               {squares} AS total_squares
         FROM contribution
         WHERE study_id = :study_id AND epoch = :epoch AND value IS NOT NULL
         GROUP BY trust, epsilon, carried{keys}
@@ -44,12 +44,22 @@ AGGREGATE = """
 """
 
 READ_EPOCH_ROWS = text(
-    AGGREGATE.format(columns=key_columns("c"), deltas="delta, delta_carried", keys=", delta, delta_carried")
+    AGGREGATE.format(
+        columns=key_columns("c"),
+        squares=sum_of_squares("contribution"),
+        deltas="delta, delta_carried",
+        keys=", delta, delta_carried",
+    )
 )
 
 # There is no delta to reserve in a study without one, and each column less to group by is time saved.
 READ_PURE_EPOCH_ROWS = text(
-    AGGREGATE.format(columns=key_columns("c"), deltas="0 AS delta, 0 AS delta_carried", keys="")
+    AGGREGATE.format(
+        columns=key_columns("c"),
+        squares=sum_of_squares("contribution"),
+        deltas="0 AS delta, 0 AS delta_carried",
+        keys="",
+    )
 )
 
 INSERT_COHORTS = text("""
@@ -139,7 +149,7 @@ async def fold(connection: AsyncConnection, study_id: int) -> None:
                 "deltas_carried": [row.delta_carried for row in rows],
                 "counts": [row.members for row in rows],
                 "totals": [row.total for row in rows],
-                "squares": [row.total_squares or 0 for row in rows],
+                "squares": [row.total_squares for row in rows],
             },
         )
     await connection.execute(MARK_FOLDED, {"study_id": study_id, "sealed": epochs.sealed})
@@ -203,7 +213,7 @@ async def read_profile(connection: AsyncConnection, study_id: int) -> Sequence[C
             delta_spent=row.delta if row.trust == "local" else row.delta_carried,
             count=row.members,
             total=int(row.total),
-            total_squares=int(row.total_squares or 0),
+            total_squares=int(row.total_squares),
         )
         for row in await _aggregate(connection, study_id, epochs, last=epochs.sealed + 1)
     ]

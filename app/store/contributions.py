@@ -17,7 +17,7 @@ from app.core.ledger import Entry, Holding, decide, entry, same_value
 from app.core.study import StudyState, Trust
 from app.store.arrays import array_literal
 from app.store.database import driver
-from app.store.membership import is_member
+from app.store.membership import is_member, square
 
 EPOCH_LOCK = 1
 """Advisory lock class: shared while contributing, exclusive for the moment an epoch is sealed."""
@@ -109,8 +109,7 @@ WITHDRAW = text("""
 LEAVE_COHORT = text(f"""
     UPDATE cohort
     SET count = count - 1, total = total - c.value,
-        total_squares = total_squares
-            - CASE WHEN c.trust = 'local' THEN CAST(c.value AS numeric) * c.value ELSE 0 END
+        total_squares = total_squares - {square("c")}
     FROM contribution c
     WHERE c.study_id = :study_id AND c.subject_id = :subject AND {is_member("c")}
     RETURNING cohort.spent, cohort.delta_spent

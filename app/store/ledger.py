@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.core.records import ClusterRelease, LedgerLine, Link, RecordedAudit, ReleaseLine
 from app.core.release import Charge, chain_hash
 from app.core.study import Relation
-from app.store.membership import key_columns
+from app.store.membership import key_columns, sum_of_squares
 
 # Bounds on the release's number alone let the index find where the page starts.
 PAGE = """
@@ -97,8 +97,7 @@ CHECKS: Mapping[str, str] = {
             SELECT c.study_id, c.epoch, c.trust,
                    {key_columns("c")},
                    count(*) AS count, sum(value) AS total,
-                   coalesce(sum(CASE WHEN c.trust = 'local' THEN CAST(value AS numeric) * value END), 0)
-                       AS squares
+                   {sum_of_squares("c")} AS squares
             FROM contribution c JOIN study ON study.id = c.study_id
             WHERE c.value IS NOT NULL AND c.epoch <= study.folded_epoch GROUP BY 1, 2, 3, 4, 5, 6, 7
         ) c ON (g.study_id, g.epoch, g.trust, g.epsilon, g.carried, g.delta, g.delta_carried)

@@ -4,6 +4,8 @@ A cohort's members share study, epoch and trust, and what they reserve and had s
 people cost nothing, whatever their owners spent before, so those of an epoch are one cohort, with zeros.
 """
 
+from app.core.grid import GRID_BITS, MIDDLE
+
 KEY = ("epsilon", "carried", "delta", "delta_carried")
 
 
@@ -29,6 +31,29 @@ def is_member(row: str, cohort: str = "cohort") -> str:
     same = [f"{cohort}.{column} = {row}.{column}" for column in ("study_id", "epoch", "trust")]
     same += [f"{cohort}.{column} = {_keyed(row, column)}" for column in KEY]
     return f"({' AND '.join(same)})"
+
+
+def square(row: str) -> str:
+    """What a live contribution adds to its cohort's sum of squares, as SQL.
+
+    The square of a report, or `app.core.grid.square` of a central or public person's grid point.
+
+    Args:
+        row: Name of a row of `contribution`.
+    """
+    return f"CASE WHEN {{row}}.trust = 'local' THEN {_SQUARED} ELSE {_CENTERED} END".format(row=row)
+
+
+def sum_of_squares(row: str) -> str:
+    """The sum of `square` over rows, as SQL. Integers of 64 bits are added up several times as fast."""
+    return (
+        f"coalesce(sum({_SQUARED}) FILTER (WHERE {{row}}.trust = 'local'), 0)"
+        f" + coalesce(sum({_CENTERED}) FILTER (WHERE {{row}}.trust <> 'local'), 0)"
+    ).format(row=row)
+
+
+_SQUARED = "CAST({row}.value AS numeric) * {row}.value"
+_CENTERED = f"((({{row}}.value - {MIDDLE}) * ({{row}}.value - {MIDDLE})) >> {GRID_BITS})"
 
 
 def _keyed(row: str, column: str) -> str:

@@ -121,7 +121,9 @@ cohort = Table(
     Column("delta_carried", BigInteger, nullable=False),
     Column("count", BigInteger, nullable=False, comment="live members"),
     Column("total", Numeric, nullable=False, comment="sum of their values"),
-    Column("total_squares", Numeric, nullable=False, comment="local: sum of squared reports; else 0"),
+    Column(
+        "total_squares", Numeric, nullable=False, comment="of reports, or of steps from the middle / 2^15"
+    ),
     Column("spent", BigInteger, nullable=False, comment="carried + its charges; local: epsilon"),
     Column("delta_spent", BigInteger, nullable=False),
     UniqueConstraint(

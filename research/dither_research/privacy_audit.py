@@ -18,7 +18,7 @@ from app.accounting.costs import Weights, group_costs
 from app.core.cohort import Group, Reports
 from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.errors import InternalFault
-from app.core.grid import GRID_SIZE, Grid
+from app.core.grid import GRID_SIZE, Grid, square
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise
 from app.core.study import LocalMechanism, Relation, Trust
 from app.estimators import registry
@@ -215,7 +215,7 @@ def estimator_subject(estimator: Estimator) -> Subject:
     chosen = max(range(len(groups)), key=lambda index: costs[index])
     weights = [_weights_of(query, chosen) for query in plan.queries]
     ends = [
-        [of_sum * point + of_count * GRID_SIZE for of_sum, of_count in weights] for point in (0, GRID_SIZE)
+        [a * point + b * GRID_SIZE + c * square(point) for a, b, c in weights] for point in (0, GRID_SIZE)
     ]
     absent = [0] * len(plan.queries)
     if estimator.relation is Relation.ADD_REMOVE_ONE:
@@ -258,7 +258,7 @@ def _plan(estimator: Estimator) -> tuple[Plan, list[Group]]:
             found = estimator.plan(groups, registry.for_estimator(estimator, question)), groups
         except NotApplicable:
             continue
-        if any(_weights_of(query, 1) != (0, 0) for query in found[0].queries):
+        if any(any(_weights_of(query, 1)) for query in found[0].queries):
             return found
         # Nothing of any person's raw value is published; perhaps it is among fewer people.
         fallback = found
@@ -267,9 +267,9 @@ def _plan(estimator: Estimator) -> tuple[Plan, list[Group]]:
     return fallback
 
 
-def _weights_of(query: Weights, group: int) -> tuple[int, int]:
-    """The sum weight and the count weight that a query gives to a group."""
-    return next(((of_sum, of_count) for index, of_sum, of_count in query.terms if index == group), (0, 0))
+def _weights_of(query: Weights, group: int) -> tuple[int, int, int]:
+    """The sum weight, the count weight and the square weight that a query gives to a group."""
+    return next((term[1:] for term in query.terms if term[0] == group), (0, 0, 0))
 
 
 def _shifted(

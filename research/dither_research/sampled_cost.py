@@ -91,8 +91,8 @@ def sampled_costs(
     if not len(inclusion) == len(groups) == query.size:
         raise InternalFault("There is no price for this sample.")
     costs = [FREE] * len(groups)
-    for index, of_sum, of_count in query.terms:
-        if of_sum != -2 * of_count:
+    for index, of_sum, of_count, of_squares in query.terms:
+        if of_sum != -2 * of_count or of_squares:
             raise InternalFault("A sampled query is not about the middle of the range.")
         if groups[index].trust is Trust.CENTRAL:
             displacement = abs(of_count) * GRID_SIZE / Fraction(scale)

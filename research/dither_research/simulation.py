@@ -8,7 +8,7 @@ import numpy as np
 
 from app.core.cohort import Group
 from app.core.errors import InternalFault
-from app.core.grid import GRID_SIZE
+from app.core.grid import GRID_SIZE, square
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.interface import Plan
 from dither_research.baselines.sampling import inclusion_of
@@ -124,7 +124,7 @@ def query_values(plan: Plan, counts: Floats, sums: Floats) -> Floats:
     """
     values = np.zeros((len(plan.queries), sums.shape[1]))
     for row, query in enumerate(plan.queries):
-        for index, weight, of_count in query.terms:
+        for index, weight, of_count, _ in query.terms:
             if weight or of_count:
                 values[row] += weight * sums[index] + of_count * counts[index]
     return values * GRID_SIZE
@@ -187,8 +187,8 @@ def _at(plan: Plan, groups: Sequence[Group], position: float) -> list[int]:
     point = round(position * GRID_SIZE)
     return [
         sum(
-            (weight * point + of_count * GRID_SIZE) * groups[index].count
-            for index, weight, of_count in query.terms
+            (weight * point + of_count * GRID_SIZE + of_squares * square(point)) * groups[index].count
+            for index, weight, of_count, of_squares in query.terms
         )
         for query in plan.queries
     ]

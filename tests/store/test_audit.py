@@ -201,6 +201,11 @@ TAMPERINGS = (
         f"UPDATE cohort SET total_squares = total_squares + 1 WHERE id = {LOCAL}",
     ),
     tampering(
+        "a sum of squared values changed",
+        FOLDED,
+        f"UPDATE cohort SET total_squares = total_squares + 1 WHERE id = {CENTRAL}",
+    ),
+    tampering(
         "a folded value changed",
         FOLDED,
         f"UPDATE contribution SET value = value + 1 WHERE ctid = {IN_COHORT}",

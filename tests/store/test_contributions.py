@@ -12,6 +12,7 @@ from app.core.errors import EpsilonBelowSpent, IdempotencyKeyReused, NotFound, S
 from app.core.study import Relation, Study, Trust
 from app.services.questions import Ask
 from app.services.replies import Idempotency
+from app.store.cohorts import read_profile
 from tests.store.workbench import ADMIN, KEY, TOKEN, Workbench, batch, key, offer
 
 
@@ -117,6 +118,25 @@ async def test_a_folded_local_report_leaves_its_cohort_with_its_square(bench: Wo
         "total": unit * 7 // 4,
         "total_squares": (unit * 5 // 4) ** 2 + (unit // 2) ** 2,
     }
+    await bench.assert_clean()
+
+
+@pytest.mark.parametrize("trust", [Trust.CENTRAL, Trust.PUBLIC])
+async def test_a_cohort_keeps_the_squares_about_the_middle_of_those_who_are_in_it(
+    bench: Workbench, trust: Trust
+):
+    study = await bench.study()
+    for name, value in (("alice", 0), ("bob", 0.75), ("carol", 1), ("dora", 0.5)):
+        await bench.services.contributions.contribute(study, offer(name, value=value, trust=trust))
+    fresh = await bench.services.database.run_tx("test", lambda c: read_profile(c, study.id))
+    await bench.fold(study)
+    assert [cohort.total_squares for cohort in fresh] == [(4 + 1 + 4 + 0) << 26]
+    await bench.services.contributions.withdraw(study, KEY.digest("alice"))
+    await bench.services.contributions.replace(study, offer("bob", value=0.25, trust=trust))
+    await bench.assert_clean()
+    await bench.fold(study)
+    rows = await bench.fetch("SELECT count, total_squares FROM cohort ORDER BY id")
+    assert rows == [{"count": 2, "total_squares": 4 << 26}, {"count": 1, "total_squares": 1 << 26}]
     await bench.assert_clean()
 
 

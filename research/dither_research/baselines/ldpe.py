@@ -65,12 +65,12 @@ class Ldpe:
         scales = MICRO / (np.array(offers, dtype=np.float64) * sizes)
         precisions = 1 / (WORST_VARIANCE / sizes + 2 * scales**2)
         person = np.zeros(len(groups))
-        terms: list[list[tuple[int, int, int]]] = [
-            [(index, offer * FINE, 0) for index in members[offer]] for offer in offers
+        terms: list[list[tuple[int, int, int, int]]] = [
+            [(index, offer * FINE, 0, 0) for index in members[offer]] for offer in offers
         ]
         if not offers:
             person[public] = 1 / known
-            terms = [[(index, 1, 0) for index in public]]
+            terms = [[(index, 1, 0, 0) for index in public]]
             factors = [Fraction(1, known * GRID_SIZE)]
         else:
             # What one public person and one central person of the last query weigh.
@@ -78,7 +78,7 @@ class Ldpe:
             ratio = round(float(1 / WORST_VARIANCE / (precisions[-1] / sizes[-1]) * offers[-1] * FINE))
             if known:
                 exact = known * ratio * float(precisions[-1] / sizes[-1]) / (offers[-1] * FINE)
-                terms[-1] = sorted([*terms[-1], *((index, ratio, 0) for index in public)])
+                terms[-1] = sorted([*terms[-1], *((index, ratio, 0, 0) for index in public)])
             total = float(precisions.sum()) + exact
             heads = precisions / sizes / total
             for offer, head in zip(offers, heads.tolist(), strict=True):
