@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 from decimal import Decimal
 
+from dither.device.response import respond
+
 from app.accounting.costs import group_costs
 from app.core.cohort import Group, Reports
 from app.core.epsilon import MICRO
@@ -14,9 +16,7 @@ from app.core.study import LocalMechanism, Relation, Trust
 from app.estimators import registry
 from app.estimators.interface import UNIT_SCALE, Estimator, Question
 from app.mechanisms.draw import draw
-from app.mechanisms.entropy import system_bits
 from app.mechanisms.hourglass import hourglass
-from app.mechanisms.randomized_response import KaryChannel, draw_response
 from benchmarks.report import Ratio
 from dither_research.estimators import ESTIMATORS
 
@@ -34,11 +34,10 @@ def draws(number: int) -> list[Ratio]:
     laplace = DiscreteLaplace(scales=(UNIT_SCALE,))
     gaussian = DiscreteGaussian(sigmas=(4.5 * GRID_SIZE,), delta=1_000_000)
     pair = hourglass(GRID_SIZE, MICRO)
-    channel = KaryChannel(categories=5, epsilon=MICRO)
     mechanisms: dict[str, Callable[[], object]] = {
         "discrete gaussian": lambda: draw(gaussian, queries=1),
         "hourglass pair": lambda: draw(pair, queries=2),
-        "randomized response of 5": lambda: draw_response(0, channel, system_bits),
+        "randomized response of 5": lambda: respond(0, 5, MICRO),
     }
     results = []
     for name, mechanism in mechanisms.items():

@@ -1,6 +1,5 @@
 """A session: an interactive local protocol with rounds, as the ledger knows it."""
 
-import hmac
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -96,21 +95,6 @@ class SessionDefinition:
     round_seconds: float | None
     deadline: datetime
     created_at: datetime
-
-
-def assigned_round(key: bytes, subject: str, rounds: int) -> int:
-    """The round that a person is asked in. Devices compute the same from the published key.
-
-    Args:
-        key: The session's assignment key.
-        subject: External id.
-        rounds: Their number.
-
-    >>> assigned_round(bytes(16), "alice", 8)
-    6
-    """
-    digest = hmac.digest(key, subject.encode(), "sha256")
-    return 1 + int.from_bytes(digest[:8], "big") % rounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

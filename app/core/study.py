@@ -5,6 +5,8 @@ from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 
+from dither.device.randomizers import LocalMechanism as LocalMechanism
+
 from app.core.grid import Grid
 
 
@@ -24,16 +26,6 @@ class Trust(StrEnum):
     CENTRAL = "central"
     LOCAL = "local"
     PUBLIC = "public"
-
-
-class LocalMechanism(StrEnum):
-    """The randomizer that devices of a study use for local reports."""
-
-    LAPLACE = "laplace"
-    GAUSSIAN = "gaussian"
-    DUCHI = "duchi"
-    PIECEWISE = "piecewise"
-    HYBRID = "hybrid"
 
 
 class StudyState(StrEnum):

@@ -34,7 +34,7 @@ from app.core.cohort import Group
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
-from app.core.study import LocalMechanism, Trust
+from app.core.study import Trust
 from app.estimators.accuracy import (
     WORST_VARIANCE,
     PredictedErrors,
@@ -44,8 +44,7 @@ from app.estimators.accuracy import (
 )
 from app.estimators.interface import Conclusion, Plan, Query, Question, SparseQuery
 from app.estimators.output_view import output_guarantee
-from app.estimators.reports import noise_variance
-from app.mechanisms.local_variance import report_scale
+from app.estimators.reports import noise_of, noise_variance
 
 
 def participants(groups: Sequence[Group], trust: Trust) -> list[int]:
@@ -207,12 +206,13 @@ def combine(
         person = person + reports
         for index in np.flatnonzero(reports).tolist():
             group, weight = groups[index], float(reports[index])
-            if group.reports is not None and group.reports.mechanism is LocalMechanism.LAPLACE:
-                parts.append((weight * report_scale(group.epsilon) / GRID_SIZE, group.count))
+            noisy = noise_of(group)
+            if noisy.laplace:
+                parts.append((weight * noisy.laplace / GRID_SIZE, group.count))
                 continue
             of_report = noise_variance(group, float(expected[index]))
             normal += group.count * weight**2 * of_report
-            if group.reports is None or group.reports.mechanism is not LocalMechanism.GAUSSIAN:
+            if not noisy.gaussian:
                 bounded = max(bounded, weight * math.sqrt(of_report))
     # The estimate errs by its noise, and by weights that differ from 1/n. People of the study who are in
     # no group weigh 0, so their whole 1/n counts as a deviation, with the largest variance of any group.

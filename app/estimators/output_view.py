@@ -1,6 +1,5 @@
 """What a hybrid answer with Gaussian noise tells those who see nothing but the answer."""
 
-import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
@@ -10,11 +9,10 @@ from numpy.typing import NDArray
 from app.accounting.amplification import LocalPart, amplify
 from app.core.cohort import Group
 from app.core.epsilon import delta_to_json, epsilon_to_json
-from app.core.grid import NotANumber
+from app.core.grid import GRID_SIZE, NotANumber
 from app.core.numbers import to_decimal
-from app.core.study import LocalMechanism
 from app.estimators.interface import Parameter, Question
-from app.estimators.reports import ESTIMATED, VARIANCE, noise_variance
+from app.estimators.reports import ESTIMATED, VARIANCE, noise_of
 
 
 def parse_share(text: str) -> object:
@@ -77,7 +75,9 @@ def output_guarantee(
         return {}
     parts = [
         LocalPart(
-            people=groups[index].count, weight=float(reports[index]), sigma=_gaussian_sigma(groups[index])
+            people=groups[index].count,
+            weight=float(reports[index]),
+            sigma=noise_of(groups[index]).gaussian / GRID_SIZE,
         )
         for index in np.flatnonzero(reports).tolist()
     ]
@@ -96,9 +96,3 @@ def output_guarantee(
             **{name: epsilon_to_json(max(costs)) if costs else None for name, costs in sides.items()},
         }
     }
-
-
-def _gaussian_sigma(group: Group) -> float:
-    if group.reports is None or group.reports.mechanism is not LocalMechanism.GAUSSIAN:
-        return 0.0
-    return math.sqrt(noise_variance(group))

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import lru_cache
+
+from dither.device.randomizers import ReportNoise
 
 from app.core.cohort import Group
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE, NotANumber, parse_decimal
-from app.core.study import LocalMechanism
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.interface import Parameter, Question
-from app.mechanisms.local_variance import report_noise
+from app.mechanisms.local_reports import report_noise
 
 ESTIMATED = "estimated"
 WORST_CASE = "worst_case"
@@ -94,21 +94,24 @@ def noise_variance(group: Group, variance: float = WORST_VARIANCE) -> float:
 
     Privacy: a public constant of the randomizer.
     """
-    constant, curvature = _noise(group)
-    return constant + curvature * (variance if curvature < 0 else WORST_VARIANCE)
+    noise = noise_of(group)
+    return noise.constant / GRID_SIZE**2 + noise.curvature * (
+        variance if noise.curvature < 0 else WORST_VARIANCE
+    )
 
 
-def _noise(group: Group) -> tuple[float, float]:
-    """Noise variance at the middle of the range, and how it grows with the squared distance from it."""
+def noise_of(group: Group) -> ReportNoise:
+    """How noisy one report of a local group is [grid steps].
+
+    Raises:
+        InternalFault: the group has no reports, or they were randomized with nothing.
+    """
     if group.reports is None:
         raise InternalFault("A local group has no reports.")
-    return _randomizer(group.reports.mechanism, group.epsilon, group.delta)
-
-
-@lru_cache(maxsize=65_536)
-def _randomizer(mechanism: LocalMechanism, epsilon: int, delta: int) -> tuple[float, float]:
-    noise = report_noise(mechanism, epsilon, delta if mechanism is LocalMechanism.GAUSSIAN else 0)
-    return noise.constant / GRID_SIZE**2, noise.curvature
+    try:
+        return report_noise(group.reports.mechanism, group.epsilon, group.delta)
+    except ValueError as error:
+        raise InternalFault("Reports were randomized with nothing.") from error
 
 
 def estimated_variance(groups: Sequence[Group]) -> float:
@@ -166,7 +169,7 @@ def _estimate(groups: Sequence[Group]) -> tuple[float, float]:
     if sum(group.count for group in groups) < 2:
         return WORST_VARIANCE, 1.0
     noise = [noise_variance(group) for group in groups]
-    shapes = [_noise(group) for group in groups]
+    shapes = [(found.constant / GRID_SIZE**2, found.curvature) for found in map(noise_of, groups)]
     raw = [(WORST_VARIANCE + r) ** -2 for r in noise]
     total = sum(u * group.count for u, group in zip(raw, groups, strict=True))
     shares = [u / total for u in raw]

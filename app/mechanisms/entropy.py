@@ -1,12 +1,8 @@
 """Random bits from the operating system: the only source that `app.mechanisms.draw` knows."""
 
 import secrets
-from collections.abc import Callable
 
 from app.core.errors import InternalFault
-
-RandomBits = Callable[[int], int]
-"""Given k > 0, a uniform integer in [0, 2**k)."""
 
 
 def system_bits(count: int) -> int:

@@ -20,11 +20,11 @@ References:
 
 import math
 
+from dither.device.exact import RandomBits, below, bernoulli_exp, geometric
+
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
 from app.core.noise import Hourglass
-from app.mechanisms.entropy import RandomBits
-from app.mechanisms.exact import below, bernoulli_exp, geometric
 
 NARROWEST_STEP = 1 / 64
 """The recommended step never gets narrower than this share of the sensitivity. The best one does beyond

@@ -1,8 +1,8 @@
 r"""Randomized response: the truth or one of k - 1 lies, binary where k = 2.
 
 :math:`P(\text{truth}) = p = \frac{e^\epsilon}{e^\epsilon + k - 1}` and each lie has
-:math:`q = \frac{1}{e^\epsilon + k - 1}`, exactly: a category is chosen evenly, and a lie is kept with
-probability :math:`e^{-\epsilon}` only.
+:math:`q = \frac{1}{e^\epsilon + k - 1}`, exactly. Devices draw with `dither.device.response`; here the
+service reads what they sent.
 
 References:
     Warner, JASA 60 (1965), doi:10.1080/01621459.1965.10480775 (k = 2).
@@ -15,8 +15,6 @@ from dataclasses import dataclass
 
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
-from app.mechanisms.entropy import RandomBits
-from app.mechanisms.exact import below, bernoulli_exp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,33 +47,6 @@ class KaryChannel:
     def contrast(self) -> float:
         """The difference p - q, without cancellation at small epsilon."""
         return -math.expm1(-self.epsilon / MICRO) * self.truth
-
-
-def draw_response(category: int, channel: KaryChannel, bits: RandomBits) -> int:
-    """One randomized answer.
-
-    Output distribution: the true category with probability p, each other one with probability q, exactly.
-
-    Args:
-        category: The truth, in 0..k - 1.
-        channel: Its probabilities.
-        bits: The source.
-
-    Returns:
-        A category in 0..k - 1.
-
-    Raises:
-        InternalFault: there is no such category.
-
-    Privacy: epsilon-differentially private for the category, whatever it is: p / q = e^epsilon. Devices draw
-        their own answers with the SDK; this one serves simulations and audits.
-    """
-    if not 0 <= category < channel.categories:
-        raise InternalFault("There is no such category.")
-    while True:
-        step = below(channel.categories, bits)
-        if step == 0 or bernoulli_exp(channel.epsilon, MICRO, bits):
-            return (category + step) % channel.categories
 
 
 def estimate_counts(counts: Sequence[int], channel: KaryChannel) -> list[float]:

@@ -33,9 +33,9 @@ References:
 from fractions import Fraction
 from math import isfinite
 
+from dither.device.exact import RandomBits, geometric
+
 from app.core.errors import InternalFault
-from app.mechanisms.entropy import RandomBits
-from app.mechanisms.exact import geometric
 from app.mechanisms.laplace import MAX_SCALE
 
 _STEP = 64

@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from dither.device.randomizers import laplace_range
+from dither.device.response import assigned_round
+
 from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import NotANumber
 from app.core.numbers import JsonNumber, to_integer
@@ -15,10 +18,8 @@ from app.core.session import (
     SessionHead,
     SessionState,
     Terms,
-    assigned_round,
 )
-from app.core.study import LocalMechanism, StudyState
-from app.mechanisms.local_range import report_range
+from app.core.study import StudyState
 from app.services.intake import MAX_SUBJECT_LENGTH
 from app.services.rounds import Rounds
 from app.services.subjects import SubjectKey
@@ -115,7 +116,7 @@ def _report(document: object, dimension: int, epsilon: int, errors: list[FieldEr
         errors.append(FieldError("report", f"must be an array of {dimension} integers"))
         return ()
     named = {f"report.{place}": number for place, number in enumerate(document)}
-    possible = report_range(LocalMechanism.LAPLACE, epsilon, dimension=dimension)
+    possible = laplace_range(epsilon, dimension=dimension)
     return tuple(_integer(named, name, possible.lower, possible.upper, errors) for name in named)
 
 

@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from uuid import UUID
 
+from dither.device.randomizers import randomizer
+
 from app.core.contribution import ANY_EPSILON, Offer
 from app.core.epsilon import MICRO, round_down_to_significant
 from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import NotANumber, parse_decimal
 from app.core.numbers import JsonNumber, to_integer
-from app.core.study import LocalMechanism, StudyDefinition, Trust
-from app.mechanisms.local_range import BOUNDED, drawn_at_most
+from app.core.study import StudyDefinition, Trust
+from app.mechanisms.local_reports import drawn_at_most
 from app.services.subjects import SubjectKey
 
 MAX_SUBJECT_LENGTH = 256
@@ -27,6 +29,7 @@ class Intake:
     def __init__(self, definition: StudyDefinition, subject_key: SubjectKey) -> None:
         self._definition = definition
         self._grid = definition.grid
+        self._randomizer = randomizer(definition.local_mechanism, definition.delta)
         self._key = subject_key
         self._tags = {tag.value: tag for tag in definition.trust}
         self._epsilons: dict[str, int] = {}
@@ -59,7 +62,7 @@ class Intake:
         if self._definition.dimension > 1:
             vector = self._vector(record, trust, errors)
         elif trust is Trust.LOCAL:
-            value, drawn = self._report(record, epsilon, delta, errors)
+            value, drawn = self._report(record, epsilon, errors)
         else:
             value = self._value(record, errors)
         if errors:
@@ -72,7 +75,7 @@ class Intake:
             delta=delta,
             value=value,
             vector=vector,
-            bounded=trust is Trust.LOCAL and self._definition.local_mechanism in BOUNDED,
+            bounded=trust is Trust.LOCAL and self._randomizer.is_bounded,
             drawn_at_most=drawn,
         )
 
@@ -125,7 +128,7 @@ class Intake:
         number = _number(record, name, errors)
         if number is None:
             return 0
-        point = self._grid.to_grid(*number)
+        point = self._grid.point(*number)
         if point is None:
             errors.append(FieldError(name, "outside the study's range"))
             return 0
@@ -152,13 +155,13 @@ class Intake:
         return tuple(self._value(named, errors, name) for name in named)
 
     def _delta(self, trust: Trust) -> int:
-        """What a contribution reserves beside its epsilon; of the reports only Gaussian ones have a delta."""
-        gaussian = self._definition.local_mechanism is LocalMechanism.GAUSSIAN
-        costs = trust is Trust.CENTRAL or (trust is Trust.LOCAL and gaussian)
-        return self._definition.delta if costs else 0
+        """What a contribution reserves beside its epsilon."""
+        if trust is Trust.LOCAL:
+            return self._randomizer.delta
+        return self._definition.delta if trust is Trust.CENTRAL else 0
 
     def _report(
-        self, record: Mapping[str, object], epsilon: int, delta: int, errors: list[FieldError]
+        self, record: Mapping[str, object], epsilon: int, errors: list[FieldError]
     ) -> tuple[int, int]:
         """A report, and the largest epsilon with which it can have been drawn."""
         if _number(record, "report", errors) is None:
@@ -168,7 +171,7 @@ class Intake:
         except NotANumber:
             errors.append(FieldError("report", "must be an integer on the study's grid"))
             return 0, 0
-        drawn = drawn_at_most(self._definition.local_mechanism, report, epsilon, delta) if epsilon else 0
+        drawn = drawn_at_most(self._randomizer, report, epsilon) if epsilon else 0
         if epsilon and not drawn:
             errors.append(IMPOSSIBLE_REPORT)
         return report, drawn

@@ -136,7 +136,7 @@ def _on_grid(centers: Sequence[Sequence[Decimal]], study: StudyDefinition) -> tu
             sign, digits, exponent = coordinate.as_tuple()
             assert isinstance(exponent, int)
             mantissa = int("".join(map(str, digits)))
-            point = grid.to_grid(-mantissa if sign else mantissa, exponent)
+            point = grid.point(-mantissa if sign else mantissa, exponent)
             if point is None:
                 errors.append(FieldError(f"centres.{number}.{axis}", "outside the study's range"))
             points.append(point or 0)

@@ -13,8 +13,8 @@ from dither._device import Device
 from dither._errors import InvalidRequest
 from dither._flow import Pairs, Reply, Request, Retry
 from dither._ledger import Ledger
-from dither._numbers import NotANumber, Numeric, epsilon_limit
 from dither._operations import Operations
+from dither.device.numbers import NotANumber, Numeric, epsilon_limit
 
 __version__ = "0.1.0"
 

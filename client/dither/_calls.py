@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 from dither._errors import InvalidRequest, ResponseError
 from dither._flow import Flow, Pairs, Reply, Request, Retry, exchange
-from dither._numbers import NotANumber, Number, Numeric
 from dither._wire import Document, Parameter, build, decode, encode, query_text
+from dither.device.numbers import NotANumber, Number, Numeric
 
 T = TypeVar("T")
 

@@ -20,9 +20,9 @@ from dither._errors import (
 )
 from dither._ledger import Entry, Ledger, Transaction
 from dither._models import EntryState, Study
-from dither._numbers import GRID_SIZE, Number, epsilon_decimal, epsilon_text
 from dither._orders import Order, study_terms
-from dither._participants import REPORT_LIMIT, Participants
+from dither._participants import Participants
+from dither.device.numbers import REPORT_LIMIT, Number, epsilon_decimal, epsilon_text
 
 Purpose = Literal["contribute", "replace"]
 Change = tuple[EntryState, int, int]
@@ -351,5 +351,4 @@ def _report(order: Order, epsilon: int | None, taken_for: int) -> int | None:
     report = order.randomizer.report(order.position, epsilon)
     if abs(report) > REPORT_LIMIT:
         raise LedgerError("the noise is too large to be true; nothing was sent")
-    reach = order.randomizer.reach(taken_for)
-    return report if reach is None else max(-reach, min(report, GRID_SIZE + reach))
+    return order.randomizer.range(taken_for).nearest(report)

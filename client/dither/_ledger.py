@@ -23,9 +23,9 @@ from pathlib import Path
 
 from dither._errors import LedgerError
 from dither._models import DeviceLedger, EntryState, LedgerEntry, Trust
-from dither._numbers import epsilon_decimal
 from dither._session_ledger import SCHEMA as SESSION_SCHEMA
 from dither._session_ledger import SessionRows
+from dither.device.numbers import epsilon_decimal
 
 SCHEMA_VERSION = 2
 DATABASE = "ledger.sqlite3"

@@ -10,8 +10,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
-from dither._numbers import Numeric, Value
 from dither._session_models import SessionEntry, SessionSpending
+from dither.device.numbers import Numeric, Value
 
 Trust = Literal["central", "local", "public"]
 """Whom a contributor trusts: the service, no one, or all people."""

@@ -21,10 +21,10 @@ from dither._models import (
     Study,
     Trust,
 )
-from dither._numbers import Numeric, Value, epsilon_cost
 from dither._orders import Order, check_study, check_subject, make_order
 from dither._participation import SessionOperations
 from dither._wire import encode
+from dither.device.numbers import Numeric, Value, epsilon_cost
 
 _NDJSON = (("content-type", "application/x-ndjson"), ("content-encoding", "gzip"))
 _COMPRESSION = 3

@@ -8,9 +8,9 @@ from fractions import Fraction
 from functools import lru_cache
 
 from dither._errors import InvalidRequest, StudyUnsound, UnsupportedMechanism
-from dither._gaussian import DELTA_UNIT
 from dither._models import Study, Trust
-from dither._numbers import (
+from dither.device.numbers import (
+    DELTA_UNIT,
     Grid,
     NotANumber,
     Number,
@@ -20,7 +20,7 @@ from dither._numbers import (
     epsilon_limit,
     round_down_to_significant,
 )
-from dither._randomizers import MECHANISMS, Randomizer
+from dither.device.randomizers import LocalMechanism, Randomizer, randomizer
 
 MAX_SUBJECT_LENGTH = 256
 """Characters of a subject."""
@@ -65,11 +65,11 @@ def make_order(study: Study, *, subject: str, value: Value, epsilon: Numeric | N
         raise InvalidRequest("trust", f"must be one that the study accepts: {', '.join(study.trust)}")
     if study.dimension > 1 and tag == "local":
         raise UnsupportedMechanism("local people of a study of vectors take part in its sessions instead")
-    randomizer = _randomizer(study) if tag == "local" else None
+    device = _randomizer(study) if tag == "local" else None
     limit = _check_epsilon(study, epsilon, tag)
     number, position = _vector(study, value) if study.dimension > 1 else _number(study, value, "value")
     return Order(
-        subject=subject, trust=tag, epsilon=limit, value=number, position=position, randomizer=randomizer
+        subject=subject, trust=tag, epsilon=limit, value=number, position=position, randomizer=device
     )
 
 
@@ -78,7 +78,9 @@ def _number(study: Study, value: object, name: str) -> tuple[Number, int]:
         number = Number.parse(value)  # type: ignore[arg-type]  # whatever a caller gives
     except NotANumber:
         raise InvalidRequest(name, "is not a finite decimal number") from None
-    position = grid_of(study.lower.as_integer_ratio(), study.upper.as_integer_ratio()).point(number)
+    position = grid_of(study.lower.as_integer_ratio(), study.upper.as_integer_ratio()).point(
+        number.mantissa, number.exponent
+    )
     if position is None:
         raise InvalidRequest(name, "lies outside the study's range")
     return number, position
@@ -92,15 +94,14 @@ def _vector(study: Study, value: object) -> tuple[tuple[Number, ...], tuple[int,
 
 
 def _randomizer(study: Study) -> Randomizer:
-    for mechanism in MECHANISMS:
-        if mechanism == study.local_mechanism:
-            delta = int(study.delta * DELTA_UNIT) if mechanism == "gaussian" else 0
-            if mechanism == "gaussian" and delta == 0:
-                raise UnsupportedMechanism("Gaussian reports need a study with a delta")
-            return Randomizer(mechanism, delta)
-    raise UnsupportedMechanism(
-        f"local mechanism {study.local_mechanism!r} is not supported, only {', '.join(MECHANISMS)}"
-    )
+    name = study.local_mechanism
+    if name not in list(LocalMechanism):
+        known = ", ".join(LocalMechanism)
+        raise UnsupportedMechanism(f"local mechanism {name!r} is not supported, only {known}")
+    found = randomizer(name, int(study.delta * DELTA_UNIT))
+    if found.has_delta and found.delta == 0:
+        raise UnsupportedMechanism("Gaussian reports need a study with a delta")
+    return found
 
 
 @lru_cache(maxsize=64)

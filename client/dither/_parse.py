@@ -4,8 +4,8 @@ from typing import Literal
 
 from dither._errors import FieldProblem, ProblemError, ResponseError
 from dither._models import Contribution, RecordResult
-from dither._numbers import epsilon_cost
 from dither._wire import build, decode
+from dither.device.numbers import epsilon_cost
 
 _CREATED, _UNCHANGED = RecordResult("created"), RecordResult("unchanged")
 

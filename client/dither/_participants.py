@@ -10,15 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dither._errors import AlreadyContributed, LedgerError, MaxEpsilonExceeded, SessionChanged, SessionUnsound
-from dither._laplace import RandomBits, discrete_laplace
 from dither._ledger import Ledger, Transaction
-from dither._numbers import GRID_SIZE, MICRO, epsilon_decimal
-from dither._response import respond
 from dither._session_ledger import Answer, AnswerState, Enrolment
 from dither._sessions import Person, Question, Terms, check_pinned, true_category
-
-REPORT_LIMIT = 1 << 62
-"""No service takes a report further out than this. Honest noise never comes near it."""
+from dither.device.exact import RandomBits, discrete_laplace
+from dither.device.numbers import GRID_SIZE, MICRO, REPORT_LIMIT, epsilon_decimal
+from dither.device.response import respond
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

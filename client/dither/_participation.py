@@ -6,11 +6,11 @@ from functools import lru_cache
 from dither._calls import JSON, Calls, session_path
 from dither._errors import DirectoryRequired, ProblemError
 from dither._flow import Flow, Request, Retry, Sleep, exchange, work
-from dither._numbers import Value, epsilon_decimal
 from dither._participants import Participants, Standing
 from dither._session_models import Participation, Session
 from dither._sessions import Person, Question, RoundReply, Terms, make_person, read_question, read_terms
 from dither._wire import Document, Parameter, build, decode, encode
+from dither.device.numbers import Value, epsilon_decimal
 
 POLL_SECONDS = 25
 """How long the service is asked to wait for the next round before it answers."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from dither._numbers import epsilon_decimal
 from dither._session_models import EnrolmentState, SessionEntry
+from dither.device.numbers import epsilon_decimal
 
 AnswerState = Literal["pending", "accepted", "late", "refused"]
 

@@ -1,6 +1,5 @@
 """A session's description, its questions and the true answers. Pure."""
 
-import hmac
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,10 +7,11 @@ from decimal import Decimal
 from typing import Literal
 
 from dither._errors import InvalidRequest, SessionChanged, SessionUnsound, UnsupportedMechanism
-from dither._numbers import GRID_BITS, GRID_SIZE, Grid, NotANumber, Number, Numeric, Value, epsilon_cost
-from dither._numbers import epsilon_limit as limit_of
 from dither._orders import check_subject, grid_of
 from dither._session_models import Session, SessionState
+from dither.device.numbers import GRID_BITS, GRID_SIZE, Grid, NotANumber, Number, Numeric, Value, epsilon_cost
+from dither.device.numbers import epsilon_limit as limit_of
+from dither.device.response import assigned_round
 
 Direction = Literal["at_most", "at_least"]
 
@@ -60,16 +60,6 @@ class Terms:
     def round_of(self, subject: str) -> int | None:
         """The one round in which a subject is asked; None where every person is asked in every round."""
         return None if self.key is None else assigned_round(self.key, subject, self.rounds)
-
-
-def assigned_round(key: bytes, subject: str, rounds: int) -> int:
-    """The round of a user_split session in which a subject is asked.
-
-    >>> assigned_round(bytes(16), "ada", 10)
-    10
-    """
-    digest = hmac.digest(key, subject.encode(), "sha256")
-    return 1 + int.from_bytes(digest[:8], "big") % rounds
 
 
 def read_terms(session: Session, wanted: str) -> Terms:
@@ -204,7 +194,7 @@ def _point(grid: Grid, value: object, name: str) -> int:
         number = Number.parse(value)  # type: ignore[arg-type]  # whatever a caller gives
     except NotANumber:
         raise InvalidRequest(name, "is not a finite decimal number") from None
-    point = grid.point(number)
+    point = grid.point(number.mantissa, number.exponent)
     if point is None:
         raise InvalidRequest(name, "lies outside the session's range")
     return point

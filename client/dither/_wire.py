@@ -11,7 +11,7 @@ from types import UnionType
 from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 from dither._errors import ResponseError
-from dither._numbers import NotANumber, Number
+from dither.device.numbers import NotANumber, Number
 
 T = TypeVar("T")
 Parameter = str | int | float | Decimal

@@ -6,9 +6,9 @@ from functools import cache
 import numpy as np
 
 # The device's own, as black boxes.
-from dither._laplace import discrete_laplace
-from dither._randomizers import MECHANISMS, Randomizer
-from dither._response import respond
+from dither.device.exact import discrete_laplace
+from dither.device.randomizers import LocalMechanism, Randomizer, randomizer
+from dither.device.response import respond
 
 from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.grid import GRID_SIZE
@@ -48,13 +48,13 @@ def _session_report(points: Sequence[int], epsilon: int) -> list[int]:
 
 def report_subjects() -> Iterator[Subject]:
     """The randomizers that devices use, on values at the two ends of the range."""
-    for mechanism in MECHANISMS:
-        delta = DELTA if mechanism == "gaussian" else 0
+    for mechanism in LocalMechanism:
+        device = randomizer(mechanism, DELTA)
         yield Subject(
             name=f"local {mechanism}",
             claimed=1.0,
-            delta=delta / DELTA_UNIT,
-            outputs=_reports(Randomizer(mechanism, delta)),
+            delta=device.delta / DELTA_UNIT,
+            outputs=_reports(device),
         )
 
 

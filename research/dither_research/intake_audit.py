@@ -11,9 +11,8 @@ from fractions import Fraction
 from uuid import UUID
 
 import numpy as np
-from dither._numbers import Grid as DeviceGrid
-from dither._numbers import Number
-from dither._randomizers import Randomizer
+from dither.device.numbers import Grid, parse_decimal
+from dither.device.randomizers import randomizer
 
 from app.core.cohort import Cohort
 from app.core.contribution import Offer
@@ -141,18 +140,18 @@ def _answers(relation: Relation, reader: Reader) -> Callable[[int], tuple[Cells,
 def _reports(reader: Reader) -> Callable[[int], tuple[Cells, Cells]]:
     """A device that is given a value, and a hostile one; what intake takes of its reports is stored."""
     _, intake = _study(Relation.REPLACE_ONE, Trust.LOCAL)
-    grid = DeviceGrid(Fraction(ENDS[0]), Fraction(ENDS[1]))
-    randomizer = Randomizer("laplace", 0)
+    grid = Grid(Fraction(ENDS[0]), Fraction(ENDS[1]))
+    device = randomizer("laplace")
 
     def drawn(value: str, otherwise: str, draws: int) -> Cells:
-        point = grid.point(Number.parse(value))
+        point = grid.point(*parse_decimal(value))
         if point is None:
-            point = grid.point(Number.parse(otherwise))
+            point = grid.point(*parse_decimal(otherwise))
         if point is None:
             raise InternalFault("An end of the range lies outside of it.")
         stored = []
         for _ in range(draws):
-            report = JsonNumber(str(randomizer.report(point, MICRO)))
+            report = JsonNumber(str(device.report(point, MICRO)))
             record: Record = {"subject": "ada", "trust": "local", "epsilon": "1", "report": report}
             stored.append(reader(intake, record).value)
         return np.digitize(stored, _STEPS).astype(np.int64)

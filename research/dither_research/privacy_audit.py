@@ -11,6 +11,8 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+from dither.device.exact import below
+from dither.device.response import respond
 from numpy.typing import NDArray
 
 from app.accounting.audit import audited_epsilon
@@ -25,10 +27,8 @@ from app.estimators import registry
 from app.estimators.interface import UNIT_SCALE, Estimator, NotApplicable, Plan, Query, Question
 from app.mechanisms.draw import draw
 from app.mechanisms.entropy import system_bits
-from app.mechanisms.exact import below
 from app.mechanisms.gaussian import draw_gaussian
 from app.mechanisms.hourglass import hourglass
-from app.mechanisms.randomized_response import KaryChannel, draw_response
 from app.mechanisms.refined_laplace import refine_laplace
 from dither_research.baselines.sampling import inclusion_of, plan_costs
 from dither_research.estimators import ESTIMATORS
@@ -136,9 +136,8 @@ def mechanism_subjects() -> Iterator[Subject]:
     yield _noise_subject("hourglass", pair, both, Relation.ADD_REMOVE_ONE, halves)
     yield refined_subject("refined laplace, both answers")
     for size in (2, 5):
-        channel = KaryChannel(epsilon=EPSILON, categories=size)
         yield Subject(
-            name=f"randomized response of {size}", claimed=EPSILON / MICRO, outputs=_responses(channel)
+            name=f"randomized response of {size}", claimed=EPSILON / MICRO, outputs=_responses(size)
         )
 
 
@@ -180,10 +179,10 @@ def refined_subject(
     return Subject(name=name, claimed=EPSILON / MICRO, outputs=outputs, planted=planted, effort=effort)
 
 
-def _responses(channel: KaryChannel) -> Callable[[int], tuple[Cells, Cells]]:
+def _responses(categories: int) -> Callable[[int], tuple[Cells, Cells]]:
     def outputs(draws: int) -> tuple[Cells, Cells]:
         first, second = (
-            np.array([draw_response(category, channel, system_bits) for _ in range(draws)], dtype=np.int64)
+            np.array([respond(category, categories, EPSILON) for _ in range(draws)], dtype=np.int64)
             for category in (0, 1)
         )
         return first, second

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from dither.device.response import assigned_round
 
 from app.accounting.clusters import clusters_cost, clusters_noise
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
-from app.core.session import assigned_round
 from app.mechanisms.draw import draw
 from app.sessions.kmeans import (
     Clustering,

@@ -3,18 +3,13 @@
 import math
 
 import numpy as np
+from dither.device.gaussian import gaussian_sigma
+from dither.device.shapes import HYBRID_BITS, duchi_reach, hybrid_share, piecewise_shape
 
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import LocalMechanism
-from app.mechanisms.local_shapes import (
-    HYBRID_BITS,
-    duchi_reach,
-    hybrid_share,
-    piecewise_shape,
-    report_sigma,
-)
-from app.mechanisms.local_variance import report_noise
+from app.mechanisms.local_reports import report_noise
 from dither_research.people import Law
 from dither_research.seeded import Floats, Random
 
@@ -41,7 +36,7 @@ def randomize(mechanism: LocalMechanism, epsilon: int, delta: int, values: Float
         case LocalMechanism.LAPLACE:
             return values + random.laplace(0, MICRO / epsilon, values.shape)
         case LocalMechanism.GAUSSIAN:
-            return values + report_sigma(epsilon, delta) / GRID_SIZE * random.standard_normal(values.shape)
+            return values + gaussian_sigma(epsilon, delta) / GRID_SIZE * random.standard_normal(values.shape)
         case LocalMechanism.DUCHI:
             return _duchi(epsilon, values, random)
         case LocalMechanism.PIECEWISE:

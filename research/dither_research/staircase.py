@@ -13,10 +13,10 @@ References:
 import math
 from dataclasses import dataclass
 
+from dither.device.exact import RandomBits, below, bernoulli_exp, geometric
+
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
-from app.mechanisms.entropy import RandomBits
-from app.mechanisms.exact import below, bernoulli_exp, geometric
 from app.mechanisms.hourglass import NARROWEST_STEP, optimal_share
 
 _NARROWEST_DRAWN = 1024

@@ -3,15 +3,14 @@
 import asyncio
 import json
 import math
-import secrets
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from dither.device.response import respond
 
 from app.core.grid import GRID_SIZE
 from app.mechanisms.laplace import draw_laplace
-from app.mechanisms.randomized_response import KaryChannel, draw_response
 from tests.api.service import Service, assert_problem
 
 CENTRES = [[20, 20], [80, 80]]
@@ -78,16 +77,14 @@ class Device:
         self._service = service
         self._path = f"/v1/sessions/{session['id']}"
         self._subject = subject
-        self._channel = KaryChannel(
-            categories=session["clusters"], epsilon=round(session["epsilon_per_answer"] * 1e6)
-        )
+        self._channel = session["clusters"], round(session["epsilon_per_answer"] * 1e6)
         self.points = [round(coordinate / 100 * GRID_SIZE) for coordinate in value]
         scale = len(self.points) * GRID_SIZE / session["report_epsilon"]
         self.report = [point + draw_laplace(scale) for point in self.points]
 
     async def answer(self, asked: dict[str, Any], *, report: bool) -> Any:
         distances = [math.dist(self.points, center) for center in asked["centres"]]
-        answer = draw_response(distances.index(min(distances)), self._channel, secrets.randbits)
+        answer = respond(distances.index(min(distances)), *self._channel)
         document = {"subject": self._subject, "round": asked["round"], "answer": answer}
         if report:
             document["report"] = self.report

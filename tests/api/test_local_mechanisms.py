@@ -1,11 +1,11 @@
 """Studies that name their local mechanism: the SDK randomizes for it, the service checks what it can."""
 
 import pytest
-from dither._randomizers import Randomizer
+from dither.device.randomizers import randomizer
 
 from app.core.study import LocalMechanism
-from app.mechanisms.local_range import report_range
 from tests.api.service import Service, assert_problem
+from tests.support.reports import report_range
 
 MECHANISMS = ["laplace", "gaussian", "duchi", "piecewise", "hybrid"]
 DELTA = 1e-6
@@ -16,9 +16,9 @@ EPSILON = 1_000_000
 async def test_the_devices_reports_are_taken_and_answered(service: Service, mechanism: str) -> None:
     delta = DELTA if mechanism == "gaussian" else 0
     study = await service.study(trust=["local"], local_mechanism=mechanism, delta=delta)
-    randomizer = Randomizer(mechanism, 1_000_000 if delta else 0)  # type: ignore[arg-type]  # one of them
+    device = randomizer(mechanism, 1_000_000 if delta else 0)
     for number in range(20):
-        report = randomizer.report(2**29, EPSILON)
+        report = device.report(2**29, EPSILON)
         body = {"subject": f"p{number}", "report": report, "epsilon": 1, "trust": "local"}
         response = await service.call("POST", f"/v1/studies/{study}/contributions", "contribute", json=body)
         assert response.status_code == 201, response.text
@@ -41,9 +41,9 @@ async def test_a_report_that_needs_everything_is_refused_where_something_is_gone
     delta = DELTA if mechanism == "gaussian" else 0
     study = await service.study(trust=["central", "local"], local_mechanism=mechanism, delta=delta)
     path = f"/v1/studies/{study}/contributions"
-    randomizer = Randomizer(mechanism, 1_000_000 if delta else 0)  # type: ignore[arg-type]  # one of them
+    device = randomizer(mechanism, 1_000_000 if delta else 0)
     await service.crowd(study, 40)
-    report = {"subject": "p", "report": randomizer.report(2**29, EPSILON), "epsilon": 1, "trust": "local"}
+    report = {"subject": "p", "report": device.report(2**29, EPSILON), "epsilon": 1, "trust": "local"}
     value = {"subject": "p", "value": 50, "epsilon": 1, "trust": "central"}
     first = await service.call("POST", path, "contribute", json=value if before == "central" else report)
     assert first.status_code == 201
@@ -54,7 +54,7 @@ async def test_a_report_that_needs_everything_is_refused_where_something_is_gone
     if before == "withdrawn":
         assert (await service.call("DELETE", f"{path}/p", "contribute")).status_code == 204
     rows = await service.rows()
-    again = {"report": randomizer.report(2**29, 2 * EPSILON), "epsilon": 2, "trust": "local"}
+    again = {"report": device.report(2**29, 2 * EPSILON), "epsilon": 2, "trust": "local"}
     if before == "withdrawn":
         second = await service.call("POST", path, "contribute", json={"subject": "p", **again})
     else:
@@ -136,11 +136,11 @@ async def test_a_bounded_report_stays_the_only_one_also_in_a_batch(
     service: Service, mechanism: str, way: str
 ) -> None:
     study = await service.study(trust=["local"], local_mechanism=mechanism)
-    path, randomizer = f"/v1/studies/{study}/contributions", Randomizer(mechanism)  # type: ignore[arg-type]
-    first = {"subject": "p", "report": randomizer.report(2**29, EPSILON), "epsilon": 1, "trust": "local"}
+    path, device = f"/v1/studies/{study}/contributions", randomizer(mechanism)
+    first = {"subject": "p", "report": device.report(2**29, EPSILON), "epsilon": 1, "trust": "local"}
     assert (await service.call("POST", f"{path}/batch", "contribute", json=[first])).json()["created"] == 1
     assert (await service.call("DELETE", f"{path}/p", "contribute")).status_code == 204
-    again = first | {"report": randomizer.report(2**29, 2 * EPSILON), "epsilon": 2}
+    again = first | {"report": device.report(2**29, 2 * EPSILON), "epsilon": 2}
     if way == "batch":
         response = await service.call("POST", f"{path}/batch", "contribute", json=[again])
         assert response.json()["results"] == [{"status": "refused", "code": "report_after_spending"}]

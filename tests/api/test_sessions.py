@@ -9,8 +9,8 @@ from typing import Any
 from uuid import uuid4
 
 import asyncpg
+from dither.device.response import assigned_round
 
-from app.core.session import assigned_round
 from tests.api.service import Service, assert_no_cursor, assert_problem
 
 MINIMUM: dict[str, Any] = {"protocol": "minimum", "epsilon": 8, "participants": 20, "rounds": 2}

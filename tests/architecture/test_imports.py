@@ -29,6 +29,7 @@ BREACHES = {
     "services": ("app/services/paging.py", "import fastapi"),
     "routers": ("app/web/metrics.py", "import app.store.database"),
     "sdk": ("client/dither/_wire.py", "import numpy"),
+    "device": ("client/dither/device/exact.py", "import dither._ledger"),
     "server-without-sdk": ("app/services/subjects.py", "import dither"),
     "commands": ("app/cli/studies.py", "import httpx"),
     "entropy": ("app/services/budgets.py", "import secrets"),

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dither._randomizers import MECHANISMS, Randomizer
+from dither.device.randomizers import LocalMechanism, randomizer
+from dither.device.response import respond
 
 from app.accounting.audit import audited_epsilon
 from app.accounting.costs import group_costs
@@ -16,15 +17,14 @@ from app.accounting.gaussian import calibrated_sigma
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
-from app.core.study import LocalMechanism, Relation
+from app.core.study import Relation
 from app.estimators.interface import Query
 from app.mechanisms.hourglass import hourglass
-from app.mechanisms.local_range import report_range
-from app.mechanisms.randomized_response import KaryChannel, draw_response
 from dither_research.staircase import draw_staircase, staircase
 from tests.statistical import SAMPLE_SIZE
 from tests.support.groups import central
 from tests.support.noise import noise_source
+from tests.support.reports import report_range
 
 pytestmark = pytest.mark.statistical
 
@@ -198,9 +198,9 @@ def test_control_a_person_of_half_a_unit_shows_in_an_hourglass(source):
 
 
 def response_audit(source, epsilon, categories=3):
-    channel = KaryChannel(categories=categories, epsilon=epsilon)
     cells = [
-        np.array([draw_response(truth, channel, source.bits) for _ in range(SAMPLE_SIZE)]) for truth in (0, 1)
+        np.array([respond(truth, categories, epsilon, source.bits) for _ in range(SAMPLE_SIZE)])
+        for truth in (0, 1)
     ]
     return audited_epsilon(*cells).epsilon
 
@@ -224,26 +224,26 @@ def report_cells(reports, mechanism, epsilon):
 
 def report_audit(source, mechanism, epsilon, points=(0, GRID_SIZE)):
     delta = DELTA if mechanism == "gaussian" else 0
-    randomizer = Randomizer(mechanism, delta)
+    device = randomizer(mechanism, delta)
     cells = []
     for point in points:
-        reports = [randomizer.report(point, epsilon, source.bits) for _ in range(SAMPLE_SIZE)]
+        reports = [device.report(point, epsilon, source.bits) for _ in range(SAMPLE_SIZE)]
         cells.append(report_cells(np.array(reports), mechanism, epsilon))
     return audited_epsilon(*cells, delta=delta / 1e12).epsilon
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", LocalMechanism)
 def test_local_reports_show_no_more_than_they_cost(source, mechanism):
     found = report_audit(source, mechanism, EPSILON)
     assert (0.15 if mechanism == "gaussian" else 0.8) < found <= 1
 
 
-@pytest.mark.parametrize("mechanism", [name for name in MECHANISMS if name != "gaussian"])
+@pytest.mark.parametrize("mechanism", [name for name in LocalMechanism if name != "gaussian"])
 def test_control_local_reports_of_twice_the_price_are_caught(source, mechanism):
     assert report_audit(source, mechanism, 2 * EPSILON) > 1.3
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", LocalMechanism)
 def test_control_local_reports_without_randomness_are_caught(mechanism):
     """A device that sends the value itself."""
     cells = [np.full(SAMPLE_SIZE, report_cells(np.array([p]), mechanism, EPSILON)[0]) for p in (0, GRID_SIZE)]

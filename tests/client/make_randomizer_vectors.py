@@ -8,11 +8,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dither._gaussian import discrete_gaussian, gaussian_sigma
-from dither._numbers import GRID_SIZE
-from dither._randomizers import MECHANISMS, Randomizer
-from dither._response import respond
-from dither._shapes import duchi_reach, hybrid_share, piecewise_shape, power_of_e
+from dither.device.exact import discrete_gaussian
+from dither.device.gaussian import gaussian_sigma
+from dither.device.numbers import GRID_SIZE
+from dither.device.randomizers import LocalMechanism, randomizer
+from dither.device.response import respond
+from dither.device.shapes import duchi_reach, hybrid_share, piecewise_shape, power_of_e
 
 from tests.client.bits import BitStream
 
@@ -75,10 +76,10 @@ def make() -> dict[str, Any]:
         "reports": [
             _drawn(
                 {"mechanism": mechanism, "point": point, "epsilon": epsilon, "delta": delta},
-                lambda bits, m=mechanism, p=point, e=epsilon, d=delta: Randomizer(m, d).report(p, e, bits),
+                lambda bits, m=mechanism, p=point, e=epsilon, d=delta: randomizer(m, d).report(p, e, bits),
                 number,
             )
-            for mechanism in MECHANISMS
+            for mechanism in LocalMechanism
             for number, (point, epsilon) in enumerate(
                 (point, epsilon) for epsilon in REPORT_EPSILONS for point in POINTS
             )

@@ -8,10 +8,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dither._numbers import GRID_SIZE
 from dither._participants import make_report
-from dither._response import respond
-from dither._sessions import assigned_round
+from dither.device.numbers import GRID_SIZE
+from dither.device.response import assigned_round, respond
 
 from tests.client.bits import BitStream
 from tests.client.make_randomizer_vectors import stream

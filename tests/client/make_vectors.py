@@ -2,12 +2,15 @@
 
 import hashlib
 import json
+import math
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dither._laplace import discrete_laplace, randomize
-from dither._numbers import GRID_SIZE
+from dither.device.exact import discrete_laplace
+from dither.device.numbers import GRID_SIZE
+from dither.device.randomizers import randomizer
 
 from app.core import epsilon as server_epsilon
 from app.core import grid as server_grid
@@ -89,8 +92,9 @@ def make() -> dict[str, Any]:
 
 
 def _point(lower: str, upper: str, value: str) -> int | None:
-    grid = server_grid.Grid(Decimal(lower), Decimal(upper))
-    return grid.to_grid(*server_grid.parse_decimal(value))
+    low, width = Fraction(lower), Fraction(upper) - Fraction(lower)
+    position = (Fraction(value) - low) / width
+    return math.floor(position * GRID_SIZE + Fraction(1, 2)) if 0 <= position <= 1 else None
 
 
 def _epsilon(text: str) -> dict[str, Any]:
@@ -112,7 +116,7 @@ def _noise(numerator: int, denominator: int, data: bytes) -> dict[str, Any]:
 
 def _report(point: int, epsilon: int, data: bytes) -> dict[str, Any]:
     bits = BitStream(data)
-    report = randomize(point, epsilon, bits)
+    report = randomizer("laplace").report(point, epsilon, bits)
     used = data[: -(-bits.used // 8)].hex()
     return {"point": point, "epsilon": epsilon, "bits": used, "report": report}
 

@@ -23,8 +23,8 @@ from dither import (
 )
 
 from app.core.study import LocalMechanism
-from app.mechanisms.local_range import report_range
 from tests.client.service import COMMUTE, FakeService, Holding, problem
+from tests.support.reports import report_range
 
 Connect = Callable[..., Any]
 ADA: dict[str, Any] = {"subject": "ada", "value": 34, "epsilon": 1, "trust": "local"}
@@ -460,7 +460,7 @@ def test_a_pending_value_stays_counted_when_the_service_holds_something(
 def test_noise_that_no_service_takes_is_not_sent(
     client: Any, service: FakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dither._randomizers.randomize", lambda point, epsilon, bits: 1 << 63)
+    monkeypatch.setattr("dither.device.randomizers.discrete_laplace", lambda t, s, bits: 1 << 63)
     with pytest.raises(LedgerError):
         client.contribute("commute", **ADA)
     assert service.sent("POST") == []

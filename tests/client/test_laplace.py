@@ -9,9 +9,10 @@ from itertools import pairwise
 
 import mpmath
 import pytest
-from dither import _laplace
-from dither._laplace import below, bernoulli_exp, discrete_laplace, randomize
-from dither._numbers import GRID_SIZE, MICRO
+from dither.device import exact as _laplace
+from dither.device.exact import below, bernoulli_exp, discrete_laplace, geometric
+from dither.device.numbers import GRID_SIZE, MICRO
+from dither.device.randomizers import Randomizer, randomizer
 from scipy import stats
 
 from tests.client.bits import BitStream, Script, Seeded, enumerate_outcomes
@@ -28,6 +29,8 @@ def law(scale: Fraction, x: int) -> mpmath.mpf:
     ratio = mpmath.exp(-mpmath.mpf(scale.denominator) / scale.numerator)
     return (1 - ratio) / (1 + ratio) * ratio ** abs(x)
 
+
+LAPLACE = randomizer("laplace")
 
 # -- exactly, on a small scale
 
@@ -52,16 +55,34 @@ def uniform(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("uniform")
-@pytest.mark.parametrize(("numerator", "denominator"), [(0, 1), (1, 1), (1, 2), (2, 3), (3, 4)])
+@pytest.mark.parametrize(
+    ("numerator", "denominator"), [(0, 1), (1, 1), (1, 3), (2, 3), (3, 2), (7, 3), (40, 1)]
+)
 def test_bernoulli_exp_has_its_probability(numerator: int, denominator: int) -> None:
     found, left = enumerate_outcomes(
         lambda bits: bernoulli_exp(numerator, denominator, bits), Fraction(1, 10**8)
     )
-    assert left < Fraction(1, 10**4)
-    probability = float(found[True])
+    assert left < Fraction(1, 500)
+    probability = float(found.get(True, 0))
     assert (
         probability - 1e-12 <= law_of_bernoulli(numerator, denominator) <= probability + float(left) + 1e-12
     )
+
+
+@pytest.mark.usefixtures("uniform")
+@pytest.mark.parametrize(("numerator", "denominator"), [(1, 1), (2, 1), (1, 2), (3, 2), (2, 3)])
+def test_geometric_numbers_have_their_probabilities(numerator: int, denominator: int) -> None:
+    found, left = enumerate_outcomes(lambda bits: geometric(numerator, denominator, bits), Fraction(1, 10**6))
+    assert left < Fraction(1, 10)
+    b = math.exp(-numerator / denominator)
+    for k in range(6):
+        assert float(found.get(k, 0)) <= (1 - b) * b**k <= float(found.get(k, 0) + left)
+
+
+@pytest.mark.usefixtures("uniform")
+def test_control_a_coin_that_forgets_the_whole_part_is_seen() -> None:
+    found, left = enumerate_outcomes(lambda bits: bernoulli_exp(1, 2, bits), Fraction(1, 10**7))
+    assert not float(found[True]) <= math.exp(-1.5) <= float(found[True] + left)
 
 
 def law_of_bernoulli(numerator: int, denominator: int) -> mpmath.mpf:
@@ -171,7 +192,7 @@ def test_a_report_is_the_point_plus_noise_of_the_right_scale() -> None:
     epsilon = 1_230_000
     point = GRID_SIZE // 3
     bits = Seeded(7)
-    sample = [randomize(point, epsilon, bits) - point for _ in range(SAMPLE_SIZE)]
+    sample = [LAPLACE.report(point, epsilon, bits) - point for _ in range(SAMPLE_SIZE)]
     assert all(verdicts(sample, Fraction(GRID_SIZE * MICRO, epsilon)))
 
 
@@ -185,15 +206,15 @@ def test_two_values_of_one_person_are_epsilon_apart_at_most() -> None:
 @pytest.mark.parametrize(("point", "epsilon"), [(-1, 1), (GRID_SIZE + 1, 1), (0, 0), (0, -1)])
 def test_a_report_needs_a_point_on_the_grid_and_some_epsilon(point: int, epsilon: int) -> None:
     with pytest.raises(ValueError, match="report"):
-        randomize(point, epsilon)
+        LAPLACE.report(point, epsilon)
 
 
 def test_noise_comes_from_the_operating_system_unless_a_test_says_otherwise() -> None:
     assert _laplace.discrete_laplace.__defaults__ == (secrets.randbits,)
-    assert _laplace.randomize.__defaults__ == (secrets.randbits,)
-    assert len({randomize(0, MICRO) for _ in range(10)}) == 10
+    assert Randomizer.report.__defaults__ == (secrets.randbits,)
+    assert len({LAPLACE.report(0, MICRO) for _ in range(10)}) == 10
 
 
 def test_no_entropy_means_no_report() -> None:
     with pytest.raises(EOFError):
-        randomize(0, MICRO, BitStream(b""))
+        LAPLACE.report(0, MICRO, BitStream(b""))

@@ -6,21 +6,16 @@ from typing import Any
 
 import pytest
 from dither import EpsilonBelowSpent, ReportAfterSpending
-from dither._randomizers import MECHANISMS
+from dither.device.randomizers import LocalMechanism
 
-from app.core.study import LocalMechanism
-from app.mechanisms.local_range import report_range
 from tests.client.service import FakeService
+from tests.support.reports import report_range
 
 ADA: dict[str, Any] = {"subject": "ada", "value": 34, "epsilon": 1, "trust": "local"}
 DELTA = "0.000001"
 
 
-def test_every_mechanism_of_the_service_has_a_randomizer() -> None:
-    assert set(MECHANISMS) == {mechanism.value for mechanism in LocalMechanism}
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", LocalMechanism)
 def test_reports_are_made_by_the_mechanism_of_the_study(
     client: Any, service: FakeService, mechanism: str
 ) -> None:

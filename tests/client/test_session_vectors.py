@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from dither import Session, SessionUnsound
-from dither._numbers import GRID_SIZE, MICRO
 from dither._participants import make_report
-from dither._response import respond
-from dither._sessions import Person, Question, Terms, assigned_round, read_terms, true_category
+from dither._sessions import Person, Question, Terms, read_terms, true_category
 from dither._wire import build, decode
+from dither.device.numbers import GRID_SIZE, MICRO
+from dither.device.response import assigned_round, respond
 
 from tests.client import make_session_vectors
 from tests.client.bits import BitStream, Seeded

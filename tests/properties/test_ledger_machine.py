@@ -10,6 +10,7 @@ from copy import deepcopy
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
+from dither.device.randomizers import randomizer
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
@@ -21,7 +22,6 @@ from app.core.grid import GRID_SIZE
 from app.core.records import Statement
 from app.core.release import StoredRelease
 from app.core.study import LocalMechanism, Relation, Study, Trust
-from app.mechanisms.local_range import BOUNDED
 from app.services import Services
 from app.services.questions import Ask, resolve
 from tests.properties import ledger_model as model
@@ -387,7 +387,7 @@ def offer_of(contribution: Contribute) -> Offer:
         epsilon=0 if contribution.trust is Trust.PUBLIC else contribution.epsilon,
         delta=study.delta if costs_delta else 0,
         value=contribution.value,
-        bounded=contribution.trust is Trust.LOCAL and study.local_mechanism in BOUNDED,
+        bounded=contribution.trust is Trust.LOCAL and randomizer(study.local_mechanism).is_bounded,
         drawn_at_most=contribution.explained if contribution.trust is Trust.LOCAL else ANY_EPSILON,
     )
 

@@ -8,8 +8,7 @@ import pytest
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import LocalMechanism, Relation, Trust
-from app.mechanisms.local_range import report_range
-from app.mechanisms.local_variance import report_noise
+from app.mechanisms.local_reports import report_noise
 from dither_research.comparison import Setting, compare_all
 from dither_research.estimators import applicable
 from dither_research.people import Bernoulli, Beta
@@ -18,6 +17,7 @@ from dither_research.reporting import randomize, report_sums
 from dither_research.results import untracked
 from dither_research.seeded import seeded
 from tests.statistical import Z
+from tests.support.reports import report_range
 
 MECHANISMS = list(LocalMechanism)
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from dither._laplace import discrete_laplace
-from dither._response import respond
+from dither.device.exact import discrete_laplace
+from dither.device.response import respond
 
 from app.accounting.clusters import clusters_cost, clusters_noise
 from app.core.epsilon import MICRO

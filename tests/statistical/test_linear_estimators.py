@@ -18,10 +18,10 @@ from app.estimators.hybrid import Kvh
 from app.estimators.interface import UNIT_SCALE, Estimator
 from app.estimators.reports import estimated_variance
 from app.estimators.uniform import Uniform
-from app.mechanisms.local_variance import report_scale
 from tests.statistical import Z
 from tests.support.groups import central, local, public, replace_one
 from tests.support.noise import SeededSource, noise_source, on_production_entropy
+from tests.support.reports import report_scale
 
 pytestmark = pytest.mark.statistical
 

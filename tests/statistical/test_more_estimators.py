@@ -17,13 +17,13 @@ from app.estimators.hybrid import Kvh, Pwh
 from app.estimators.interface import UNIT_SCALE, Estimator
 from app.estimators.optimal import Optimal
 from app.estimators.reports import estimated_variance
-from app.mechanisms.local_variance import report_scale
 from dither_research.estimators import ESTIMATORS
 from tests.statistical import Z
 from tests.support.groups import central, micro, public, replace_one
 from tests.support.linear import simulate, take_apart
 from tests.support.noise import fresh_stand_in, noise_source, on_production_entropy
 from tests.support.profiles import reports
+from tests.support.reports import report_scale
 
 pytestmark = pytest.mark.statistical
 

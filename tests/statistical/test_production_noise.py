@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dither._randomizers import Randomizer
-from dither._response import respond
+from dither.device.randomizers import randomizer
+from dither.device.response import respond
 
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
@@ -30,10 +30,9 @@ from app.core.study import LocalMechanism
 from app.estimators.interface import UNIT_SCALE
 from app.mechanisms import laplace
 from app.mechanisms.draw import draw
-from app.mechanisms.entropy import system_bits
 from app.mechanisms.hourglass import hourglass
-from app.mechanisms.local_variance import report_noise
-from app.mechanisms.randomized_response import KaryChannel, draw_response
+from app.mechanisms.local_reports import report_noise
+from app.mechanisms.randomized_response import KaryChannel
 from tests.api.service import Service, open_service
 from tests.support.verdicts import (
     gaussian_size,
@@ -98,8 +97,8 @@ def test_reports_of_devices_are_as_noisy_as_stated_and_less_is_caught(
     """Of a value in the middle, where each of them has its largest or nearly its largest variance."""
     delta = 10**6 if mechanism == "gaussian" else 0
     point = GRID_SIZE // 2
-    randomizer = Randomizer(mechanism, delta)
-    reports = [randomizer.report(point, round(1e6 / factor)) for _ in range(DEVICE_SIZE)]
+    device = randomizer(mechanism, delta)
+    reports = [device.report(point, round(1e6 / factor)) for _ in range(DEVICE_SIZE)]
     squares = ((np.array(reports, dtype=np.float64) - point) / GRID_SIZE) ** 2
     stated = report_noise(LocalMechanism(mechanism), 10**6, delta).at(point) / GRID_SIZE**2
     # Where both reports lie equally far from the middle (Duchi) squares do not vary, but for their rounding.
@@ -116,12 +115,8 @@ def test_answers_lie_as_often_as_stated_and_less_is_caught(
     SIZE, and epsilon / 0.9 makes it 0.02 and 0.03 less, so four times as many answers are drawn."""
     stated = KaryChannel(categories=categories, epsilon=10**6)
     lie = 1 - stated.truth
-    given = KaryChannel(categories=categories, epsilon=round(1e6 / factor))
-    for lies in (
-        [draw_response(1, given, system_bits) != 1 for _ in range(4 * SIZE)],
-        [respond(1, categories, given.epsilon) != 1 for _ in range(4 * SIZE)],
-    ):
-        assert (mean_p_value(np.array(lies), lie, lie * (1 - lie)) > SIX_SIGMA) == fits
+    lies = [respond(1, categories, round(1e6 / factor)) != 1 for _ in range(4 * SIZE)]
+    assert (mean_p_value(np.array(lies), lie, lie * (1 - lie)) > SIX_SIGMA) == fits
 
 
 # -------------------------------------------------------------------------- what a release over HTTP carries

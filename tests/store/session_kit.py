@@ -6,9 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from dither.device.response import assigned_round
+
 from app.core.clock import SystemClock
 from app.core.epsilon import MICRO
-from app.core.session import Answer, Given, SessionProtocol, assigned_round
+from app.core.session import Answer, Given, SessionProtocol
 from app.core.study import Study
 from app.services import Services
 from app.services.answer_intake import take_answers

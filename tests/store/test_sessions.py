@@ -4,6 +4,7 @@ from decimal import Decimal
 from uuid import uuid4
 
 import pytest
+from dither.device.response import assigned_round
 
 from app.core.epsilon import MICRO
 from app.core.errors import (
@@ -17,7 +18,7 @@ from app.core.errors import (
     ServiceError,
 )
 from app.core.grid import Grid
-from app.core.session import AnswerOutcome, SessionState, assigned_round
+from app.core.session import AnswerOutcome, SessionState
 from app.sessions.search import Mode
 from tests.store.session_kit import HandClock, Stage, schedule
 from tests.store.workbench import ADMIN, KEY, LIFETIME_EPSILON, Workbench, offer, workbench

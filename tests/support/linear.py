@@ -11,10 +11,10 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteLaplace, NoNoise
 from app.core.study import LocalMechanism
 from app.estimators.interface import Conclusion, Estimator, Plan, Question
-from app.mechanisms.local_variance import report_scale
 from dither_research.baselines.sampling import inclusion_of
 from tests.support.groups import query_values
 from tests.support.noise import NoiseSource
+from tests.support.reports import report_scale
 
 HALF = GRID_SIZE // 2
 STEP = GRID_SIZE // 16

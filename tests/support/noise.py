@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from dither.device.exact import RandomBits
 from numpy.typing import NDArray
 
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, Noise
 from app.mechanisms.draw import draw
-from app.mechanisms.entropy import RandomBits, system_bits
+from app.mechanisms.entropy import system_bits
 from app.mechanisms.hourglass import draw_hourglass
 
 

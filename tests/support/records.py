@@ -13,7 +13,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from app.core.study import LocalMechanism
-from app.mechanisms.local_range import report_range
+from tests.support.reports import report_range
 
 LANE = "§"
 NUMBER_FIELDS = ("value", "report", "epsilon")

@@ -7,7 +7,7 @@ from dither._admin_models import Account, NewToken, Quota, Relation, Role, Token
 from dither._async.base import AsyncBase
 from dither._calls import exact, given, quoted, study_path, token_path
 from dither._models import Budget, Study, Trust
-from dither._numbers import Numeric
+from dither.device.numbers import Numeric
 
 
 class AsyncAdmin(AsyncBase):

@@ -14,7 +14,7 @@ from dither._models import (
     Study,
     Trust,
 )
-from dither._numbers import Numeric, Value
+from dither.device.numbers import Numeric, Value
 
 
 class AsyncDevice(AsyncBase):

@@ -5,8 +5,8 @@ from typing import Literal
 
 from dither._async.base import AsyncBase
 from dither._calls import exact, given, new_key, session_path, study_path
-from dither._numbers import Numeric, Value
 from dither._session_models import Depth, Mode, Participation, Protocol, Session, Threshold
+from dither.device.numbers import Numeric, Value
 
 
 class AsyncSessions(AsyncBase):

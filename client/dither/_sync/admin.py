@@ -7,8 +7,8 @@ from datetime import datetime
 from dither._admin_models import Account, NewToken, Quota, Relation, Role, Token, TokenUsage
 from dither._calls import exact, given, quoted, study_path, token_path
 from dither._models import Budget, Study, Trust
-from dither._numbers import Numeric
 from dither._sync.base import Base
+from dither.device.numbers import Numeric
 
 
 class Admin(Base):

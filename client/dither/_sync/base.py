@@ -10,7 +10,7 @@ import httpx
 from dither._base import DEFAULT_TIMEOUT, BaseClient, Directory, Proxy, Timeout, to_reply
 from dither._carriers import Carrier
 from dither._flow import Flow, Reply, Request, Retry
-from dither._numbers import Numeric
+from dither.device.numbers import Numeric
 
 T = TypeVar("T")
 

@@ -14,8 +14,8 @@ from dither._models import (
     Study,
     Trust,
 )
-from dither._numbers import Numeric, Value
 from dither._sync.base import Base
+from dither.device.numbers import Numeric, Value
 
 
 class Device(Base):

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from dither._calls import exact, given, new_key, session_path, study_path
-from dither._numbers import Numeric, Value
 from dither._session_models import Depth, Mode, Participation, Protocol, Session, Threshold
 from dither._sync.base import Base
+from dither.device.numbers import Numeric, Value
 
 
 class Sessions(Base):

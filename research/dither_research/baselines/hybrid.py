@@ -16,7 +16,7 @@ from app.estimators.noises import PricedNoise, best_plan
 from app.estimators.output_view import COALITION
 from app.estimators.parts import Parts
 from app.mechanisms.laplace import MAX_SCALE
-from app.mechanisms.local_variance import report_variance
+from app.mechanisms.local_reports import report_noise
 
 
 class TcmOnly:
@@ -181,9 +181,9 @@ class FullLm:
                 reports = groups[index].reports
                 if reports is not None and reports.mechanism is not LocalMechanism.GAUSSIAN:
                     mechanism = reports.mechanism
-            one = report_variance(mechanism, epsilon)
+            one = report_noise(mechanism, epsilon).worst
             people = sum(groups[index].count for index in parts.central)
-            least = report_variance(LocalMechanism.LAPLACE, epsilon)
+            least = report_noise(LocalMechanism.LAPLACE, epsilon).worst
             scale = min(math.sqrt(max(people * one, least) / 2), MAX_SCALE)
             # Never more than is offered, whatever the rounding.
             scale = max(scale, math.nextafter(GRID_SIZE * MICRO / epsilon, math.inf))

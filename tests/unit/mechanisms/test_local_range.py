@@ -5,17 +5,18 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from dither._randomizers import Randomizer
+from dither.device.gaussian import gaussian_sigma
+from dither.device.randomizers import GAUSSIAN_TAIL, LAPLACE_TAIL, laplace_range, randomizer
+from dither.device.shapes import HALF, duchi_reach, piecewise_shape
 
 from app.core.cohort import Group, Reports
 from app.core.epsilon import round_down_to_significant
 from app.core.grid import GRID_SIZE, REPORT_LIMIT
 from app.core.study import LocalMechanism, Relation, Trust
 from app.estimators import registry
-from app.mechanisms.local_range import BOUNDED, GAUSSIAN_TAIL, LAPLACE_TAIL, drawn_at_most, report_range
-from app.mechanisms.local_shapes import HALF, duchi_reach, piecewise_shape, report_sigma
-from app.mechanisms.local_variance import report_scale
+from app.mechanisms.local_reports import drawn_at_most
 from tests.support.groups import central, micro, query_values, replace_one
+from tests.support.reports import report_range, report_scale
 
 MICRO_DELTA = 10**6
 
@@ -68,12 +69,12 @@ def test_less_epsilon_reaches_further():
 @pytest.mark.parametrize("epsilon", [1, 999, 10**6, 10**9])
 @pytest.mark.parametrize("dimension", [1, 2, 64])
 def test_honest_noise_lies_outside_with_a_probability_below_2_to_the_minus_64(epsilon, dimension):
-    reach = -report_range(LocalMechanism.LAPLACE, epsilon, dimension=dimension).lower
+    reach = -laplace_range(epsilon, dimension=dimension).lower
     scales = Fraction(reach * epsilon, dimension * GRID_SIZE * 10**6)
     assert scales >= (LAPLACE_TAIL if epsilon * 2 > dimension else 62)  # the limit of a report cuts here
     assert math.log2(2 * dimension) - float(scales) / math.log(2) < -64
     gaussian = -report_range(LocalMechanism.GAUSSIAN, epsilon, MICRO_DELTA).lower
-    sigmas = gaussian / report_sigma(epsilon, MICRO_DELTA)
+    sigmas = gaussian / gaussian_sigma(epsilon, MICRO_DELTA)
     assert sigmas >= GAUSSIAN_TAIL
     assert 1 - sigmas**2 / 2 / math.log(2) < -64
 
@@ -83,21 +84,22 @@ def test_honest_noise_lies_outside_with_a_probability_below_2_to_the_minus_64(ep
 def test_a_report_is_drawn_with_no_more_than_explains_it(mechanism, epsilon):
     edge = report_range(mechanism, epsilon, MICRO_DELTA).upper
     for report in (edge, edge + 1):
-        drawn = drawn_at_most(mechanism, report, 4_000_000, MICRO_DELTA)
+        drawn = drawn_at_most(randomizer(mechanism, MICRO_DELTA), report, 4_000_000)
         assert (drawn >= epsilon) is (report == edge)  # neighboring epsilons may share a sigma
         assert report not in report_range(mechanism, drawn + 1, MICRO_DELTA)
         explained = round_down_to_significant(drawn)
         assert drawn == 0 or report in report_range(mechanism, explained, MICRO_DELTA)
-    assert drawn_at_most(mechanism, GRID_SIZE, epsilon, MICRO_DELTA) == epsilon
+    assert drawn_at_most(randomizer(mechanism, MICRO_DELTA), GRID_SIZE, epsilon) == epsilon
 
 
 def test_many_reports_further_out_than_their_epsilon_share_their_sigmas():
     """A batch of them took a root finding for each step of each search, 20 ms a record."""
     near, far = (report_range(LocalMechanism.GAUSSIAN, e, MICRO_DELTA).upper for e in (499_999, 499_001))
-    report_sigma.cache_clear()
+    device = randomizer("gaussian", MICRO_DELTA)
+    gaussian_sigma.cache_clear()
     for report in range(near + 1, far, (far - near) // 300):
-        assert drawn_at_most(LocalMechanism.GAUSSIAN, report, 10**6, MICRO_DELTA) == 499_999
-    assert report_sigma.cache_info().misses < 20
+        assert drawn_at_most(device, report, 10**6) == 499_999
+    assert gaussian_sigma.cache_info().misses < 20
 
 
 @pytest.mark.parametrize(("epsilon", "people"), [(1_000, 2_000), (10**6, 1_000), (10**5, 1_000)])
@@ -151,14 +153,3 @@ def test_one_forged_report_moves_optimal_as_the_threat_model_says(trust, people,
     answers = " | ".join(f"{estimate(groups):.4f}" for groups in (without, *forged))
     row = f"| {people:,} {trust}, epsilon {epsilon:g} | {offered:g} | {answers} |"
     assert row in Path("docs/threat-model.md").read_text()
-
-
-@pytest.mark.parametrize("epsilon", [1, 999, 123_000, 10**6, 10**9])
-@pytest.mark.parametrize("mechanism", LocalMechanism)
-def test_the_sdk_knows_how_far_out_a_report_is_taken(mechanism, epsilon):
-    reach = Randomizer(mechanism.value, MICRO_DELTA).reach(epsilon)
-    if reach is None:
-        assert mechanism in BOUNDED
-    else:
-        taken = report_range(mechanism, epsilon, MICRO_DELTA)
-        assert min(reach, REPORT_LIMIT - GRID_SIZE) == -taken.lower == taken.upper - GRID_SIZE

@@ -4,12 +4,14 @@ import math
 
 import mpmath
 import pytest
+from dither.device.gaussian import gaussian_sigma
+from dither.device.randomizers import ReportNoise
+from dither.device.shapes import HALF, HYBRID_THRESHOLD, piecewise_shape
 
-from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.study import LocalMechanism
-from app.mechanisms.local_shapes import HALF, HYBRID_THRESHOLD, piecewise_shape, report_sigma
-from app.mechanisms.local_variance import ReportNoise, report_noise, report_scale, report_variance
+from app.mechanisms.local_reports import report_noise
+from tests.support.reports import report_scale
 
 DUCHI, PIECEWISE, HYBRID = LocalMechanism.DUCHI, LocalMechanism.PIECEWISE, LocalMechanism.HYBRID
 
@@ -19,7 +21,7 @@ def test_laplace_variance_equals_the_textbook_form_in_high_precision(epsilon):
     with mpmath.workdps(60):
         q = mpmath.e ** (-mpmath.mpf(epsilon) / (GRID_SIZE * 10**6))
         expected = float(2 * q / (1 - q) ** 2)
-    assert report_variance(LocalMechanism.LAPLACE, epsilon) == pytest.approx(expected, rel=1e-12)
+    assert report_noise(LocalMechanism.LAPLACE, epsilon).worst == pytest.approx(expected, rel=1e-12)
 
 
 def test_laplace_variance_of_a_small_scale_equals_the_sum_over_all_integers():
@@ -29,7 +31,7 @@ def test_laplace_variance_of_a_small_scale_equals_the_sum_over_all_integers():
         weights = [mpmath.e ** (-z / mpmath.mpf(scale)) for z in range(400)]
         norm = 2 * mpmath.fsum(weights) - 1
         second = 2 * mpmath.fsum(w * z * z for z, w in enumerate(weights)) / norm
-    assert report_variance(LocalMechanism.LAPLACE, epsilon) == pytest.approx(float(second), rel=1e-12)
+    assert report_noise(LocalMechanism.LAPLACE, epsilon).worst == pytest.approx(float(second), rel=1e-12)
 
 
 EPSILONS = [10_000, 500_000, 700_000, 1_000_000, 3_000_000, 8_000_000]
@@ -84,27 +86,27 @@ def test_the_hybrid_threshold_is_where_duchi_alone_is_as_good():
     ],
 )
 def test_worst_variances_against_laplace(epsilon, ratios):
-    laplace = report_variance(LocalMechanism.LAPLACE, epsilon)
+    laplace = report_noise(LocalMechanism.LAPLACE, epsilon).worst
     for mechanism, ratio in zip((DUCHI, PIECEWISE, HYBRID), ratios, strict=True):
-        assert report_variance(mechanism, epsilon) / laplace == pytest.approx(ratio, abs=0.006)
+        assert report_noise(mechanism, epsilon).worst / laplace == pytest.approx(ratio, abs=0.006)
 
 
 def test_hybrid_is_a_good_deal_at_epsilon_one():
-    laplace = report_variance(LocalMechanism.LAPLACE, 1_000_000)
-    assert report_variance(HYBRID, 1_000_000) <= 0.55 * laplace
+    laplace = report_noise(LocalMechanism.LAPLACE, 1_000_000).worst
+    assert report_noise(HYBRID, 1_000_000).worst <= 0.55 * laplace
 
 
 def test_hybrid_is_never_worse_than_its_parts_in_the_worst_case():
     for epsilon in range(50_000, 12_000_000, 50_000):
-        best = min(report_variance(DUCHI, epsilon), report_variance(PIECEWISE, epsilon))
-        assert report_variance(HYBRID, epsilon) <= best * (1 + 1e-9)
+        best = min(report_noise(DUCHI, epsilon).worst, report_noise(PIECEWISE, epsilon).worst)
+        assert report_noise(HYBRID, epsilon).worst <= best * (1 + 1e-9)
 
 
 def test_gaussian_reports_vary_by_the_square_of_their_sigma():
-    assert report_variance(LocalMechanism.GAUSSIAN, 10**6, 10**5) == report_sigma(10**6, 10**5) ** 2
+    assert report_noise(LocalMechanism.GAUSSIAN, 10**6, 10**5).worst == gaussian_sigma(10**6, 10**5) ** 2
     # analytic sigma at (1, 1e-7) in the classic sigma's unit: .818
     classic = math.sqrt(2 * math.log(1.25e7)) * GRID_SIZE
-    assert report_sigma(10**6, 10**5) / classic == pytest.approx(0.818, abs=0.001)
+    assert gaussian_sigma(10**6, 10**5) / classic == pytest.approx(0.818, abs=0.001)
 
 
 def test_the_worst_value_is_at_an_end_or_in_the_middle():
@@ -116,18 +118,18 @@ def test_the_worst_value_is_at_an_end_or_in_the_middle():
 
 def test_more_epsilon_than_the_grid_holds_makes_no_difference():
     for mechanism in (DUCHI, PIECEWISE, HYBRID):
-        assert report_variance(mechanism, 64_000_000) == report_variance(mechanism, 10**12)
+        assert report_noise(mechanism, 64_000_000).worst == report_noise(mechanism, 10**12).worst
     assert piecewise_shape(10**12).window == 1
 
 
 @pytest.mark.parametrize("mechanism", LocalMechanism)
 @pytest.mark.parametrize("epsilon", [0, -1])
 def test_a_report_without_epsilon_is_refused(mechanism, epsilon):
-    with pytest.raises(InternalFault):
-        report_variance(mechanism, epsilon, 1)
+    with pytest.raises(ValueError, match="epsilon"):
+        report_noise(mechanism, epsilon, 1)
 
 
 @pytest.mark.parametrize("delta", [0, -1, 10**12])
 def test_a_gaussian_report_without_delta_is_refused(delta):
-    with pytest.raises(InternalFault):
-        report_variance(LocalMechanism.GAUSSIAN, 10**6, delta)
+    with pytest.raises(ValueError, match="epsilon"):
+        report_noise(LocalMechanism.GAUSSIAN, 10**6, delta)

@@ -8,11 +8,12 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from dither.device.response import assigned_round
 
 from app.core.epsilon import MICRO
 from app.core.errors import InvalidRequest
 from app.core.grid import GRID_SIZE, Grid
-from app.core.session import SessionProtocol, Terms, assigned_round
+from app.core.session import SessionProtocol, Terms
 from app.core.study import Relation, StudyDefinition, Trust
 from app.sessions.protocol import RoundAnswers
 from app.sessions.protocols import SessionSpec, restore_protocol, start_protocol

@@ -1,4 +1,4 @@
-"""Exact discrete Gaussian noise, and how much of it an (epsilon, delta) needs.
+"""How much Gaussian noise an (epsilon, delta) needs.
 
 Noise of standard deviation N / mu is (epsilon, delta)-private for values at most N apart if and only if, with
 a = epsilon / mu - mu / 2 and Mills' ratio R(x) = (1 - Phi(x)) / phi(x),
@@ -9,19 +9,13 @@ The classic sqrt(2 ln(1.25 / delta)) / epsilon wastes a third of the noise at sm
 private at large ones.
 
 References:
-    Balle, Wang, arXiv:1805.06530, theorem 8 (the formula).
-    Canonne, Kamath, Steinke, arXiv:2004.00010, algorithm 3 (the sampler).
+    Balle, Wang, arXiv:1805.06530, theorem 8.
 """
 
-import secrets
 from decimal import Context, Decimal
 from functools import lru_cache
 
-from dither._laplace import RandomBits, bernoulli_exp, discrete_laplace
-from dither._numbers import GRID_SIZE, MICRO
-
-DELTA_UNIT = 1_000_000_000_000
-"""A delta is an integer count of 1e-12."""
+from dither.device.numbers import DELTA_UNIT, GRID_SIZE, MICRO, SIGNIFICANT
 
 SIGMA_BITS = 16
 """Sigma keeps this many significant bits, rounded up, so that every client finds the same."""
@@ -34,7 +28,7 @@ _FAR = Decimal(12)
 _HALVINGS = 64
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=2 * SIGNIFICANT)
 def gaussian_sigma(epsilon: int, delta: int) -> int:
     """The least sigma of 16 significant bits whose discrete Gaussian noise keeps (epsilon, delta).
 
@@ -69,34 +63,6 @@ def gaussian_sigma(epsilon: int, delta: int) -> int:
     sigma = int(GRID_SIZE / low) + 2
     cut = max(sigma.bit_length() - SIGMA_BITS, 0)
     return -(-sigma >> cut) << cut
-
-
-def discrete_gaussian(sigma: int, bits: RandomBits = secrets.randbits) -> int:
-    """An integer x with probability proportional to exp(-x**2 / (2 sigma**2)). Exact.
-
-    Args:
-        sigma: Above 0.
-        bits: Source of random bits. The default is the operating system's.
-    """
-    t = sigma + 1
-    while True:
-        noise = discrete_laplace(t, 1, bits)
-        excess = abs(noise) * t - sigma * sigma
-        if bernoulli_exp_any(excess * excess, 2 * sigma * sigma * t * t, bits):
-            return noise
-
-
-def bernoulli_exp_any(numerator: int, denominator: int, bits: RandomBits) -> bool:
-    """True with probability exp(-numerator / denominator), for any numerator >= 0.
-
-    References:
-        Canonne, Kamath, Steinke, arXiv:2004.00010, algorithm 1.
-    """
-    while numerator > denominator:
-        if not bernoulli_exp(1, 1, bits):
-            return False
-        numerator -= denominator
-    return bernoulli_exp(numerator, denominator, bits)
 
 
 def _delta(epsilon: Decimal, mu: Decimal) -> Decimal:

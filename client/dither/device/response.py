@@ -1,10 +1,10 @@
-"""Randomized response: the truth, or one of the other categories, for the questions of a session."""
+"""The questions of a session: who is asked when, and randomized response, the truth or another category."""
 
+import hmac
 import secrets
 
-from dither._gaussian import bernoulli_exp_any
-from dither._laplace import RandomBits, below
-from dither._numbers import MICRO
+from dither.device.exact import RandomBits, below, bernoulli_exp
+from dither.device.numbers import MICRO
 
 
 def respond(category: int, categories: int, epsilon: int, bits: RandomBits = secrets.randbits) -> int:
@@ -26,5 +26,20 @@ def respond(category: int, categories: int, epsilon: int, bits: RandomBits = sec
         raise ValueError("an answer needs a category, one of at least two, and a positive epsilon")
     while True:
         step = below(categories, bits)
-        if step == 0 or bernoulli_exp_any(epsilon, MICRO, bits):
+        if step == 0 or bernoulli_exp(epsilon, MICRO, bits):
             return (category + step) % categories
+
+
+def assigned_round(key: bytes, subject: str, rounds: int) -> int:
+    """The round of a user_split session in which a subject is asked, from 1.
+
+    Args:
+        key: The session's assignment key, which is published.
+        subject: External id.
+        rounds: Their number.
+
+    >>> assigned_round(bytes(16), "ada", 10)
+    10
+    """
+    digest = hmac.digest(key, subject.encode(), "sha256")
+    return 1 + int.from_bytes(digest[:8], "big") % rounds

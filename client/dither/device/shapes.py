@@ -1,4 +1,4 @@
-r"""The integers behind local reports: what a device's randomizer looks like for an epsilon.
+r"""The integers behind bounded local reports: what a randomizer looks like for an epsilon.
 
 A grid point q lies in 0..N, N = 2^30; x = q - N/2 is its distance from the middle. Reports are integers on
 the same grid, *exactly* unbiased. Their probabilities are ratios of integers, chosen so that no two values of
@@ -28,10 +28,7 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from app.accounting.gaussian import calibrated_sigma
-from app.core.epsilon import MICRO, SIGNIFICANT
-from app.core.errors import InternalFault
-from app.core.grid import GRID_SIZE
+from dither.device.numbers import GRID_SIZE, MICRO
 
 HALF = GRID_SIZE // 2
 
@@ -46,9 +43,6 @@ HYBRID_THRESHOLD = 609_352
 (-5 + 2 (6353 - 405 sqrt 241)^(1/3) + 2 (6353 + 405 sqrt 241)^(1/3)) / 27."""
 
 HYBRID_BITS = 32
-
-SIGMA_BITS = 16
-"""A Gaussian report's sigma keeps this many significant bits, rounded up, so that every client agrees."""
 
 _CONTEXT = Context(prec=100)
 
@@ -113,7 +107,7 @@ def duchi_reach(epsilon: int) -> int:
         The least A with (A + N/2) / (A - N/2) <= e^epsilon [grid steps].
 
     Raises:
-        InternalFault: epsilon is not positive.
+        ValueError: epsilon is not positive.
 
     Privacy: rounded up; a public constant.
 
@@ -135,7 +129,7 @@ def piecewise_shape(epsilon: int) -> Piecewise:
         epsilon: At least 1 [micro-epsilon].
 
     Raises:
-        InternalFault: epsilon is not positive.
+        ValueError: epsilon is not positive.
 
     Privacy: D is rounded up; public constants.
     """
@@ -157,7 +151,7 @@ def hybrid_share(epsilon: int) -> int:
         1 - e^(-epsilon/2) in units of 2**-32, rounded down; 0 up to `HYBRID_THRESHOLD`.
 
     Raises:
-        InternalFault: epsilon is not positive.
+        ValueError: epsilon is not positive.
 
     Privacy: any share is private, because both parts are.
     """
@@ -167,28 +161,7 @@ def hybrid_share(epsilon: int) -> int:
     return ((root - one) << HYBRID_BITS) // root
 
 
-@lru_cache(maxsize=2 * SIGNIFICANT)
-def report_sigma(epsilon: int, delta: int) -> int:
-    """The parameter sigma of the discrete Gaussian noise in a Gaussian report.
-
-    Args:
-        epsilon: At least 1 [micro-epsilon].
-        delta: At least 1 [1e-12].
-
-    Returns:
-        sigma for a move by N, rounded up to 16 significant bits [grid steps].
-
-    Raises:
-        InternalFault: epsilon or delta is not positive.
-
-    Privacy: (epsilon, delta) by `app.accounting.gaussian`; a public constant.
-    """
-    sigma = int(calibrated_sigma(epsilon, delta, GRID_SIZE)) + 2
-    cut = max(sigma.bit_length() - SIGMA_BITS, 0)
-    return -(-sigma >> cut) << cut
-
-
 def _positive(epsilon: int) -> int:
     if epsilon <= 0:
-        raise InternalFault("A local report needs a positive epsilon.")
+        raise ValueError("a report needs a positive epsilon")
     return epsilon

@@ -1,8 +1,7 @@
 """Exact numbers: decimal text, the grid of a study, and epsilons as integers.
 
-The service does the same computations; both are integer arithmetic on the decimal text of a number, so
-that device and service agree on every bit. No float touches a value before the noise (Mironov, CCS 2012,
-doi:10.1145/2382196.2382264).
+Integer arithmetic on the decimal text of a number: no float touches a value before the noise (Mironov,
+CCS 2012, doi:10.1145/2382196.2382264).
 """
 
 import math
@@ -18,11 +17,25 @@ GRID_BITS = 30
 GRID_SIZE = 1 << GRID_BITS
 """Grid steps between the ends of a study's range."""
 
+REPORT_LIMIT = 1 << 62
+"""A local report may not lie further out than this; honest ones never do."""
+
 MICRO = 1_000_000
 """Micro-epsilons in one epsilon."""
 
+DELTA_UNIT = 1_000_000_000_000
+"""Units of 1e-12 in a delta of one."""
+
+MAX_EPSILON = 1_000_000 * MICRO
+"""The largest epsilon of a study [micro-epsilon]."""
+
 SIGNIFICANT_DIGITS = 3
 """A personal epsilon keeps this many."""
+
+_FIRST = int(10 ** (SIGNIFICANT_DIGITS - 1))
+
+SIGNIFICANT = _FIRST + 9 * _FIRST * (len(str(MAX_EPSILON)) - SIGNIFICANT_DIGITS)
+"""The rank of the largest epsilon of three significant digits, about nine thousand."""
 
 Numeric = Decimal | str | float | SupportsIndex
 """What a caller may give for a number: an int, a Decimal, a float, or the text of a decimal number."""
@@ -36,6 +49,24 @@ _LONGEST_INTEGER = 128
 
 class NotANumber(ValueError):
     """Not a finite decimal number of a sensible length."""
+
+
+def parse_decimal(text: str) -> tuple[int, int]:
+    """A decimal number as (mantissa, exponent), value = mantissa * 10**exponent.
+
+    Raises:
+        NotANumber: not a number, not finite, over 60 digits, or an exponent beyond two digits.
+
+    >>> parse_decimal("-12.50")
+    (-1250, -2)
+    """
+    match = _NUMBER.match(text)
+    if match is None:
+        raise NotANumber
+    sign, whole, fraction, exponent = match.groups()
+    fraction = fraction or ""
+    mantissa = int(whole + fraction)
+    return (-mantissa if sign else mantissa), int(exponent or 0) - len(fraction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +89,12 @@ class Number:
         Raises:
             NotANumber: not a number, not finite, over 60 digits, or an exponent beyond two digits.
         """
-        match = _NUMBER.match(_text(value))
-        if match is None:
-            raise NotANumber
-        sign, whole, fraction, exponent = match.groups()
-        mantissa = int(whole + (fraction or ""))
-        text = sign + (whole.lstrip("0") or "0")
-        if fraction:
-            text += f".{fraction}"
-        if exponent:
-            text += f"e{exponent}"
-        return cls(-mantissa if sign else mantissa, int(exponent or 0) - len(fraction or ""), text)
+        written = _text(value)
+        mantissa, exponent = parse_decimal(written)
+        digits, _, power = written.lower().partition("e")
+        whole, dot, fraction = digits.lstrip("-").partition(".")
+        text = "-" * written.startswith("-") + (whole.lstrip("0") or "0") + dot + fraction
+        return cls(mantissa, exponent, f"{text}e{power}" if power else text)
 
     @property
     def fraction(self) -> Fraction:
@@ -103,26 +129,39 @@ class Grid:
         upper: Upper end, above `lower`.
     """
 
-    lower: Fraction
-    upper: Fraction
+    lower: Decimal | Fraction
+    upper: Decimal | Fraction
     _scales: dict[int, tuple[int, int, int]] = field(default_factory=dict, compare=False, repr=False)
 
-    def point(self, number: Number) -> int | None:
-        """The grid point of a number, or None where it lies outside the range. Exact."""
-        scale = self._scales.get(number.exponent)
+    def __post_init__(self) -> None:
+        ends = (self.lower, self.upper)
+        if any(isinstance(end, Decimal) and not end.is_finite() for end in ends) or self.width <= 0:
+            raise ValueError("lower and upper must be finite and lower < upper")
+
+    @property
+    def width(self) -> Fraction:
+        """Upper - lower, in the data's unit."""
+        return Fraction(self.upper) - Fraction(self.lower)
+
+    def point(self, mantissa: int, exponent: int) -> int | None:
+        """The grid point of mantissa * 10**exponent, or None where that lies outside the range. Exact."""
+        scale = self._scales.get(exponent)
         if scale is None:
-            scale = self._scales[number.exponent] = self._scale(number.exponent)
+            scale = self._scales[exponent] = self._scale(exponent)
         factor, offset, denominator = scale
-        numerator = number.mantissa * factor - offset
+        numerator = mantissa * factor - offset
         if numerator < 0 or numerator > denominator * GRID_SIZE:
             return None
         return (2 * numerator + denominator) // (2 * denominator)
 
+    def to_unit(self, position: Fraction) -> float:
+        """The value at a position in [0, 1] of the range, rounded once, in the data's unit."""
+        return float(Fraction(self.lower) + position * self.width)
+
     def _scale(self, exponent: int) -> tuple[int, int, int]:
         """Integers with (v - lower) / width * 2**30 = (mantissa * factor - offset) / denominator."""
-        width = self.upper - self.lower
-        unit = Fraction(10) ** exponent / width * GRID_SIZE
-        origin = self.lower / width * GRID_SIZE
+        unit = Fraction(10) ** exponent / self.width * GRID_SIZE
+        origin = Fraction(self.lower) / self.width * GRID_SIZE
         denominator = unit.denominator * origin.denominator
         return unit.numerator * origin.denominator, origin.numerator * unit.denominator, denominator
 
@@ -155,14 +194,28 @@ def epsilon_cost(value: Numeric) -> int:
 def round_down_to_significant(micro: int) -> int:
     """A personal epsilon rounded down to three significant digits.
 
+    This keeps the number of different epsilons of a study in the low thousands.
+
     >>> round_down_to_significant(1_234_567)
     1230000
+    >>> round_down_to_significant(999)
+    999
     """
     digits = len(str(micro))
     if digits <= SIGNIFICANT_DIGITS:
         return micro
-    step: int = 10 ** (digits - SIGNIFICANT_DIGITS)
+    step = int(10 ** (digits - SIGNIFICANT_DIGITS))
     return micro - micro % step
+
+
+def significant(rank: int) -> int:
+    """The epsilons of at most three significant digits in ascending order, from rank 1 on [micro-epsilon].
+
+    >>> [significant(rank) for rank in (1, 999, 1000, 1001, 1900)]
+    [1, 999, 1000, 1010, 10000]
+    """
+    decades, mantissa = divmod(rank - _FIRST, 9 * _FIRST)
+    return rank if rank < _FIRST else (_FIRST + mantissa) * int(10**decades)
 
 
 def epsilon_decimal(micro: int) -> Decimal:
