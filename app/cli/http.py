@@ -105,6 +105,14 @@ def optional(text: str | None, option: str) -> Decimal | None:
     return None if text is None else number(text, option)
 
 
+def integer(text: str, option: str) -> int:
+    """An integer from the command line."""
+    value = number(text, option)
+    if value != value.to_integral_value():
+        raise usage_error(f"{option}: {text!r} is not an integer")
+    return int(value)
+
+
 def explain(error: ProblemError) -> str:
     """What the service refused, and why, for a person."""
     reason = f"{error.detail} ({error.code})" if error.detail else f"the service answered {error}"

@@ -1,7 +1,7 @@
 """Options of a command that are the fields of the document that it sends, made from the wire model."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from enum import StrEnum
 from functools import wraps
 from typing import Annotated, Any, get_origin
@@ -10,13 +10,15 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from app.cli.http import number
+from app.cli.http import integer, number
 
 Command = Callable[..., None]
 Schema = dict[str, Any]
 
 
-def fields_of(model: type[BaseModel], *, argument: str) -> Callable[[Command], Command]:
+def fields_of(
+    model: type[BaseModel], *, argument: str | None = None, spelled: Container[str] = ()
+) -> Callable[[Command], Command]:
     """Give a command an option for every field of a document, with the help and the default of its model.
 
     The command gets what was given as its first argument, a mapping with the names that the SDK has: those
@@ -25,16 +27,17 @@ def fields_of(model: type[BaseModel], *, argument: str) -> Callable[[Command], C
     Args:
         model: Of the document.
         argument: The field that is no option, but the command's argument.
+        spelled: Fields that the command has options of its own for.
     """
-    fields = {name: (field, schema) for name, field, schema in _fields(model)}
+    fields = {name: (field, schema) for name, field, schema in _fields(model) if name not in spelled}
 
     def decorate(command: Command) -> Command:
         @wraps(command)
         def run(**given: Any) -> None:
             document = {name: given.pop(name) for name in fields}
             for name, (_, schema) in fields.items():
-                if document[name] is not None and "number" in _types(schema):
-                    document[name] = number(document[name], f"--{name.replace('_', '-')}")
+                if isinstance(document[name], str):
+                    document[name] = _value(document[name], schema, f"--{name.replace('_', '-')}")
             command({name: value for name, value in document.items() if value not in (None, [])}, **given)
 
         _, *own = inspect.signature(command).parameters.values()
@@ -56,15 +59,29 @@ def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Fie
             yield prefix + name, field, schemas[name]
 
 
+def _value(text: str, schema: Schema, option: str) -> object:
+    """What the SDK takes, of text from the command line."""
+    types = _types(schema)
+    if "number" in types:
+        return number(text, option)
+    return integer(text, option) if "integer" in types and text not in _words(schema) else text
+
+
+def _words(schema: Schema) -> list[str]:
+    """What a field takes beside numbers."""
+    return [word for part in schema.get("anyOf", ()) for word in part.get("enum", ())]
+
+
 def _parameter(name: str, field: FieldInfo, schema: Schema, *, is_argument: bool) -> inspect.Parameter:
     """A field as typer takes it. Numbers are text, which keeps every digit."""
     kind: Any = field.annotation
-    metavar, help_text = None, field.description or ""
+    metavar, help_text = None, schema.get("description", "")
     if get_origin(kind) is list:
         help_text += " May be repeated."
     elif not (isinstance(kind, type) and issubclass(kind, StrEnum)):
-        kind = int if "integer" in _types(schema) else str
-        metavar = "NUMBER" if kind is int or "number" in _types(schema) else None
+        types = _types(schema)
+        kind = int if "integer" in types and "string" not in types else str
+        metavar = "|".join(["NUMBER", *_words(schema)]) if types & {"integer", "number"} else None
     default = schema.get("default")
     shown = ", ".join(map(str, default if isinstance(default, list) else [default]))
     place = typer.Argument if is_argument else typer.Option

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 import typer
 from dither import Session
 
-from app.cli.common import AsJson, console, moment, print_json, print_table, show, usage_error
-from app.cli.http import DEFAULT_URL, Token, Url, number, optional, service
-from app.core.session import SessionProtocol
-from app.sessions.search import DEFAULT_DEPTH, Depth, Mode, Threshold
+from app.cli.common import AsJson, console, moment, print_json, print_table, show
+from app.cli.http import DEFAULT_URL, Token, Url, integer, number, service
+from app.cli.options import fields_of
+from app.web.documents.session_in import SessionIn
 
 sessions = typer.Typer(no_args_is_help=True, help="Start sessions, follow their rounds, end them.")
 
@@ -20,18 +20,11 @@ SessionId = Annotated[
 
 
 @sessions.command("create")
+@fields_of(SessionIn, spelled={"clusters", "centres", "answers_per_round"})
 def create_session(
+    fields: Mapping[str, Any],
+    *,
     study: Annotated[str, typer.Argument(metavar="STUDY", help="Slug of the study.")],
-    protocol: Annotated[SessionProtocol, typer.Option(help="What to look for.")],
-    epsilon: Annotated[
-        str, typer.Option(metavar="EPSILON", help="What taking part costs a person in all, at most.")
-    ],
-    participants: Annotated[
-        int | None, typer.Option(help="People who are expected to take part; for kmeans not required.")
-    ] = None,
-    quantile: Annotated[
-        str | None, typer.Option(metavar="FRACTION", help="For protocol quantile: which one, in (0, 1).")
-    ] = None,
     centre: Annotated[
         list[str] | None,
         typer.Option(
@@ -39,36 +32,9 @@ def create_session(
             help="For kmeans, for each cluster: a public point to start from, such as '20;80'.",
         ),
     ] = None,
-    mode: Annotated[
-        Mode | None,
-        typer.Option(
-            help="Ask each person once with all of epsilon, or in every round with a part.",
-            show_default=Mode.USER_SPLIT.value,
-        ),
-    ] = None,
-    threshold: Annotated[
-        Threshold | None,
-        typer.Option(
-            help="From how many yes a round is believed.", show_default=Threshold.EXACT_BINOMIAL.value
-        ),
-    ] = None,
-    rounds: Annotated[
-        str,
-        typer.Option(metavar="NUMBER", help="How many, or lower_alpha, or unknown_alpha; kmeans: a number."),
-    ] = DEFAULT_DEPTH.value,
-    alpha: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBER", help="For lower_alpha: lower bound on the fatness of the tail."),
-    ] = None,
     answers_per_round: Annotated[
         str | None,
         typer.Option(metavar="NUMBER", help="Number of answers that closes a round; none: no such limit."),
-    ] = None,
-    round_seconds: Annotated[
-        str | None, typer.Option(metavar="SECONDS", help="Time until a round closes.")
-    ] = None,
-    deadline_seconds: Annotated[
-        str | None, typer.Option(metavar="SECONDS", help="Time until the session ends; a day by default.")
     ] = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
@@ -78,17 +44,8 @@ def create_session(
     with service(url, token) as client:
         made = client.create_session(
             study,
-            protocol=protocol.value,
-            epsilon=number(epsilon, "--epsilon"),
-            participants=participants,
-            mode=None if mode is None else mode.value,
-            threshold=None if threshold is None else threshold.value,
-            rounds=Depth(rounds).value if rounds in tuple(Depth) else _integer(rounds, "--rounds"),
-            alpha=optional(alpha, "--alpha"),
-            quantile=optional(quantile, "--quantile"),
+            **fields,
             answers_per_round=_answers(answers_per_round),
-            round_seconds=optional(round_seconds, "--round-seconds"),
-            deadline_seconds=optional(deadline_seconds, "--deadline-seconds"),
             centres=[_coordinates(point) for point in centre] if centre else None,
         )
     _show(made, as_json)
@@ -197,18 +154,11 @@ def _show(session: Session, as_json: bool) -> None:
         console.print("No round is closed yet.")
 
 
-def _integer(text: str, option: str) -> int:
-    value = number(text, option)
-    if value != value.to_integral_value():
-        raise usage_error(f"{option}: {text!r} is not an integer")
-    return int(value)
-
-
 def _answers(text: str | None) -> int | Literal["any"] | None:
     """Answers that close a round; "none" of them do where only time closes it."""
     if text == "none":
         return "any"
-    return None if text is None else _integer(text, "--answers-per-round")
+    return None if text is None else integer(text, "--answers-per-round")
 
 
 def _coordinates(point: str) -> list[Decimal]:
