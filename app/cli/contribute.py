@@ -2,14 +2,14 @@
 
 import csv
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal, TextIO, cast
 
 import typer
-from dither import BatchProgress, Record
+from dither import BatchProgress, BatchResult, FieldProblem, Record
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from app.cli.common import AsJson, CommandFailed, console, notes, print_json, print_table, usage_error
@@ -18,6 +18,9 @@ from app.cli.studies import StudyName
 from app.core.study import Trust
 
 Tag = Literal["central", "local", "public"]
+
+SHOWN_ROWS = 5
+"""Rows that are named for each reason of a refusal."""
 
 DEVICE_DIRECTORY = Path(typer.get_app_dir("dither")) / "device"
 
@@ -74,12 +77,10 @@ def contribute(
             result = client.contribute_many(
                 study, records, epsilon=epsilon, trust=tag, check_spent=check_spent, on_progress=advance
             )
-    refused = Counter(row.code or "refused" for row in result.results if row.status == "refused")
     if as_json:
         lines = [
-            {"row": place, "code": row.code}
-            for place, row in enumerate(result.results, start=1)
-            if row.status == "refused"
+            {"row": row, "code": refusal.code, "errors": [asdict(error) for error in refusal.errors]}
+            for row, refusal in result.refusals
         ]
         counts = {"created": result.created, "unchanged": result.unchanged, "refused": result.refused}
         print_json({**counts, "refusals": lines})
@@ -87,11 +88,29 @@ def contribute(
         console.print(
             f"{result.created:,} created, {result.unchanged:,} unchanged, {result.refused:,} refused."
         )
-        if refused:
-            rows_of = [{"code": code, "rows": count} for code, count in refused.most_common()]
-            print_table(rows_of, {"code": "refused because", "rows": "rows"})
-    if refused:
+        _show_refusals(result)
+    if result.refused:
         raise typer.Exit(1)
+
+
+def _show_refusals(result: BatchResult) -> None:
+    """Why rows were refused, the commonest reason first, with the first rows of each."""
+    rows: dict[tuple[str, str, str], list[int]] = {}
+    for row, refusal in result.refusals:
+        for error in refusal.errors or (FieldProblem("", refusal.detail),):
+            rows.setdefault((refusal.code or "refused", error.field, error.reason), []).append(row)
+    lines = [
+        {"code": code, "field": field, "reason": reason or code, "rows": len(found), "which": _first(found)}
+        for (code, field, reason), found in sorted(rows.items(), key=lambda item: -len(item[1]))
+    ]
+    if lines:
+        headings = {"code": "refused because", "field": "field", "reason": "reason"}
+        print_table(lines, {**headings, "rows": "rows", "which": "which"})
+
+
+def _first(rows: Sequence[int]) -> str:
+    """The first of the rows; 1 is the first below the header."""
+    return ", ".join(map(str, rows[:SHOWN_ROWS])) + (", ..." if len(rows) > SHOWN_ROWS else "")
 
 
 @contextmanager
@@ -116,7 +135,11 @@ def _records(source: TextIO, subject: str, value: str, *, trusted: bool) -> Iter
         columns = reader.fieldnames or []
     missing = [name for name in (subject, value) if name not in columns]
     if missing:
-        raise usage_error(f"the file has no column {' and no column '.join(missing)}")
+        found = ", ".join(columns) or "none"
+        raise usage_error(
+            f"the file has no column {' and no column '.join(missing)}; its columns are: {found} "
+            "(--subject-column, --value-column)"
+        )
     if not trusted and "trust" not in columns:
         raise usage_error("give --trust, or a column trust")
 

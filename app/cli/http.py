@@ -86,7 +86,7 @@ def service(
         try:
             yield client
         except TransportError as error:
-            raise CommandFailed(f"no answer from {url}: {error}") from error
+            raise CommandFailed(f"no answer from {url} (--url, or DITHER_URL): {error}") from error
 
 
 def number(text: str, option: str) -> Decimal:

@@ -76,6 +76,11 @@ class StudyDefinition:
     local_mechanism: LocalMechanism = LocalMechanism.LAPLACE
 
     @property
+    def outside_range(self) -> str:
+        """Why a value is refused that does not lie in the range."""
+        return f"outside the study's range, {self.lower:f} to {self.upper:f}"
+
+    @property
     def grid(self) -> Grid:
         """The study's grid."""
         return Grid(self.lower, self.upper)

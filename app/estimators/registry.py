@@ -88,10 +88,15 @@ def get(name: str, relation: Relation) -> Estimator:
     """
     estimator = ESTIMATORS.get(name)
     if estimator is None:
-        raise InvalidRequest.field("estimator", "is not the name of an estimator")
+        raise InvalidRequest.field("estimator", f"must be {_choice(relation)}")
     if estimator.relation is not relation:
-        raise InvalidRequest.field("estimator", f"is not private under {relation.value}")
+        reason = f"is not private under {relation.value}; must be {_choice(relation)}"
+        raise InvalidRequest.field("estimator", reason)
     return estimator
+
+
+def _choice(relation: Relation) -> str:
+    return f"one of {', '.join([AUTO, *(estimator.name for estimator in applicable(relation))])}"
 
 
 def parameters(name: str, relation: Relation) -> tuple[Parameter, ...]:

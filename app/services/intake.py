@@ -30,6 +30,7 @@ class Intake:
         self._definition = definition
         self._grid = definition.grid
         self._randomizer = randomizer(definition.local_mechanism, definition.delta)
+        self._outside = definition.outside_range
         self._key = subject_key
         self._tags = {tag.value: tag for tag in definition.trust}
         self._epsilons: dict[str, int] = {}
@@ -130,7 +131,7 @@ class Intake:
             return 0
         point = self._grid.point(*number)
         if point is None:
-            errors.append(FieldError(name, "outside the study's range"))
+            errors.append(FieldError(name, self._outside))
             return 0
         return point
 

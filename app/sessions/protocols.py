@@ -138,7 +138,7 @@ def _on_grid(centers: Sequence[Sequence[Decimal]], study: StudyDefinition) -> tu
             mantissa = int("".join(map(str, digits)))
             point = grid.point(-mantissa if sign else mantissa, exponent)
             if point is None:
-                errors.append(FieldError(f"centres.{number}.{axis}", "outside the study's range"))
+                errors.append(FieldError(f"centres.{number}.{axis}", study.outside_range))
             points.append(point or 0)
         found.append(tuple(points))
     if errors:

@@ -44,6 +44,19 @@ _UNSURE = ("pending", "refused")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """What the service says of a subject in a study.
+
+    Attributes:
+        spent: What is gone [micro-epsilon].
+        live: Whether the service holds a contribution, whichever device it came from.
+    """
+
+    spent: int
+    live: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """An order that is written down and may be sent.
 
@@ -201,7 +214,7 @@ class Device:
         return list(asked)
 
     def prepare(
-        self, study: Study, orders: Sequence[Order], *, purpose: Purpose, spent: Mapping[str, int | None]
+        self, study: Study, orders: Sequence[Order], *, purpose: Purpose, spent: Mapping[str, Spending | None]
     ) -> list[Prepared | DeviceRefusal]:
         """Decide on orders, draw what must be drawn, and write it all down before anything is sent.
 
@@ -209,7 +222,7 @@ class Device:
             study: The study's description.
             orders: What is to be contributed.
             purpose: Whether a live contribution is to be replaced.
-            spent: What the service says that subjects have spent in this study.
+            spent: What the service says of subjects in this study.
 
         Returns:
             One decision an order.
@@ -232,7 +245,7 @@ class Device:
                     histories[order.subject] = [*prepared.older, prepared.entry]
         return decisions
 
-    def _prepare(self, case: Case, server_spent: int | None) -> Prepared:
+    def _prepare(self, case: Case, said: Spending | None) -> Prepared:
         order, again = case.order, case.again()
         if again is not None:
             counted = max(again.counted, order.epsilon or 0)  # a withdrawn value counts in full again
@@ -243,6 +256,9 @@ class Device:
             return Prepared(order=order, entry=again, counted=counted, new=False, older=older)
         if case.is_taken():
             raise AlreadyContributed("another contribution of this subject is live; use replace")
+        if case.purpose == "contribute" and said is not None and said.live:
+            raise AlreadyContributed("a contribution from another device is live; use replace")
+        server_spent = None if said is None else said.spent
         noise_epsilon, counted = case.price(server_spent)
         case.check_limit(self.max_epsilon, None if order.trust == "public" else counted)
         entry = case.transaction.add(

@@ -52,6 +52,7 @@ class InvalidRequest(DeviceRefusal, ValueError):
 
     Attributes:
         field: Name of the argument.
+        reason: Why it was refused.
     """
 
     code = "invalid_request"
@@ -59,6 +60,7 @@ class InvalidRequest(DeviceRefusal, ValueError):
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field} {reason}")
         self.field = field
+        self.reason = reason
 
 
 class AlreadyContributed(DeviceRefusal):
@@ -280,3 +282,18 @@ HTTPX_ERRORS = tuple(HTTPX_MEANINGS)
 def httpx_meaning(fault: Exception) -> Meaning:
     """What an exception of httpx means here."""
     return next(HTTPX_MEANINGS[kind] for kind in type(fault).__mro__ if kind in HTTPX_MEANINGS)
+
+
+def no_answer(fault: Exception) -> str:
+    """What to tell a person of an exception of httpx: the address, the fault, and what to look at."""
+    told = f"{type(fault).__name__}: {fault}"
+    try:
+        url = fault.request.url if isinstance(fault, httpx.RequestError) else None
+    except RuntimeError:  # it says that it belongs to no request
+        url = None
+    if url is None:
+        return told
+    address = f"{url.scheme}://{url.netloc.decode()}"
+    if isinstance(fault, httpx.ConnectError):
+        return f"nothing answers at {address}; is this its address, and is it running (dither serve)? {told}"
+    return f"{told}, from {address}"

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
-from dither._errors import HTTPX_ERRORS, httpx_meaning
+from dither._errors import HTTPX_ERRORS, httpx_meaning, no_answer
 from dither._parse import problem
 
 T = TypeVar("T")
@@ -135,7 +135,7 @@ def exchange(request: Request, retry: Retry) -> Flow[Reply]:
         except HTTPX_ERRORS as fault:
             meaning = httpx_meaning(fault)
             if attempt == retry.attempts or not meaning.retry or not request.repeatable:
-                raise meaning.error(f"{type(fault).__name__}: {fault}") from fault
+                raise meaning.error(no_answer(fault)) from fault
             certain = False
             yield Sleep(retry.wait(attempt))
             continue

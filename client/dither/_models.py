@@ -10,6 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
+from dither._errors import FieldProblem
 from dither._session_models import SessionEntry, SessionSpending
 from dither.device.numbers import Numeric, Value
 
@@ -91,10 +92,19 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class RecordResult:
-    """What became of one record, and the code of the refusal, the service's or that of a `DeviceRefusal`."""
+    """What became of one record.
+
+    Attributes:
+        status: What happened.
+        code: Of the refusal, the service's or that of a `DeviceRefusal`.
+        errors: The fields that are to blame, and why.
+        detail: One sentence for a person, where this device refused; may be empty.
+    """
 
     status: Literal["created", "unchanged", "refused"]
     code: str | None = None
+    errors: tuple[FieldProblem, ...] = ()
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +125,12 @@ class BatchResult:
     created: int
     unchanged: int
     refused: int
+
+    @property
+    def refusals(self) -> tuple[tuple[int, RecordResult], ...]:
+        """What was refused, each with its row: 1 is the first record."""
+        rows = enumerate(self.results, start=1)
+        return tuple((row, result) for row, result in rows if result.status == "refused")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,12 +204,13 @@ class Amounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySpending:
-    """What a subject offered in one study, and what is gone of it."""
+    """What a subject offered in one study, what is gone of it, and whether the contribution is live."""
 
     study: str
     trust: str | None
     epsilon: Decimal | None
     spent: Decimal
+    live: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,15 @@ from typing import Literal
 
 from dither import _parse as parse
 from dither._calls import JSON, Calls, quoted, study_path
-from dither._device import Device, Prepared, Purpose
-from dither._errors import DeviceRefusal, DirectoryRequired, DitherError, InvalidRequest, ProblemError
+from dither._device import Device, Prepared, Purpose, Spending
+from dither._errors import (
+    DeviceRefusal,
+    DirectoryRequired,
+    DitherError,
+    FieldProblem,
+    InvalidRequest,
+    ProblemError,
+)
 from dither._flow import Flow, Reply, Request, Retry, exchange, work
 from dither._models import (
     BatchProgress,
@@ -153,10 +160,7 @@ class Operations:
         decided = [next(decisions) if isinstance(order, Order) else order for order in orders]
         prepared = [item for item in decided if isinstance(item, Prepared)]
         answers = iter((yield from self._send_batch(device, study.slug, prepared)) if prepared else ())
-        return [
-            next(answers) if isinstance(item, Prepared) else RecordResult("refused", item.code)
-            for item in decided
-        ]
+        return [next(answers) if isinstance(item, Prepared) else _refused(item) for item in decided]
 
     def _send_batch(
         self, device: Device, slug: str, prepared: Sequence[Prepared]
@@ -189,11 +193,11 @@ class Operations:
         if device is None or not (yield from work(lambda: device.withdraw(slug, subject))):
             return
         try:
-            spent = yield from self._ask_spent(slug, subject)
+            said = yield from self._ask_spent(slug, subject)
         except DitherError:
             return  # it is withdrawn all the same, and counts in full
-        if spent is not None:
-            known = spent
+        if said is not None:
+            known = said.spent
             yield from work(lambda: device.settle(slug, subject, known))
 
     def _described(self, slug: str) -> Flow[Study]:
@@ -203,27 +207,30 @@ class Operations:
 
     def _spent(
         self, device: Device, study: Study, orders: Sequence[Order], *, purpose: Purpose, check_spent: bool
-    ) -> Flow[Mapping[str, int | None]]:
-        """What the service says that subjects have spent in a study, where a report depends on it."""
+    ) -> Flow[Mapping[str, Spending | None]]:
+        """What the service says of subjects in a study, where a report depends on it."""
         if all(order.trust != "local" for order in orders):
             return {}
         asked = yield from work(
             lambda: device.to_ask(study, orders, purpose=purpose, check_spent=check_spent)
         )
-        spent: dict[str, int | None] = {}
+        spent: dict[str, Spending | None] = {}
         for subject in asked:
             spent[subject] = yield from self._ask_spent(study.slug, subject)
         return spent
 
-    def _ask_spent(self, slug: str, subject: str) -> Flow[int | None]:
-        """What a subject has spent in a study, as the service counts it; None where it does not say."""
+    def _ask_spent(self, slug: str, subject: str) -> Flow[Spending | None]:
+        """What the service says of a subject in a study; None where it does not say."""
         try:
             budget = yield from self.budget(subject)
         except ProblemError as problem:
             if problem.status not in _CANNOT_TELL:
                 raise
             return None
-        return sum(epsilon_cost(line.spent) for line in budget.studies if line.study == slug)
+        lines = [line for line in budget.studies if line.study == slug]
+        return Spending(
+            spent=sum(epsilon_cost(line.spent) for line in lines), live=any(line.live for line in lines)
+        )
 
     # -- helpers
 
@@ -261,6 +268,13 @@ def _order_or_refusal(
         return make_order(study, subject=record.subject, value=record.value, epsilon=own, trust=tag)
     except DeviceRefusal as refusal:
         return refusal
+
+
+def _refused(refusal: DeviceRefusal) -> RecordResult:
+    errors: tuple[FieldProblem, ...] = ()
+    if isinstance(refusal, InvalidRequest):
+        errors = (FieldProblem(refusal.field, refusal.reason),)
+    return RecordResult("refused", refusal.code, errors, detail=str(refusal))
 
 
 def _ndjson(prepared: Sequence[Prepared]) -> bytes:

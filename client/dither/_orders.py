@@ -82,7 +82,7 @@ def _number(study: Study, value: object, name: str) -> tuple[Number, int]:
         number.mantissa, number.exponent
     )
     if position is None:
-        raise InvalidRequest(name, "lies outside the study's range")
+        raise InvalidRequest(name, f"lies outside the study's range, {study.lower:f} to {study.upper:f}")
     return number, position
 
 

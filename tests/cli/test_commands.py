@@ -65,7 +65,12 @@ def test_a_study_from_its_making_to_its_answer(ask, tmp_path):
     assert "300 created, 0 unchanged, 1 refused" in first.output
     again = json.loads(ask("contribute", *load, "--json").output)
     assert (again["created"], again["unchanged"], again["refused"]) == (0, 300, 1)
-    assert again["refusals"][0]["row"] == 301
+    [refusal] = again["refusals"]
+    assert (refusal["row"], refusal["code"]) == (301, "invalid_request")
+    assert refusal["errors"] == [{"field": "value", "reason": "lies outside the study's range, 0 to 120.5"}]
+    shown = ask("contribute", *load).output
+    assert "301" in shown
+    assert "0 to 120.5" in " ".join(shown.split())
 
     local = tmp_path / "local.csv"
     local.write_text("who,minutes\n" + "".join(f"l{number},{number}\n" for number in range(20)))
@@ -252,6 +257,7 @@ def test_a_service_that_is_not_there_is_a_failure_in_one_line_that_names_it(dith
         assert done.status == 1
         assert len(done.errors.strip().splitlines()) == 1
         assert "no answer from http://127.0.0.1:9" in done.errors
+        assert "is it running (dither serve)?" in done.errors
 
 
 def test_a_file_without_the_columns_is_refused_before_anything_is_sent(dither):
@@ -263,6 +269,7 @@ def test_a_file_without_the_columns_is_refused_before_anything_is_sent(dither):
         )
         assert done.status == 2
         assert "no column subject" in done.errors
+        assert "name, age" in done.errors
 
 
 def commands(group, path=()):
@@ -292,7 +299,8 @@ def test_vectors_from_a_file_to_their_centres(ask, tmp_path):
     load = ("--trust", "central", "--epsilon", "8", "--directory", str(tmp_path / "device"), "--json")
     done = ask("contribute", "contribute", "places", str(people), *load)
     assert json.loads(done.output)["created"] == 200, done.errors
-    assert json.loads(done.output)["refusals"] == [{"row": 201, "code": "invalid_request"}]
+    errors = [{"field": "value", "reason": "must be a sequence of 2 numbers"}]
+    assert json.loads(done.output)["refusals"] == [{"row": 201, "code": "invalid_request", "errors": errors}]
     started = ask(
         *("admin", "session", "create", "places", "--protocol", "kmeans", "--epsilon", "8", "--rounds", "1"),
         *("--centre", "25;75", "--centre", "75; 25", "--json"),

@@ -251,9 +251,9 @@ class FakeService:
         for line in gzip.decompress(request.content).splitlines():
             answer = self._contribute(slug, _read(line))
             status = statuses[answer.status_code]
-            results.append(
-                {"status": status} | ({"code": answer.json()["code"]} if status == "refused" else {})
-            )
+            told = answer.json()
+            names = ("code", "errors") if status == "refused" else ()
+            results.append({"status": status} | {name: told[name] for name in names if name in told})
         counts = {name: sum(row["status"] == name for row in results) for name in statuses.values()}
         return httpx.Response(200, json={"results": results, **counts})
 
@@ -262,6 +262,7 @@ class FakeService:
             {
                 "study": slug,
                 "trust": held.sent["trust"] if held.sent else "central",
+                "live": held.sent is not None,
                 "epsilon": float(held.epsilon),
                 "spent": float(held.spent),
             }

@@ -472,8 +472,12 @@ def test_a_value_that_another_device_contributed_is_left_alone(
 ) -> None:
     connect().contribute("commute", **ADA)
     other = connect(directory=tmp_path / "other")
+    for epsilon in ("0.5", 2):
+        with pytest.raises(AlreadyContributed, match="another device"):
+            other.contribute("commute", **(ADA | {"value": 35, "epsilon": epsilon}))
+    assert other.ledger().entries == (), "no report was drawn"
     with pytest.raises(ProblemError) as refusal:
-        other.contribute("commute", **(ADA | {"value": 35, "epsilon": 2}))
+        other.contribute("commute", **(ADA | {"value": 35, "epsilon": 2}), check_spent=False)
     assert refusal.value.code == "contribution_exists"
 
 
