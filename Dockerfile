@@ -29,7 +29,8 @@ ENV PATH=/opt/dither/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     DITHER_DATA_DIR=/var/lib/dither \
     DITHER_HOST=0.0.0.0 \
-    DITHER_PORT=8000
+    DITHER_PORT=8000 \
+    DITHER_WORKERS=2
 USER 10001:10001
 WORKDIR /var/lib/dither
 # admin.token and, unless DITHER_SUBJECT_KEY is set, subject.key. Back it up with the database: a lost key
@@ -39,4 +40,4 @@ EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
     CMD ["python", "-c", "import os, urllib.request; urllib.request.urlopen(f\"http://127.0.0.1:{os.environ['DITHER_PORT']}/health/ready\", timeout=4)"]
 ENTRYPOINT ["dither"]
-CMD ["serve", "--workers", "2"]
+CMD ["serve"]

@@ -1,9 +1,12 @@
 """The examples under deploy/ and docker-compose.yml: they can be read, and name settings that there are."""
 
 import configparser
+import os
 import re
 import shutil
 import subprocess
+import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +19,41 @@ from tests.support.live import ROOT
 
 DEPLOY = ROOT / "deploy"
 
-EXAMPLES = sorted([*DEPLOY.iterdir(), ROOT / "docker-compose.yml", ROOT / "Dockerfile"])
+CHART = DEPLOY / "helm" / "dither"
+
+EXAMPLES = sorted(
+    [
+        *(path for path in DEPLOY.rglob("*") if path.is_file()),
+        *(ROOT / name for name in ("docker-compose.yml", "Dockerfile", ".env.example")),
+    ]
+)
+
+OWN = {
+    "DITHER_DATABASE_URL": "compose has its own database",
+    "DITHER_POSTGRES_BIN": "the image holds no other PostgreSQL",
+    "DITHER_DATA_DIR": "the image's volume",
+    "DITHER_ALLOW_UNSAFE_DATABASE": "for tests only",
+}
+"""Settings that an installation by compose does not choose, and why."""
 
 VARIABLE = re.compile(r"\bDITHER_[A-Z_]+\b|\bdither_(?:database|subject)_[a-z_]+\b")
 
 
-def kubernetes() -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()))
+def kubernetes(*values: str) -> list[dict[str, Any]]:
+    """What Helm makes of the chart with these values."""
+    helm = shutil.which("helm", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    if helm is None:
+        pytest.skip("needs helm, whose wheel is for Linux on x86-64")
+    given = [part for value in ("publicUrl=https://dither.example", *values) for part in ("--set", value)]
+    done = subprocess.run(
+        [helm, "lint", "--strict", CHART, *given], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    done = subprocess.run(
+        [helm, "template", "dither", CHART, *given], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
@@ -37,12 +68,35 @@ def test_every_example_is_in_the_guide() -> None:
         assert f"deploy/{path.name}" in guide
 
 
+def test_compose_passes_every_setting_on() -> None:
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    given = services["api"]["environment"]
+    chosen = {*Settings.variables(), "DITHER_WORKERS"} - set(OWN)
+    assert set(given) - {"DITHER_DATABASE_URL"} == chosen
+    for name in chosen:
+        assert given[name].startswith(f"${{{name}:"), "from .env"
+    assert services["migrate"]["environment"] == given
+    example = (ROOT / ".env.example").read_text()
+    for name in chosen:
+        assert re.search(rf"^(# )?{name}=", example, re.MULTILINE), name
+
+
+def test_the_example_of_settings_states_the_defaults() -> None:
+    example = (ROOT / ".env.example").read_text()
+    stated = dict(re.findall(r"^# (DITHER_[A-Z_]+)=(.+)$", example, re.MULTILINE))
+    assert stated.pop("DITHER_WORKERS") == "2"
+    made = Settings.model_validate(
+        {name.removeprefix("DITHER_").lower(): value for name, value in stated.items()}
+    )
+    assert made == Settings()
+
+
 def test_the_unit_stops_gracefully_and_may_do_little() -> None:
     unit = configparser.ConfigParser(strict=False, interpolation=None, delimiters=("=",))
     unit.optionxform = str  # type: ignore[assignment,method-assign]
     unit.read(DEPLOY / "dither.service")
     service = unit["Service"]
-    assert service["ExecStart"].endswith("dither serve")
+    assert service["ExecStart"] == "/opt/dither/current/bin/dither serve"
     assert service["KillSignal"] == "SIGTERM"
     assert service["KillMode"] == "mixed", "the supervisor asks its workers"
     assert int(service["TimeoutStopSec"]) > SHUTDOWN_SECONDS
@@ -84,7 +138,7 @@ def test_a_pod_may_do_little_and_reads_secrets_from_files(kind: str) -> None:
         assert limits["allowPrivilegeEscalation"] is False
         assert limits["capabilities"] == {"drop": ["ALL"]}
         assert {"name": "secrets", "mountPath": "/run/secrets", "readOnly": True} in container["volumeMounts"]
-        named = {entry["name"] for entry in container.get("env", [])}
+        named = {entry["name"] for entry in container["env"]}
         assert not named & {"DITHER_SUBJECT_KEY", "DITHER_DATABASE_URL"}
 
 
@@ -142,9 +196,44 @@ def test_behind_tls_the_service_knows_its_public_address() -> None:
     assert "DITHER_PUBLIC_URL=https://dither.example" in (DEPLOY / "nginx.conf").read_text()
 
 
+def test_the_chart_takes_settings_an_ingress_and_a_digest() -> None:
+    found = {
+        document["kind"]: document
+        for document in kubernetes(
+            "settings.DITHER_LIFETIME_EPSILON=5",
+            "image.digest=sha256:" + "0" * 64,
+            "ingress.enabled=true",
+            "ingress.host=dither.example",
+            "ingress.tlsSecretName=certificate",
+            "replicas=1",
+        )
+    }
+    (api,) = found["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert {"name": "DITHER_LIFETIME_EPSILON", "value": "5"} in api["env"]
+    assert api["image"] == "dither-server@sha256:" + "0" * 64
+    assert found["Job"]["spec"]["template"]["spec"]["containers"][0]["image"] == api["image"]
+    assert found["Ingress"]["spec"]["tls"] == [{"hosts": ["dither.example"], "secretName": "certificate"}]
+    assert found["PodDisruptionBudget"]["spec"]["maxUnavailable"] == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["publicUrl=", "publicUrl=dither.example", "settings.FOO=1", "ingress.enabled=true", "replica=2"],
+)
+def test_the_chart_refuses_values_that_cannot_work(value: str) -> None:
+    with pytest.raises(AssertionError):
+        kubernetes(value)
+
+
+def test_the_chart_has_the_version_of_the_service() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["version"] == chart["appVersion"] == project["version"]
+
+
 def test_prometheus_reads_the_metrics_with_a_token() -> None:
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
-    monitor = yaml.safe_load((DEPLOY / "kubernetes-metrics.yaml").read_text())
+    (monitor,) = (one for one in kubernetes("podMonitor.enabled=true") if one["kind"] == "PodMonitor")
     (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
     assert (endpoint["path"], endpoint["authorization"]["type"]) == ("/metrics", "Bearer")
     (secret,) = compose["services"]["prometheus"]["secrets"]
