@@ -127,13 +127,17 @@ def _show(session: Session, as_json: bool) -> None:
     ]
     if session.interval is not None:
         interval, error = session.interval, document["error"]
+        quantile = session.protocol == "quantile"
         rows += [
             {"name": "estimate", "value": session.estimate},
             {
                 "name": "interval",
                 "value": f"{show(interval.lower)} to {show(interval.upper)}",
             },
-            {"name": "people it may miss", "value": f"{error['missed_fraction']:.2%}"},
+            {
+                "name": "its rank is off by at most" if quantile else "people it may miss",
+                "value": f"{error['missed_fraction']:.2%}",
+            },
             {"name": "wrong with probability", "value": f"{error['failure_probability']:.2%} at most"},
         ]
     print_table(rows, {"name": "", "value": ""})

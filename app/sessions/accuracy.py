@@ -9,8 +9,9 @@ Each round compares a count of yes with the least count k that is believed. Two 
   beta where :math:`n (1 - q + \phi (2 q - 1)) \ge k - 1 + \sqrt{n \ln(1 / \beta) / 2}`. The smallest such phi
   is the fraction that the round can miss.
 
-For a quantile both mistakes are of the second kind: a fraction further than phi from the quantile is taken
-for one on the other side.
+For a quantile whose interval is halved both mistakes are of the second kind: a fraction further than phi from
+the quantile is taken for one on the other side. One that is read off all rounds has its own statement
+(`app.sessions.quantile`).
 
 References:
     Hoeffding, JASA 1963, doi:10.1080/01621459.1963.10500830, Theorems 1 and 4 (people of a round are drawn
@@ -22,6 +23,7 @@ References:
 import math
 from dataclasses import dataclass
 
+from app.sessions.quantile import FAILURE
 from app.sessions.response import at_least_probability, truth_probability
 from app.sessions.search import Rules, Search, decisive, least_positives
 
@@ -49,7 +51,14 @@ def accuracy(search: Search) -> Accuracy:
 
     Privacy: post-processing of local answers.
     """
-    rules = search.rules
+    rules, reading = search.rules, search.rules.reading
+    if reading is not None:
+        return Accuracy(
+            resolution=search.upper - search.lower,
+            missed_fraction=reading.rank_error(search.steps, search.estimate),
+            failure_probability=FAILURE,
+            undecided_rounds=sum(not step.answers for step in search.steps),
+        )
     allowed = min(math.exp(-rules.failure_exponent), 1.0) / rules.rounds
     decided = [step for step in search.steps if decisive(rules, step.answers)]
     failures = [_failure(rules, step.answers, allowed) for step in decided]

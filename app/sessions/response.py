@@ -115,3 +115,25 @@ class Tally:
 
     answers: int
     positives: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One closed round.
+
+    Attributes:
+        lower, upper: The interval before it [grid steps].
+        threshold: What was asked: is your value at most this (maximum: at least this) [grid step].
+        answers, positives: How many answered, and how many of them yes.
+        fraction: Estimated fraction of people who truly say yes; None without answers.
+        believed: Whether the answers were evidence that a person does; for a quantile, that it lies at or
+            below the threshold.
+    """
+
+    lower: int
+    upper: int
+    threshold: int
+    answers: int
+    positives: int
+    fraction: float | None
+    believed: bool

@@ -1,9 +1,10 @@
 r"""Minimum, maximum and quantile: a noisy binary search over the grid.
 
-Each round asks "is your value at most t?" for the middle t of the interval that is left, and every
-answer is randomized on the device. `budget_split` asks all people in every round with epsilon / L
-(arXiv:1905.11067, Algorithm 2); `user_split` asks each person once, with the whole epsilon. The server
-sees randomized answers only, so nothing here costs privacy beyond them.
+Each round asks "is your value at most t?" for the middle t of the interval that is left, in a quantile's
+search for the posterior median (`app.sessions.quantile`), and every answer is randomized on the device.
+`budget_split` asks all people in every round with epsilon / L (arXiv:1905.11067, Algorithm 2); `user_split`
+asks each person once, with the whole epsilon. The server sees randomized answers only, so nothing here costs
+privacy beyond them.
 
 A maximum is the minimum of the reflected values. A search is frozen data: `advance` returns the next one.
 """
@@ -15,7 +16,9 @@ from typing import assert_never
 
 from app.core.errors import InternalFault, InvalidRequest
 from app.core.grid import GRID_BITS, GRID_SIZE
+from app.sessions.quantile import Reading
 from app.sessions.response import (
+    Step,
     Tally,
     estimate_fraction,
     exact_count,
@@ -86,6 +89,8 @@ class Rules:
         participants: People who are expected to take part.
         failure_exponent: h: each search goes wrong with probability about exp(-h).
         quantile: The fraction that is looked for; None for minimum and maximum.
+        posterior: Whether rounds are asked and read as in `app.sessions.quantile`. Searches for a quantile
+            that began before there was this rule halve the interval, as those for a minimum do.
     """
 
     target: Target
@@ -96,6 +101,7 @@ class Rules:
     participants: int
     failure_exponent: float
     quantile: float | None = None
+    posterior: bool = False
 
     @property
     def epsilon_per_answer(self) -> int:
@@ -112,6 +118,13 @@ class Rules:
         """People who are expected to answer in one round."""
         share = 1 if self.mode is Mode.BUDGET_SPLIT else self.rounds
         return self.participants // share
+
+    @property
+    def reading(self) -> Reading | None:
+        """How a quantile is read; None where the interval is halved."""
+        if self.quantile is None or not self.posterior:
+            return None
+        return Reading(quantile=self.quantile, epsilon=self.epsilon_per_answer, rounds=self.rounds)
 
 
 def make_rules(
@@ -157,6 +170,7 @@ def make_rules(
         participants=participants,
         failure_exponent=exponent,
         quantile=quantile,
+        posterior=quantile is not None,
     )
     if rules.epsilon_per_answer < 1:
         raise InvalidRequest.field("epsilon", "leaves nothing for a single answer")
@@ -226,27 +240,6 @@ def least_positives(rules: Rules, answers: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One closed round.
-
-    Attributes:
-        lower, upper: The interval before it [grid steps].
-        threshold: What was asked: is your value at most this (maximum: at least this) [grid step].
-        answers, positives: How many answered, and how many of them yes.
-        fraction: Estimated fraction of people who truly say yes; None without answers.
-        believed: Whether the answers were evidence that a person does.
-    """
-
-    lower: int
-    upper: int
-    threshold: int
-    answers: int
-    positives: int
-    fraction: float | None
-    believed: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
     """A search under way.
 
@@ -254,12 +247,15 @@ class Search:
         rules: Fixed at the start.
         lower, upper: The interval that is left [grid steps].
         steps: The closed rounds.
+        asked: What the open round asks about; None: the middle of the interval. It is stored, so that no
+            restart asks another question.
     """
 
     rules: Rules
     lower: int = 0
     upper: int = GRID_SIZE
     steps: tuple[Step, ...] = ()
+    asked: int | None = None
 
     @property
     def round(self) -> int:
@@ -273,13 +269,15 @@ class Search:
 
     @property
     def threshold(self) -> int:
-        """What the open round asks about [grid step]: the middle of the interval."""
-        return (self.lower + self.upper) // 2
+        """What the open round asks about [grid step]."""
+        return (self.lower + self.upper) // 2 if self.asked is None else self.asked
 
     @property
     def estimate(self) -> float:
-        """The middle of what is left [grid steps]."""
-        return (self.lower + self.upper) / 2
+        """The middle of what is left; a quantile is read off all rounds [grid steps]."""
+        if self.rules.reading is None or not any(step.answers for step in self.steps):
+            return (self.lower + self.upper) / 2
+        return self.rules.reading.estimate(self.steps, self.lower, self.upper)
 
 
 def decisive(rules: Rules, answers: int) -> bool:
@@ -297,36 +295,49 @@ def advance(search: Search, tally: Tally) -> Search:
     Returns:
         The search with half the interval: the half at the side of the target if the answers were
         believed, the other half otherwise. Answers too few to be believed, whatever they are, decide
-        nothing: the interval stays as it is.
+        nothing: the interval stays as it is. A quantile's interval loses what its answers are evidence
+        against.
 
     Raises:
         InternalFault: the search is finished, or the tally is impossible.
     """
     if search.finished or not 0 <= tally.positives <= tally.answers:
         raise InternalFault("a round cannot be closed like this")
-    # 1. Are the answers evidence that a person says yes truly?
-    rules, middle = search.rules, search.threshold
-    believed = decisive(rules, tally.answers) and tally.positives >= least_positives(rules, tally.answers)
-    fraction = (
-        estimate_fraction(tally.positives, tally.answers, rules.epsilon_per_answer) if tally.answers else None
-    )
+    # 1. Are the answers evidence for one side?
+    rules, middle, reading = search.rules, search.threshold, search.rules.reading
+    believed, decided = _verdict(rules, tally)
     step = Step(
         lower=search.lower,
         upper=search.upper,
         threshold=middle,
         answers=tally.answers,
         positives=tally.positives,
-        fraction=fraction,
+        fraction=estimate_fraction(tally.positives, tally.answers, rules.epsilon_per_answer)
+        if tally.answers
+        else None,
         believed=believed,
     )
-    steps = (*search.steps, step)
-    # 2. Too few answers to be believed, whatever they are, decide nothing.
-    if not decisive(rules, tally.answers):
-        return replace(search, steps=steps)
-    # 3. Halve the interval. Yes means below the middle, and for a maximum above it.
-    keeps_lower_half = believed != (rules.target is Target.MAXIMUM)
-    lower, upper = (search.lower, middle) if keeps_lower_half else (middle, search.upper)
-    return replace(search, lower=lower, upper=upper, steps=steps)
+    steps, lower, upper = (*search.steps, step), search.lower, search.upper
+    # 2. Keep that side. Yes means below the threshold, and for a maximum above it.
+    if decided:
+        keeps_lower_part = believed != (rules.target is Target.MAXIMUM)
+        lower, upper = (lower, middle) if keeps_lower_part else (middle, upper)
+    asked = None if reading is None else reading.next_threshold(steps, lower, upper)
+    return replace(search, lower=lower, upper=upper, steps=steps, asked=asked)
+
+
+def decided(rules: Rules, step: Step) -> bool:
+    """Whether a closed round moved an end of the interval."""
+    return _verdict(rules, Tally(answers=step.answers, positives=step.positives))[1]
+
+
+def _verdict(rules: Rules, tally: Tally) -> tuple[bool, bool]:
+    """Whether a round is believed, and whether it decides anything."""
+    if rules.reading is None:
+        able = decisive(rules, tally.answers)
+        return able and tally.positives >= least_positives(rules, tally.answers), able
+    above = rules.reading.above(tally.positives, tally.answers)
+    return above, above or rules.reading.below(tally.positives, tally.answers)
 
 
 def truthful(target: Target, point: int, threshold: int) -> bool:

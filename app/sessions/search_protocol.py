@@ -12,7 +12,7 @@ from app.sessions.accuracy import accuracy
 from app.sessions.documents import from_document, to_document
 from app.sessions.protocol import RoundAnswers
 from app.sessions.response import Tally
-from app.sessions.search import Mode, Search, Target, advance, decisive, least_positives
+from app.sessions.search import Mode, Search, Target, advance, decided, decisive, least_positives
 
 YES = 1
 
@@ -64,7 +64,7 @@ class RunningSearch:
         return None if self.stopped or self.search.finished else self.search.round
 
     def close(self, answers: RoundAnswers) -> "RunningSearch":
-        """Halve the interval by the answers of the open round."""
+        """Narrow the interval by the answers of the open round."""
         return RunningSearch(advance(self.search, _tally(answers)))
 
     def stop(self, answers: RoundAnswers) -> "RunningSearch":
@@ -114,7 +114,7 @@ class RunningSearch:
                     "answers": step.answers,
                     "fraction": step.fraction,
                     "believed": step.believed,
-                    "decided": decisive(self.search.rules, step.answers),
+                    "decided": decided(self.search.rules, step),
                 }
                 for number, step in enumerate(self.search.steps, start=1)
             ]
@@ -125,7 +125,7 @@ class RunningSearch:
         search = self.search
         statement = accuracy(search)
         return {
-            "estimate": grid.to_unit(Fraction(search.lower + search.upper, 2 * GRID_SIZE)),
+            "estimate": grid.to_unit(Fraction(search.estimate) / GRID_SIZE),
             "interval": {"lower": _value(grid, search.lower), "upper": _value(grid, search.upper)},
             "error": {
                 "resolution": float(grid.width * statement.resolution / GRID_SIZE),

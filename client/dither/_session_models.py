@@ -43,7 +43,8 @@ class Session:
         quantile: The fraction that protocol quantile looks for.
         assignment_key: user_split only: from it a device computes the round in which it is asked; hex.
         dimension, clusters, report_epsilon: kmeans only: coordinates, centres, and the epsilon of the report.
-        estimate, interval: Of a finished search, in the data's unit.
+        estimate, interval: Of a finished search, in the data's unit; a quantile lies in the interval with
+            probability 95 %.
         centres: kmeans only: the current ones, in the data's unit.
         path: One document a closed round.
     """

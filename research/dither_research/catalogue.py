@@ -14,6 +14,7 @@ from dither_research import (
     hybrid,
     minimum,
     minimum_default,
+    quantiles,
 )
 from dither_research.results import Reproduction
 
@@ -32,6 +33,7 @@ _ALL: tuple[Reproduction, ...] = (
     hybrid.FIGURE_8,
     *minimum.FIGURES,
     minimum_default.DEFAULT,
+    quantiles.DEFAULT,
     add_remove.FIGURE_2,
 )
 

@@ -5,6 +5,7 @@ import base64
 import json
 import time
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
@@ -97,6 +98,32 @@ async def test_a_search_from_its_start_to_its_estimate(service: Service, study: 
     ended = (await service.call("GET", f"{path}/round", "contribute")).json()
     assert ended["round"] is None
     assert "threshold" not in ended
+
+
+async def test_a_median_is_read_off_all_rounds_with_an_interval_that_holds(
+    service: Service, study: str
+) -> None:
+    """60 people at 0 to 59 of 100, whose coins all fall on the truth."""
+    made = await start(
+        service, study, protocol="quantile", quantile=0.5, epsilon=8, participants=60, rounds=4
+    )
+    for number in range(1, 5):
+        asked = (await service.call("GET", f"/v1/sessions/{made['id']}/round", "contribute")).json()
+        for person in range(60):
+            yes = int(person <= asked["threshold_value"])
+            assert (await give(service, made, f"p{person}", number, yes)).status_code == 201
+    done = await shown(service, made)
+    assert done["state"] == "finished"
+    assert abs(done["estimate"] - 29.5) < 4
+    assert done["interval"]["lower"] <= 29 <= done["interval"]["upper"] <= 75
+    assert done["interval"]["lower"] <= done["estimate"] <= done["interval"]["upper"]
+    error = done["error"]
+    assert (error["failure_probability"], error["undecided_rounds"]) == (0.05, 0)
+    assert error["resolution"] == done["interval"]["upper"] - done["interval"]["lower"]
+    assert 0.02 < error["missed_fraction"] < 0.5
+    for before, after in pairwise(done["path"]):
+        assert before["lower"] <= after["lower"] < after["threshold"] < after["upper"] <= before["upper"]
+        assert before["decided"] == ((before["lower"], before["upper"]) != (after["lower"], after["upper"]))
 
 
 async def test_a_new_session_says_everything_that_a_device_needs(service: Service, study: str) -> None:

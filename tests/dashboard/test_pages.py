@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from typing import Any
 
 import asyncpg
 import pytest
@@ -84,6 +85,29 @@ async def test_rounds_of_k_means_are_on_every_page_that_has_releases(
         for people_there, sums in zip(published["counts"], published["sums"], strict=True):
             shown = f"{number(people_there)} {'; '.join(number(one) for one in sums)}"
             assert shown in text_of(browser.page)
+
+
+@pytest.mark.parametrize(
+    ("wish", "told"),
+    [
+        ({"protocol": "quantile", "quantile": 0.5}, ("Looking for the median", "It lies between 0 and 100")),
+        (
+            {"protocol": "quantile", "quantile": 0.9},
+            ("the 0.9 quantile", "is off by at most 90 %"),
+        ),
+        ({"protocol": "minimum"}, ("Looking for the minimum", "There are people at or below 100")),
+        ({"protocol": "maximum"}, ("Looking for the maximum", "There are people at or above 0")),
+    ],
+)
+async def test_a_finished_search_shows_its_estimate_with_an_interval_that_holds(
+    admin: Browser, service: Service, study: str, wish: dict[str, Any], told: tuple[str, ...]
+):
+    wish = {"epsilon": 1, "participants": 1000, "rounds": 2} | wish
+    made = (await service.call("POST", f"/v1/studies/{study}/sessions", "admin", json=wish)).json()
+    await service.call("POST", f"/v1/sessions/{made['id']}/finish", "admin")
+    await admin.get(f"/dashboard/sessions/{made['id']}")
+    for words in ("Estimate 50 0 to 100", *told):
+        assert words in text_of(admin.page)
 
 
 @pytest.mark.parametrize("protocol", ["minimum", "maximum"])

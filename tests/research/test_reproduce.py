@@ -21,6 +21,7 @@ EXPECTED = {
     "minimum-figure-1",
     "minimum-figure-2",
     "minimum-default",
+    "quantile-default",
     "hybrid-kmeans",
     "add-remove-figure-2",
 }

@@ -20,7 +20,7 @@ from app.web.documents.types import WireOut
 
 
 class BoundsOut(WireOut):
-    """What is left of the range, in the data's unit."""
+    """What is left of the range, in the data's unit; a quantile lies in it with probability 95 %."""
 
     lower: float
     upper: float
@@ -35,8 +35,8 @@ class StepOut(WireOut):
     threshold: float
     answers: int
     fraction: float | None = Field(description="Estimated fraction of true yes; null without answers.")
-    believed: bool
-    decided: bool = Field(description="Whether it had the answers to halve the interval; else it left it.")
+    believed: bool = Field(description="Evidence that one person says yes; for a quantile, that it is there.")
+    decided: bool = Field(description="Whether it narrowed the interval; else it left it.")
 
 
 class ErrorOut(WireOut):
@@ -45,7 +45,7 @@ class ErrorOut(WireOut):
     resolution: float = Field(description="Width of the interval, in the data's unit.")
     missed_fraction: float = Field(
         description="At most this fraction of the people lies beyond the interval on the side that is looked "
-        "for; for a quantile, how far its rank can be off."
+        "for; for a quantile, how far the rank of the estimate can be off."
     )
     failure_probability: float = Field(description="This statement is wrong with at most this probability.")
     undecided_rounds: int = Field(description="Rounds with too few answers to decide anything.")

@@ -127,7 +127,7 @@ def _tell(service: Service, studies: tuple[Survey, Survey, Survey]) -> str:
         show_exhaustion(analyst, studies[1])
         _heading("What one woman has spent")
         show_statement(contributor, studies[1].records[0].subject)
-        _heading("The smallest value, from people who trust no one")
+        _heading("The median, from people who trust no one")
         show_session(service, admin, contribute, studies[0])
 
         _heading("Your turn")

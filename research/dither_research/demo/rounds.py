@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from statistics import median_low
 from typing import Any
 
 from dither import Client
@@ -26,7 +27,7 @@ EXPECTED_SHARE = 0.95
 
 
 def show_session(service: Service, admin: Client, token: str, study: Survey) -> None:
-    """Look for the smallest value of a study with every person's device.
+    """Look for the median of a study with every person's device.
 
     Args:
         service: Where it runs.
@@ -39,7 +40,11 @@ def show_session(service: Service, admin: Client, token: str, study: Survey) -> 
     """
     people = len(study.records)
     session = admin.create_session(
-        study.slug, protocol="minimum", epsilon=EPSILON, participants=int(people * EXPECTED_SHARE)
+        study.slug,
+        protocol="quantile",
+        quantile=0.5,
+        epsilon=EPSILON,
+        participants=int(people * EXPECTED_SHARE),
     )
     console.print(
         f"{study.title} Is your value at most this threshold? {people:,} devices are asked, each in one of "
@@ -53,14 +58,13 @@ def show_session(service: Service, admin: Client, token: str, study: Survey) -> 
     document: Mapping[str, Any] = found.raw
     error = document["error"]
     console.print(_path(document))
-    truth = min(float(str(record.value)) for record in study.records)
+    truth = median_low(float(str(record.value)) for record in study.records)
     console.print(
-        f"{tally.accepted:,} answers in {time.time() - started:.1f} s. The smallest: "
-        f"[bold]{show(found.estimate)}[/], between {show(found.interval.lower)} and "
-        f"{show(found.interval.upper)}; in the file it is {show(truth)}. What the service says of its error: "
-        f"but for a chance of {error['failure_probability']:.1%}, at most "
-        f"{error['missed_fraction']:.1%} of the women lie below. No person answered twice or "
-        f"gave more than epsilon {show(found.epsilon_total)}."
+        f"{tally.accepted:,} answers in {time.time() - started:.1f} s. The median: "
+        f"[bold]{show(found.estimate)}[/]. It lies between {show(found.interval.lower)} and "
+        f"{show(found.interval.upper)}, but for a chance of {error['failure_probability']:.0%}; in the file "
+        f"it is {show(truth)}. No person answered twice or gave more than epsilon "
+        f"{show(found.epsilon_total)}."
     )
 
 
@@ -88,7 +92,7 @@ def _send(service: Service, token: str, session: str, study: Survey, started: fl
 def _path(session: Mapping[str, Any]) -> Table:
     """What was asked, and what came of it."""
     table = new_table()
-    for heading in ("round", "at most?", "answers", "estimated\nshare of yes", "believed"):
+    for heading in ("round", "at most?", "answers", "estimated\nshare of yes", "the median\nis there"):
         table.add_column(heading, justify="right")
     for step in session["path"]:
         table.add_row(
@@ -96,6 +100,6 @@ def _path(session: Mapping[str, Any]) -> Table:
             f"{step['threshold']:.3f}",
             f"{step['answers']:,}",
             "-" if step["fraction"] is None else f"{step['fraction']:.1%}",
-            show(step["believed"]),
+            show(step["believed"]) if step["decided"] else "open",
         )
     return table
