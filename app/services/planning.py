@@ -49,6 +49,7 @@ def crowd(study: StudyDefinition, cohorts: Sequence[Cohort], resolved: Resolved)
                 mechanism=study.local_mechanism,
                 total=sum(cohort.total for cohort in members),
                 total_squares=sum(cohort.total_squares for cohort in members),
+                reach=_reach(members),
             )
         groups.append(
             Group(
@@ -61,6 +62,11 @@ def crowd(study: StudyDefinition, cohorts: Sequence[Cohort], resolved: Resolved)
             )
         )
     return Crowd(groups=tuple(groups), members=tuple(tuple(members) for members in merged.values()))
+
+
+def _reach(cohorts: Sequence[Cohort]) -> int | None:
+    reaches = [cohort.reach for cohort in cohorts if cohort.reach is not None]
+    return max(reaches) if len(reaches) == len(cohorts) else None
 
 
 def _offer(cohort: Cohort, resolved: Resolved, study: StudyDefinition) -> tuple[Trust, int, int, bool]:

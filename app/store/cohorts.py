@@ -4,16 +4,18 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from dither.device.randomizers import Randomizer, randomizer
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.core.cohort import Cohort
+from app.core.cohort import Cohort, report_reach
+from app.core.grid import GRID_SIZE
 from app.core.study import Trust
 from app.store.contributions import EPOCH_LOCK, FOLD_LOCK
-from app.store.membership import key_columns, sum_of_squares
+from app.store.membership import key_columns, sum_of_squares, summand
 
 LOCK_EXCLUSIVE = text("SELECT pg_advisory_xact_lock(:lock, :study_id)")
 
@@ -26,17 +28,17 @@ SEAL = text("""
 """)
 
 READ_EPOCHS = text("""
-    SELECT epoch - 1 AS sealed, folded_epoch AS folded, delta = 0 AS pure FROM study WHERE id = :study_id
+    SELECT epoch - 1 AS sealed, folded_epoch AS folded, delta, local_mechanism FROM study WHERE id = :study_id
 """)
 
 # The scan groups by plain columns, which is quick; of its few rows the keys of the cohorts are made. Rows of
 # one key are added up when they are inserted. That is done apart: PostgreSQL scans in parallel only outside
 # INSERT ... SELECT.
 AGGREGATE = """
-    SELECT CAST(:epoch AS int) AS epoch, trust, {columns}, members, total, total_squares
+    SELECT CAST(:epoch AS int) AS epoch, trust, {columns}, members, total, total_squares, least, largest
     FROM (
         SELECT trust, epsilon, carried, {deltas}, count(*) AS members, sum(value) AS total,
-               {squares} AS total_squares
+               {squares} AS total_squares, min(value) AS least, max(value) AS largest
         FROM contribution
         WHERE study_id = :study_id AND epoch = :epoch AND value IS NOT NULL
         GROUP BY trust, epsilon, carried{keys}
@@ -46,7 +48,7 @@ AGGREGATE = """
 READ_EPOCH_ROWS = text(
     AGGREGATE.format(
         columns=key_columns("c"),
-        squares=sum_of_squares("contribution"),
+        squares=sum_of_squares("contribution", "value"),
         deltas="delta, delta_carried",
         keys=", delta, delta_carried",
     )
@@ -56,23 +58,41 @@ READ_EPOCH_ROWS = text(
 READ_PURE_EPOCH_ROWS = text(
     AGGREGATE.format(
         columns=key_columns("c"),
-        squares=sum_of_squares("contribution"),
+        squares=sum_of_squares("contribution", "value"),
         deltas="0 AS delta, 0 AS delta_carried",
         keys="",
     )
 )
 
+# Of a few cohorts at most, whose outermost reports count less than they are.
+READ_WITHIN_REACH = text(f"""
+    SELECT part.place, sum({summand("c", "part")}) AS total,
+           {sum_of_squares("c", summand("c", "part"))} AS total_squares
+    FROM unnest(CAST(:epochs AS int[]), CAST(:epsilons AS bigint[]), CAST(:carried AS bigint[]),
+                CAST(:deltas AS bigint[]), CAST(:deltas_carried AS bigint[]), CAST(:reaches AS bigint[]))
+        WITH ORDINALITY AS part (epoch, epsilon, carried, delta, delta_carried, reach, place)
+    JOIN contribution c ON c.study_id = :study_id AND c.value IS NOT NULL AND c.trust = 'local'
+     AND (c.epoch, c.epsilon, c.carried, c.delta, c.delta_carried)
+       = (part.epoch, part.epsilon, part.carried, part.delta, part.delta_carried)
+    GROUP BY part.place ORDER BY part.place
+""")
+
+COUNT_REPORTS = text("""
+    SELECT coalesce(sum(count), 0) FROM cohort WHERE study_id = :study_id AND trust = 'local'
+""")
+
 INSERT_COHORTS = text("""
     INSERT INTO cohort (study_id, epoch, trust, epsilon, carried, delta, delta_carried,
-                        count, total, total_squares, spent, delta_spent)
+                        count, total, total_squares, reach, spent, delta_spent)
     SELECT :study_id, epoch, CAST(trust AS trust), epsilon, carried, delta, delta_carried,
-           sum(count), sum(total), sum(total_squares),
+           sum(count), sum(total), sum(total_squares), max(reach),
            CASE WHEN trust = 'local' THEN epsilon ELSE carried END AS spent,
            CASE WHEN trust = 'local' THEN delta ELSE delta_carried END AS delta_spent
     FROM unnest(CAST(:epochs AS int[]), CAST(:trusts AS text[]), CAST(:epsilons AS bigint[]),
                 CAST(:carried AS bigint[]), CAST(:deltas AS bigint[]), CAST(:deltas_carried AS bigint[]),
-                CAST(:counts AS bigint[]), CAST(:totals AS numeric[]), CAST(:squares AS numeric[]))
-        AS fresh (epoch, trust, epsilon, carried, delta, delta_carried, count, total, total_squares)
+                CAST(:counts AS bigint[]), CAST(:totals AS numeric[]), CAST(:squares AS numeric[]),
+                CAST(:reaches AS bigint[]))
+        AS fresh (epoch, trust, epsilon, carried, delta, delta_carried, count, total, total_squares, reach)
     GROUP BY epoch, trust, epsilon, carried, delta, delta_carried
     ORDER BY epoch, trust, epsilon, carried
 """)
@@ -80,7 +100,7 @@ INSERT_COHORTS = text("""
 MARK_FOLDED = text("UPDATE study SET folded_epoch = :sealed WHERE id = :study_id")
 
 COHORT_COLUMNS = """id, trust, epsilon, carried, spent, delta, delta_carried, delta_spent, count AS members,
-    total, total_squares"""
+    total, total_squares, reach"""
 
 READ_COHORTS = text(f"""
     SELECT {COHORT_COLUMNS} FROM cohort WHERE study_id = :study_id AND count > 0 ORDER BY id
@@ -100,12 +120,14 @@ class Epochs:
 
     Attributes:
         sealed, folded: The last sealed and the last folded epoch.
-        pure: Whether the study has no delta.
+        delta: Of the study; 0 where it has none [1e-12].
+        randomizer: What its reports are made with.
     """
 
     sealed: int
     folded: int
-    pure: bool
+    delta: int
+    randomizer: Randomizer
 
 
 async def seal(connection: AsyncConnection, study_id: int) -> Epochs:
@@ -118,7 +140,12 @@ async def seal(connection: AsyncConnection, study_id: int) -> Epochs:
 async def read_epochs(connection: AsyncConnection, study_id: int) -> Epochs:
     """The last sealed and the last folded epoch of a study."""
     row = (await connection.execute(READ_EPOCHS, {"study_id": study_id})).one()
-    return Epochs(sealed=row.sealed, folded=row.folded, pure=row.pure)
+    return Epochs(
+        sealed=row.sealed,
+        folded=row.folded,
+        delta=row.delta,
+        randomizer=randomizer(row.local_mechanism, row.delta),
+    )
 
 
 async def hold(connection: AsyncConnection, study_id: int) -> None:
@@ -142,28 +169,83 @@ async def fold(connection: AsyncConnection, study_id: int) -> None:
             {
                 "study_id": study_id,
                 "epochs": [row.epoch for row in rows],
-                "trusts": [row.trust for row in rows],
-                "epsilons": [row.epsilon for row in rows],
-                "carried": [row.carried for row in rows],
-                "deltas": [row.delta for row in rows],
-                "deltas_carried": [row.delta_carried for row in rows],
-                "counts": [row.members for row in rows],
-                "totals": [row.total for row in rows],
-                "squares": [row.total_squares for row in rows],
+                "trusts": [row.cohort.trust.value for row in rows],
+                "epsilons": [row.cohort.epsilon for row in rows],
+                "carried": [row.cohort.carried for row in rows],
+                "deltas": [row.cohort.delta for row in rows],
+                "deltas_carried": [row.cohort.delta_carried for row in rows],
+                "counts": [row.cohort.count for row in rows],
+                "totals": [row.cohort.total for row in rows],
+                "squares": [row.cohort.total_squares for row in rows],
+                "reaches": [row.cohort.reach for row in rows],
             },
         )
     await connection.execute(MARK_FOLDED, {"study_id": study_id, "sealed": epochs.sealed})
 
 
-async def _aggregate(
-    connection: AsyncConnection, study_id: int, epochs: Epochs, *, last: int
-) -> Sequence[Row[Any]]:
-    """The rows that are not folded by cohort, up to the last epoch given, an epoch at a time."""
-    query = READ_PURE_EPOCH_ROWS if epochs.pure else READ_EPOCH_ROWS
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fresh:
+    """A cohort that is not folded yet: the live rows of one epoch that share a key. Its id is 0."""
+
+    epoch: int
+    cohort: Cohort
+
+
+async def _aggregate(connection: AsyncConnection, study_id: int, epochs: Epochs, *, last: int) -> list[Fresh]:
+    """The rows that are not folded by cohort, up to the last epoch given, an epoch at a time.
+
+    Reports count as far as `report_reach` says. Hardly ever does one lie further out, so the sums are made
+    again only for cohorts with such a report.
+    """
+    query = READ_EPOCH_ROWS if epochs.delta else READ_PURE_EPOCH_ROWS
     rows: list[Row[Any]] = []
     for epoch in range(epochs.folded + 1, last + 1):
         rows += await connection.execute(query, {"study_id": study_id, "epoch": epoch})
-    return rows
+    reports = sum(row.members for row in rows if row.trust == "local")
+    if reports:
+        reports += int((await connection.execute(COUNT_REPORTS, {"study_id": study_id})).scalar_one())
+    fresh: list[Fresh] = []
+    outside: list[int] = []
+    for row in rows:
+        reach = None
+        if row.trust == "local":
+            reach = report_reach(epochs.randomizer, row.epsilon - row.carried, reports)
+            if reach is not None and not (-reach <= row.least and row.largest <= GRID_SIZE + reach):
+                outside.append(len(fresh))
+        cohort = Cohort(
+            id=0,
+            trust=Trust(row.trust),
+            epsilon=row.epsilon,
+            carried=row.carried,
+            spent=row.epsilon if row.trust == "local" else row.carried,
+            delta=row.delta,
+            delta_carried=row.delta_carried,
+            delta_spent=row.delta if row.trust == "local" else row.delta_carried,
+            count=row.members,
+            total=int(row.total),
+            total_squares=int(row.total_squares),
+            reach=reach,
+        )
+        fresh.append(Fresh(epoch=row.epoch, cohort=cohort))
+    if outside:
+        parts = [fresh[index] for index in outside]
+        sums = await connection.execute(
+            READ_WITHIN_REACH,
+            {
+                "study_id": study_id,
+                "epochs": [part.epoch for part in parts],
+                "epsilons": [part.cohort.epsilon for part in parts],
+                "carried": [part.cohort.carried for part in parts],
+                "deltas": [part.cohort.delta for part in parts],
+                "deltas_carried": [part.cohort.delta_carried for part in parts],
+                "reaches": [part.cohort.reach for part in parts],
+            },
+        )
+        for row in sums:
+            part = parts[row.place - 1]
+            cohort = replace(part.cohort, total=int(row.total), total_squares=int(row.total_squares))
+            fresh[outside[row.place - 1]] = replace(part, cohort=cohort)
+    return fresh
 
 
 async def read_cohorts(connection: AsyncConnection, study_id: int) -> list[Cohort]:
@@ -192,6 +274,7 @@ def cohort_of(row: Row[Any]) -> Cohort:
         count=row.members,
         total=int(row.total),
         total_squares=int(row.total_squares),
+        reach=row.reach,
     )
 
 
@@ -201,23 +284,8 @@ async def read_profile(connection: AsyncConnection, study_id: int) -> Sequence[C
     The cohorts of unfolded rows have id 0.
     """
     epochs = await read_epochs(connection, study_id)
-    fresh = [
-        Cohort(
-            id=0,
-            trust=Trust(row.trust),
-            epsilon=row.epsilon,
-            carried=row.carried,
-            spent=row.epsilon if row.trust == "local" else row.carried,
-            delta=row.delta,
-            delta_carried=row.delta_carried,
-            delta_spent=row.delta if row.trust == "local" else row.delta_carried,
-            count=row.members,
-            total=int(row.total),
-            total_squares=int(row.total_squares),
-        )
-        for row in await _aggregate(connection, study_id, epochs, last=epochs.sealed + 1)
-    ]
-    return [*await read_cohorts(connection, study_id), *fresh]
+    fresh = await _aggregate(connection, study_id, epochs, last=epochs.sealed + 1)
+    return [*await read_cohorts(connection, study_id), *(row.cohort for row in fresh)]
 
 
 async def has_new_rows(connection: AsyncConnection, study_id: int, epoch: int) -> bool:

@@ -17,7 +17,7 @@ from app.core.ledger import Entry, Holding, decide, entry, same_value
 from app.core.study import StudyState, Trust
 from app.store.arrays import array_literal
 from app.store.database import driver
-from app.store.membership import is_member, square
+from app.store.membership import is_member, square, summand
 
 EPOCH_LOCK = 1
 """Advisory lock class: shared while contributing, exclusive for the moment an epoch is sealed."""
@@ -108,8 +108,8 @@ WITHDRAW = text("""
 
 LEAVE_COHORT = text(f"""
     UPDATE cohort
-    SET count = count - 1, total = total - c.value,
-        total_squares = total_squares - {square("c")}
+    SET count = count - 1, total = total - {summand("c")},
+        total_squares = total_squares - {square("c", summand("c"))}
     FROM contribution c
     WHERE c.study_id = :study_id AND c.subject_id = :subject AND {is_member("c")}
     RETURNING cohort.spent, cohort.delta_spent

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.core.records import ClusterRelease, LedgerLine, Link, RecordedAudit, ReleaseLine
 from app.core.release import Charge, chain_hash
 from app.core.study import Relation
-from app.store.membership import key_columns, sum_of_squares
+from app.store.membership import is_member, key_columns, sum_of_squares, summand
 
 # Bounds on the release's number alone let the index find where the page starts.
 PAGE = """
@@ -96,9 +96,10 @@ CHECKS: Mapping[str, str] = {
         SELECT g.id AS cohort, g.count, coalesce(c.count, 0) AS members FROM cohort g FULL JOIN (
             SELECT c.study_id, c.epoch, c.trust,
                    {key_columns("c")},
-                   count(*) AS count, sum(value) AS total,
-                   {sum_of_squares("c")} AS squares
+                   count(*) AS count, sum({summand("c", "k")}) AS total,
+                   {sum_of_squares("c", summand("c", "k"))} AS squares
             FROM contribution c JOIN study ON study.id = c.study_id
+            LEFT JOIN cohort k ON {is_member("c", "k")}
             WHERE c.value IS NOT NULL AND c.epoch <= study.folded_epoch GROUP BY 1, 2, 3, 4, 5, 6, 7
         ) c ON (g.study_id, g.epoch, g.trust, g.epsilon, g.carried, g.delta, g.delta_carried)
              = (c.study_id, c.epoch, c.trust, c.epsilon, c.carried, c.delta, c.delta_carried)

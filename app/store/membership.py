@@ -4,7 +4,7 @@ A cohort's members share study, epoch and trust, and what they reserve and had s
 people cost nothing, whatever their owners spent before, so those of an epoch are one cohort, with zeros.
 """
 
-from app.core.grid import GRID_BITS, MIDDLE
+from app.core.grid import GRID_BITS, GRID_SIZE, MIDDLE
 
 KEY = ("epsilon", "carried", "delta", "delta_carried")
 
@@ -33,27 +33,42 @@ def is_member(row: str, cohort: str = "cohort") -> str:
     return f"({' AND '.join(same)})"
 
 
-def square(row: str) -> str:
+def summand(row: str, cohort: str = "cohort") -> str:
+    """What a live contribution adds to its cohort's sum, as SQL: its value, or the nearest that still counts.
+
+    Args:
+        row: Name of a row of `contribution`.
+        cohort: Name of a row with `reach`, where NULL lets every value count as it is.
+    """
+    return f"greatest(-{cohort}.reach, least({row}.value, {GRID_SIZE} + {cohort}.reach))"
+
+
+def square(row: str, value: str) -> str:
     """What a live contribution adds to its cohort's sum of squares, as SQL.
 
     The square of a report, or `app.core.grid.square` of a central or public person's grid point.
 
     Args:
         row: Name of a row of `contribution`.
+        value: What it adds to the sum, as SQL.
     """
-    return f"CASE WHEN {{row}}.trust = 'local' THEN {_SQUARED} ELSE {_CENTERED} END".format(row=row)
+    return f"CASE WHEN {row}.trust = 'local' THEN {_squared(value)} ELSE {_centered(value)} END"
 
 
-def sum_of_squares(row: str) -> str:
+def sum_of_squares(row: str, value: str) -> str:
     """The sum of `square` over rows, as SQL. Integers of 64 bits are added up several times as fast."""
     return (
-        f"coalesce(sum({_SQUARED}) FILTER (WHERE {{row}}.trust = 'local'), 0)"
-        f" + coalesce(sum({_CENTERED}) FILTER (WHERE {{row}}.trust <> 'local'), 0)"
-    ).format(row=row)
+        f"coalesce(sum({_squared(value)}) FILTER (WHERE {row}.trust = 'local'), 0)"
+        f" + coalesce(sum({_centered(value)}) FILTER (WHERE {row}.trust <> 'local'), 0)"
+    )
 
 
-_SQUARED = "CAST({row}.value AS numeric) * {row}.value"
-_CENTERED = f"((({{row}}.value - {MIDDLE}) * ({{row}}.value - {MIDDLE})) >> {GRID_BITS})"
+def _squared(value: str) -> str:
+    return f"CAST({value} AS numeric) * {value}"
+
+
+def _centered(value: str) -> str:
+    return f"((({value} - {MIDDLE}) * ({value} - {MIDDLE})) >> {GRID_BITS})"
 
 
 def _keyed(row: str, column: str) -> str:

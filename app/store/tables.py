@@ -124,6 +124,7 @@ cohort = Table(
     Column(
         "total_squares", Numeric, nullable=False, comment="of reports, or of steps from the middle / 2^15"
     ),
+    Column("reach", BigInteger, comment="steps outside the grid that a report counts; NULL: all"),
     Column("spent", BigInteger, nullable=False, comment="carried + its charges; local: epsilon"),
     Column("delta_spent", BigInteger, nullable=False),
     UniqueConstraint(

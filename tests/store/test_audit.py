@@ -195,6 +195,7 @@ TAMPERINGS = (
     ),
     tampering("a person too few", FOLDED, f"UPDATE cohort SET count = count - 1 WHERE id = {CENTRAL}"),
     tampering("a sum changed", FOLDED, f"UPDATE cohort SET total = total + 1 WHERE id = {CENTRAL}"),
+    tampering("a reach changed", FOLDED, f"UPDATE cohort SET reach = -1073741824 WHERE id = {LOCAL}"),
     tampering(
         "a sum of squares changed",
         FOLDED,

@@ -1,10 +1,14 @@
 """What becomes of a contribution over its life: stored, replaced, withdrawn, back again."""
 
 import itertools
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from statistics import NormalDist
 
 import pytest
+from dither.device.gaussian import gaussian_sigma
+from dither.device.randomizers import LocalMechanism, randomizer
 
 from app.core.contribution import Offer
 from app.core.epsilon import MICRO
@@ -14,6 +18,8 @@ from app.services.questions import Ask
 from app.services.replies import Idempotency
 from app.store.cohorts import read_profile
 from tests.store.workbench import ADMIN, KEY, TOKEN, Workbench, batch, key, offer
+
+DELTA = 1_000_000
 
 
 async def release(bench: Workbench, study: Study, share: float = 1, estimator: str = "uniform") -> None:
@@ -119,6 +125,70 @@ async def test_a_folded_local_report_leaves_its_cohort_with_its_square(bench: Wo
         "total_squares": (unit * 5 // 4) ** 2 + (unit // 2) ** 2,
     }
     await bench.assert_clean()
+
+
+def counted(mechanism: LocalMechanism, report: int, reports: int) -> int:
+    """What a report adds to the sum of a study of so many reports."""
+    if mechanism is LocalMechanism.LAPLACE:
+        reach = math.ceil(2**30 * math.log(100 * reports))
+    else:
+        reach = math.ceil(gaussian_sigma(MICRO, DELTA) * NormalDist().inv_cdf(1 - 0.005 / reports))
+    return max(-reach, min(report, 2**30 + reach))
+
+
+@pytest.mark.parametrize("mechanism", [LocalMechanism.LAPLACE, LocalMechanism.GAUSSIAN])
+async def test_a_lying_report_counts_as_the_outermost_that_counts_and_leaves_as_it_came(
+    bench: Workbench, mechanism: LocalMechanism
+):
+    delta = DELTA if mechanism is LocalMechanism.GAUSSIAN else 0
+    study = await bench.study(delta=delta, local_mechanism=mechanism)
+    far = -randomizer(mechanism, delta).range(MICRO).lower
+
+    async def send(name: str, report: int) -> None:
+        local = replace(offer(name, trust=Trust.LOCAL), value=report, delta=delta)
+        await bench.services.contributions.contribute(study, local)
+
+    async def sums() -> list[tuple[int, int, int]]:
+        rows = await bench.fetch("SELECT count, total, total_squares FROM cohort ORDER BY id")
+        return [(row["count"], int(row["total"]), int(row["total_squares"])) for row in rows]
+
+    first = {"liar": 2**30 + far, "other": -far, "ann": 5, "bob": 2**29}
+    for name, report in first.items():
+        await send(name, report)
+    seen = await bench.services.database.run_tx("test", lambda c: read_profile(c, study.id))
+    await bench.fold(study)
+    within = {name: counted(mechanism, report, 4) for name, report in first.items()}
+    assert within["liar"] < 2**30 + far
+    expected = [(4, sum(within.values()), sum(r * r for r in within.values()))]
+    assert await sums() == expected == [(c.count, c.total, c.total_squares) for c in seen]
+    await bench.assert_clean()
+
+    # The reach grows with the reports of the study, in later cohorts only; who leaves takes what was added.
+    second = {"eve": -far} | {f"p{number}": 7 for number in range(20)}
+    for name, report in second.items():
+        await send(name, report)
+    await bench.services.contributions.withdraw(study, KEY.digest("liar"))
+    await bench.fold(study)
+    del within["liar"]
+    later = [counted(mechanism, report, 24) for report in second.values()]
+    assert later[0] < within["other"]
+    assert await sums() == [
+        (3, sum(within.values()), sum(r * r for r in within.values())),
+        (21, sum(later), sum(r * r for r in later)),
+    ]
+    await bench.assert_clean()
+    for name in ("other", "eve"):
+        await bench.services.contributions.withdraw(study, KEY.digest(name))
+    assert [total for _, total, _ in await sums()] == [5 + 2**29, 20 * 7]
+    await bench.assert_clean()
+
+
+async def test_a_bounded_report_counts_as_it_is(bench: Workbench):
+    study = await bench.study(local_mechanism=LocalMechanism.HYBRID)
+    far = randomizer("hybrid").range(MICRO).upper
+    await bench.services.contributions.contribute(study, replace(offer("ann", trust=Trust.LOCAL), value=far))
+    await bench.fold(study)
+    assert await bench.fetch("SELECT total::bigint, reach FROM cohort") == [{"total": far, "reach": None}]
 
 
 @pytest.mark.parametrize("trust", [Trust.CENTRAL, Trust.PUBLIC])

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
+from statistics import NormalDist
 from typing import ClassVar
 
 from dither.device.exact import RandomBits, below, discrete_gaussian, discrete_laplace
@@ -143,6 +144,18 @@ class Randomizer(ABC):
             ValueError: epsilon is not positive, or there is no delta where there must be one.
         """
 
+    def quantile(self, epsilon: int, probability: float) -> int | None:
+        """What the noise of a report exceeds upwards with a probability, and as rarely downwards.
+
+        Args:
+            epsilon: What the report was randomized with [micro-epsilon].
+            probability: In (0, 1/2).
+
+        Returns:
+            Rounded up [grid steps]; None where reports have a range of their own.
+        """
+        return None
+
 
 class Laplace(Randomizer):
     r"""The value plus discrete Laplace noise of scale b = 2^30 / epsilon.
@@ -171,6 +184,9 @@ class Laplace(Randomizer):
         scale = GRID_SIZE * MICRO / _positive(epsilon)
         return ReportNoise(constant=0.5 / math.sinh(0.5 / scale) ** 2, laplace=scale)
 
+    def quantile(self, epsilon: int, probability: float) -> int:
+        return math.ceil(self.noise(epsilon).laplace * math.log(0.5 / probability))
+
 
 class Gaussian(Randomizer):
     r"""The value plus discrete Gaussian noise of `gaussian_sigma`: (epsilon, delta)-private.
@@ -196,6 +212,9 @@ class Gaussian(Randomizer):
     def noise(self, epsilon: int) -> ReportNoise:
         sigma = float(gaussian_sigma(epsilon, self.delta))
         return ReportNoise(constant=sigma**2, gaussian=sigma)
+
+    def quantile(self, epsilon: int, probability: float) -> int:
+        return math.ceil(-gaussian_sigma(epsilon, self.delta) * NormalDist().inv_cdf(probability))
 
 
 class Duchi(Randomizer):
