@@ -12,6 +12,7 @@ from app.core.epsilon import MICRO
 from app.core.noise import DiscreteLaplace, NoNoise
 from app.core.study import Relation, Trust
 from app.estimators.accuracy import WORST_VARIANCE
+from app.estimators.affine import AffineProblem
 from app.estimators.interface import UNIT_SCALE, NotApplicable, Parameter, Plan, Question
 from app.estimators.linear import linear_plan, midpoint_plan, participants
 
@@ -68,7 +69,7 @@ def saturation(groups: Sequence[Group]) -> int | None:
     """The most that `adpm` charges a person of these groups.
 
     Args:
-        groups: All groups of a replace_one study.
+        groups: All groups of a replace_one study; without a tilt.
 
     Returns:
         The saturation point [micro-epsilon], rounded up. None where no person saturates: then every person
@@ -76,7 +77,7 @@ def saturation(groups: Sequence[Group]) -> int | None:
 
     Privacy: epsilons and group sizes are public under replace_one.
     """
-    tau = _tau(groups, participants(groups, Trust.CENTRAL), bool(participants(groups, Trust.PUBLIC)))
+    tau = _tau(groups, participants(groups, Trust.CENTRAL))
     return None if math.isinf(tau) else math.ceil(tau)
 
 
@@ -112,8 +113,9 @@ def adpm_plan(groups: Sequence[Group], question: Question, *, variance: float = 
 
     Returns:
         Weight min(epsilon_g, tau) [micro-epsilon] on central people, tau on public ones, Laplace noise;
-        `midpoint_plan` if J > W^2 / 4. The two quarters of the paper differ: in J stands the variance
-        bound, in the stopping rule the squared error of the midpoint.
+        with a tilt tau is that of `app.estimators.tilted`. `midpoint_plan` if J > W^2 / 4. The two quarters
+        of the paper differ: in J stands the variance bound, in the stopping rule the squared error of the
+        midpoint.
 
     Raises:
         NotApplicable: no person is public, and no person central can take part.
@@ -128,7 +130,8 @@ def adpm_plan(groups: Sequence[Group], question: Question, *, variance: float = 
     public = participants(groups, Trust.PUBLIC)
     if not central and not public:
         raise NotApplicable("No person central or public can take part.")
-    tau = _tau(groups, central, bool(public), variance)
+    people = max(question.people or 0, sum(group.count for group in groups))
+    tau = _tau(groups, central, variance, tilt=question.tilt, people=people)
     largest = max((groups[index].epsilon for index in central), default=0)
     saturated = max(1, math.floor(tau)) if math.isfinite(tau) else max(1, largest)
     weights = [0] * len(groups)
@@ -136,7 +139,7 @@ def adpm_plan(groups: Sequence[Group], question: Question, *, variance: float = 
         weights[index] = min(groups[index].epsilon, saturated)
     for index in public:
         weights[index] = saturated
-    if variance <= 0 and public:  # Known to be constant: only what is exact counts.
+    if variance <= 0 and public and not question.tilt:  # Known to be constant: only what is exact counts.
         for index in central:
             weights[index] = 0
     noise = DiscreteLaplace(scales=(UNIT_SCALE,)) if any(weights[index] for index in central) else NoNoise()
@@ -147,9 +150,18 @@ def adpm_plan(groups: Sequence[Group], question: Question, *, variance: float = 
 
 
 def _tau(
-    groups: Sequence[Group], central: Sequence[int], public: bool, variance: float = WORST_VARIANCE
+    groups: Sequence[Group],
+    central: Sequence[int],
+    variance: float = WORST_VARIANCE,
+    *,
+    tilt: float = 0.0,
+    people: int = 0,
 ) -> float:
     """The saturation point of some groups [micro-epsilon], not rounded."""
     epsilons = np.array([groups[index].epsilon for index in central], dtype=np.float64) / MICRO
     counts = np.array([groups[index].count for index in central], dtype=np.float64)
-    return saturation_point(epsilons, counts, public=public, variance=variance) * MICRO
+    public = sum(groups[index].count for index in participants(groups, Trust.PUBLIC))
+    if tilt and central:
+        problem = AffineProblem(epsilons, counts, public=public, tilt=tilt, people=people)
+        return problem.solve(variance).tau * MICRO
+    return saturation_point(epsilons, counts, public=public > 0, variance=variance) * MICRO

@@ -20,8 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
-from app.estimators.accuracy import noise_shrinkage
+from app.estimators.accuracy import noise_shrinkage, worst_square_error
+from app.estimators.tilted import TiltedProblem
 
 _BISECTIONS = 60
 
@@ -37,6 +39,7 @@ class Solution:
         reports: Weight of one report of each local group, shape (H,) [1].
         squares: Sum of all squared weights [1].
         noise: Variance of all noise [range width squared].
+        bias: The most that unequal weights move the mean by, within the tilt [range widths].
     """
 
     eta: float
@@ -45,6 +48,7 @@ class Solution:
     reports: NDArray[np.float64]
     squares: float
     noise: float
+    bias: float = 0.0
 
 
 class AffineProblem:
@@ -57,9 +61,11 @@ class AffineProblem:
         noises: float64 array of shape (H,), noise variance of the reports of each local group, above 0
             [range width squared].
         reports: float64 array of shape (H,), reports of each local group.
+        tilt: How far means of people who weigh much and little may differ [range widths].
+        people: All people of the study, where there is a tilt; who is in none of these groups weighs 0.
 
     Privacy: epsilons and group sizes are public under replace_one; no data, no randomness.
-    Cost: O(K log K) here, O(log K + H) for each `solve`.
+    Cost: O(K log K) here, O(log K + H) for each `solve`; with a tilt see `app.estimators.tilted`.
     """
 
     __slots__ = (
@@ -70,9 +76,11 @@ class AffineProblem:
         "_gaps",
         "_people",
         "_second",
+        "_study",
         "noises",
         "public",
         "reports",
+        "tilt",
     )
 
     def __init__(
@@ -83,6 +91,8 @@ class AffineProblem:
         public: float = 0.0,
         noises: NDArray[np.float64] | None = None,
         reports: NDArray[np.float64] | None = None,
+        tilt: float = 0.0,
+        people: float = 0.0,
     ) -> None:
         order = np.argsort(epsilons, kind="stable")
         self._epsilons = epsilons[order]
@@ -99,6 +109,7 @@ class AffineProblem:
         self.public = public
         self.noises = np.zeros(0) if noises is None else noises
         self.reports = np.zeros(0) if reports is None else reports
+        self.tilt, self._study = tilt, people
 
     def solve(self, variance: float) -> Solution:
         """The optimal weights for one variance of the data.
@@ -111,7 +122,41 @@ class AffineProblem:
 
         Privacy: no data, no randomness.
         """
-        s = variance
+        untilted = self._untilted(variance)
+        if not self.tilt or math.isinf(untilted.noise):
+            return untilted
+        return self._tilted(variance, untilted.eta)
+
+    def _tilted(self, s: float, start: float) -> Solution:
+        eta, level, shares = TiltedProblem(
+            self._epsilons,
+            self._counts,
+            public=self.public,
+            noises=self.noises,
+            reports=self.reports,
+            variance=s,
+            tilt=self.tilt,
+            people=self._study,
+        ).solve(start or 1 / float(self._first[-1]) if self._epsilons.size else 1.0)
+        free = self.public > 0 or self.reports.size > 0
+        tau = level / eta if eta and (free or level < eta * self._epsilons[-1]) else math.inf
+        within = self._people + self.public + float(self.reports.sum())
+        equal = 1 / max(self._study, within)
+        weights = np.concatenate((np.minimum(eta * self._epsilons, level), [level], shares))
+        sizes = np.concatenate((self._counts, [self.public], self.reports))
+        return Solution(
+            eta=eta,
+            tau=tau,
+            public=level if self.public else 0.0,
+            reports=shares,
+            squares=float(np.dot(sizes, weights**2)),
+            noise=2 * eta**2 + float(np.dot(self.reports, shares**2 * self.noises)),
+            bias=self.tilt
+            * (float(np.dot(sizes, np.abs(weights - equal))) + max(self._study - within, 0.0) * equal)
+            / 2,
+        )
+
+    def _untilted(self, s: float) -> Solution:
         # Without variance one public value is the exact mean: it takes all of the weight.
         if s == 0 and self.public:
             return Solution(
@@ -193,7 +238,8 @@ class AffineProblem:
         The error is :math:`\max(F_1, F_2)`, see `app.estimators.accuracy.worst_square_error`. A convex
         combination of the two is the unshrunk problem of a smaller variance s plus :math:`(1/4 - s)(1 -
         a)^2`, whose minimum J K / (J + K), K = 1/4 - s, is concave in s with the derivative
-        :math:`a^2 q - (1 - a)^2`: bisected.
+        :math:`a^2 q - (1 - a)^2`: bisected. With a tilt the weights are those of `solve`, and only a
+        minimizes the largest error: the bias of shrinking adds to that of unequal weights.
 
         Args:
             variance: s2, bound on the variance of the data, in [0, 1/4] [range width squared].
@@ -203,6 +249,9 @@ class AffineProblem:
 
         Privacy: no data, no randomness.
         """
+        if self.tilt:
+            solution = self.solve(variance)
+            return solution, tilted_shrinkage(solution, variance, self.tilt)
         low, high = 0.0, variance
         if self._slope(high) >= 0:
             low = high
@@ -253,3 +302,30 @@ def best_shrinkage(squares: float, noise: float, variance: float) -> float:
         return vertex
     rest = 0.25 - variance
     return max(meeting, rest / (variance * squares + noise + rest)) if rest > 0 else meeting
+
+
+def tilted_shrinkage(solution: Solution, variance: float, tilt: float) -> float:
+    """The a in [0, 1] that minimizes `worst_square_error` where there is a tilt.
+
+    That is convex in a, the largest of squares of straight lines and of parabolas; searched to about 1e-8.
+
+    Args:
+        solution: Weights.
+        variance: s2, bound on the variance of the data, in [0, 1/4] [range width squared].
+        tilt: Above 0 [range widths].
+
+    Privacy: no data, no randomness.
+    """
+    squares, variances = np.array([solution.squares]), np.array([variance])
+
+    def error(shrinkage: float) -> float:
+        return worst_square_error(
+            squares=squares,
+            noise=solution.noise,
+            variances=variances,
+            shrinkage=shrinkage,
+            bias=solution.bias,
+            tilt=tilt,
+        )
+
+    return float(minimize_scalar(error, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-8}).x)

@@ -38,8 +38,8 @@ def constrained_plan(
 ) -> Plan:
     r"""The affine mean of the smallest error under bounds on single groups.
 
-    Minimizes :math:`\sum_i s_i c_i^2` + the variance of all noise, where each person has the bound of
-    their group on the variance, and no named set of groups weighs more than its cap.
+    Minimizes :math:`\sum_i s_i c_i^2` + the variance of all noise + the square of the tilt's bias, where each
+    person has the bound of their group on the variance, and no named set of groups weighs more than its cap.
 
     Args:
         groups: All groups of the study.
@@ -86,6 +86,8 @@ def constrained_plan(
                 [limits[index] / currency.unit if index in limits else math.inf for index in members]
             ),
             caps=caps,
+            tilt=question.tilt,
+            people=float(max(question.people or 0, sum(group.count for group in groups))),
         )
     )
     person = np.zeros(len(groups))

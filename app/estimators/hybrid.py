@@ -7,13 +7,16 @@ References:
     Avent, Dubey, Korolova, "The Power of the Hybrid Model for Mean Estimation", PoPETs 2020.
 """
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.core.cohort import Group
 from app.core.study import Relation, Trust
+from app.estimators.affine import AffineProblem
 from app.estimators.calibration import NOISE
 from app.estimators.interface import NotApplicable, Parameter, Plan, Question
 from app.estimators.linear import linear_plan, participants
@@ -26,7 +29,10 @@ from app.estimators.reports import VARIANCE, noise_variance, variances
 def _inverse_variance_plan(
     groups: Sequence[Group], question: Question, *, steering: float, bound: float, expected: float
 ) -> Plan:
-    """Both parts by inverse variances, the variance of the data taken to be `steering`."""
+    """Both parts by inverse variances, the variance of the data taken to be `steering`.
+
+    With a tilt by the weights of `app.estimators.tilted`, for one group of people who all pay the same.
+    """
     parts = Parts.of(groups)
     if not parts.known and not parts.local:
         raise NotApplicable("No person can take part.")
@@ -36,17 +42,37 @@ def _inverse_variance_plan(
     sizes = np.array([group.count for group in groups], dtype=np.float64)
     local_precision = float(np.dot(precisions, sizes))
 
-    def plan(price: PricedNoise) -> Plan:
+    def reports(price: PricedNoise) -> NDArray[np.float64] | None:
+        if not local_precision:
+            return None
+        if question.tilt:
+            private = int(parts.people > 0 and price.unit_variance > 0)
+            offer = math.sqrt(2 / price.unit_variance) if private else 1.0
+            problem = AffineProblem(
+                np.full(private, offer),
+                np.full(private, float(parts.people)),
+                public=0.0 if private else float(parts.people),
+                noises=np.array([noise_variance(groups[index], expected) for index in parts.local]),
+                reports=sizes[list(parts.local)],
+                tilt=question.tilt,
+                people=float(max(question.people or 0, sizes.sum())),
+            )
+            weights = np.zeros(len(groups))
+            weights[list(parts.local)] = problem.solve(steering).reports
+            return weights
         share = 0.0
         if parts.people:
             variance = steering / parts.people + price.unit_variance / parts.people**2
             share = 1.0 if variance == 0 else 1 / (1 + local_precision * variance)
+        return precisions * ((1 - share) / local_precision)
+
+    def plan(price: PricedNoise) -> Plan:
         return linear_plan(
             groups,
             question,
             weights=parts.weights(groups, price),
             noise=price.noise,
-            report_weights=precisions * ((1 - share) / local_precision) if local_precision else None,
+            report_weights=reports(price),
             variance=bound,
             expected_variance=expected,
         )

@@ -15,7 +15,7 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, Noise, NoNoise
 from app.core.study import Relation, Trust
 from app.estimators.accuracy import noise_shrinkage, worst_square_error
-from app.estimators.affine import AffineProblem, Solution, best_shrinkage
+from app.estimators.affine import AffineProblem, Solution, best_shrinkage, tilted_shrinkage
 from app.estimators.calibration import NOISE, currencies
 from app.estimators.constrained import constrained_plan
 from app.estimators.interface import NotApplicable, Parameter, Plan, Question
@@ -87,7 +87,8 @@ class Optimal:
             minimizes :math:`a^2 N + (1 - a)^2 / 4`, which is invisible while the noise N is small;
             `minimax` minimizes the predicted error over a and tau together, which beats it by about
             :math:`1 / \sqrt n` but moves the answer by that part of its distance from the middle even
-            where there is no noise at all. With group_variance or group_cap there is no closed form: a
+            where there is no noise at all. With a tilt the weights minimize the error without shrinking, and
+            minimax minimizes over a alone. With group_variance or group_cap there is no closed form: a
             solver finds the proportions, see `constrained_plan`, and minimax means noise.
 
         Raises:
@@ -128,7 +129,7 @@ class Optimal:
             if rule == SHRINK_NOISE:
                 shrinkage = noise_shrinkage(solved.solution.noise)
             elif rule == SHRINK_MINIMAX:
-                shrinkage = best_shrinkage(solved.solution.squares, solved.solution.noise, expected)
+                shrinkage = solved.shrinkage(expected, question.tilt)
             candidates.append(
                 linear_plan(
                     groups,
@@ -153,14 +154,21 @@ class _Solved:
     reports: NDArray[np.float64]
     noise: Noise
 
-    def error(self, variance: float) -> float:
-        """Its worst mean square error with the best shrinkage, for a bound on the variance."""
-        squares, noise = self.solution.squares, self.solution.noise
+    def shrinkage(self, variance: float, tilt: float) -> float:
+        """The a that minimizes the worst mean square error, for a bound on the variance."""
+        if tilt:
+            return tilted_shrinkage(self.solution, variance, tilt)
+        return best_shrinkage(self.solution.squares, self.solution.noise, variance)
+
+    def error(self, variance: float, tilt: float) -> float:
+        """Its worst mean square error with the best shrinkage."""
         return worst_square_error(
-            squares=np.array([squares]),
-            noise=noise,
+            squares=np.array([self.solution.squares]),
+            noise=self.solution.noise,
             variances=np.array([variance]),
-            shrinkage=best_shrinkage(squares, noise, variance),
+            shrinkage=self.shrinkage(variance, tilt),
+            bias=self.solution.bias,
+            tilt=tilt,
         )
 
 
@@ -183,6 +191,8 @@ def _solve(
             public=float(sum(groups[index].count for index in public)),
             noises=np.array([noise_variance(groups[index], variance) for index in local]),
             reports=np.array([groups[index].count for index in local], dtype=np.float64),
+            tilt=question.tilt,
+            people=float(max(question.people or 0, sum(group.count for group in groups))),
         )
         solution = problem.minimax(variance)[0] if minimax else problem.solve(variance)
         if math.isinf(solution.noise):
@@ -226,7 +236,7 @@ def saturation(groups: Sequence[Group], question: Question) -> int | None:
         solved = list(_solve(groups, question, expected, minimax=minimax))
     except NotApplicable:
         return None
-    best = min(solved, key=lambda one: one.error(expected))
+    best = min(solved, key=lambda one: one.error(expected, question.tilt))
     if math.isinf(best.solution.tau):
         return None
     match best.noise:

@@ -23,17 +23,24 @@ _ROOM = 1e-9
 class Constrained:
     r"""Minimize :math:`\sum_g (s_g + r_g) y_g^2 / n_g + 2 \eta^2` over shares y of the whole weight.
 
+    With a tilt D, and n people in all, :math:`D^2 TV^2` is added, with TV half of
+    :math:`\sum_g |y_g - n_g / n|` and of the part of the people who are in none of the groups.
+
     Attributes:
         counts: n_g, people in each group, shape (G,), above 0.
         costs: s_g + r_g, variance of one person's term, shape (G,), at least 0 [range width squared].
         epsilons: What one person can pay, shape (G,); infinite for who needs no protection [1].
         caps: (indices of groups, the most that their shares may add up to), limits in (0, 1].
+        tilt: D [range widths].
+        people: n; those in none of the groups weigh 0.
     """
 
     counts: NDArray[np.float64]
     costs: NDArray[np.float64]
     epsilons: NDArray[np.float64]
     caps: Sequence[tuple[Sequence[int], float]]
+    tilt: float = 0.0
+    people: float = 0.0
 
 
 def solve(problem: Constrained) -> NDArray[np.float64]:
@@ -64,9 +71,20 @@ def solve(problem: Constrained) -> NDArray[np.float64]:
     start = purchasing / unit if finite.any() else problem.counts / problem.counts.sum()
     terms_of_start = terms[finite] if finite.any() else terms
     scale = float(np.dot(terms_of_start, start**2)) + (noise if finite.any() else 0.0)
+    if problem.tilt:
+        # The tilt draws towards equal weights, whose error is the better guess where it is the smaller one.
+        alike = problem.counts / problem.counts.sum()
+        least = float(problem.epsilons.min())
+        even = float(np.dot(terms, alike**2)) + (2 / (least * float(problem.counts.sum())) ** 2)
+        started = np.where(finite, problem.counts * np.where(finite, problem.epsilons, 0.0) / unit, 0.0)
+        scale = min(even, scale + problem.tilt**2 * float(np.abs(started - alike).sum() / 2) ** 2)
     if scale <= 0:
         scale = float(terms.max(initial=0.0)) or 1.0
     objective = cp.sum(cp.multiply(terms / scale, cp.square(share))) + noise / scale * cp.square(eta)
+    if problem.tilt:
+        equal = problem.counts / problem.people
+        away = cp.norm1(share - equal) / 2 + max(1 - float(equal.sum()), 0.0) / 2
+        objective += problem.tilt**2 / scale * cp.square(away)
     constraints = [cp.sum(share) == 1]
     if finite.any():
         constraints.append(share[finite] <= cp.multiply(purchasing / unit, eta))

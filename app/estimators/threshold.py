@@ -1,5 +1,6 @@
 """`threshold`: all people who offer enough, all treated alike."""
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -27,7 +28,8 @@ class Threshold:
         r"""Plan a release.
 
         With m(t) people who offer t or more, public ones included, the error is
-        :math:`1 / (4 m) + 2 / (m t)^2`; every offered epsilon is tried, and public people alone.
+        :math:`1 / (4 m) + 2 / (m t)^2`, and with a tilt D another :math:`D^2 (1 - m / n)^2`; every offered
+        epsilon is tried, and public people alone.
 
         Args:
             groups: All groups of the study.
@@ -48,9 +50,12 @@ class Threshold:
         order = sorted(central, key=lambda index: -groups[index].epsilon)
         offered = np.array([groups[index].epsilon for index in order], dtype=np.float64) / MICRO
         kept = known + np.cumsum(np.array([groups[index].count for index in order], dtype=np.float64))
+        people = max(question.people or 0, sum(group.count for group in groups))
         errors = WORST_VARIANCE / kept + 2 / (kept * offered) ** 2 if central else np.zeros(0)
+        errors = errors + (question.tilt * (1 - kept / people)) ** 2
         threshold = 0
-        if central and not (known and WORST_VARIANCE / known <= float(errors.min())):
+        exact = WORST_VARIANCE / known + (question.tilt * (1 - known / people)) ** 2 if known else math.inf
+        if central and exact > float(errors.min()):
             threshold = groups[order[int(np.argmin(errors))]].epsilon
         chosen = [index for index in central if threshold and groups[index].epsilon >= threshold]
         weights = [0] * len(groups)

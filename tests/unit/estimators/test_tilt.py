@@ -1,6 +1,7 @@
 """Tilt: what unequal weights may add to an error where epsilon and value go together."""
 
 import itertools
+import json
 import math
 
 import numpy as np
@@ -8,11 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.cohort import Group, Reports
 from app.core.grid import GRID_SIZE
+from app.core.study import LocalMechanism, Trust
 from app.estimators import registry
 from app.estimators.accuracy import worst_square_error
+from app.estimators.affine import AffineProblem
 from app.estimators.interface import NotApplicable
+from app.estimators.optimal import saturation
+from app.estimators.solver import Constrained, solve
 from dither_research.estimators import ESTIMATORS
+from tests.support import untilted
 from tests.support.groups import WIDE_GRID, central, local, public, query_values, replace_one
 
 REPLACE_ONE = sorted(
@@ -134,3 +141,162 @@ def test_a_shrunk_answer_predicts_more_with_a_tilt(groups):
             predicted.append(plan.predicted_error)
         assert all(math.isfinite(error) for error in predicted)
         assert predicted[0] <= predicted[1] * (1 + 1e-9)
+
+
+# ------------------------------------------------------------------------------------- the weights
+
+
+@st.composite
+def profiles(draw):
+    """Central people, public ones, reports, people who are in none of these, a tilt and a variance."""
+    size = st.integers(1, 500)
+    central_people = draw(st.lists(st.tuples(st.floats(0.01, 30), size), max_size=6))
+    reports = draw(st.lists(st.tuples(st.floats(0.01, 100), size), max_size=4))
+    known = draw(st.sampled_from([0, 0, 1, 40]))
+    if not central_people and not reports:
+        known = known or 3
+    others = draw(st.sampled_from([0, 0, 7, 400]))
+    tilt = draw(st.sampled_from([1e-4, 0.01, 0.1, 0.3, 1.0]))
+    return central_people, known, reports, others, tilt, draw(st.sampled_from([0.25, 0.25, 0.01, 1e-4]))
+
+
+def columns(rows):
+    return tuple(np.array([row[place] for row in rows], dtype=np.float64) for place in (0, 1))
+
+
+def of_profile(profile):
+    central_people, known, reports, others, tilt, variance = profile
+    people = known + others + sum(count for _, count in (*central_people, *reports))
+    offers, counts = columns(central_people)
+    noises, told = columns(reports)
+    problem = AffineProblem(
+        offers, counts, public=float(known), noises=noises, reports=told, tilt=tilt, people=float(people)
+    )
+    return problem.solve(variance), people
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_weights_err_less_than_those_of_the_solver(seed):
+    """A general conic solver, which knows nothing of levels, finds the same minimum of J over all weights."""
+    random = np.random.default_rng(seed)
+    central_people = [(float(e), int(n)) for e, n in _kinds(random, 0.01, 30, 7)]
+    reports = [(float(r), int(n)) for r, n in _kinds(random, 0.01, 100, 5)]
+    known = int(random.choice([0, 0, 40])) or 3 * (not central_people and not reports)
+    others, tilt = int(random.choice([0, 0, 400])), float(random.choice([1e-4, 0.01, 0.1, 0.3, 1.0]))
+    variance = float(random.choice([0.25, 0.25, 0.01, 1e-4]))
+    solution, people = of_profile((central_people, known, reports, others, tilt, variance))
+    found = variance * solution.squares + solution.noise + solution.bias**2
+    offers, counts = columns(central_people)
+    noises, told = columns(reports)
+    sizes = np.concatenate((counts, [known] * bool(known), told))
+    costs = np.concatenate((np.full(sizes.size - told.size, variance), variance + noises))
+    epsilons = np.concatenate((offers, np.full(sizes.size - offers.size, np.inf)))
+    shares = solve(
+        Constrained(counts=sizes, costs=costs, epsilons=epsilons, caps=[], tilt=tilt, people=float(people))
+    )
+    each = shares / sizes
+    eta = float((each[: offers.size] / offers).max(initial=0.0))
+    away = float(np.abs(shares - sizes / people).sum()) / 2 + others / people / 2
+    best = float(np.dot(costs, shares * each)) + 2 * eta**2 + (tilt * away) ** 2
+    assert best * (1 - 1e-6) <= found <= best * (1 + 1e-7)
+
+
+def _kinds(random, low, high, most):
+    size = int(random.integers(0, most))
+    values = np.exp(random.uniform(math.log(low), math.log(high), size))
+    return zip(values, random.integers(1, 500, size), strict=True)
+
+
+@given(profile=profiles())
+def test_the_weights_sum_to_one_and_no_person_exceeds_their_bound(profile):
+    central_people, known, reports, _, _, _ = profile
+    solution, _ = of_profile(profile)
+    offers, counts = columns(central_people)
+    level = solution.eta * np.minimum(offers, solution.tau)
+    total = float(np.dot(level, counts)) + solution.public * known
+    total += float(np.dot(solution.reports, columns(reports)[1]))
+    assert total == pytest.approx(1, rel=1e-7)
+
+
+@given(profile=profiles())
+def test_a_tilt_of_nearly_nothing_leaves_the_weights_as_they_were(profile):
+    central_people, known, reports, others, _, variance = profile
+    tiny, _ = of_profile((central_people, known, reports, others, 1e-9, variance))
+    plain, _ = of_profile((central_people, known, reports, others, 0.0, variance))
+    assert tiny.squares == pytest.approx(plain.squares, rel=1e-4)
+    assert tiny.noise == pytest.approx(plain.noise, rel=1e-4)
+
+
+@given(
+    offers=st.lists(st.tuples(st.floats(0.5, 5), st.integers(2000, 5000)), min_size=1, max_size=5),
+    reports=st.lists(st.tuples(st.floats(0.1, 5), st.integers(2000, 5000)), max_size=3),
+)
+def test_a_tilt_of_one_weighs_large_crowds_nearly_equally(offers, reports):
+    """Noise costs a large crowd little, and the bias of more than a little inequality is worth more."""
+    groups = [central(offer, count) for offer, count in offers]
+    groups += [
+        Group(
+            trust=Trust.LOCAL,
+            epsilon=1_000_000,
+            count=count,
+            reports=Reports(mechanism=LocalMechanism.LAPLACE, total=0, total_squares=0),
+        )
+        for _, count in reports
+    ]
+    plain = ESTIMATORS["group_size" if reports else "uniform"].plan(groups, replace_one(groups))
+    for name in ("optimal", *(() if reports else ("adpm",))):
+        estimator = ESTIMATORS[name]
+        question = replace_one(groups, tilt=1.0, parameters={"shrinkage": "none", "variance": "worst_case"})
+        plan = estimator.plan(groups, registry.for_estimator(estimator, question))
+        assert 0.98 * plain.predicted_error <= plan.predicted_error <= plain.predicted_error * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("tilt", [0.01, 0.1, 1.0])
+@given(groups=any_groups)
+def test_a_tilt_lowers_the_point_from_which_on_privacy_is_free(tilt, groups):
+    asked = {"shrinkage": "none"}
+    points = [saturation(groups, replace_one(groups, tilt=at, parameters=asked)) for at in (0.0, tilt)]
+    if not any(group.trust is Trust.LOCAL for group in groups) and points[0] is not None:
+        assert points[1] is not None
+        assert points[1] <= points[0] + 1
+
+
+@given(groups=any_groups, tilt=st.sampled_from([0.05, 0.5]))
+def test_the_constrained_solver_agrees_where_no_constraint_binds(groups, tilt):
+    estimator = ESTIMATORS["optimal"]
+    errors = []
+    for more in ({}, {"group_variance": {"public": 0.25}}):
+        parameters = {"shrinkage": "none", "variance": "worst_case", **more}
+        question = replace_one(groups, tilt=tilt, parameters=parameters)
+        try:
+            plan = estimator.plan(groups, registry.for_estimator(estimator, question))
+        except NotApplicable:
+            return
+        errors.append(plan.predicted_error)
+    assert errors[1] == pytest.approx(errors[0], rel=1e-4)
+
+
+@given(groups=any_groups, tilt=st.sampled_from([0.05, 0.5]))
+def test_kvh_and_pwh_weigh_by_the_same_search(groups, tilt):
+    """With one offer for all, `kvh` for the worst variance is `optimal`, at every tilt."""
+    alike = [central(1.0, 5), *(g for g in groups if g.trust is Trust.LOCAL), central(1.0, 90)]
+    known = {"variance": "worst_case", "shrinkage": "none"}
+    question = replace_one(alike, tilt=tilt, parameters=known)
+    errors = {
+        name: ESTIMATORS[name].plan(alike, registry.for_estimator(ESTIMATORS[name], question)).predicted_error
+        for name in ("kvh", "optimal", "pwh")
+    }
+    assert errors["kvh"] == pytest.approx(errors["optimal"], rel=1e-6)
+    assert errors["pwh"] >= errors["optimal"] * (1 - 1e-9)
+
+
+# ------------------------------------------------------------------------------------ without a tilt
+
+
+def test_without_a_tilt_all_answers_are_those_of_before():
+    """Vectors made by the code of commit 83ddbf1, which knew no tilt, with `tests.support.untilted`."""
+    stored = json.loads(untilted.VECTORS.read_text())
+    made = [untilted.answers(seed) for seed in range(untilted.PROFILES)]
+    assert len(made) == len(stored)
+    for now, before in zip(made, stored, strict=True):
+        assert now == before
