@@ -9,6 +9,7 @@ References:
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -17,13 +18,48 @@ from numpy.typing import NDArray
 from app.core.cohort import Group
 from app.core.study import Relation, Trust
 from app.estimators.affine import AffineProblem
-from app.estimators.calibration import NOISE
+from app.estimators.calibration import NOISE, equal_prices
 from app.estimators.interface import NotApplicable, Parameter, Plan, Question
 from app.estimators.linear import linear_plan, participants
 from app.estimators.noises import PricedNoise, best_plan
 from app.estimators.output_view import COALITION
-from app.estimators.parts import Parts
 from app.estimators.reports import VARIANCE, noise_variance, variances
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The two parts of a hybrid study: indices of groups, and how many people there are."""
+
+    central: tuple[int, ...]
+    known: tuple[int, ...]
+    local: tuple[int, ...]
+    people: int
+    reports: int
+
+    @classmethod
+    def of(cls, groups: Sequence[Group]) -> "Parts":
+        """The parts of a study's groups."""
+        central = participants(groups, Trust.CENTRAL)
+        known = [*central, *participants(groups, Trust.PUBLIC)]
+        local = participants(groups, Trust.LOCAL)
+        return cls(
+            central=tuple(central),
+            known=tuple(known),
+            local=tuple(local),
+            people=sum(groups[index].count for index in known),
+            reports=sum(groups[index].count for index in local),
+        )
+
+    def prices(self, groups: Sequence[Group], question: Question) -> list[PricedNoise]:
+        """The noises that all central people can pay."""
+        return equal_prices([groups[index] for index in self.central], question)
+
+    def weights(self, groups: Sequence[Group], price: PricedNoise) -> list[int]:
+        """The price's weight on each central or public person."""
+        weights = [0] * len(groups)
+        for index in self.known:
+            weights[index] = price.weight
+        return weights
 
 
 def _inverse_variance_plan(

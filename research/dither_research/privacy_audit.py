@@ -1,7 +1,7 @@
 """What `dither audit privacy` looks at: the product's own noise on worst-case neighbors, as a black box.
 
 A `Subject` draws outputs on two neighboring inputs and sorts them into cells that were fixed beforehand;
-`app.accounting.audit` bounds from below what they cost. Controls with a planted bug are in
+`dither_research.audit_bounds` bounds from below what they cost. Controls with a planted bug are in
 `privacy_controls`. A subject that passes is not thereby proved private; that is for the prices.
 """
 
@@ -15,7 +15,6 @@ from dither.device.exact import below
 from dither.device.response import respond
 from numpy.typing import NDArray
 
-from app.accounting.audit import audited_epsilon
 from app.accounting.costs import Weights, group_costs
 from app.core.cohort import Group, Reports
 from app.core.epsilon import DELTA_UNIT, MICRO
@@ -30,6 +29,7 @@ from app.mechanisms.entropy import system_bits
 from app.mechanisms.gaussian import draw_gaussian
 from app.mechanisms.hourglass import hourglass
 from app.mechanisms.refined_laplace import refine_laplace
+from dither_research.audit_bounds import audited_epsilon
 from dither_research.baselines.sampling import inclusion_of, plan_costs
 from dither_research.estimators import ESTIMATORS
 

@@ -11,7 +11,6 @@ import pytest
 from dither.device.randomizers import LocalMechanism, randomizer
 from dither.device.response import respond
 
-from app.accounting.audit import audited_epsilon
 from app.accounting.costs import group_costs
 from app.accounting.gaussian import calibrated_sigma
 from app.core.errors import InternalFault
@@ -20,6 +19,7 @@ from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Relation
 from app.estimators.interface import Query
 from app.mechanisms.hourglass import hourglass
+from dither_research.audit_bounds import audited_epsilon
 from dither_research.staircase import draw_staircase, staircase
 from tests.statistical import SAMPLE_SIZE
 from tests.support.groups import central

@@ -242,9 +242,6 @@ def _in_units(show: Callable[[int], float]) -> BeforeValidator:
 EpsilonOut = Annotated[float, _in_units(epsilon_to_json)]
 """An epsilon; a record has it in micro-epsilon."""
 
-ShareOut = Annotated[float, _in_units(epsilon_to_json)]
-"""A part of an epsilon; a record has it in parts per million."""
-
 DeltaOut = Annotated[float, _in_units(delta_to_json)]
 """A delta; a record has it in units of 1e-12."""
 

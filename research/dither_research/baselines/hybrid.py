@@ -4,17 +4,20 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteLaplace, NoNoise
 from app.core.study import LocalMechanism, Relation
 from app.estimators.calibration import NOISE
+from app.estimators.hybrid import Parts
 from app.estimators.interface import NotApplicable, Parameter, Plan, Question
 from app.estimators.linear import linear_plan
 from app.estimators.noises import PricedNoise, best_plan
 from app.estimators.output_view import COALITION
-from app.estimators.parts import Parts
 from app.mechanisms.laplace import MAX_SCALE
 from app.mechanisms.local_reports import report_noise
 
@@ -91,7 +94,7 @@ class LmOnly:
             question,
             weights=[0] * len(groups),
             noise=NoNoise(),
-            report_weights=parts.equal_reports(groups, 1.0),
+            report_weights=_equal_reports(parts, groups, 1.0),
         )
 
 
@@ -132,7 +135,7 @@ class GroupSize:
             question,
             weights=parts.weights(groups, price),
             noise=price.noise,
-            report_weights=parts.equal_reports(groups, parts.reports / (parts.people + parts.reports)),
+            report_weights=_equal_reports(parts, groups, parts.reports / (parts.people + parts.reports)),
         )
 
 
@@ -195,5 +198,12 @@ class FullLm:
             question,
             weights=weights,
             noise=DiscreteLaplace(scales=(scale,)) if parts.central else NoNoise(),
-            report_weights=parts.equal_reports(groups, parts.reports / (parts.people + parts.reports)),
+            report_weights=_equal_reports(parts, groups, parts.reports / (parts.people + parts.reports)),
         )
+
+
+def _equal_reports(parts: Parts, groups: Sequence[Group], share: float) -> NDArray[np.float64]:
+    """A share of the whole weight, spread evenly over all reports."""
+    weights = np.zeros(len(groups))
+    weights[list(parts.local)] = share / parts.reports if parts.reports else 0.0
+    return weights

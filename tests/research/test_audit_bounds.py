@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from app.accounting.audit import audited_epsilon, share_bounds
 from app.core.errors import InternalFault
+from dither_research.audit_bounds import audited_epsilon, share_bounds
 
 SIZE = 100_000
 
