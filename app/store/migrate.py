@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import asyncpg
@@ -40,6 +41,7 @@ class Migration:
     after: str
 
 
+@cache
 def head_revision() -> str:
     """The revision of the schema that this program works on."""
     head = _scripts().get_current_head()

@@ -5,10 +5,28 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 
-from tests.api.service import VALUE, Service, assert_problem
+from tests.api.service import VALUE, Service, assert_problem, open_service
+from tests.support.databases import Server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 JSON = {"Content-Type": "application/json"}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def service(postgres_server: Server) -> AsyncIterator[Service]:
+    """One service for all of them: what is refused leaves nothing behind, which every test asserts."""
+    with postgres_server.database() as url:
+        async with open_service(url, lifetime_epsilon=1000) as service:
+            yield service
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def study(service: Service) -> str:
+    """A study of each test's own."""
+    return await service.study(trust=["central", "local", "public"])
 
 
 def with_text(**texts: str) -> bytes:
@@ -139,7 +157,7 @@ async def test_a_bad_record_of_a_batch_is_refused(service: Service, study: str, 
         assert [entry["status"] for entry in result["results"]] == ["created", "refused"]
         assert result["results"][1]["code"] == code
         assert_no_value(result["results"][1])
-        assert (await service.rows())["contribution"] == 1
+        assert (await service.rows())["contribution"] == before["contribution"] + 1
     elif name == "something behind":
         assert_problem(response, "malformed_document", 400)
         assert await service.rows() == before
