@@ -3,6 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.stamp
+GENERATORS := .venv/generators
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
   --no-emit-index-url --no-emit-find-links --no-emit-package dither --custom-compile-command "make lock"
 PYTEST_ARGS ?=
@@ -49,6 +50,7 @@ lock: ## renew the lock files from pyproject.toml (needs uv: pip install uv)
 	$(COMPILE) --upgrade --extra dev --extra embedded -o requirements-dev.lock pyproject.toml
 	$(COMPILE) --constraint requirements-dev.lock --extra embedded -o requirements.lock pyproject.toml
 	echo hatchling | $(COMPILE) --constraint requirements-dev.lock -o requirements-build.lock -
+	echo openapi-python-client | $(COMPILE) -o requirements-generators.lock -
 
 sdk: setup ## make the SDK's synchronous methods from the asynchronous ones (client/dither/_async)
 	$(BIN)/python client/unasync.py
@@ -64,7 +66,13 @@ check: setup ## lint, format, types and import contracts, without changing anyth
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check test-js ## everything that must hold: check, then all tests but the slow ones
+# What makes a client from the OpenAPI document needs an older typer than the command: an environment of its own.
+$(GENERATORS)/.stamp: requirements-generators.lock | setup
+	$(PYTHON) -m venv --clear $(GENERATORS)
+	$(GENERATORS)/bin/python -m pip install -qq --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements-generators.lock
+	@touch $@
+
+test: check test-js $(GENERATORS)/.stamp ## everything that must hold: check, then all tests but the slow ones
 	DITHER_TEST_ENTROPY=$${DITHER_TEST_ENTROPY:-commit} PYTHONHASHSEED=0 $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-quick: setup ## the tests without a server, a browser or random draws, while you work
@@ -110,7 +118,7 @@ check-migrations: ## that no migration of a tagged release was edited
 	$(BIN)/python3 -m tools.migrations
 
 audit-dependencies: ## known vulnerabilities of what the locks pin (needs pip-audit: pip install pip-audit)
-	$(BIN)/python3 -m tools.dependencies pip-audit requirements.lock requirements-dev.lock requirements-build.lock
+	$(BIN)/python3 -m tools.dependencies pip-audit requirements.lock requirements-dev.lock requirements-build.lock requirements-generators.lock
 
 release: setup setup-browser check-migrations ## wheels, npm package and image context into dist/, checked
 	$(BIN)/python -m tools.release dist

@@ -38,6 +38,8 @@ class StrictRoute(APIRoute):
         self._open_query = bool(extra.pop(OPEN_QUERY, False))
         if self.access.roles:
             extra.setdefault("security", [{"bearer": []}])
+        # Clients that are made from the OpenAPI document call a method what the endpoint is called.
+        options["operation_id"] = endpoint.__name__
         super().__init__(path, endpoint, openapi_extra=extra, **options)
         self.responses = {
             **problem_responses(

@@ -34,7 +34,6 @@ _RECORD = {
     "title": "Record",
     "description": "A contribution as for a single request. One that is not admissible is refused by itself.",
 }
-_ROWS = "subject,value,epsilon,trust\nalice,37.5,1.5,central\n"
 
 router = APIRouter(
     prefix="/v1/studies/{study}/contributions", tags=["contributions"], route_class=StrictRoute
@@ -61,7 +60,6 @@ router = APIRouter(
                     "schema": {"type": "array", "items": _RECORD},
                     "example": [EXAMPLES["central"]["value"]],
                 },
-                "text/csv": {"schema": {"type": "string"}, "example": _ROWS},
             },
         },
     },
@@ -70,8 +68,9 @@ router = APIRouter(
 async def contribute_batch(request: ApiRequest, study: StudyPath) -> Response:
     """Contribute many values. A refused record does not sink the others; a malformed document stores none.
 
-    A JSON array, NDJSON (`application/x-ndjson` or `application/ndjson`, one record a line) or CSV with a
-    header line, where an empty cell is a missing field; each also in gzip.
+    A JSON array, NDJSON (`application/x-ndjson` or `application/ndjson`, one record a line) or CSV
+    (`text/csv`) with a header line such as `subject,value,epsilon,trust`, where an empty cell is a missing
+    field; each also in gzip.
     """
     found = await request.study(study)
     if request.principal.subject is not None:

@@ -62,6 +62,12 @@ class PageOut(WireOut, Generic[Item]):
     next_cursor: str | None
 
     @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        """In the OpenAPI document: `StudyPage`, not `PageOut[StudyOut]`."""
+        names = [getattr(one, "__name__", "") for one in params]
+        return f"{names[0].removesuffix('Out') or 'Release'}Page"
+
+    @classmethod
     def of(cls, page: Page[Any]) -> Self:
         """The wire form of a page of records."""
         return cls.model_validate({"items": page.items, "next_cursor": page.next_cursor})
