@@ -125,6 +125,8 @@ def render(
     secret = cookie or request.cookies.get(names[0] if login is not None else GUEST_COOKIE, "")
     page = TEMPLATES.get_template(template).render(
         base=request.cookie_path,
+        version=request.app.version,
+        api_reference=f"{request.scope.get('root_path', '')}{request.app.openapi_url}",
         form_field=TOKEN_FIELD,
         form_token=form_token(secret) if secret else "",
         navigation=_navigation(request),

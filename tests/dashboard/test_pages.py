@@ -1,6 +1,8 @@
 """What is on the pages: the numbers of the endpoints, one release for two clicks, links that work once."""
 
+import asyncio
 import re
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -247,14 +249,42 @@ async def test_links_begin_with_the_public_address(service: Service, database_ur
     assert made.json()["url"].startswith("http://dither.example.org/dashboard/person/open/")
 
 
-async def test_before_there_are_figures_a_page_says_so(admin: Browser, monkeypatch):
+@pytest.mark.parametrize("slow", [False, True])
+async def test_the_first_visit_gets_pages_whose_figures_follow(
+    admin: Browser, study: str, monkeypatch, slow: bool
+):
     async def never(self: object) -> None:
-        return
+        if slow:
+            await asyncio.sleep(60)
 
-    monkeypatch.setattr("app.services.figures.Figures.make", never)
-    response = await admin.get("/dashboard/budgets")
-    assert (response.status_code, response.headers["retry-after"]) == (503, "1")
-    assert 'http-equiv="refresh"' in response.text
+    with monkeypatch.context() as patch:
+        patch.setattr("app.services.figures.Figures.make", never)
+        for path, there in (("", study), ("/studies", study), ("/budgets", "External id")):
+            started = time.monotonic()
+            response = await admin.get(f"/dashboard{path}")
+            assert response.status_code == 200
+            assert time.monotonic() - started < 8
+            assert 'http-equiv="refresh"' in response.text
+            assert "this page loads itself again" in text_of(admin.page)
+            assert there in text_of(admin.page)
+        assert (await admin.get(f"/dashboard/studies/{study}")).status_code == 200
+        await admin.service.api.services.figures.close()
+    for path in ("", "/studies", "/budgets"):
+        assert 'http-equiv="refresh"' not in (await admin.get(f"/dashboard{path}")).text
+
+
+async def test_every_page_says_which_version_it_is_and_where_the_api_is_described(browser: Browser):
+    await browser.get("/dashboard/login")
+    assert f"Dither {browser.service.app.version}" in text_of(browser.page)
+    link = re.search(r'<footer>.*href="([^"]+)"', browser.page)
+    assert link is not None
+    assert (await browser.client.get(link[1])).status_code == 200
+
+
+async def test_the_answers_stand_before_the_price_of_new_ones(admin: Browser, service: Service, study: str):
+    await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={})
+    await admin.get(f"/dashboard/studies/{study}")
+    assert admin.page.index('<h2 id="releases">') < admin.page.index('<h2 id="plan-title">')
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from app.core.errors import BudgetBelowReserved, InvalidRequest, ServiceError
 from app.core.numbers import JsonNumber
 from app.dashboard import canvas, forms, plots
-from app.dashboard.pages.overview import budget_plot
+from app.dashboard.pages.overview import budget_plot, following
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, PageRoute
@@ -27,18 +27,18 @@ async def show(request: PageRequest) -> Response:
     study = request.query_params.get("study") or None
     if study is not None:
         study = (await request.study(study)).definition.slug
-    histogram = await documents_out.histogram(services, study)
-    epsilons, slugs = await asyncio.gather(
-        documents_out.epsilons(services, study),
+    histogram, epsilons, slugs = await asyncio.gather(
+        following(documents_out.histogram(services, study)),
+        following(documents_out.epsilons(services, study)),
         services.studies.page(MOST_STUDIES, None, request.principal),
     )
     return render(
         request,
         "budgets.html",
         histogram=histogram,
-        histogram_plot=budget_plot(histogram, canvas.FULL),
+        histogram_plot=None if histogram is None else budget_plot(histogram, canvas.FULL),
         epsilons=epsilons,
-        epsilons_plot=cost_plot(epsilons),
+        epsilons_plot=None if epsilons is None else cost_plot(epsilons),
         study=study,
         slugs=[one.definition.slug for one in slugs.items],
     )

@@ -1,12 +1,14 @@
 """The installation at a glance."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from datetime import UTC, date, datetime, timedelta
+from typing import Any, TypeVar
 
 from markupsafe import Markup
 from starlette.responses import Response
 
+from app.core.errors import Unavailable
 from app.dashboard import canvas, plots
 from app.dashboard.pages.login import home_of
 from app.dashboard.rendering import render
@@ -14,9 +16,15 @@ from app.dashboard.requests import PageRequest
 from app.dashboard.routing import BOTH, PageRoute, redirect
 from app.web import documents_out
 from app.web.documents.figures import DayOut, HistogramOut
+from app.web.documents.study import StudyOut
 
 DAYS = 30
 STUDIES = 8
+
+FIRST_SECONDS = 1.0
+"""How long a page waits for the first figures of an installation; it is drawn without them then."""
+
+T = TypeVar("T")
 
 
 async def show(request: PageRequest) -> Response:
@@ -25,7 +33,10 @@ async def show(request: PageRequest) -> Response:
     if home:
         return redirect(request, home)
     services = request.api.services
-    overview = await documents_out.overview(services)
+    overview = await following(documents_out.overview(services))
+    if overview is None:
+        page = await services.studies.page(STUDIES, None, request.principal)
+        return render(request, "overview_first.html", rows=[StudyOut.of(study) for study in page.items])
     histogram, days, studies = await asyncio.gather(
         documents_out.histogram(services, None),
         documents_out.days(services, DAYS, None, None),
@@ -53,6 +64,15 @@ async def show(request: PageRequest) -> Response:
         budgets_plot=budget_plot(histogram),
         studies=studies,
     )
+
+
+async def following(figures: Coroutine[Any, Any, T]) -> T | None:
+    """Figures over all people, or None while the first ones are made: the page loads itself again."""
+    try:
+        async with asyncio.timeout(FIRST_SECONDS):
+            return await figures
+    except (TimeoutError, Unavailable):
+        return None
 
 
 def budget_plot(histogram: HistogramOut, size: canvas.Size = canvas.HALF) -> Markup:

@@ -9,10 +9,10 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from app.core.epsilon import epsilon_to_json
-from app.core.errors import InvalidRequest, NotFound, ServiceError, Unavailable
-from app.core.figures import StudySummary
+from app.core.errors import InvalidRequest, NotFound, ServiceError
 from app.core.study import Relation, Study
 from app.dashboard import forms, plots
+from app.dashboard.pages.overview import following
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, ANALYST, BOTH, PageRoute, redirect
@@ -37,14 +37,18 @@ async def list_studies(request: PageRequest) -> Response:
     cursor = forms.cursor(request, is_slug)
     services = request.api.services
     if request.is_admin:
-        page = await documents_out.studies(services, ROWS, cursor, request.principal)
-        return render(request, "studies.html", studies=page.items, next_cursor=page.next_cursor)
+        page = await following(documents_out.studies(services, ROWS, cursor, request.principal))
+        if page is not None:
+            return render(
+                request, "studies.html", studies=page.items, next_cursor=page.next_cursor, first=False
+            )
     found = await services.studies.page(ROWS, cursor, request.principal)
     return render(
         request,
         "studies.html",
         studies=[StudyOut.of(study) for study in found.items],
         next_cursor=found.next_cursor,
+        first=request.is_admin,
     )
 
 
@@ -125,7 +129,8 @@ async def _page(
         services.releases.page(study, ROWS, cursor),
     )
     releases = [published(release) for release in released.items]
-    profile = await _profile(request, slug) if request.is_admin else None
+    profile = await following(documents_out.epsilons(services, slug)) if request.is_admin else None
+    taken = await following(services.figures.summaries((slug,))) if request.is_admin else None
     saturation = None if point is None else epsilon_to_json(point)
     return render(
         request,
@@ -156,7 +161,7 @@ async def _page(
         ),
         profile=profile,
         profile_plot=None if profile is None else profile_plot(profile),
-        summary=await _summary(request, slug) if request.is_admin else None,
+        summary=None if taken is None else taken.figures.get(slug),
     )
 
 
@@ -173,22 +178,6 @@ def profile_plot(profile: EpsilonsOut) -> Markup:
         x="personal epsilon",
         y="people",
     )
-
-
-async def _profile(request: PageRequest, slug: str) -> EpsilonsOut | None:
-    """The profile, once there is one."""
-    try:
-        return await documents_out.epsilons(request.api.services, slug)
-    except Unavailable:
-        return None
-
-
-async def _summary(request: PageRequest, slug: str) -> StudySummary | None:
-    try:
-        taken = await request.api.services.figures.summaries((slug,))
-    except Unavailable:
-        return None
-    return taken.figures.get(slug)
 
 
 def _largest(study: Study, saturation: float | None, profile: EpsilonsOut | None) -> float:
