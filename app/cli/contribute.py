@@ -1,15 +1,15 @@
-"""`dither contribute`: a CSV through the SDK, randomized here where the trust tag is local."""
+"""`dither contribute`: a file through the SDK, randomized here where the trust tag is local."""
 
-import csv
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal, TextIO, cast
+from typing import Annotated, Literal
 
 import typer
-from dither import BatchProgress, BatchResult, FieldProblem, Record
+from dither import BatchProgress, BatchResult, FieldProblem, RecordFile
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from app.cli.common import AsJson, CommandFailed, console, notes, print_json, print_table, usage_error
@@ -18,6 +18,14 @@ from app.cli.studies import StudyName
 from app.core.study import Trust
 
 Tag = Literal["central", "local", "public"]
+
+
+class Decimals(StrEnum):
+    """What stands before decimals."""
+
+    POINT = "."
+    COMMA = ","
+
 
 SHOWN_ROWS = 5
 """Rows that are named for each reason of a refusal."""
@@ -31,8 +39,9 @@ def contribute(
         str,
         typer.Argument(
             metavar="FILE",
-            help="CSV with a header: subject,value[,epsilon][,trust]; - for input. Coordinates of a vector "
-            "stand in one cell, with semicolons between them.",
+            help="CSV (commas, semicolons or tabs), Excel or Parquet with a header: "
+            "subject,value[,epsilon][,trust]; - for input. Coordinates of a vector stand in one cell, with "
+            "semicolons between them.",
         ),
     ],
     trust: Annotated[Trust | None, typer.Option(help="For rows that give none.")] = None,
@@ -57,11 +66,17 @@ def contribute(
     ] = True,
     subject_column: Annotated[str, typer.Option(metavar="NAME", help="Column of the subject.")] = "subject",
     value_column: Annotated[str, typer.Option(metavar="NAME", help="Column of the value.")] = "value",
+    decimals: Annotated[
+        Decimals | None,
+        typer.Option(
+            show_default="a comma where it can be nothing else", help="What stands before decimals."
+        ),
+    ] = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
     as_json: AsJson = False,
 ) -> None:
-    """Contribute the values of a CSV file, with a result for every row.
+    """Contribute the values of a file, with a result for every row; row 1 is the first below the header.
 
     Refused rows do not sink the others; exit status 1 if there are any. Where it breaks off, run it again:
     what has arrived counts once.
@@ -71,12 +86,14 @@ def contribute(
             number(text, option)
     tag: Tag | None = None if trust is None else trust.value
     bearer = needed(token)
-    with _opened(file) as (source, rows), _progress(rows) as advance:
-        records = _records(source, subject_column, value_column, trusted=trust is not None)
-        with service(url, bearer, directory=directory, max_epsilon=max_epsilon) as client:
-            result = client.contribute_many(
-                study, records, epsilon=epsilon, trust=tag, check_spent=check_spent, on_progress=advance
-            )
+    records = _read(file, subject_column, value_column, decimals)
+    if tag is None and not records.has("trust"):
+        raise usage_error(f"give --trust, or a column trust; the columns are: {', '.join(records.columns)}")
+    device = service(url, bearer, directory=directory, max_epsilon=max_epsilon)
+    with _progress(len(records)) as advance, device as client:
+        result = client.contribute_many(
+            study, records, epsilon=epsilon, trust=tag, check_spent=check_spent, on_progress=advance
+        )
     if as_json:
         lines = [
             {"row": row, "code": refusal.code, "errors": [asdict(error) for error in refusal.errors]}
@@ -113,64 +130,18 @@ def _first(rows: Sequence[int]) -> str:
     return ", ".join(map(str, rows[:SHOWN_ROWS])) + (", ..." if len(rows) > SHOWN_ROWS else "")
 
 
-@contextmanager
-def _opened(file: str) -> Iterator[tuple[TextIO, int | None]]:
-    """The text of a file, or of standard input, and how many rows it has if that is known."""
-    if file == "-":
-        yield sys.stdin, None
-        return
+def _read(file: str, subject: str, value: str, decimals: Decimals | None) -> RecordFile:
+    source = sys.stdin.buffer if file == "-" else file
     try:
-        with Path(file).open("rb") as raw:
-            lines = sum(1 for _ in raw)
+        return RecordFile(
+            source, subject=subject, value=value, decimals=None if decimals is None else decimals.value
+        )
     except OSError as error:
         raise CommandFailed(f"{file}: {error.strerror}") from error
-    with Path(file).open(encoding="utf-8-sig", newline="") as source:
-        yield source, max(lines - 1, 0)
-
-
-def _records(source: TextIO, subject: str, value: str, *, trusted: bool) -> Iterator[Record]:
-    """The rows of a CSV file, once its header makes sense."""
-    reader = csv.DictReader(source, strict=True)
-    with _readable():
-        columns = reader.fieldnames or []
-    missing = [name for name in (subject, value) if name not in columns]
-    if missing:
-        found = ", ".join(columns) or "none"
-        raise usage_error(
-            f"the file has no column {' and no column '.join(missing)}; its columns are: {found} "
-            "(--subject-column, --value-column)"
-        )
-    if not trusted and "trust" not in columns:
-        raise usage_error("give --trust, or a column trust")
-
-    def rows() -> Iterator[Record]:
-        with _readable():
-            for row in reader:
-                yield Record(
-                    subject=row[subject] or "",
-                    value=_value(row[value] or ""),
-                    epsilon=row.get("epsilon") or None,
-                    trust=cast(Tag | None, row.get("trust") or None),
-                )
-
-    return rows()
-
-
-def _value(cell: str) -> str | list[str]:
-    return [number.strip() for number in cell.split(";")] if ";" in cell else cell
 
 
 @contextmanager
-def _readable() -> Iterator[None]:
-    """What cannot be read is the file's fault; the message quotes nothing of it."""
-    try:
-        yield
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise CommandFailed(f"the file is no CSV in UTF-8: {type(error).__name__}") from error
-
-
-@contextmanager
-def _progress(rows: int | None) -> Iterator[Callable[[BatchProgress], None]]:
+def _progress(rows: int) -> Iterator[Callable[[BatchProgress], None]]:
     """A progress bar on standard error, and what moves it."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as progress:

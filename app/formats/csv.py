@@ -1,4 +1,4 @@
-"""CSV (RFC 4180) with a header line; an empty cell is a missing field."""
+"""CSV (RFC 4180) with a header line, in any case; an empty cell is a missing field."""
 
 import csv
 import io
@@ -70,7 +70,7 @@ class Csv:
             raise MalformedDocument("the document is not CSV") from None
 
     def _read_header(self, row: Sequence[str]) -> list[str]:
-        header, allowed = [name.strip().lstrip("\ufeff") for name in row], self._columns
+        header, allowed = [name.lstrip("\ufeff").strip().lower() for name in row], self._columns
         if (
             len(set(header)) != len(header)
             or not set(header) <= allowed.names

@@ -15,7 +15,8 @@ import numpy as np
 
 from app.core.contribution import Offer, Outcome
 from app.core.errors import FieldError, InvalidRequest, MalformedDocument
-from app.core.study import StudyDefinition
+from app.core.numbers import JsonNumber
+from app.core.study import StudyDefinition, Trust
 from app.formats.csv import Columns, Csv
 from app.formats.json_array import JsonArray
 from app.formats.ndjson import Lines
@@ -189,9 +190,21 @@ class BatchReader:
         subject_key: For the subjects' digests.
         sender: The token that sent it.
         form: How it is written down.
+        epsilon, trust: Of records that give none; a public one needs no epsilon.
     """
 
-    def __init__(self, study: StudyDefinition, subject_key: SubjectKey, sender: UUID, form: Format) -> None:
+    def __init__(
+        self,
+        study: StudyDefinition,
+        subject_key: SubjectKey,
+        sender: UUID,
+        form: Format,
+        *,
+        epsilon: str | None = None,
+        trust: Trust | None = None,
+    ) -> None:
+        self._trust = {} if trust is None else {"trust": trust.value}
+        self._epsilon = {} if epsilon is None else {"epsilon": JsonNumber(epsilon)}
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._batch = Batch(sender, study.dimension)
         self._intake = Intake(study, subject_key)
@@ -234,6 +247,9 @@ class BatchReader:
             if isinstance(record, Unreadable):
                 self._batch.refuse(record.code, record.fields)
                 continue
+            record = {**self._trust, **record}
+            if record.get("trust") != Trust.PUBLIC:
+                record = {**self._epsilon, **record}
             try:
                 self._batch.admit(self._intake.offer(record, self._batch.sender))
             except InvalidRequest as refusal:

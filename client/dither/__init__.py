@@ -36,6 +36,7 @@ from dither._errors import (
     TransportError,
     UnsupportedMechanism,
 )
+from dither._files import RecordFile
 from dither._flow import Retry
 from dither._models import (
     Amounts,
@@ -89,6 +90,7 @@ __all__ = [
     "ProtocolFault",
     "Quota",
     "Record",
+    "RecordFile",
     "RecordResult",
     "Release",
     "ReportAfterSpending",

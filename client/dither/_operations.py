@@ -3,7 +3,7 @@
 import gzip
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Literal
+from typing import Any, Literal
 
 from dither import _parse as parse
 from dither._calls import JSON, Calls, quoted, study_path
@@ -23,13 +23,13 @@ from dither._models import (
     Budget,
     Contribution,
     DeviceLedger,
-    Record,
     RecordResult,
     Study,
     Trust,
 )
-from dither._orders import Order, check_study, check_subject, make_order
+from dither._orders import Order, check_study, make_order, subject_text
 from dither._participation import SessionOperations
+from dither._rows import Row, read_rows
 from dither._wire import encode
 from dither.device.numbers import Numeric, Value, epsilon_cost
 
@@ -72,10 +72,10 @@ class Operations:
         self._studies[slug] = study
         return study
 
-    def budget(self, subject: str) -> Flow[Budget]:
+    def budget(self, subject: str | int) -> Flow[Budget]:
         """GET a subject's budget."""
-        check_subject(subject)
-        return (yield from self.calls.read(Budget, f"/v1/subjects/{quoted(subject)}/budget"))
+        path = f"/v1/subjects/{quoted(subject_text(subject))}/budget"
+        return (yield from self.calls.read(Budget, path))
 
     def ledger(self, subject: str | None) -> Flow[DeviceLedger]:
         """Read the device's ledger."""
@@ -88,14 +88,14 @@ class Operations:
         self,
         purpose: Purpose,
         slug: str,
-        subject: str,
+        subject: str | int,
         value: Value,
         epsilon: Numeric | None,
         trust: str,
         check_spent: bool,
     ) -> Flow[Contribution]:
         """POST or PUT one contribution, written down before it is sent."""
-        device = self._device()
+        device, subject = self._device(), subject_text(subject)
         study = yield from self._described(slug)
         order = make_order(study, subject=subject, value=value, epsilon=epsilon, trust=trust)
         spent = yield from self._spent(device, study, [order], purpose=purpose, check_spent=check_spent)
@@ -118,7 +118,7 @@ class Operations:
     def contribute_many(
         self,
         slug: str,
-        records: Iterable[Record],
+        records: Iterable[Any],
         epsilon: Numeric | None,
         trust: Trust | None,
         chunk: int,
@@ -132,7 +132,7 @@ class Operations:
         study = yield from self._described(slug)
         results: list[RecordResult] = []
         counts = {"created": 0, "unchanged": 0, "refused": 0}
-        iterator = iter(records)
+        iterator = read_rows(records)
         while batch := list(islice(iterator, chunk)):
             orders = [_order_or_refusal(study, record, epsilon=epsilon, trust=trust) for record in batch]
             done = yield from self._batch(device, study, orders, check_spent=check_spent)
@@ -180,9 +180,9 @@ class Operations:
         yield from work(lambda: _write_results(device, prepared, results, certain=reply.certain))
         return results
 
-    def withdraw(self, slug: str, subject: str) -> Flow[None]:
+    def withdraw(self, slug: str, subject: str | int) -> Flow[None]:
         """DELETE a contribution, and learn how much of it was spent."""
-        check_subject(subject)
+        subject = subject_text(subject)
         path, device = f"{study_path(slug)}/contributions/{quoted(subject)}", self.device
         try:
             yield from exchange(Request(method="DELETE", path=path), self.retry)
@@ -260,8 +260,10 @@ def _status(
 
 
 def _order_or_refusal(
-    study: Study, record: Record, *, epsilon: Numeric | None, trust: Trust | None
+    study: Study, record: Row, *, epsilon: Numeric | None, trust: Trust | None
 ) -> Order | DeviceRefusal:
+    if isinstance(record, InvalidRequest):
+        return record
     tag = record.trust or trust or ""
     own = record.epsilon if record.epsilon is not None or tag == "public" else epsilon
     try:

@@ -1,11 +1,13 @@
 """What a caller wants to contribute, checked against the study's description. Pure."""
 
 import json
+import operator
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import SupportsIndex
 
 from dither._errors import InvalidRequest, StudyUnsound, UnsupportedMechanism
 from dither._models import Study, Trust
@@ -50,14 +52,16 @@ class Order:
     randomizer: Randomizer | None = None
 
 
-def make_order(study: Study, *, subject: str, value: Value, epsilon: Numeric | None, trust: str) -> Order:
+def make_order(
+    study: Study, *, subject: str | int, value: Value, epsilon: Numeric | None, trust: str
+) -> Order:
     """Check what a caller wants to contribute.
 
     Raises:
         InvalidRequest: an argument is not admissible in this study.
         UnsupportedMechanism: this SDK cannot randomize for it.
     """
-    check_subject(subject)
+    subject = subject_text(subject)
     tag = _TRUSTS.get(trust) if isinstance(trust, str) else None
     if tag is None:
         raise InvalidRequest("trust", "must be central, local or public")
@@ -126,14 +130,29 @@ def _check_epsilon(study: Study, epsilon: Numeric | None, trust: Trust) -> int |
     return limit
 
 
-def check_subject(subject: str) -> None:
+def subject_text(subject: str | int) -> str:
+    """A subject as the service knows it: a text, or the decimal digits of an integer.
+
+    Raises:
+        InvalidRequest: neither, or it cannot be part of a path.
+    """
+    text: object = subject
+    if isinstance(subject, SupportsIndex) and not isinstance(subject, bool):
+        text = str(operator.index(subject))
+    check_subject(text)
+    return str(text)
+
+
+def check_subject(subject: object) -> None:
     """Refuse a subject that cannot be part of a path.
 
     Raises:
         InvalidRequest: with the reason.
     """
     if not isinstance(subject, str) or subject in (".", "..") or not 1 <= len(subject) <= MAX_SUBJECT_LENGTH:
-        raise InvalidRequest("subject", f"must be a text of 1 to {MAX_SUBJECT_LENGTH} characters")
+        raise InvalidRequest(
+            "subject", f"must be an integer or a text of 1 to {MAX_SUBJECT_LENGTH} characters"
+        )
     if _NOT_PLAIN.search(subject):
         raise InvalidRequest("subject", "is not plain Unicode text")
 

@@ -351,3 +351,23 @@ async def test_a_batch_ends_when_its_client_leaves(service: Service, monkeypatch
     assert 300 <= stored <= 500  # three chunks are under way at a time
     again = await send(service, study, json.dumps(records).encode(), "application/json")
     assert (again.json()["unchanged"], again.json()["created"]) == (stored, 2_000 - stored)
+
+
+async def test_records_that_give_none_have_the_query_s_epsilon_and_trust(
+    service: Service, study: str
+) -> None:
+    rows = "Subject, VALUE ,epsilon,trust\na,1,,\nb,2,0.25,\nc,3,,public\nd,4,9999999,\n"
+    answer = await service.call(
+        "POST",
+        f"/v1/studies/{study}/contributions/batch?epsilon=0.5&trust=central",
+        "contribute",
+        content=rows,
+        headers={"Content-Type": "text/csv"},
+    )
+    results = answer.json()["results"]
+    assert [result["status"] for result in results] == ["created", "created", "created", "refused"]
+    for subject, epsilon in (("a", 0.5), ("b", 0.25), ("c", 0)):
+        budget = await service.call("GET", f"/v1/subjects/{subject}/budget", "contribute")
+        assert budget.json()["epsilon"]["reserved"] == epsilon
+    path = f"/v1/studies/{study}/contributions/batch?trust=nobody"
+    assert_problem(await service.call("POST", path, "contribute", json=[]), "invalid_request", 422)

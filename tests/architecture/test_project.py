@@ -87,6 +87,7 @@ def test_the_locks_hold_every_declared_dependency():
     extras |= names([*research["dependencies"], *research["optional-dependencies"]["demo"]]) - {
         "dither-server"
     }
+    extras |= names([item for extra in sdk["optional-dependencies"].values() for item in extra])
     assert needed | extras <= locked("requirements-dev.lock")
     assert "matplotlib" not in locked("requirements.lock"), "a production image needs no research"
     assert "dither" not in locked("requirements.lock"), "the SDK is ours, not the index's"

@@ -267,9 +267,9 @@ def test_a_file_without_the_columns_is_refused_before_anything_is_sent(dither):
         done = dither(
             "contribute", "x", str(file), "--trust", "central", "--url", "http://127.0.0.1:9", "--token", "t"
         )
-        assert done.status == 2
-        assert "no column subject" in done.errors
-        assert "name, age" in done.errors
+        assert done.status == 1
+        assert "people.csv has no column subject; the columns are: name, age" in done.errors
+        assert "--subject-column" in done.errors
 
 
 def commands(group, path=()):

@@ -522,7 +522,7 @@ def test_a_server_that_claims_a_larger_epsilon_is_not_believed(client: Any, serv
         ({"subject": "a" * 257}, "subject"),
         ({"subject": "\ud800"}, "subject"),
         ({"subject": "a\0b"}, "subject"),
-        ({"subject": 7}, "subject"),
+        ({"subject": 7.0}, "subject"),
     ],
 )
 def test_an_inadmissible_argument_is_refused_before_anything_is_sent(

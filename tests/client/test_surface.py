@@ -54,6 +54,11 @@ def test_the_version_is_that_of_the_distribution() -> None:
     assert [requirement.split(">")[0] for requirement in project["dependencies"]] == ["httpx"]
 
 
+def _extras() -> list[str]:
+    project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["project"]
+    return [item for extra in project["optional-dependencies"].values() for item in extra]
+
+
 def test_nothing_is_imported_but_httpx_and_the_standard_library() -> None:
     imported = set()
     for path in PACKAGE.rglob("*.py"):
@@ -63,7 +68,12 @@ def test_nothing_is_imported_but_httpx_and_the_standard_library() -> None:
             elif isinstance(node, ast.ImportFrom):
                 assert node.level == 0
                 imported.add(str(node.module).partition(".")[0])
-    assert imported - sys.stdlib_module_names == {"httpx", "dither"}
+    optional = {extra.partition(">")[0] for extra in _extras()}
+    assert (
+        imported - sys.stdlib_module_names
+        == {"httpx", "dither"} | optional
+        == {*("httpx", "dither", "openpyxl", "pyarrow")}
+    )
     assert "random" not in imported
 
 

@@ -219,6 +219,14 @@ async def _batches(record: Recorder) -> None:
         content='{"subject":"fay","value":5,"trust":"public"}\n{"subject":\n',
         headers={"content-type": "application/x-ndjson"},
     )
+    await record(
+        "batches",
+        "POST",
+        f"{path}?epsilon=1&trust=central",
+        "contribute",
+        content="Subject, Value\ncy,1\nida,x\n",
+        headers={"content-type": "text/csv"},
+    )
     await record("batches", "POST", path, "contribute", json={"subject": "gil"})
     await record("batches", "POST", path, "contribute", content="a,b\n", headers={"content-type": "text/csv"})
     await record("batches", "POST", path, "contribute", content="<a/>", headers={"content-type": "text/xml"})

@@ -3,8 +3,9 @@
 import json
 from collections.abc import Iterator
 from functools import partial
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
@@ -12,7 +13,7 @@ from app.api.access import allow
 from app.api.routing import CONFLICTS, StrictRoute
 from app.core.errors import Forbidden, UnsupportedMediaType
 from app.core.principal import Role
-from app.core.study import Study
+from app.core.study import Study, Trust
 from app.formats.compression import CODINGS
 from app.services.batches import Batch, BatchReader, BatchResult, Format
 from app.web.authentication import identify
@@ -65,7 +66,15 @@ router = APIRouter(
     },
 )
 @allow(Role.CONTRIBUTE)
-async def contribute_batch(request: ApiRequest, study: StudyPath) -> Response:
+async def contribute_batch(
+    request: ApiRequest,
+    study: StudyPath,
+    epsilon: Annotated[
+        str | None,
+        Query(max_length=60, description="Personal epsilon of records that give none; not of public ones."),
+    ] = None,
+    trust: Annotated[Trust | None, Query(description="Trust tag of records that give none.")] = None,
+) -> Response:
     """Contribute many values. A refused record does not sink the others; a malformed document stores none.
 
     A JSON array, NDJSON (`application/x-ndjson` or `application/ndjson`, one record a line) or CSV
@@ -76,7 +85,7 @@ async def contribute_batch(request: ApiRequest, study: StudyPath) -> Response:
     if request.principal.subject is not None:
         raise Forbidden("A token for one person contributes with single requests.")
     async with request.api.batch_workers.turn(request.principal.token_id):
-        batch = await _read(request, found)
+        batch = await _read(request, found, epsilon=epsilon, trust=trust)
 
         async def proceed() -> None:
             """The work ends with the request; what is stored by then stays stored."""
@@ -88,7 +97,7 @@ async def contribute_batch(request: ApiRequest, study: StudyPath) -> Response:
     return StreamingResponse(_written(result), media_type=JSON)
 
 
-async def _read(request: ApiRequest, study: Study) -> Batch:
+async def _read(request: ApiRequest, study: Study, *, epsilon: str | None, trust: Trust | None) -> Batch:
     """The whole document as packed records, read in a thread of its own while it arrives."""
     form = FORMATS.get(request.media_type or "")
     if form is None:
@@ -97,7 +106,8 @@ async def _read(request: ApiRequest, study: Study) -> Batch:
     limits = request.api.limits
     request.refuse_announced_excess(limits.batch)
     sender = request.principal.token_id
-    reader = BatchReader(study.definition, request.api.services.subject_key, sender, form)
+    key = request.api.services.subject_key
+    reader = BatchReader(study.definition, key, sender, form, epsilon=epsilon, trust=trust)
     content = coding(reader.feed, limits.batch_content)
     run = request.api.batch_workers.run
     waiting, total = bytearray(), 0

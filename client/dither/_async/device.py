@@ -1,6 +1,7 @@
 """What a device does: contribute, and keep count."""
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from dither._async.base import AsyncBase
 from dither._base import DEFAULT_CHUNK
@@ -10,7 +11,6 @@ from dither._models import (
     Budget,
     Contribution,
     DeviceLedger,
-    Record,
     Study,
     Trust,
 )
@@ -39,7 +39,7 @@ class AsyncDevice(AsyncBase):
         self,
         study: str,
         *,
-        subject: str,
+        subject: str | int,
         value: Value,
         epsilon: Numeric | None = None,
         trust: Trust,
@@ -56,7 +56,7 @@ class AsyncDevice(AsyncBase):
 
         Args:
             study: The study's slug.
-            subject: Whose value it is.
+            subject: Whose value it is. A whole number is its decimal digits: 7 and "7" are one person.
             value: An int, Decimal, float, or the text of a decimal number; taken exactly as it is written.
                 In a study of vectors a sequence of these, one a coordinate, central or public.
             epsilon: The most that it may ever cost; rounded down to three significant digits, and it is
@@ -87,7 +87,7 @@ class AsyncDevice(AsyncBase):
         self,
         study: str,
         *,
-        subject: str,
+        subject: str | int,
         value: Value,
         epsilon: Numeric | None = None,
         trust: Trust,
@@ -112,7 +112,7 @@ class AsyncDevice(AsyncBase):
         flow = self._operations.contribute("replace", study, subject, value, epsilon, trust, check_spent)
         return await self._run(flow)
 
-    async def withdraw(self, study: str, *, subject: str) -> None:
+    async def withdraw(self, study: str, *, subject: str | int) -> None:
         """Delete a subject's contribution.
 
         Privacy: the value is deleted and what was not spent of its epsilon is free again; what was spent
@@ -133,7 +133,7 @@ class AsyncDevice(AsyncBase):
     async def contribute_many(
         self,
         study: str,
-        records: Iterable[Record],
+        records: Iterable[Any],
         *,
         epsilon: Numeric | None = None,
         trust: Trust | None = None,
@@ -150,7 +150,9 @@ class AsyncDevice(AsyncBase):
 
         Args:
             study: The study's slug.
-            records: Read once, chunk by chunk.
+            records: `Record`s, dictionaries with the keys subject, value, epsilon and trust, or tuples in
+                that order; or a data frame of pandas or polars, a table of pyarrow, or a `RecordFile`, with
+                columns of these names. Read once, chunk by chunk. What is None, NaN or empty is not given.
             epsilon: For records that give none.
             trust: For records that give none.
             chunk: Records in a request.
@@ -159,6 +161,7 @@ class AsyncDevice(AsyncBase):
             on_progress: Called after each chunk.
 
         Raises:
+            InvalidRequest: columns are missing, or a row is no record. Earlier chunks are stored.
             ProblemError: the service refused a whole chunk. Earlier chunks are stored.
             TransportError: no answer. Call again with the same records.
 
@@ -173,7 +176,7 @@ class AsyncDevice(AsyncBase):
         )
         return await self._run(flow)
 
-    async def budget(self, subject: str) -> Budget:
+    async def budget(self, subject: str | int) -> Budget:
         """A subject's lifetime budget, as the service keeps it.
 
         Privacy: costs nothing.

@@ -2,6 +2,7 @@
 """What a device does: contribute, and keep count."""
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from dither._base import DEFAULT_CHUNK
 from dither._models import (
@@ -10,7 +11,6 @@ from dither._models import (
     Budget,
     Contribution,
     DeviceLedger,
-    Record,
     Study,
     Trust,
 )
@@ -40,7 +40,7 @@ class Device(Base):
         self,
         study: str,
         *,
-        subject: str,
+        subject: str | int,
         value: Value,
         epsilon: Numeric | None = None,
         trust: Trust,
@@ -57,7 +57,7 @@ class Device(Base):
 
         Args:
             study: The study's slug.
-            subject: Whose value it is.
+            subject: Whose value it is. A whole number is its decimal digits: 7 and "7" are one person.
             value: An int, Decimal, float, or the text of a decimal number; taken exactly as it is written.
                 In a study of vectors a sequence of these, one a coordinate, central or public.
             epsilon: The most that it may ever cost; rounded down to three significant digits, and it is
@@ -88,7 +88,7 @@ class Device(Base):
         self,
         study: str,
         *,
-        subject: str,
+        subject: str | int,
         value: Value,
         epsilon: Numeric | None = None,
         trust: Trust,
@@ -113,7 +113,7 @@ class Device(Base):
         flow = self._operations.contribute("replace", study, subject, value, epsilon, trust, check_spent)
         return self._run(flow)
 
-    def withdraw(self, study: str, *, subject: str) -> None:
+    def withdraw(self, study: str, *, subject: str | int) -> None:
         """Delete a subject's contribution.
 
         Privacy: the value is deleted and what was not spent of its epsilon is free again; what was spent
@@ -134,7 +134,7 @@ class Device(Base):
     def contribute_many(
         self,
         study: str,
-        records: Iterable[Record],
+        records: Iterable[Any],
         *,
         epsilon: Numeric | None = None,
         trust: Trust | None = None,
@@ -151,7 +151,9 @@ class Device(Base):
 
         Args:
             study: The study's slug.
-            records: Read once, chunk by chunk.
+            records: `Record`s, dictionaries with the keys subject, value, epsilon and trust, or tuples in
+                that order; or a data frame of pandas or polars, a table of pyarrow, or a `RecordFile`, with
+                columns of these names. Read once, chunk by chunk. What is None, NaN or empty is not given.
             epsilon: For records that give none.
             trust: For records that give none.
             chunk: Records in a request.
@@ -160,6 +162,7 @@ class Device(Base):
             on_progress: Called after each chunk.
 
         Raises:
+            InvalidRequest: columns are missing, or a row is no record. Earlier chunks are stored.
             ProblemError: the service refused a whole chunk. Earlier chunks are stored.
             TransportError: no answer. Call again with the same records.
 
@@ -174,7 +177,7 @@ class Device(Base):
         )
         return self._run(flow)
 
-    def budget(self, subject: str) -> Budget:
+    def budget(self, subject: str | int) -> Budget:
         """A subject's lifetime budget, as the service keeps it.
 
         Privacy: costs nothing.

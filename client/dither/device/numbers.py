@@ -38,7 +38,7 @@ SIGNIFICANT = _FIRST + 9 * _FIRST * (len(str(MAX_EPSILON)) - SIGNIFICANT_DIGITS)
 """The rank of the largest epsilon of three significant digits, about nine thousand."""
 
 Numeric = Decimal | str | float | SupportsIndex
-"""What a caller may give for a number: an int, a Decimal, a float, or the text of a decimal number."""
+"""What a caller may give for a number: an int, a Decimal, a float, one of numpy, or decimal text."""
 
 Value = Numeric | Sequence[Numeric]
 """A number, or the coordinates of a vector."""
@@ -111,6 +111,8 @@ def _text(value: Numeric) -> str:
         return str(value)
     if isinstance(value, float):
         return float.__repr__(value)
+    if hasattr(value, "dtype") and getattr(value, "shape", None) == ():
+        return str(value)  # a number of numpy: float32(0.1) is 0.1 and not what it is in 64 bits
     try:
         integer = operator.index(value)
     except TypeError:

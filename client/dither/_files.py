@@ -1,0 +1,207 @@
+"""Files of records as people have them: CSV in many forms, Excel, Parquet."""
+
+import csv
+import io
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from dither._errors import InvalidRequest
+from dither._rows import Columns, Decimals, Row, is_missing
+
+_DELIMITERS = (",", ";", "\t")
+_SNIFFED = 65_536
+"""Bytes that tell what a file is."""
+
+
+class RecordFile:
+    r"""A file with a header, for `contribute_many`. The whole file is read once before a row is used.
+
+    CSV with commas, semicolons or tabs, in UTF-8 or UTF-16; Excel (.xlsx, first sheet) with the extra
+    `excel`; Parquet with the extra `parquet`. Columns: subject, value, and perhaps epsilon and trust; case
+    and spaces of their names do not count. Spaces around cells are cut off. A whole number as subject is
+    its digits. Coordinates of a vector stand in one cell, with semicolons between them.
+
+    Args:
+        source: A path, or a binary file that is read to its end.
+        subject, value: What these two columns are called.
+        decimals: `.` or `,`: how text writes decimals; None: a comma where it can be nothing else.
+
+    Attributes:
+        columns: What the file's columns are called.
+
+    Raises:
+        InvalidRequest: the file cannot be read, with the line, the column and what to do.
+        OSError: from the operating system.
+
+    Examples:
+        >>> import io
+        >>> [*RecordFile(io.BytesIO(b"Subject;Value\nada;12,5"))]
+        [Record(subject='ada', value='12.5', epsilon=None, trust=None)]
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str] | BinaryIO,
+        *,
+        subject: str = "subject",
+        value: str = "value",
+        decimals: Decimals | None = None,
+    ) -> None:
+        if isinstance(source, str | os.PathLike):
+            self._content: Path | bytes = Path(source)
+            self._name = Path(source).name
+        else:
+            self._content, self._name = source.read(), "the file"
+        self._wanted = {"subject": subject, "value": value}
+        self._read = self._reader()
+        rows = self._read()
+        header = [str("" if cell is None else cell) for cell in next(rows, ())]
+        if not any(header):
+            raise self._refuse(
+                "is empty; its first line must name the columns subject,value[,epsilon][,trust]"
+            )
+        try:
+            self._columns = Columns(header, subject=subject, value=value, decimals=decimals, what=self._name)
+        except InvalidRequest as refusal:
+            remedy = "name yours with subject= and value= (--subject-column, --value-column)"
+            raise self._refuse(f"{refusal.reason}; {remedy}") from None
+        self._length = sum(1 for _ in rows)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the file's columns are called."""
+        return tuple(self._columns.names)
+
+    def has(self, field: str) -> bool:
+        """Whether there is a column for this field of a `Record`."""
+        return field in self._columns
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Row]:
+        rows = self._read()
+        next(rows)
+        for cells in rows:
+            yield self._columns.record([_plain(cell) for cell in cells])
+
+    def _refuse(self, reason: str) -> InvalidRequest:
+        return InvalidRequest(self._name, reason)
+
+    @contextmanager
+    def _open(self) -> Iterator[BinaryIO]:
+        if isinstance(self._content, bytes):
+            yield io.BytesIO(self._content)
+        else:
+            with self._content.open("rb") as file:
+                yield file
+
+    def _reader(self) -> Any:
+        """What yields the rows, the header first, chosen by how the file begins."""
+        with self._open() as file:
+            start = file.read(_SNIFFED)
+        if start.startswith(b"PK\3\4"):
+            return self._excel
+        if start.startswith(b"PAR1"):
+            return self._parquet
+        if start.startswith(b"\xd0\xcf\x11\xe0"):
+            raise self._refuse("is an Excel file of the old kind; save it as .xlsx or as CSV")
+        encoding = _encoding(start)
+        first = start.decode(encoding, errors="replace").lstrip("\r\n").partition("\n")[0]
+        delimiter = max(_DELIMITERS, key=lambda mark: self._fit(first, mark))
+        return lambda: self._csv(encoding, delimiter)
+
+    def _fit(self, header: str, delimiter: str) -> tuple[int, int]:
+        """How well a delimiter fits a header: columns that are looked for, then columns."""
+        names = next(csv.reader([header.strip("\r")], delimiter=delimiter), [])
+        own = {" ".join(name.split()).casefold() for name in names}
+        return sum(name.casefold() in own for name in self._wanted.values()), len(names)
+
+    def _csv(self, encoding: str, delimiter: str) -> Iterator[Sequence[object]]:
+        with self._open() as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
+            record: list[str] = []
+
+            def lines() -> Iterator[str]:
+                for line in text:
+                    if not record:
+                        record.append(line)
+                    yield line
+
+            reader, header, row = csv.reader(lines(), delimiter=delimiter, strict=True), None, 0
+            while True:
+                line = reader.line_num + 1
+                try:
+                    cells = next(reader, None)
+                except csv.Error:
+                    broken = next(csv.reader([record[0][:_SNIFFED]], delimiter=delimiter))
+                    place = min(len(broken), len(header or broken)) - 1
+                    column = (header or broken)[place] if header else "of the header"
+                    raise self._refuse(
+                        f"cannot be read in row {row} (line {line}), column {column}: a quote is not closed "
+                        'there, or stands in a cell alone; close it, or write it twice ("")'
+                    ) from None
+                except UnicodeDecodeError:
+                    raise self._refuse(self._undecodable(encoding)) from None
+                record.clear()
+                if cells is None:
+                    return
+                if any(cell.strip() for cell in cells):
+                    header, row = header or cells, row + 1
+                    yield cells
+
+    def _undecodable(self, encoding: str) -> str:
+        with self._open() as file:
+            content = file.read()
+        try:
+            content.decode(encoding)
+        except UnicodeDecodeError as error:
+            line = content[: error.start].decode(encoding, errors="ignore").count("\n") + 1
+            return f"is not {encoding.upper()} in line {line}; save it as CSV in UTF-8"
+        return "changed while it was read"
+
+    def _excel(self) -> Iterator[Sequence[object]]:
+        try:
+            import openpyxl
+        except ImportError:
+            raise self._refuse("is an Excel file: pip install 'dither[excel]', or save it as CSV") from None
+        with self._open() as file:
+            try:
+                book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            except Exception as error:  # whatever a broken archive makes of it
+                raise self._refuse("looks like an Excel file and is none; save it as .xlsx or CSV") from error
+            for cells in book.worksheets[0].iter_rows(values_only=True):
+                if not all(map(is_missing, cells)):
+                    yield cells
+            book.close()
+
+    def _parquet(self) -> Iterator[Sequence[object]]:
+        try:
+            from pyarrow import ArrowException, parquet
+        except ImportError:
+            raise self._refuse(
+                "is a Parquet file: pip install 'dither[parquet]', or save it as CSV"
+            ) from None
+        with self._open() as file:
+            try:
+                table = parquet.ParquetFile(file)
+            except ArrowException as error:
+                raise self._refuse("looks like a Parquet file and is none") from error
+            yield table.schema_arrow.names
+            for batch in table.iter_batches():
+                yield from zip(*batch.to_pydict().values(), strict=True)
+
+
+def _encoding(start: bytes) -> str:
+    """By the mark at the beginning; without one UTF-16 shows by the zeros beside ASCII."""
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    if b"\0" in start:
+        return "utf-16-be" if start[0] == 0 else "utf-16-le"
+    return "utf-8-sig"
+
+
+def _plain(cell: object) -> object:
+    return cell.strip() if isinstance(cell, str) else cell

@@ -1,0 +1,161 @@
+"""Rows as callers have them: records, dictionaries, tuples, data frames. Pure."""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, cast
+
+from dither._errors import InvalidRequest
+from dither._models import Record, Trust
+
+Decimals = Literal[".", ","]
+"""What stands before the decimals of a number in text."""
+
+Row = Record | InvalidRequest
+"""A row that was read, or why it could not be."""
+
+REQUIRED = ("subject", "value")
+FIELDS = (*REQUIRED, "epsilon", "trust")
+
+_NOTHING = frozenset({"NAType", "NaTType"})
+"""What pandas calls its missing values; equal to nothing, they cannot be compared."""
+
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+_PERHAPS_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+
+
+def read_rows(source: Iterable[Any]) -> Iterator[Row]:
+    """The records of whatever holds them.
+
+    Args:
+        source: Records, dictionaries or tuples; or a data frame of pandas or polars, or a table of pyarrow.
+
+    Raises:
+        InvalidRequest: columns are missing, or a row is none of these.
+    """
+    table: Any = source
+    if hasattr(table, "itertuples"):
+        yield from Columns(map(str, table.columns)).records(table.itertuples(index=False, name=None))
+    elif hasattr(table, "iter_rows"):
+        yield from Columns(table.columns).records(table.iter_rows())
+    elif hasattr(table, "to_batches"):
+        for batch in table.to_batches():
+            yield from Columns(table.column_names).records(zip(*batch.to_pydict().values(), strict=True))
+    else:
+        known: dict[tuple[str, ...], Columns] = {}
+        for number, row in enumerate(source, start=1):
+            yield _record(row, number, known)
+
+
+def _record(row: object, number: int, known: dict[tuple[str, ...], "Columns"]) -> Row:
+    if isinstance(row, Record | InvalidRequest):
+        return row
+    if isinstance(row, Mapping):
+        names = tuple(map(str, row))
+        columns = known.get(names)
+        if columns is None:
+            columns = known[names] = Columns(names, what=f"row {number}")
+        return columns.record(tuple(row.values()))
+    if isinstance(row, Sequence) and not isinstance(row, str | bytes) and 2 <= len(row) <= len(FIELDS):
+        return Columns(FIELDS[: len(row)]).record(row)
+    reason = f"row {number} must be a Record, a dict, or a tuple of {', '.join(FIELDS)} or their beginning"
+    raise InvalidRequest("records", reason)
+
+
+class Columns:
+    """Which cell of a row is which field. Case and spaces of names do not count, other columns do not either.
+
+    Args:
+        names: Of the columns, in their order.
+        subject, value: What these two are called.
+        decimals: How text writes decimals; None: a comma where it can be nothing else.
+        what: That has the columns, for refusals.
+
+    Raises:
+        InvalidRequest: a column is missing or there twice.
+    """
+
+    def __init__(
+        self,
+        names: Iterable[str],
+        *,
+        subject: str = "subject",
+        value: str = "value",
+        decimals: Decimals | None = None,
+        what: str = "records",
+    ) -> None:
+        self.names = [" ".join(name.replace("\ufeff", " ").split()) for name in names]
+        self._decimals = decimals
+        self._places: dict[str, int] = {}
+        own = [name.casefold() for name in self.names]
+        found = ", ".join(self.names) or "none"
+        for field, name in zip(FIELDS, (subject, value, *FIELDS[2:]), strict=True):
+            wanted = " ".join(name.split()).casefold()
+            if own.count(wanted) > 1:
+                raise InvalidRequest(what, f"has two columns {name}; the columns are: {found}")
+            if wanted in own:
+                self._places[field] = own.index(wanted)
+            elif field in REQUIRED:
+                raise InvalidRequest(what, f"has no column {name}; the columns are: {found}")
+
+    def __contains__(self, field: str) -> bool:
+        return field in self._places
+
+    def records(self, rows: Iterable[Sequence[object]]) -> Iterator[Row]:
+        """The records of rows."""
+        return map(self.record, rows)
+
+    def record(self, row: Sequence[object]) -> Row:
+        """The record of a row, or why it is none."""
+        if len(row) > len(self.names):
+            reason = "more cells than columns; put a number with a decimal comma in quotes"
+            return InvalidRequest("row", f"has {reason}")
+        cells = {field: row[place] for field, place in self._places.items() if place < len(row)}
+        cells = {field: cell for field, cell in cells.items() if not is_missing(cell)}
+        for field in REQUIRED:
+            if field not in cells:
+                return InvalidRequest(field, "is missing")
+        try:
+            epsilon = cells.get("epsilon")
+            return Record(
+                subject=cast(str, cells["subject"]),
+                value=cast(Any, self._value(cells["value"])),
+                epsilon=cast(Any, self._number(epsilon, "epsilon")),
+                trust=cast(Trust | None, _tidy(cells.get("trust"))),
+            )
+        except InvalidRequest as refusal:
+            return refusal
+
+    def _value(self, cell: object) -> object:
+        if isinstance(cell, str) and ";" in cell:
+            return [self._number(part, "value") for part in cell.split(";")]
+        if getattr(cell, "shape", ()):
+            return list(cast(Iterable[object], cell))
+        return self._number(cell, "value")
+
+    def _number(self, cell: object, field: str) -> object:
+        """A cell; text with a decimal point in place of the comma."""
+        if not isinstance(cell, str):
+            return cell
+        text = cell.strip()
+        if self._decimals == "," and "." in text:
+            raise InvalidRequest(field, "has a point where decimals follow a comma")
+        if self._decimals is None and _PERHAPS_THOUSANDS.fullmatch(text):
+            reason = "may have a comma before decimals, or one between thousands: say decimals=',' or '.'"
+            raise InvalidRequest(field, f"{reason} (--decimals)")
+        return text.replace(",", ".") if self._decimals != "." and _DECIMAL_COMMA.fullmatch(text) else text
+
+
+def is_missing(cell: object) -> bool:
+    """Whether a cell is empty.
+
+    >>> [is_missing(cell) for cell in (None, " ", float("nan"), 0)]
+    [True, True, True, False]
+    """
+    if isinstance(cell, str):
+        return not cell.strip()
+    return cell is None or (isinstance(cell, float) and math.isnan(cell)) or type(cell).__name__ in _NOTHING
+
+
+def _tidy(cell: object) -> object:
+    return cell.strip().lower() if isinstance(cell, str) else cell
