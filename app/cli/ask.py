@@ -53,12 +53,15 @@ def plan(
             "estimator": row.estimator,
             "error": row.predicted_error,
             "epsilon": row.epsilon_max,
+            "moves": row.one_report_moves,
         }
         for row in sorted(
             found.estimators, key=lambda row: (row.predicted_error is None, row.predicted_error or 0)
         )
     ]
     columns = {"estimator": "estimator", "error": "predicted error", "epsilon": "largest charge"}
+    if any(row["moves"] is not None for row in rows):
+        columns["moves"] = "one report moves it by at most"
     print_table(rows, columns)
 
 

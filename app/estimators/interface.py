@@ -182,12 +182,15 @@ class Plan:
             mean under the worst-case variance width^2 / 4, unless a better bound is a parameter.
             add_remove_one: against the dataset mean, worst-case mean, at the expected size.
         conclude: Reads the noisy values of the queries.
+        one_report: How far one local report can move the answer, see `farthest`; None without reports
+            [data's unit].
     """
 
     queries: tuple[Query | SparseQuery, ...]
     noise: Noise
     predicted_error: float
     conclude: Callable[[Sequence[int]], Conclusion]
+    one_report: float | None = None
 
 
 class Estimator(Protocol):

@@ -44,7 +44,7 @@ from app.estimators.accuracy import (
 )
 from app.estimators.interface import Conclusion, Plan, Query, Question, SparseQuery
 from app.estimators.output_view import output_guarantee
-from app.estimators.reports import noise_of, noise_variance
+from app.estimators.reports import farthest, noise_of, noise_variance
 
 
 def participants(groups: Sequence[Group], trust: Trust) -> list[int]:
@@ -258,6 +258,14 @@ def combine(
             )
         return errors.conclude(position, facts)
 
+    # One liar moves the answer by the weight of one report times how far it can lie.
+    one_report = None
+    if reports is not None and np.any(reports):
+        moves = (
+            float(reports[index]) * farthest(groups[index]) for index in np.flatnonzero(reports).tolist()
+        )
+        one_report = float(question.grid.width) * errors.shrinkage * max(moves)
+
     # Before the draw: the error that plans are ranked by, for any data of the expected variance.
     square_error = worst_square_error(
         squares=squares,
@@ -272,6 +280,7 @@ def combine(
         noise=noise,
         predicted_error=float(question.grid.width) * math.sqrt(square_error),
         conclude=conclude,
+        one_report=one_report,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dither.device.randomizers import ReportNoise
+from dither.device.randomizers import ReportNoise, randomizer
 
 from app.core.cohort import Group
 from app.core.errors import InternalFault
@@ -98,6 +98,30 @@ def noise_variance(group: Group, variance: float = WORST_VARIANCE) -> float:
     return noise.constant / GRID_SIZE**2 + noise.curvature * (
         variance if noise.curvature < 0 else WORST_VARIANCE
     )
+
+
+def farthest(group: Group) -> float:
+    """How far a report can lie from what the value of its owner adds on average, the value itself.
+
+    An end of what counts of reports, seen from a value at the other end of the range. From a value in the
+    middle it is half a width less.
+
+    Args:
+        group: A local group with reports.
+
+    Returns:
+        The distance [range widths].
+
+    Raises:
+        InternalFault: the group has no reports, or they were randomized with nothing.
+    """
+    if group.reports is None:
+        raise InternalFault("A local group has no reports.")
+    try:
+        end = randomizer(group.reports.mechanism, group.delta).range(group.epsilon).upper
+    except ValueError as error:
+        raise InternalFault("Reports were randomized with nothing.") from error
+    return (end if group.reports.reach is None else min(end, GRID_SIZE + group.reports.reach)) / GRID_SIZE
 
 
 def noise_of(group: Group) -> ReportNoise:

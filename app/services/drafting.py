@@ -21,12 +21,14 @@ class PlannedEstimator:
         estimator, summary: Name, and one line about it.
         predicted_error: Root mean square error [data's unit].
         epsilon_max: The most that any person would be charged [micro-epsilon].
+        one_report_moves: How far one local report can move the answer; None without reports [data's unit].
     """
 
     estimator: str
     summary: str
     predicted_error: float
     epsilon_max: int
+    one_report_moves: float | None
 
 
 def price(
@@ -47,6 +49,7 @@ def price(
         summary=estimator.summary,
         predicted_error=plan.predicted_error,
         epsilon_max=planning.epsilon_max(study.definition, estimator, question, costs),
+        one_report_moves=plan.one_report,
     )
 
 

@@ -176,11 +176,20 @@ class Release:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedEstimator:
-    """An estimator, its root mean square error in the data's unit, and its largest charge to a person."""
+    """An estimator.
+
+    Attributes:
+        estimator: Its name.
+        predicted_error: Root mean square error, in the data's unit.
+        epsilon_max: The largest charge to a person.
+        one_report_moves: How far one local report can move the answer at most, in the data's unit; None
+            without local reports.
+    """
 
     estimator: str
     predicted_error: float | None
     epsilon_max: Decimal | None
+    one_report_moves: float | None
     raw: Mapping[str, object] = field(repr=False, compare=False)
 
 

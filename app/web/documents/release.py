@@ -121,6 +121,10 @@ class PlannedOut(WireOut):
     summary: str
     predicted_error: float
     epsilon_max: EpsilonOut
+    one_report_moves: float | None = Field(
+        description="How far one local report can move the answer at most, with the weights of this plan; "
+        "null without local reports."
+    )
 
 
 class PlanOut(WireOut):
@@ -136,6 +140,7 @@ class PlanOut(WireOut):
                             "summary": "personal epsilons, exact",
                             "predicted_error": 0.42,
                             "epsilon_max": 0.15,
+                            "one_report_moves": None,
                         }
                     ]
                 }

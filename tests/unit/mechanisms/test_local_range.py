@@ -9,7 +9,7 @@ from dither.device.gaussian import gaussian_sigma
 from dither.device.randomizers import GAUSSIAN_TAIL, LAPLACE_TAIL, laplace_range, randomizer
 from dither.device.shapes import HALF, duchi_reach, piecewise_shape
 
-from app.core.cohort import Group, Reports
+from app.core.cohort import Group, Reports, report_reach
 from app.core.epsilon import round_down_to_significant
 from app.core.grid import GRID_SIZE, REPORT_LIMIT
 from app.core.study import LocalMechanism, Relation, Trust
@@ -104,10 +104,21 @@ def test_many_reports_further_out_than_their_epsilon_share_their_sigmas():
 
 @pytest.mark.parametrize(("epsilon", "people"), [(1_000, 2_000), (10**6, 1_000), (10**5, 1_000)])
 def test_one_forged_report_moves_a_mean_as_the_threat_model_says(epsilon, people):
-    widths = report_range(LocalMechanism.LAPLACE, epsilon).upper / GRID_SIZE / people
+    laplace, hybrid = randomizer("laplace"), randomizer("hybrid")
+    sent = laplace.range(epsilon).upper
+    widths = [
+        end / GRID_SIZE / people for end in (sent, counted(epsilon, people), hybrid.range(epsilon).upper)
+    ]
     error = math.sqrt(2 / people) * 10**6 / epsilon
-    row = f"| {epsilon / 10**6:g} | {people:,} | {widths:.3g} | {error:.3g} | {widths / error:.2f} |"
+    row = f"| {epsilon / 10**6:g} | {people:,} | " + " | ".join(f"{width:.3g}" for width in (*widths, error))
     assert row in Path("docs/threat-model.md").read_text()
+
+
+def counted(epsilon: int, people: int) -> int:
+    """The outermost Laplace report that counts among so many."""
+    reach = report_reach(randomizer("laplace"), epsilon, people)
+    assert reach is not None
+    return GRID_SIZE + reach
 
 
 def honest_and(forged: int | None, count: int, epsilon: float) -> Group:
@@ -146,10 +157,11 @@ def estimate(groups: list[Group]) -> float:
 )
 def test_one_forged_report_moves_optimal_as_the_threat_model_says(trust, people, epsilon, offered):
     edge = report_range(LocalMechanism.LAPLACE, micro(offered)).upper
+    inner = counted(micro(offered), people + 1 if trust == "local" else 1)
     others = [central(epsilon, people)] if trust == "central" else []
     count = 0 if others else people
     without = [*others, honest_and(None, count + 1, offered)]
-    forged = [[*others, honest_and(report, count, offered)] for report in (edge, 2**62)]
+    forged = [[*others, honest_and(report, count, offered)] for report in (inner, edge)]
     answers = " | ".join(f"{estimate(groups):.4f}" for groups in (without, *forged))
     row = f"| {people:,} {trust}, epsilon {epsilon:g} | {offered:g} | {answers} |"
     assert row in Path("docs/threat-model.md").read_text()
