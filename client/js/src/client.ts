@@ -17,6 +17,7 @@ import {
   parseDecimal,
   roundDownToSignificant,
 } from "./numbers.js";
+import { MECHANISMS } from "./randomizers.js";
 
 export interface ClientOptions {
   /**
@@ -115,7 +116,8 @@ export class Client {
     const study = await this.study(slug);
     checkOffer(study, trust, offered);
     const point = pointOf(value, study);
-    const order = { study: slug, subject, trust, epsilon: offered, point, digest: await this.digest(`study:${slug}`, subject, point) };
+    const digest = await this.digest(`study:${slug}`, subject, point);
+    const order = { study: slug, subject, trust, epsilon: offered, point, digest, mechanism: study.localMechanism };
     const draws = await this.ledger.transact((memory) => decisions.mustDraw(memory, order));
     const spent = draws ? await this.spent(slug, subject) : null;
     const { entry, fresh } = await this.ledger.transact((memory) =>
@@ -317,8 +319,9 @@ function checkOffer(study: Study, trust: string, offered: bigint): void {
     throw new DeviceRefusal("invalid_request", `trust ${message}`, ["trust"]);
   }
   if (study.dimension !== 1) throw new DeviceRefusal("unsupported", "vectors are not supported", ["dimension"]);
-  if (trust === "local" && study.localMechanism !== "laplace") {
-    throw new DeviceRefusal("unsupported", "this client makes laplace reports only", ["local_mechanism"]);
+  if (trust === "local" && !MECHANISMS.includes(study.localMechanism)) {
+    const message = `this client makes ${MECHANISMS.join(", ")} reports only`;
+    throw new DeviceRefusal("unsupported", message, ["local_mechanism"]);
   }
   if (offered < study.epsilonMin || offered > study.epsilonMax) {
     const range = `[${epsilonText(study.epsilonMin)}, ${epsilonText(study.epsilonMax)}]`;

@@ -8,14 +8,12 @@
 import { differences, type Round, type Session } from "./descriptions.js";
 import { DeviceRefusal, LedgerError } from "./errors.js";
 import type { Answered, Contributed, Memory, Participated } from "./ledger.js";
-import { randomize, respond } from "./noise.js";
-import { epsilonText, GRID_SIZE, MICRO } from "./numbers.js";
+import { respond } from "./noise.js";
+import { epsilonText } from "./numbers.js";
+import { isBounded, randomize, withinReach } from "./randomizers.js";
 
 /** No service takes a report further out than this. Honest noise never comes near it. */
 const REPORT_LIMIT = 1n << 62n;
-
-/** Scales outside the grid within which the service takes a report. */
-const LAPLACE_TAIL = 64n;
 
 /**
  * Refusals that say that the service does not hold what was sent, also not from an earlier try.
@@ -36,6 +34,8 @@ export interface Order {
   readonly epsilon: bigint;
   readonly point: bigint;
   readonly digest: string;
+  /** What makes a report of it. */
+  readonly mechanism: string;
 }
 
 /** Remember a description's terms, and refuse others than those seen first. */
@@ -79,11 +79,12 @@ export function contribute(
   }
   const { noiseEpsilon, counted } = price(history, order, serverSpent);
   checkLimit(memory, limit, order.subject, max(0n, counted - total(history)));
-  const drawn = order.trust === "local" ? randomize(order.point, noiseEpsilon) : null;
+  const drawn = order.trust === "local" ? randomize(order.mechanism, order.point, noiseEpsilon) : null;
   if (drawn !== null && (drawn > REPORT_LIMIT || drawn < -REPORT_LIMIT)) {
     throw new LedgerError("the noise is too large to be true; nothing was sent");
   }
-  const report = drawn === null ? null : withinReach(drawn, takenFor(history, order, serverSpent));
+  const taken = takenFor(history, order, serverSpent);
+  const report = drawn === null ? null : withinReach(order.mechanism, drawn, taken);
   const { study, subject, trust, epsilon, digest } = order;
   const id = memory.contributions.length;
   const entry: Contributed = {
@@ -206,7 +207,7 @@ export function given(memory: Memory, subject: string): bigint {
 /** What a report is randomized with, and what the order brings the subject's total in the study up to. */
 function price(
   history: readonly Contributed[],
-  { trust, epsilon }: Order,
+  { trust, epsilon, mechanism }: Order,
   serverSpent: bigint | null,
 ): { noiseEpsilon: bigint; counted: bigint } {
   const drawn = history.reduce((sum, entry) => sum + entry.noiseEpsilon, 0n);
@@ -217,6 +218,10 @@ function price(
   // Where the service does not say, everything may have been used of a central value.
   const used = serverSpent ?? total(history.filter((entry) => entry.trust === "central"));
   const spent = max(drawn, used + unseen(history));
+  if (spent > 0n && isBounded(mechanism)) {
+    const message = `a ${mechanism} report needs a whole epsilon, and some was spent in this study before`;
+    throw new DeviceRefusal("report_after_spending", message, ["epsilon"]);
+  }
   if (epsilon <= spent) throw belowSpent(spent);
   return { noiseEpsilon: epsilon - spent, counted: epsilon };
 }
@@ -226,12 +231,6 @@ function takenFor(history: readonly Contributed[], order: Order, serverSpent: bi
   const held = history.filter((entry) => entry.state !== "pending" && entry.state !== "refused");
   const spent = held.reduce((sum, entry) => sum + entry.noiseEpsilon, 0n);
   return order.epsilon - max(spent, serverSpent ?? 0n);
-}
-
-/** Move a report that the service would refuse to the edge of what it takes. It is private before, and stays so. */
-function withinReach(report: bigint, epsilon: bigint): bigint {
-  const reach = (LAPLACE_TAIL * GRID_SIZE * MICRO + epsilon - 1n) / epsilon;
-  return max(-reach, min(report, GRID_SIZE + reach));
 }
 
 /** Hold the person's own limit for what more would be given away. What is given already may be sent again. */

@@ -15,6 +15,7 @@ export type RefusalCode =
   | "description_changed" // a study or a session is not what this device saw before
   | "description_unsound" // a description makes no sense
   | "epsilon_below_spent" // nothing is left of the offered epsilon after what was spent
+  | "report_after_spending" // this kind of report needs a whole epsilon, and some was spent in the study before
   | "invalid_request" // an argument is not admissible
   | "max_epsilon_exceeded" // the person's own limit
   | "unsupported"; // nothing weaker is sent instead

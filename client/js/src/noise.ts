@@ -1,5 +1,5 @@
 /**
- * The randomizers: exact noise from random bits and integers only.
+ * Exact noise and exact decisions, from random bits and integers only.
  *
  * Every random decision is made from uniform bits, by comparing integers; nothing is rounded, so the
  * probabilities are exactly the ones stated. Anyone who reads the same bits in the same order draws the same
@@ -7,7 +7,7 @@
  * SDK to each other.
  */
 
-import { GRID_SIZE, MICRO } from "./numbers.js";
+import { MICRO } from "./numbers.js";
 
 /** Given k > 0, a uniform integer in [0, 2^k). The first bit drawn is the highest. */
 export type RandomBits = (width: number) => bigint;
@@ -63,22 +63,6 @@ export function discreteLaplace(numerator: bigint, denominator: bigint, bits: Ra
     if (negative && magnitude === 0n) continue; // or zero would count twice
     return negative ? -magnitude : magnitude;
   }
-}
-
-/**
- * The report for a grid point: the point plus discrete Laplace noise of scale 2^30 / epsilon.
- *
- * Two values of one person lie at most 2^30 apart, so the report is epsilon-differentially private for its
- * owner against every person, the service included.
- *
- * @param point Grid point in [0, 2^30].
- * @param epsilon What the report costs its owner, above 0 [micro-epsilon].
- */
-export function randomize(point: bigint, epsilon: bigint, bits: RandomBits = systemBits): bigint {
-  if (epsilon <= 0n || point < 0n || point > GRID_SIZE) {
-    throw new RangeError("a report needs a point on the grid and a positive epsilon");
-  }
-  return point + discreteLaplace(GRID_SIZE * MICRO, epsilon, bits);
 }
 
 /**

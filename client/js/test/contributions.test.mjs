@@ -115,7 +115,7 @@ test("a description that makes no sense is refused", async () => {
 });
 
 test("what this client cannot randomize is refused, nothing weaker is sent", async () => {
-  for (const change of [{ local_mechanism: "piecewise" }, { local_mechanism: null }, { dimension: 2 }]) {
+  for (const change of [{ local_mechanism: "gaussian" }, { local_mechanism: null }, { dimension: 2 }]) {
     const { client, posts } = connect({ ...takesAll(), "GET /v1/studies/commute": () => ({ ...STUDY, ...change }) });
     await assert.rejects(client.contribute("commute", ADA), refusal("unsupported"), JSON.stringify(change));
     assert.equal(posts().length, 0);
@@ -164,6 +164,25 @@ test("an epsilon includes what the service says was spent", async () => {
   await assert.rejects(client.contribute("commute", { ...ADA, epsilon: "0.2" }), refusal("epsilon_below_spent"));
   await client.contribute("commute", ADA);
   assert.equal(ledger.memory.contributions[0].noiseEpsilon, 300_000n);
+});
+
+test("a bounded report is made with a whole epsilon, once", async () => {
+  const study = { ...STUDY, local_mechanism: "hybrid" };
+  const budget = { subject: "ada", studies: [{ study: "commute", spent: 0 }] };
+  const { client, posts, ledger } = connect({ ...takesAll(study), "GET /v1/subjects/ada/budget": () => budget });
+  await client.contribute("commute", ADA);
+  assert.equal(ledger.memory.contributions[0].noiseEpsilon, 500_000n);
+  // Up to epsilon .609 hybrid reports are Duchi's, of which there are two.
+  const reach = 2192037580n;
+  const report = BigInt(/"report":(-?[0-9]+)/.exec(posts()[0].text)[1]) - 2n ** 29n;
+  assert.ok(report === reach || report === -reach, String(report));
+  await client.contribute("commute", ADA);
+  assert.equal(posts()[1].text, posts()[0].text);
+  await client.withdraw("commute", "ada");
+  await assert.rejects(
+    client.contribute("commute", { ...ADA, epsilon: "0.9", value: 35 }),
+    refusal("report_after_spending"),
+  );
 });
 
 test("withdrawing keeps what was spent, and another value comes after it", async () => {

@@ -7,6 +7,7 @@ import { bitStream, vectors } from "./support.mjs";
 
 const numbers = await import("../dist/numbers.js");
 const noise = await import("../dist/noise.js");
+const randomizers = await import("../dist/randomizers.js");
 const VECTORS = vectors("vectors");
 const RANDOMIZERS = vectors("randomizer_vectors");
 
@@ -41,17 +42,38 @@ test("noise agrees, bit for bit", () => {
   }
 });
 
-test("reports agree", () => {
+test("powers of e, and the integers that they choose, agree", () => {
+  for (const row of RANDOMIZERS.powers) {
+    assert.equal(randomizers.powerOfE(BigInt(row.half_micros)), BigInt(row.power), String(row.half_micros));
+  }
+  for (const row of RANDOMIZERS.shapes) {
+    const epsilon = BigInt(row.epsilon);
+    const { reach, drift } = randomizers.piecewiseShape(epsilon);
+    const ours = [randomizers.duchiReach(epsilon), reach, drift, randomizers.hybridShare(epsilon)].map(String);
+    assert.deepEqual(ours, [row.duchi, row.reach, row.drift, row.share].map(String), String(row.epsilon));
+  }
+});
+
+test("reports agree, bit for bit", () => {
   for (const row of VECTORS.reports) {
-    const report = noise.randomize(BigInt(row.point), BigInt(row.epsilon), bitStream(row.bits));
+    const report = randomizers.randomize("laplace", BigInt(row.point), BigInt(row.epsilon), bitStream(row.bits));
     assert.equal(report, BigInt(row.report), JSON.stringify(row));
   }
-  const laplace = RANDOMIZERS.reports.filter((row) => row.mechanism === "laplace");
-  assert.ok(laplace.length >= 20);
-  for (const row of laplace) {
-    const bits = bitStream(row.bits);
-    assert.equal(noise.randomize(BigInt(row.point), BigInt(row.epsilon), bits), BigInt(row.outcome), JSON.stringify(row));
-    assert.equal(bits.used, row.used);
+  for (const mechanism of randomizers.MECHANISMS) {
+    const rows = RANDOMIZERS.reports.filter((row) => row.mechanism === mechanism);
+    assert.ok(rows.length >= 20);
+    for (const row of rows) {
+      const bits = bitStream(row.bits);
+      const report = randomizers.randomize(mechanism, BigInt(row.point), BigInt(row.epsilon), bits);
+      assert.equal(report, BigInt(row.outcome), JSON.stringify(row));
+      assert.equal(bits.used, row.used);
+    }
+  }
+});
+
+test("a report needs a known mechanism, a point on the grid and some epsilon", () => {
+  for (const [mechanism, point, epsilon] of [["gaussian", 0n, 1n], ["hybrid", -1n, 1n], ["hybrid", (1n << 30n) + 1n, 1n], ["duchi", 0n, 0n]]) {
+    assert.throws(() => randomizers.randomize(mechanism, point, epsilon), RangeError);
   }
 });
 

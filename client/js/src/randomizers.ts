@@ -1,0 +1,161 @@
+/**
+ * What a study's local mechanism makes of a value.
+ *
+ * The integers of the bounded mechanisms are those of the Python SDK (`dither.device.shapes` has the proofs):
+ * a grid point q lies in 0..N, N = 2^30, and x = q - N/2 is its distance from the middle. Powers of e only choose
+ * the integers, always to the private side. tests/client/randomizer_vectors.json holds both clients to the same
+ * integers, and to the same reports from the same bits.
+ */
+
+import { below, discreteLaplace, type RandomBits, systemBits } from "./noise.js";
+import { GRID_SIZE, MICRO } from "./numbers.js";
+
+const HALF = GRID_SIZE / 2n;
+const HALF_BITS = 29;
+
+/** Powers of e are cut to this many bits after the binary point. */
+const POWER_BITS = 128n;
+const ONE = 1n << POWER_BITS;
+
+/** More epsilon than this makes no difference to a bounded report. */
+const MOST_EPSILON = 64n * MICRO;
+
+/** Up to here Duchi alone is more accurate in the worst case [micro-epsilon]. */
+const HYBRID_THRESHOLD = 609_352n;
+const HYBRID_BITS = 32;
+
+/** Scales outside the grid within which the service takes a Laplace report. */
+const LAPLACE_TAIL = 64n;
+
+/** The mechanisms of this client. Gaussian reports are not among them. */
+export const MECHANISMS: readonly string[] = ["hybrid", "piecewise", "duchi", "laplace"];
+
+/** Whether reports lie in a range that belongs to the whole epsilon they are made with. */
+export function isBounded(mechanism: string): boolean {
+  return mechanism !== "laplace";
+}
+
+/**
+ * The report for a grid point: epsilon-differentially private for its owner against every person, the service
+ * included.
+ *
+ * @param mechanism One of `MECHANISMS`.
+ * @param point Grid point in [0, 2^30].
+ * @param epsilon What the report costs its owner, above 0 [micro-epsilon].
+ */
+export function randomize(
+  mechanism: string,
+  point: bigint,
+  epsilon: bigint,
+  bits: RandomBits = systemBits,
+): bigint {
+  if (epsilon <= 0n || point < 0n || point > GRID_SIZE) {
+    throw new RangeError("a report needs a point on the grid and a positive epsilon");
+  }
+  const offset = point - HALF;
+  switch (mechanism) {
+    case "laplace":
+      return point + discreteLaplace(GRID_SIZE * MICRO, epsilon, bits);
+    case "duchi":
+      return HALF + duchi(offset, epsilon, bits);
+    case "piecewise":
+      return HALF + piecewise(offset, epsilon, bits);
+    case "hybrid":
+      return HALF + hybrid(offset, epsilon, bits);
+    default:
+      throw new RangeError(`there is no mechanism ${mechanism}`);
+  }
+}
+
+/** Move a Laplace report that the service would refuse to the edge of what it takes. It stays as private. */
+export function withinReach(mechanism: string, report: bigint, epsilon: bigint): bigint {
+  if (isBounded(mechanism)) return report;
+  const reach = ceiling(LAPLACE_TAIL * GRID_SIZE * MICRO, epsilon);
+  if (report < -reach) return -reach;
+  return report > GRID_SIZE + reach ? GRID_SIZE + reach : report;
+}
+
+/** A or -A, on average the distance from the middle. */
+function duchi(offset: bigint, epsilon: bigint, bits: RandomBits): bigint {
+  const reach = duchiReach(epsilon);
+  return below(2n * reach, bits) < reach + offset ? reach : -reach;
+}
+
+/** An integer of the range, most likely in the window about the value; on average the value. */
+function piecewise(offset: bigint, epsilon: bigint, bits: RandomBits): bigint {
+  const { reach, drift } = piecewiseShape(epsilon);
+  const window = 2n * reach + 1n;
+  const [inside, outside] = [drift * (window + GRID_SIZE), window * (drift - HALF)];
+  const middle = floor(offset * drift + bits(HALF_BITS), HALF);
+  const ticket = below(window * inside + 2n * drift * outside, bits);
+  if (ticket < window * inside) return middle - reach + ticket / inside;
+  // The other integers in order, as if the window were not there.
+  const report = (ticket - window * inside) / outside - drift - reach;
+  return report < middle - reach ? report : report + window;
+}
+
+/** A piecewise report or one of Duchi's; where only the latter is used, no bits choose. */
+function hybrid(offset: bigint, epsilon: bigint, bits: RandomBits): bigint {
+  const share = hybridShare(epsilon);
+  const chosen = share > 0n && bits(HYBRID_BITS) < share;
+  return chosen ? piecewise(offset, epsilon, bits) : duchi(offset, epsilon, bits);
+}
+
+/** A: the least integer with (A + N/2) / (A - N/2) <= e^epsilon. */
+export function duchiReach(epsilon: bigint): bigint {
+  const power = powerOfE(2n * epsilon);
+  return ceiling(HALF * (power + ONE), power - ONE);
+}
+
+/** The window 2 h + 1, h = floor(N / (2 (e^(epsilon/2) - 1))), and the least drift D that is private. */
+export function piecewiseShape(epsilon: bigint): { reach: bigint; drift: bigint } {
+  const [power, root] = [powerOfE(2n * epsilon), powerOfE(epsilon)];
+  const reach = (HALF * ONE) / (root - ONE);
+  const window = 2n * reach + 1n;
+  return { reach, drift: ceiling(power * window * HALF, power * window - ONE * (window + GRID_SIZE)) };
+}
+
+/** How often a hybrid report is piecewise: 1 - e^(-epsilon/2) in units of 2^-32, rounded down. */
+export function hybridShare(epsilon: bigint): bigint {
+  if (epsilon <= HYBRID_THRESHOLD) return 0n;
+  const root = powerOfE(epsilon);
+  return ((root - ONE) << BigInt(HYBRID_BITS)) / root;
+}
+
+const GUARD = 512n;
+const HALVINGS = 8n;
+const powers = new Map<bigint, bigint>();
+
+/**
+ * floor(2^128 e^(halfMicros / 2,000,000)); exponents above 64 count as 64.
+ *
+ * With 512 bits: the series of the exponent over 2^8, cut downwards, and eight squarings, each cut downwards.
+ * The lower end errs by less than 2^-290, so it is below the exact power, and has its first 128 bits unless all of
+ * the next hundred and more are zeros.
+ */
+export function powerOfE(halfMicros: bigint): bigint {
+  const cut = halfMicros < 2n * MOST_EPSILON ? halfMicros : 2n * MOST_EPSILON;
+  const known = powers.get(cut);
+  if (known !== undefined) return known;
+  const exponent = (cut << GUARD) / ((2n * MICRO) << HALVINGS);
+  let [sum, term] = [0n, 1n << GUARD];
+  for (let k = 1n; term > 0n; k += 1n) {
+    sum += term;
+    term = (term * exponent) / (k << GUARD);
+  }
+  for (let squaring = 0n; squaring < HALVINGS; squaring += 1n) sum = (sum * sum) >> GUARD;
+  const power = sum >> (GUARD - POWER_BITS);
+  if (powers.size >= 256) powers.clear();
+  powers.set(cut, power);
+  return power;
+}
+
+function ceiling(numerator: bigint, denominator: bigint): bigint {
+  return -floor(-numerator, denominator);
+}
+
+/** The quotient rounded down, for a denominator above 0. */
+function floor(numerator: bigint, denominator: bigint): bigint {
+  const quotient = numerator / denominator;
+  return numerator % denominator < 0n ? quotient - 1n : quotient;
+}
