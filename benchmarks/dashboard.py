@@ -11,6 +11,7 @@ import asyncpg
 from app.core.principal import Role
 from app.dashboard.requests import LOGIN_COOKIE
 from app.services import Services
+from app.store.sql import Sql
 from benchmarks.releases import ADD_KEY, DROP_KEY, FILL
 from benchmarks.report import Ratio
 from benchmarks.services import Installation, installation
@@ -116,5 +117,5 @@ async def _log_in(services: Services) -> str:
 
 
 async def _pass_seconds(services: Services) -> float:
-    rows = await services.database.fetch("figure", "SELECT max(seconds) AS seconds FROM figure")
+    rows = await services.database.fetch("figure", Sql("SELECT max(seconds) AS seconds FROM figure"))
     return float(rows[0]["seconds"])

@@ -248,7 +248,7 @@ class Contributions:
 
     async def _vacuum(self) -> None:
         try:
-            await self._database.maintain("VACUUM (ANALYZE) contribution, subject")
+            await self._database.fetch("contributions.vacuum", store.VACUUM)
         except Exception:
             self._log.warning("vacuum_failed", exc_info=True)
 

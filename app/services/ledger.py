@@ -109,7 +109,8 @@ class Ledger:
 
     async def audit(self) -> AuditReport:
         """Recompute every balance and verify the hash chain, on one snapshot of a running service."""
-        async with self._database.snapshot() as connection:
+
+        async def body(connection: Connection) -> AuditReport:
             findings = []
             for rule in store.CHECKS:
                 examples = await store.violations(connection, rule, EXAMPLES)
@@ -122,6 +123,8 @@ class Ledger:
                 counts=await store.counts(connection),
                 findings=findings,
             )
+
+        return await self._database.run_tx("audit", body, isolation_level="REPEATABLE READ READ ONLY")
 
 
 ROUND_RULE = "a K-means round charged something else than its noise costs, or closed nothing"

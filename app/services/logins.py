@@ -94,10 +94,10 @@ class Logins:
         """
         record = await store.find_login(self._database, hash_secret(secret))
         now = self._clock.now()
-        if record is None or record.expires_at <= now:
+        if record is None or record.ends_at <= now:
             raise Unauthenticated("The login has ended.")
         principal = principal_of(record.token, now)
-        return Login(principal=principal, subject=record.subject, expires_at=record.expires_at)
+        return Login(principal=principal, subject=record.person, expires_at=record.ends_at)
 
     async def log_out(self, secret: str) -> None:
         """End a login; no error where it has ended."""

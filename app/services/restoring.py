@@ -10,7 +10,7 @@ import csv
 import io
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -87,12 +87,12 @@ async def export_lines(database: Database, after: int) -> AsyncIterator[str]:
         page = partial(store.page_releases, after=after, limit=RELEASES_AT_ONCE)
         rows = await database.run_tx("export.releases", page)
         for row in rows:
-            yield _line(row | {"epsilon": epsilon_to_json(row["epsilon"])})
+            yield _line(asdict(row) | {"epsilon": epsilon_to_json(row.epsilon)})
         if len(rows) < RELEASES_AT_ONCE:
             break
-        after = rows[-1]["number"]
-    for row in await database.run_tx("export.sessions", store.read_answers):
-        yield _line(row)
+        after = rows[-1].number
+    for session in await database.run_tx("export.sessions", store.read_answers):
+        yield _line(asdict(session))
 
 
 def read_export(text: str) -> Export:
@@ -144,7 +144,7 @@ async def check(database: Database, clock: Clock, export: Export) -> dict[str, L
 
 async def _compare(connection: Connection, export: Export) -> dict[str, Lost]:
     known = await store.known_releases(connection, export.releases.keys())
-    answers = {row["session"]: row["answers"] for row in await store.read_answers(connection)}
+    answers = {row.session: row.answers for row in await store.read_answers(connection)}
     lost: dict[str, Lost] = {}
     for release, study in export.releases.items():
         if release not in known:

@@ -5,62 +5,13 @@ Everything here needs a transaction that holds the session's row.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 from uuid import UUID
-
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.core.session import Answer
 from app.core.study import StudyState
-from app.store.database import driver
-
-# OFFSET 0 keeps a lookup of one person from becoming a join with all people who take part.
-LOOK_UP = """
-    SELECT given.answer, given.sender, enrolled.spent, enrolled.report,
-           enrolled.report_sender,
-           (SELECT study.state FROM session JOIN study ON study.id = session.study_id
-            WHERE session.id = $1) AS study_state
-    FROM unnest($2::bytea[], $3::int[]) WITH ORDINALITY AS asked (subject_id, round, place)
-    LEFT JOIN LATERAL (
-        SELECT spent, report, report_sender FROM enrolment
-        WHERE session_id = $1 AND subject_id = asked.subject_id OFFSET 0
-    ) AS enrolled ON true
-    LEFT JOIN LATERAL (
-        SELECT answer, sender FROM answer
-        WHERE session_id = $1 AND round = asked.round AND subject_id = asked.subject_id OFFSET 0
-    ) AS given ON true
-    ORDER BY place
-"""
-
-# Rows are found by their key: places within a table repeat from partition to partition.
-ANSWER = """
-    WITH given AS MATERIALIZED (
-        SELECT subject_id, answer, cost, sender
-        FROM unnest($3::bytea[], $4::int[], $5::bigint[], $6::uuid[])
-            AS given (subject_id, answer, cost, sender)
-    ),
-    paid AS (
-        UPDATE enrolment SET spent = spent + given.cost FROM given
-        WHERE enrolment.session_id = $1 AND enrolment.subject_id = given.subject_id
-        RETURNING enrolment.subject_id
-    )
-    INSERT INTO answer (session_id, round, subject_id, answer, sender)
-    SELECT $1, $2, subject_id, answer, sender FROM given
-    WHERE (subject_id IN (SELECT subject_id FROM paid)) IS TRUE
-    RETURNING subject_id
-"""
-
-TALLY = text("""
-    SELECT answer, count(*) AS count FROM answer
-    WHERE session_id = :session_id AND round = :round GROUP BY answer
-""")
-
-TALLY_REPORTS = """
-    SELECT answer.answer, {sums}
-    FROM answer JOIN enrolment
-      ON enrolment.session_id = answer.session_id AND enrolment.subject_id = answer.subject_id
-    WHERE answer.session_id = :session_id AND answer.round = :round GROUP BY answer.answer
-"""
+from app.store.sql import Connection, Sql
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,26 +35,73 @@ class Known:
     study: StudyState
 
 
-async def look_up(connection: AsyncConnection, session_id: UUID, answers: Sequence[Answer]) -> list[Known]:
-    """What the ledger holds for each of these answers; call with the session locked for answers."""
-    rows = await driver(connection).fetch(
-        LOOK_UP, session_id, [answer.subject for answer in answers], [answer.round for answer in answers]
+# OFFSET 0 keeps a lookup of one person from becoming a join with all people who take part.
+LOOK_UP = Sql.of(Known)("""
+    SELECT given.answer, given.sender, enrolled.spent, enrolled.report,
+           enrolled.report_sender,
+           (SELECT study.state FROM session JOIN study ON study.id = session.study_id
+            WHERE session.id = :session_id) AS study
+    FROM unnest(CAST(:subjects AS bytea[]), CAST(:rounds AS int[]))
+        WITH ORDINALITY AS asked (subject_id, round, place)
+    LEFT JOIN LATERAL (
+        SELECT spent, report, report_sender FROM enrolment
+        WHERE session_id = :session_id AND subject_id = asked.subject_id OFFSET 0
+    ) AS enrolled ON true
+    LEFT JOIN LATERAL (
+        SELECT answer, sender FROM answer
+        WHERE session_id = :session_id AND round = asked.round AND subject_id = asked.subject_id OFFSET 0
+    ) AS given ON true
+    ORDER BY place
+""")
+
+# Rows are found by their key: places within a table repeat from partition to partition.
+ANSWER = Sql.of(bytes)("""
+    WITH given AS MATERIALIZED (
+        SELECT subject_id, answer, cost, sender
+        FROM unnest(CAST(:subjects AS bytea[]), CAST(:answers AS int[]), CAST(:costs AS bigint[]),
+                    CAST(:senders AS uuid[]))
+            AS given (subject_id, answer, cost, sender)
+    ),
+    paid AS (
+        UPDATE enrolment SET spent = spent + given.cost FROM given
+        WHERE enrolment.session_id = :session_id AND enrolment.subject_id = given.subject_id
+        RETURNING enrolment.subject_id
     )
-    return [
-        Known(
-            answer=row["answer"],
-            sender=row["sender"],
-            spent=row["spent"],
-            report=None if row["report"] is None else tuple(row["report"]),
-            report_sender=row["report_sender"],
-            study=StudyState(row["study_state"]),
-        )
-        for row in rows
-    ]
+    INSERT INTO answer (session_id, round, subject_id, answer, sender)
+    SELECT :session_id, :round, subject_id, answer, sender FROM given
+    WHERE (subject_id IN (SELECT subject_id FROM paid)) IS TRUE
+    RETURNING subject_id
+""")
+
+TALLY = Sql("""
+    SELECT answer, count(*) AS count FROM answer
+    WHERE session_id = :session_id AND round = :round GROUP BY answer
+""")
+
+
+@cache
+def _tally_reports(dimension: int) -> Sql[Any]:
+    sums = ", ".join(f"sum(enrolment.report[{axis + 1}]) AS sum_{axis}" for axis in range(dimension))
+    return Sql(f"""
+        SELECT answer.answer, {sums}
+        FROM answer JOIN enrolment
+          ON enrolment.session_id = answer.session_id AND enrolment.subject_id = answer.subject_id
+        WHERE answer.session_id = :session_id AND answer.round = :round GROUP BY answer.answer
+    """)
+
+
+async def look_up(connection: Connection, session_id: UUID, answers: Sequence[Answer]) -> list[Known]:
+    """What the ledger holds for each of these answers; call with the session locked for answers."""
+    return await LOOK_UP.all(
+        connection,
+        session_id=session_id,
+        subjects=[answer.subject for answer in answers],
+        rounds=[answer.round for answer in answers],
+    )
 
 
 async def accept_enrolled(
-    connection: AsyncConnection, session_id: UUID, answers: Sequence[Answer], costs: Sequence[int]
+    connection: Connection, session_id: UUID, answers: Sequence[Answer], costs: Sequence[int]
 ) -> set[bytes]:
     """Store answers, all of one round, of people who take part already, and spend what they cost.
 
@@ -118,30 +116,26 @@ async def accept_enrolled(
     """
     if not answers:
         return set()
-    rows = await driver(connection).fetch(
-        ANSWER,
-        session_id,
-        answers[0].round,
-        [answer.subject for answer in answers],
-        [answer.answer for answer in answers],
-        list(costs),
-        [answer.sender for answer in answers],
+    stored = await ANSWER.all(
+        connection,
+        session_id=session_id,
+        round=answers[0].round,
+        subjects=[answer.subject for answer in answers],
+        answers=[answer.answer for answer in answers],
+        costs=costs,
+        senders=[answer.sender for answer in answers],
     )
-    return {row["subject_id"] for row in rows}
+    return set(stored)
 
 
-async def tally(connection: AsyncConnection, session_id: UUID, round_number: int) -> dict[int, int]:
+async def tally(connection: Connection, session_id: UUID, round_number: int) -> dict[int, int]:
     """How many gave each answer in a round."""
-    rows = await connection.execute(TALLY, {"session_id": session_id, "round": round_number})
-    return {row["answer"]: row["count"] for row in rows.mappings()}
+    return dict(await TALLY.all(connection, session_id=session_id, round=round_number))
 
 
 async def tally_reports(
-    connection: AsyncConnection, session_id: UUID, round_number: int, dimension: int
+    connection: Connection, session_id: UUID, round_number: int, dimension: int
 ) -> dict[int, list[int]]:
     """For each answer of a round, the sums of the reports of those who gave it [grid steps]."""
-    columns = ", ".join(f"sum(enrolment.report[{axis + 1}]) AS sum_{axis}" for axis in range(dimension))
-    rows = await connection.execute(
-        text(TALLY_REPORTS.format(sums=columns)), {"session_id": session_id, "round": round_number}
-    )
-    return {row[0]: [int(total) for total in row[1:]] for row in rows}
+    rows = await _tally_reports(dimension).all(connection, session_id=session_id, round=round_number)
+    return {answer: sums for answer, *sums in rows}

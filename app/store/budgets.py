@@ -1,16 +1,13 @@
 """Lifetime budgets and what is left of them."""
 
-from typing import Any
 from uuid import UUID
-
-from sqlalchemy import Row, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.core.records import Account, PersonalCharge, SessionLine, Statement, StudyLine
 from app.store.contributions import Allowance
 from app.store.membership import is_member
+from app.store.sql import Connection, Sql
 
-READ = text("SELECT id, budget, reserved, delta_budget, delta_reserved FROM subject WHERE id = :subject")
+READ = Sql("SELECT budget, reserved, delta_budget, delta_reserved FROM subject WHERE id = :subject")
 
 # What was spent: a local report costs everything on arrival, a folded central value what its cohort was
 # charged, any other value what its owner had spent before.
@@ -24,7 +21,7 @@ SPENT_DELTA = SPENT.format(kind="delta", column="delta_spent", carried="delta_ca
 IN_COHORT = f"cohort g ON c.value IS NOT NULL AND {is_member('c', 'g')}"
 JOIN_COHORT = f"LEFT JOIN {IN_COHORT}"
 
-READ_HOLDINGS = text(f"""
+READ_HOLDINGS = Sql.of(StudyLine)(f"""
     SELECT study.slug AS study, c.trust, c.epsilon, c.delta, c.value IS NOT NULL AS live, c.contributed_on,
            {SPENT_EPSILON} AS spent, {SPENT_DELTA} AS delta_spent
     FROM contribution c JOIN study ON study.id = c.study_id {JOIN_COHORT}
@@ -32,7 +29,7 @@ READ_HOLDINGS = text(f"""
 """)
 
 # What the present values of one person were charged; `carried` holds what former ones were.
-PAGE_CHARGES = text(f"""
+PAGE_CHARGES = Sql.of(PersonalCharge)(f"""
     SELECT release.id AS release, study.slug AS study, release.estimator, release.created_at,
            charge.epsilon, charge.delta
     FROM contribution c JOIN study ON study.id = c.study_id JOIN {IN_COHORT}
@@ -46,7 +43,7 @@ PAGE_CHARGES = text(f"""
     ORDER BY release.number DESC LIMIT :limit
 """)
 
-READ_ENROLMENTS = text("""
+READ_ENROLMENTS = Sql.of(SessionLine)("""
     SELECT CAST(session.id AS text) AS session, study.slug AS study, session.protocol,
            enrolment.reserved AS epsilon, enrolment.spent
     FROM session JOIN study ON study.id = session.study_id
@@ -59,8 +56,8 @@ SPENT_IN_SESSIONS = """
     JOIN enrolment ON enrolment.session_id = session.id AND enrolment.subject_id = s.id
 """
 
-PAGE = text(f"""
-    SELECT s.id, s.budget, s.reserved, s.delta_budget, s.delta_reserved,
+PAGE = Sql.of(Account)(f"""
+    SELECT s.id AS subject, s.budget, s.reserved, s.delta_budget, s.delta_reserved,
            coalesce(sum({SPENT_EPSILON}), 0) + coalesce(({SPENT_IN_SESSIONS}), 0) AS spent,
            coalesce(sum({SPENT_DELTA}), 0) AS delta_spent
     FROM (SELECT * FROM subject WHERE id > :after ORDER BY id LIMIT :limit) s
@@ -68,7 +65,7 @@ PAGE = text(f"""
     GROUP BY s.id, s.budget, s.reserved, s.delta_budget, s.delta_reserved ORDER BY s.id
 """)
 
-SET_BUDGET = text("""
+SET_BUDGET = Sql.of(bytes)("""
     INSERT INTO subject (id, budget, reserved, delta_budget, delta_reserved)
     VALUES (:subject, :budget, 0, coalesce(CAST(:delta_budget AS bigint), :default_delta), 0)
     ON CONFLICT (id) DO UPDATE
@@ -79,27 +76,26 @@ SET_BUDGET = text("""
 """)
 
 
-async def read_statement(connection: AsyncConnection, subject: bytes, allowance: Allowance) -> Statement:
+async def read_statement(connection: Connection, subject: bytes, allowance: Allowance) -> Statement:
     """A subject's statement; a person never seen has the budget of a new subject."""
-    row = (await connection.execute(READ, {"subject": subject})).one_or_none()
-    holdings = await connection.execute(READ_HOLDINGS, {"subject": subject})
-    enrolments = await connection.execute(READ_ENROLMENTS, {"subject": subject})
-    lines = tuple(StudyLine(**line) for line in holdings.mappings())
-    sessions = tuple(SessionLine(**line) for line in enrolments.mappings())
+    row = await READ.maybe(connection, subject=subject)
+    lines = await READ_HOLDINGS.all(connection, subject=subject)
+    sessions = await READ_ENROLMENTS.all(connection, subject=subject)
+    budget, reserved, delta_budget, delta_reserved = row or (allowance.epsilon, 0, allowance.delta, 0)
     account = Account(
         subject=subject,
-        budget=row.budget if row else allowance.epsilon,
-        reserved=row.reserved if row else 0,
+        budget=budget,
+        reserved=reserved,
         spent=sum(line.spent for line in lines) + sum(line.spent for line in sessions),
-        delta_budget=row.delta_budget if row else allowance.delta,
-        delta_reserved=row.delta_reserved if row else 0,
+        delta_budget=delta_budget,
+        delta_reserved=delta_reserved,
         delta_spent=sum(line.delta_spent for line in lines),
     )
-    return Statement(account=account, studies=lines, sessions=sessions)
+    return Statement(account=account, studies=tuple(lines), sessions=tuple(sessions))
 
 
 async def page_charges(
-    connection: AsyncConnection,
+    connection: Connection,
     subject: bytes,
     *,
     before: UUID | None,
@@ -107,47 +103,24 @@ async def page_charges(
     slugs: frozenset[str] | None,
 ) -> list[PersonalCharge]:
     """What releases cost one person, newest first, in these studies only unless None."""
-    rows = await connection.execute(
-        PAGE_CHARGES,
-        {
-            "subject": subject,
-            "before": before,
-            "limit": limit,
-            "slugs": None if slugs is None else sorted(slugs),
-        },
-    )
-    return [PersonalCharge(**row) for row in rows.mappings()]
+    allowed = None if slugs is None else sorted(slugs)
+    return await PAGE_CHARGES.all(connection, subject=subject, before=before, limit=limit, slugs=allowed)
 
 
 async def set_budget(
-    connection: AsyncConnection, subject: bytes, *, epsilon: int, delta: int | None, allowance: Allowance
+    connection: Connection, subject: bytes, *, epsilon: int, delta: int | None, allowance: Allowance
 ) -> bool:
     """Set a lifetime budget; False where more than that is reserved already."""
-    row = await connection.execute(
-        SET_BUDGET,
-        {
-            "subject": subject,
-            "budget": epsilon,
-            "delta_budget": delta,
-            "default_delta": allowance.delta,
-        },
+    known = await SET_BUDGET.maybe(
+        connection,
+        subject=subject,
+        budget=epsilon,
+        delta_budget=delta,
+        default_delta=allowance.delta,
     )
-    return row.one_or_none() is not None
+    return known is not None
 
 
-async def page_accounts(connection: AsyncConnection, *, after: bytes, limit: int) -> list[Account]:
+async def page_accounts(connection: Connection, *, after: bytes, limit: int) -> list[Account]:
     """Accounts in the order of their subjects' ids; costs O(limit)."""
-    rows = await connection.execute(PAGE, {"after": after, "limit": limit})
-    return [_account(row) for row in rows]
-
-
-def _account(row: Row[Any]) -> Account:
-    return Account(
-        subject=row.id,
-        budget=row.budget,
-        reserved=row.reserved,
-        spent=int(row.spent),
-        delta_budget=row.delta_budget,
-        delta_reserved=row.delta_reserved,
-        delta_spent=int(row.delta_spent),
-    )
+    return await PAGE.all(connection, after=after, limit=limit)

@@ -5,47 +5,85 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from dither.device.randomizers import Randomizer, randomizer
-from sqlalchemy import Row, text
-from sqlalchemy.ext.asyncio import AsyncConnection
+from dither.device.randomizers import randomizer
 
 from app.core.cohort import Cohort, report_reach
 from app.core.grid import GRID_SIZE
-from app.core.study import Trust
+from app.core.study import LocalMechanism, Trust
 from app.store.contributions import EPOCH_LOCK, FOLD_LOCK
 from app.store.membership import key_columns, sum_of_squares, summand
+from app.store.sql import Connection, Sql
 
-LOCK_EXCLUSIVE = text("SELECT pg_advisory_xact_lock(:lock, :study_id)")
+LOCK_EXCLUSIVE = Sql("SELECT pg_advisory_xact_lock(:lock, :study_id)")
 
 # The newest epoch is read off the end of an index. Asked whether a row of the current epoch exists, the
 # planner would sometimes rather scan the whole study.
-SEAL = text("""
+SEAL = Sql("""
     UPDATE study SET epoch = epoch + 1
     WHERE id = :study_id
       AND epoch = (SELECT max(c.epoch) FROM contribution c WHERE c.study_id = :study_id)
 """)
 
-READ_EPOCHS = text("""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epochs:
+    """Where a study stands.
+
+    Attributes:
+        sealed, folded: The last sealed and the last folded epoch.
+        delta: Of the study; 0 where it has none [1e-12].
+        local_mechanism: What its reports are made with.
+    """
+
+    sealed: int
+    folded: int
+    delta: int
+    local_mechanism: LocalMechanism
+
+
+READ_EPOCHS = Sql.of(Epochs)("""
     SELECT epoch - 1 AS sealed, folded_epoch AS folded, delta, local_mechanism FROM study WHERE id = :study_id
 """)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fresh:
+    """A cohort that is not folded yet: the live rows of one epoch that share a key. Its id is 0.
+
+    Attributes:
+        epoch: Theirs.
+        least, largest: Of their values.
+        cohort: It.
+    """
+
+    epoch: int
+    least: int
+    largest: int
+    cohort: Cohort
+
 
 # The scan groups by plain columns, which is quick; of its few rows the keys of the cohorts are made. Rows of
 # one key are added up when they are inserted. That is done apart: PostgreSQL scans in parallel only outside
 # INSERT ... SELECT.
 AGGREGATE = """
-    SELECT CAST(:epoch AS int) AS epoch, trust, {columns}, members, total, total_squares, least, largest
+    SELECT CAST(:epoch AS int) AS epoch, least, largest, 0 AS id, trust, epsilon, carried,
+           CASE WHEN trust = 'local' THEN epsilon ELSE carried END AS spent, delta, delta_carried,
+           CASE WHEN trust = 'local' THEN delta ELSE delta_carried END AS delta_spent,
+           count, total, total_squares, CAST(NULL AS bigint) AS reach
     FROM (
-        SELECT trust, epsilon, carried, {deltas}, count(*) AS members, sum(value) AS total,
-               {squares} AS total_squares, min(value) AS least, max(value) AS largest
-        FROM contribution
-        WHERE study_id = :study_id AND epoch = :epoch AND value IS NOT NULL
-        GROUP BY trust, epsilon, carried{keys}
-    ) AS c
+        SELECT trust, {columns}, count, total, total_squares, least, largest
+        FROM (
+            SELECT trust, epsilon, carried, {deltas}, count(*) AS count, sum(value) AS total,
+                   {squares} AS total_squares, min(value) AS least, max(value) AS largest
+            FROM contribution
+            WHERE study_id = :study_id AND epoch = :epoch AND value IS NOT NULL
+            GROUP BY trust, epsilon, carried{keys}
+        ) AS c
+    ) AS keyed
 """
 
-READ_EPOCH_ROWS = text(
+READ_EPOCH_ROWS = Sql.of(Fresh)(
     AGGREGATE.format(
         columns=key_columns("c"),
         squares=sum_of_squares("contribution", "value"),
@@ -55,7 +93,7 @@ READ_EPOCH_ROWS = text(
 )
 
 # There is no delta to reserve in a study without one, and each column less to group by is time saved.
-READ_PURE_EPOCH_ROWS = text(
+READ_PURE_EPOCH_ROWS = Sql.of(Fresh)(
     AGGREGATE.format(
         columns=key_columns("c"),
         squares=sum_of_squares("contribution", "value"),
@@ -65,7 +103,7 @@ READ_PURE_EPOCH_ROWS = text(
 )
 
 # Of a few cohorts at most, whose outermost reports count less than they are.
-READ_WITHIN_REACH = text(f"""
+READ_WITHIN_REACH = Sql(f"""
     SELECT part.place, sum({summand("c", "part")}) AS total,
            {sum_of_squares("c", summand("c", "part"))} AS total_squares
     FROM unnest(CAST(:epochs AS int[]), CAST(:epsilons AS bigint[]), CAST(:carried AS bigint[]),
@@ -77,11 +115,11 @@ READ_WITHIN_REACH = text(f"""
     GROUP BY part.place ORDER BY part.place
 """)
 
-COUNT_REPORTS = text("""
+COUNT_REPORTS = Sql.of(int)("""
     SELECT coalesce(sum(count), 0) FROM cohort WHERE study_id = :study_id AND trust = 'local'
 """)
 
-INSERT_COHORTS = text("""
+INSERT_COHORTS = Sql("""
     INSERT INTO cohort (study_id, epoch, trust, epsilon, carried, delta, delta_carried,
                         count, total, total_squares, reach, spent, delta_spent)
     SELECT :study_id, epoch, CAST(trust AS trust), epsilon, carried, delta, delta_carried,
@@ -97,66 +135,44 @@ INSERT_COHORTS = text("""
     ORDER BY epoch, trust, epsilon, carried
 """)
 
-MARK_FOLDED = text("UPDATE study SET folded_epoch = :sealed WHERE id = :study_id")
+MARK_FOLDED = Sql("UPDATE study SET folded_epoch = :sealed WHERE id = :study_id")
 
-COHORT_COLUMNS = """id, trust, epsilon, carried, spent, delta, delta_carried, delta_spent, count AS members,
+COHORT_COLUMNS = """id, trust, epsilon, carried, spent, delta, delta_carried, delta_spent, count,
     total, total_squares, reach"""
 
-READ_COHORTS = text(f"""
+READ_COHORTS = Sql.of(Cohort)(f"""
     SELECT {COHORT_COLUMNS} FROM cohort WHERE study_id = :study_id AND count > 0 ORDER BY id
 """)
 
-PAGE_COHORTS = text(f"""
+PAGE_COHORTS = Sql.of(Cohort)(f"""
     SELECT {COHORT_COLUMNS} FROM cohort
     WHERE study_id = :study_id AND id > :after AND count > 0 ORDER BY id LIMIT :limit
 """)
 
-NEWEST_EPOCH = text("SELECT coalesce(max(epoch), 0) FROM contribution WHERE study_id = :study_id")
+NEWEST_EPOCH = Sql.of(int)("SELECT coalesce(max(epoch), 0) FROM contribution WHERE study_id = :study_id")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Epochs:
-    """Where a study stands.
-
-    Attributes:
-        sealed, folded: The last sealed and the last folded epoch.
-        delta: Of the study; 0 where it has none [1e-12].
-        randomizer: What its reports are made with.
-    """
-
-    sealed: int
-    folded: int
-    delta: int
-    randomizer: Randomizer
-
-
-async def seal(connection: AsyncConnection, study_id: int) -> Epochs:
+async def seal(connection: Connection, study_id: int) -> Epochs:
     """Close the current epoch unless it is empty, after every contribution in flight has committed."""
-    await connection.execute(LOCK_EXCLUSIVE, {"lock": EPOCH_LOCK, "study_id": study_id})
-    await connection.execute(SEAL, {"study_id": study_id})
+    await LOCK_EXCLUSIVE.run(connection, lock=EPOCH_LOCK, study_id=study_id)
+    await SEAL.run(connection, study_id=study_id)
     return await read_epochs(connection, study_id)
 
 
-async def read_epochs(connection: AsyncConnection, study_id: int) -> Epochs:
+async def read_epochs(connection: Connection, study_id: int) -> Epochs:
     """The last sealed and the last folded epoch of a study."""
-    row = (await connection.execute(READ_EPOCHS, {"study_id": study_id})).one()
-    return Epochs(
-        sealed=row.sealed,
-        folded=row.folded,
-        delta=row.delta,
-        randomizer=randomizer(row.local_mechanism, row.delta),
-    )
+    return await READ_EPOCHS.one(connection, study_id=study_id)
 
 
-async def hold(connection: AsyncConnection, study_id: int) -> None:
+async def hold(connection: Connection, study_id: int) -> None:
     """Keep a study's cohorts as they are for everyone but this transaction, until it ends.
 
     Who would leave a cohort waits, and so does whatever else folds or publishes.
     """
-    await connection.execute(LOCK_EXCLUSIVE, {"lock": FOLD_LOCK, "study_id": study_id})
+    await LOCK_EXCLUSIVE.run(connection, lock=FOLD_LOCK, study_id=study_id)
 
 
-async def fold(connection: AsyncConnection, study_id: int) -> None:
+async def fold(connection: Connection, study_id: int) -> None:
     """Fold every sealed epoch that is not folded yet into cohort rows."""
     await hold(connection, study_id)
     epochs = await read_epochs(connection, study_id)
@@ -164,121 +180,75 @@ async def fold(connection: AsyncConnection, study_id: int) -> None:
         return
     rows = await _aggregate(connection, study_id, epochs, last=epochs.sealed)
     if rows:
-        await connection.execute(
-            INSERT_COHORTS,
-            {
-                "study_id": study_id,
-                "epochs": [row.epoch for row in rows],
-                "trusts": [row.cohort.trust.value for row in rows],
-                "epsilons": [row.cohort.epsilon for row in rows],
-                "carried": [row.cohort.carried for row in rows],
-                "deltas": [row.cohort.delta for row in rows],
-                "deltas_carried": [row.cohort.delta_carried for row in rows],
-                "counts": [row.cohort.count for row in rows],
-                "totals": [row.cohort.total for row in rows],
-                "squares": [row.cohort.total_squares for row in rows],
-                "reaches": [row.cohort.reach for row in rows],
-            },
+        await INSERT_COHORTS.run(
+            connection,
+            study_id=study_id,
+            epochs=[row.epoch for row in rows],
+            trusts=[row.cohort.trust.value for row in rows],
+            epsilons=[row.cohort.epsilon for row in rows],
+            carried=[row.cohort.carried for row in rows],
+            deltas=[row.cohort.delta for row in rows],
+            deltas_carried=[row.cohort.delta_carried for row in rows],
+            counts=[row.cohort.count for row in rows],
+            totals=[row.cohort.total for row in rows],
+            squares=[row.cohort.total_squares for row in rows],
+            reaches=[row.cohort.reach for row in rows],
         )
-    await connection.execute(MARK_FOLDED, {"study_id": study_id, "sealed": epochs.sealed})
+    await MARK_FOLDED.run(connection, study_id=study_id, sealed=epochs.sealed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fresh:
-    """A cohort that is not folded yet: the live rows of one epoch that share a key. Its id is 0."""
-
-    epoch: int
-    cohort: Cohort
-
-
-async def _aggregate(connection: AsyncConnection, study_id: int, epochs: Epochs, *, last: int) -> list[Fresh]:
+async def _aggregate(connection: Connection, study_id: int, epochs: Epochs, *, last: int) -> list[Fresh]:
     """The rows that are not folded by cohort, up to the last epoch given, an epoch at a time.
 
     Reports count as far as `report_reach` says. Hardly ever does one lie further out, so the sums are made
     again only for cohorts with such a report.
     """
     query = READ_EPOCH_ROWS if epochs.delta else READ_PURE_EPOCH_ROWS
-    rows: list[Row[Any]] = []
-    for epoch in range(epochs.folded + 1, last + 1):
-        rows += await connection.execute(query, {"study_id": study_id, "epoch": epoch})
-    reports = sum(row.members for row in rows if row.trust == "local")
-    if reports:
-        reports += int((await connection.execute(COUNT_REPORTS, {"study_id": study_id})).scalar_one())
     fresh: list[Fresh] = []
+    for epoch in range(epochs.folded + 1, last + 1):
+        fresh += await query.all(connection, study_id=study_id, epoch=epoch)
+    reports = sum(row.cohort.count for row in fresh if row.cohort.trust is Trust.LOCAL)
+    if not reports:
+        return fresh
+    reports += await COUNT_REPORTS.one(connection, study_id=study_id)
+    made_with = randomizer(epochs.local_mechanism.value, epochs.delta)
     outside: list[int] = []
-    for row in rows:
-        reach = None
-        if row.trust == "local":
-            reach = report_reach(epochs.randomizer, row.epsilon - row.carried, reports)
+    for place, row in enumerate(fresh):
+        if row.cohort.trust is Trust.LOCAL:
+            reach = report_reach(made_with, row.cohort.epsilon - row.cohort.carried, reports)
             if reach is not None and not (-reach <= row.least and row.largest <= GRID_SIZE + reach):
-                outside.append(len(fresh))
-        cohort = Cohort(
-            id=0,
-            trust=Trust(row.trust),
-            epsilon=row.epsilon,
-            carried=row.carried,
-            spent=row.epsilon if row.trust == "local" else row.carried,
-            delta=row.delta,
-            delta_carried=row.delta_carried,
-            delta_spent=row.delta if row.trust == "local" else row.delta_carried,
-            count=row.members,
-            total=int(row.total),
-            total_squares=int(row.total_squares),
-            reach=reach,
-        )
-        fresh.append(Fresh(epoch=row.epoch, cohort=cohort))
+                outside.append(place)
+            fresh[place] = replace(row, cohort=replace(row.cohort, reach=reach))
     if outside:
-        parts = [fresh[index] for index in outside]
-        sums = await connection.execute(
-            READ_WITHIN_REACH,
-            {
-                "study_id": study_id,
-                "epochs": [part.epoch for part in parts],
-                "epsilons": [part.cohort.epsilon for part in parts],
-                "carried": [part.cohort.carried for part in parts],
-                "deltas": [part.cohort.delta for part in parts],
-                "deltas_carried": [part.cohort.delta_carried for part in parts],
-                "reaches": [part.cohort.reach for part in parts],
-            },
+        parts = [fresh[place] for place in outside]
+        sums = await READ_WITHIN_REACH.all(
+            connection,
+            study_id=study_id,
+            epochs=[part.epoch for part in parts],
+            epsilons=[part.cohort.epsilon for part in parts],
+            carried=[part.cohort.carried for part in parts],
+            deltas=[part.cohort.delta for part in parts],
+            deltas_carried=[part.cohort.delta_carried for part in parts],
+            reaches=[part.cohort.reach for part in parts],
         )
-        for row in sums:
-            part = parts[row.place - 1]
-            cohort = replace(part.cohort, total=int(row.total), total_squares=int(row.total_squares))
-            fresh[outside[row.place - 1]] = replace(part, cohort=cohort)
+        for number, total, total_squares in sums:
+            part = parts[number - 1]
+            cohort = replace(part.cohort, total=total, total_squares=total_squares)
+            fresh[outside[number - 1]] = replace(part, cohort=cohort)
     return fresh
 
 
-async def read_cohorts(connection: AsyncConnection, study_id: int) -> list[Cohort]:
+async def read_cohorts(connection: Connection, study_id: int) -> list[Cohort]:
     """All folded cohorts with at least one live member, in the order of their ids."""
-    rows = await connection.execute(READ_COHORTS, {"study_id": study_id})
-    return [cohort_of(row) for row in rows]
+    return await READ_COHORTS.all(connection, study_id=study_id)
 
 
-async def page_cohorts(connection: AsyncConnection, study_id: int, *, after: int, limit: int) -> list[Cohort]:
+async def page_cohorts(connection: Connection, study_id: int, *, after: int, limit: int) -> list[Cohort]:
     """Folded cohorts with at least one live member, in the order of their ids, after an id."""
-    rows = await connection.execute(PAGE_COHORTS, {"study_id": study_id, "after": after, "limit": limit})
-    return [cohort_of(row) for row in rows]
+    return await PAGE_COHORTS.all(connection, study_id=study_id, after=after, limit=limit)
 
 
-def cohort_of(row: Row[Any]) -> Cohort:
-    """The cohort of a row of `COHORT_COLUMNS`."""
-    return Cohort(
-        id=row.id,
-        trust=Trust(row.trust),
-        epsilon=row.epsilon,
-        carried=row.carried,
-        spent=row.spent,
-        delta=row.delta,
-        delta_carried=row.delta_carried,
-        delta_spent=row.delta_spent,
-        count=row.members,
-        total=int(row.total),
-        total_squares=int(row.total_squares),
-        reach=row.reach,
-    )
-
-
-async def read_profile(connection: AsyncConnection, study_id: int) -> Sequence[Cohort]:
+async def read_profile(connection: Connection, study_id: int) -> Sequence[Cohort]:
     """Folded cohorts and, as if they were folded, the rows that are not; changes nothing.
 
     The cohorts of unfolded rows have id 0.
@@ -288,6 +258,6 @@ async def read_profile(connection: AsyncConnection, study_id: int) -> Sequence[C
     return [*await read_cohorts(connection, study_id), *(row.cohort for row in fresh)]
 
 
-async def has_new_rows(connection: AsyncConnection, study_id: int, epoch: int) -> bool:
+async def has_new_rows(connection: Connection, study_id: int, epoch: int) -> bool:
     """Whether any person contributed after this epoch, even if they have withdrawn since."""
-    return bool((await connection.execute(NEWEST_EPOCH, {"study_id": study_id})).scalar_one() > epoch)
+    return await NEWEST_EPOCH.one(connection, study_id=study_id) > epoch

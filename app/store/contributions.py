@@ -8,16 +8,13 @@ up no seal, and with it no contribution. Everything is set-based.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from app.core.contribution import Offer, Outcome
 from app.core.errors import InternalFault
 from app.core.ledger import Entry, Holding, decide, entry, same_value
 from app.core.study import StudyState, Trust
 from app.store.arrays import array_literal
-from app.store.database import driver
 from app.store.membership import is_member, square, summand
+from app.store.sql import Connection, Sql
 
 EPOCH_LOCK = 1
 """Advisory lock class: shared while contributing, exclusive for the moment an epoch is sealed."""
@@ -29,25 +26,39 @@ exclusive while an epoch is folded, and while a release holds back those who wou
 ENROL_LOCK = 3
 """Advisory lock class: shared while people enrol in a study's sessions, exclusive while it is closed."""
 
-LOCK_SHARED = text("SELECT pg_advisory_xact_lock_shared(:lock, :study_id)")
+LOCK_SHARED = Sql("SELECT pg_advisory_xact_lock_shared(:lock, :study_id)")
 
-READ_EPOCH = text("SELECT epoch, folded_epoch, state FROM study WHERE id = :study_id")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epoch:
+    """Where a study stands."""
+
+    current: int
+    folded: int
+    state: StudyState
+
+
+READ_EPOCH = Sql.of(Epoch)(
+    "SELECT epoch AS current, folded_epoch AS folded, state FROM study WHERE id = :study_id"
+)
 
 # Subjects who are new, with their first reservation and their contribution; all others are left for
 # the statements below. A subject without a row has no contribution either, so nothing can be in the way.
 # IS TRUE makes PostgreSQL look ids up in a hash table, whatever it takes the number of offers for.
-ACCEPT_NEW = """
-    WITH here AS MATERIALIZED (SELECT epoch, state FROM study WHERE id = $1),
+ACCEPT_NEW = Sql("""
+    WITH here AS MATERIALIZED (SELECT epoch, state FROM study WHERE id = :study_id),
     offer AS MATERIALIZED (
         SELECT subject_id, CAST(trust AS trust) AS trust, epsilon, delta, value,
                sender, CAST(vector AS bigint[]) AS vector
-        FROM unnest($2::bytea[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $9::uuid[],
-                    $10::text[]) AS offer (subject_id, trust, epsilon, delta, value, sender, vector)
+        FROM unnest(CAST(:subjects AS bytea[]), CAST(:trusts AS text[]), CAST(:epsilons AS bigint[]),
+                    CAST(:deltas AS bigint[]), CAST(:values AS bigint[]), CAST(:senders AS uuid[]),
+                    CAST(:vectors AS text[]))
+            AS offer (subject_id, trust, epsilon, delta, value, sender, vector)
     ),
     fresh AS (
         INSERT INTO subject (id, budget, reserved, delta_budget, delta_reserved)
-        SELECT subject_id, $7, epsilon, $8, delta FROM offer, here
-        WHERE state = 'open' AND epsilon <= $7 AND delta <= $8
+        SELECT subject_id, :budget, epsilon, :delta_budget, delta FROM offer, here
+        WHERE state = 'open' AND epsilon <= :budget AND delta <= :delta_budget
         ORDER BY subject_id
         ON CONFLICT (id) DO NOTHING
         RETURNING id
@@ -56,24 +67,33 @@ ACCEPT_NEW = """
         INSERT INTO contribution
             (study_id, subject_id, trust, epsilon, carried, delta, delta_carried, value, vector, epoch,
              sender)
-        SELECT $1, subject_id, trust, epsilon, 0, delta, 0, value, vector, epoch, sender FROM offer, here
+        SELECT :study_id, subject_id, trust, epsilon, 0, delta, 0, value, vector, epoch, sender
+        FROM offer, here
         WHERE (subject_id IN (SELECT id FROM fresh)) IS TRUE
     )
     SELECT epoch, state, (SELECT array_agg(id) FROM fresh) AS fresh FROM here
-"""
+""")
 
-LOCK_SUBJECTS = text(
+LOCK_SUBJECTS = Sql(
     "SELECT id, budget - reserved AS room, delta_budget - delta_reserved AS delta_room FROM subject"
     " WHERE id = ANY(CAST(:subjects AS bytea[])) ORDER BY id FOR UPDATE"
 )
 
-READ_HOLDINGS = text("""
-    SELECT subject_id, trust, epsilon, carried, delta, delta_carried, value, vector, epoch, sender
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    subject: bytes
+    holding: Holding
+
+
+READ_HOLDINGS = Sql.of(_Held)("""
+    SELECT subject_id AS subject, value IS NOT NULL AS live, trust, epsilon, carried, delta, delta_carried,
+           value, vector, epoch, sender
     FROM contribution
     WHERE study_id = :study_id AND subject_id = ANY(CAST(:subjects AS bytea[]))
 """)
 
-RESERVE = text("""
+RESERVE = Sql.of(bytes)("""
     UPDATE subject SET reserved = reserved + more.epsilon, delta_reserved = delta_reserved + more.delta
     FROM unnest(CAST(:subjects AS bytea[]), CAST(:epsilons AS bigint[]), CAST(:deltas AS bigint[]))
         AS more (id, epsilon, delta)
@@ -83,7 +103,7 @@ RESERVE = text("""
     RETURNING subject.id
 """)
 
-WRITE = text("""
+WRITE = Sql("""
     INSERT INTO contribution
         (study_id, subject_id, trust, epsilon, carried, delta, delta_carried, value, vector, epoch, sender)
     SELECT :study_id, subject_id, CAST(trust AS trust), epsilon, carried, delta, delta_carried, value,
@@ -99,14 +119,16 @@ WRITE = text("""
         value = excluded.value, vector = excluded.vector, epoch = excluded.epoch, sender = excluded.sender
 """)
 
-WITHDRAW = text("""
+WITHDRAW = Sql("""
     UPDATE contribution
     SET value = NULL, vector = NULL, sender = NULL, epsilon = :spent, carried = :spent, delta = :delta_spent,
         delta_carried = :delta_spent
     WHERE study_id = :study_id AND subject_id = :subject
 """)
 
-LEAVE_COHORT = text(f"""
+VACUUM = Sql("VACUUM (ANALYZE) contribution, subject")
+
+LEAVE_COHORT = Sql(f"""
     UPDATE cohort
     SET count = count - 1, total = total - {summand("c")},
         total_squares = total_squares - {square("c", summand("c"))}
@@ -124,28 +146,18 @@ class Allowance:
     delta: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Epoch:
-    """Where a study stands."""
-
-    current: int
-    folded: int
-    state: StudyState
-
-
-async def enter(connection: AsyncConnection, study_id: int, *, locks: Sequence[int] = (EPOCH_LOCK,)) -> Epoch:
+async def enter(connection: Connection, study_id: int, *, locks: Sequence[int] = (EPOCH_LOCK,)) -> Epoch:
     """Hold a study's locks, shared, until this transaction ends, and read where the study stands.
 
     With the usual one its epoch is not sealed before.
     """
     for lock in locks:
-        await connection.execute(LOCK_SHARED, {"lock": lock, "study_id": study_id})
-    row = (await connection.execute(READ_EPOCH, {"study_id": study_id})).one()
-    return Epoch(current=row.epoch, folded=row.folded_epoch, state=StudyState(row.state))
+        await LOCK_SHARED.run(connection, lock=lock, study_id=study_id)
+    return await READ_EPOCH.one(connection, study_id=study_id)
 
 
 async def accept(
-    connection: AsyncConnection, study_id: int, offers: Sequence[Offer], allowance: Allowance
+    connection: Connection, study_id: int, offers: Sequence[Offer], allowance: Allowance
 ) -> list[Outcome]:
     """Store offers and reserve their epsilon.
 
@@ -183,28 +195,27 @@ async def accept(
 
 
 async def _accept_new(
-    connection: AsyncConnection, study_id: int, offers: Sequence[Offer], allowance: Allowance
+    connection: Connection, study_id: int, offers: Sequence[Offer], allowance: Allowance
 ) -> tuple[int, StudyState, frozenset[bytes]]:
     """Enter the epoch and store what comes from subjects not seen before; return it, the state, their ids."""
-    session = driver(connection)
-    await session.execute(f"SELECT pg_advisory_xact_lock_shared({EPOCH_LOCK:d}, {study_id:d})")
-    epoch, state, fresh = await session.fetchrow(
-        ACCEPT_NEW,
-        study_id,
-        [offer.subject for offer in offers],
-        [offer.trust.value for offer in offers],
-        [offer.epsilon for offer in offers],
-        [offer.delta for offer in offers],
-        [offer.value for offer in offers],
-        allowance.epsilon,
-        allowance.delta,
-        [offer.sender for offer in offers],
-        _vectors(offers),
+    await LOCK_SHARED.run(connection, lock=EPOCH_LOCK, study_id=study_id)
+    epoch, state, fresh = await ACCEPT_NEW.one(
+        connection,
+        study_id=study_id,
+        budget=allowance.epsilon,
+        delta_budget=allowance.delta,
+        epsilons=[offer.epsilon for offer in offers],
+        deltas=[offer.delta for offer in offers],
+        subjects=[offer.subject for offer in offers],
+        trusts=[offer.trust.value for offer in offers],
+        values=[offer.value for offer in offers],
+        senders=[offer.sender for offer in offers],
+        vectors=_vectors(offers),
     )
     return epoch, StudyState(state), frozenset(fresh or ())
 
 
-async def _recognise(connection: AsyncConnection, study_id: int, offers: Sequence[Offer]) -> list[Outcome]:
+async def _recognise(connection: Connection, study_id: int, offers: Sequence[Offer]) -> list[Outcome]:
     """Outcomes in a closed study. Nothing is reserved, so no subject needs to be locked."""
     holdings = await read_holdings(connection, study_id, [offer.subject for offer in offers])
     return [_closed_outcome(holdings.get(offer.subject), offer) for offer in offers]
@@ -216,18 +227,18 @@ def _closed_outcome(holding: Holding | None, offer: Offer) -> Outcome:
 
 
 async def _accept_known(
-    connection: AsyncConnection, study_id: int, epoch: int, people: Mapping[bytes, Sequence[Offer]]
+    connection: Connection, study_id: int, epoch: int, people: Mapping[bytes, Sequence[Offer]]
 ) -> dict[bytes, list[Outcome]]:
     """Lock subjects that exist, compare with what they hold, reserve and write what is new."""
     subjects = list(people)
-    locked = {row.id: row for row in await connection.execute(LOCK_SUBJECTS, {"subjects": subjects})}
+    locked = {row["id"]: row for row in await LOCK_SUBJECTS.all(connection, subjects=subjects)}
     holdings = await read_holdings(connection, study_id, subjects)
     decided: dict[bytes, list[Outcome]] = {}
     entries: dict[bytes, Entry] = {}
     more: dict[bytes, tuple[int, int]] = {}
     for subject, theirs in people.items():
         holding, account = holdings.get(subject), locked.get(subject)
-        room, delta_room = (account.room, account.delta_room) if account else (-1, -1)
+        room, delta_room = (account["room"], account["delta_room"]) if account else (-1, -1)
         decided[subject], row = decide(theirs, holding, room=room, delta_room=delta_room)
         if row is not None:
             spent, delta_spent = (holding.epsilon, holding.delta) if holding else (0, 0)
@@ -240,28 +251,14 @@ async def _accept_known(
 
 
 async def read_holdings(
-    connection: AsyncConnection, study_id: int, subjects: Sequence[bytes]
+    connection: Connection, study_id: int, subjects: Sequence[bytes]
 ) -> dict[bytes, Holding]:
     """What the ledger holds for these subjects in this study."""
-    rows = await connection.execute(READ_HOLDINGS, {"study_id": study_id, "subjects": subjects})
-    return {
-        row.subject_id: Holding(
-            live=row.value is not None,
-            trust=Trust(row.trust),
-            epsilon=row.epsilon,
-            carried=row.carried,
-            delta=row.delta,
-            delta_carried=row.delta_carried,
-            value=row.value,
-            vector=None if row.vector is None else tuple(row.vector),
-            epoch=row.epoch,
-            sender=row.sender,
-        )
-        for row in rows
-    }
+    rows = await READ_HOLDINGS.all(connection, study_id=study_id, subjects=subjects)
+    return {row.subject: row.holding for row in rows}
 
 
-async def reserve(connection: AsyncConnection, more: Mapping[bytes, tuple[int, int]]) -> set[bytes]:
+async def reserve(connection: Connection, more: Mapping[bytes, tuple[int, int]]) -> set[bytes]:
     """Reserve more (or, negative, less) of locked subjects' budgets, each only where it fits.
 
     Returns:
@@ -269,42 +266,31 @@ async def reserve(connection: AsyncConnection, more: Mapping[bytes, tuple[int, i
     """
     if not more:
         return set()
-    rows = await connection.execute(
-        RESERVE,
-        {
-            "subjects": list(more),
-            "epsilons": [epsilon for epsilon, _ in more.values()],
-            "deltas": [delta for _, delta in more.values()],
-        },
-    )
-    return set(rows.scalars())
+    epsilons, deltas = zip(*more.values(), strict=True)
+    return set(await RESERVE.all(connection, subjects=list(more), epsilons=epsilons, deltas=deltas))
 
 
-async def _write(
-    connection: AsyncConnection, study_id: int, epoch: int, entries: Mapping[bytes, Entry]
-) -> None:
+async def _write(connection: Connection, study_id: int, epoch: int, entries: Mapping[bytes, Entry]) -> None:
     if not entries:
         return
     rows = entries.values()
-    await connection.execute(
-        WRITE,
-        {
-            "study_id": study_id,
-            "epoch": epoch,
-            "subjects": list(entries),
-            "trusts": [row.trust.value for row in rows],
-            "epsilons": [row.epsilon for row in rows],
-            "carried": [row.carried for row in rows],
-            "deltas": [row.delta for row in rows],
-            "deltas_carried": [row.delta_carried for row in rows],
-            "values": [row.value for row in rows],
-            "senders": [row.sender for row in rows],
-            "vectors": _vectors(rows),
-        },
+    await WRITE.run(
+        connection,
+        study_id=study_id,
+        epoch=epoch,
+        subjects=list(entries),
+        epsilons=[row.epsilon for row in rows],
+        carried=[row.carried for row in rows],
+        deltas=[row.delta for row in rows],
+        deltas_carried=[row.delta_carried for row in rows],
+        trusts=[row.trust.value for row in rows],
+        values=[row.value for row in rows],
+        senders=[row.sender for row in rows],
+        vectors=_vectors(rows),
     )
 
 
-async def replace(connection: AsyncConnection, study_id: int, offer: Offer) -> Outcome | None:
+async def replace(connection: Connection, study_id: int, offer: Offer) -> Outcome | None:
     """Put a value in the place of a live one; what was spent stays spent.
 
     The same central or public value again is a replacement like any other: it leaves its cohort and enters
@@ -335,7 +321,7 @@ async def replace(connection: AsyncConnection, study_id: int, offer: Offer) -> O
     return Outcome.REPLACED
 
 
-async def withdraw(connection: AsyncConnection, study_id: int, subject: bytes) -> bool:
+async def withdraw(connection: Connection, study_id: int, subject: bytes) -> bool:
     """Delete a value and free the unspent part of its reservation; in a retired study all of it is spent.
 
     Returns:
@@ -350,9 +336,7 @@ async def withdraw(connection: AsyncConnection, study_id: int, subject: bytes) -
     if epoch.state is StudyState.RETIRED:
         # The ledger may have forgotten charges here, but no one was ever charged more than they reserved.
         spent, delta_spent = holding.epsilon, holding.delta
-    await connection.execute(
-        WITHDRAW, {"study_id": study_id, "subject": subject, "spent": spent, "delta_spent": delta_spent}
-    )
+    await WITHDRAW.run(connection, study_id=study_id, subject=subject, spent=spent, delta_spent=delta_spent)
     await reserve(connection, {subject: (spent - holding.epsilon, delta_spent - holding.delta)})
     return True
 
@@ -371,22 +355,22 @@ class Refused(Exception):
 
 
 async def _locked_holding(
-    connection: AsyncConnection, study_id: int, subject: bytes
+    connection: Connection, study_id: int, subject: bytes
 ) -> tuple[Epoch, Holding | None]:
     epoch = await enter(connection, study_id, locks=(FOLD_LOCK, EPOCH_LOCK))
-    await connection.execute(LOCK_SUBJECTS, {"subjects": [subject]})
+    await LOCK_SUBJECTS.run(connection, subjects=[subject])
     return epoch, (await read_holdings(connection, study_id, [subject])).get(subject)
 
 
 async def _leave(
-    connection: AsyncConnection, study_id: int, subject: bytes, holding: Holding, epoch: Epoch
+    connection: Connection, study_id: int, subject: bytes, holding: Holding, epoch: Epoch
 ) -> tuple[int, int]:
     """Take a live value out of the cohort it was folded into, if any; return what its owner has spent."""
     if holding.epoch > epoch.folded:
         if holding.trust is Trust.LOCAL:
             return holding.epsilon, holding.delta
         return holding.carried, holding.delta_carried
-    row = (await connection.execute(LEAVE_COHORT, {"study_id": study_id, "subject": subject})).one()
+    spent, delta_spent = await LEAVE_COHORT.one(connection, study_id=study_id, subject=subject)
     if holding.trust is Trust.PUBLIC:
         return holding.carried, holding.delta_carried
-    return row.spent, row.delta_spent
+    return spent, delta_spent

@@ -1,25 +1,26 @@
 """The one way into the database: a named transaction, retried where the database asks for it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
-from typing import Protocol, Self, TypeVar
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any, Protocol, Self, TypeVar
 from urllib.parse import urlencode
 
 import asyncpg
-from sqlalchemy import URL, make_url, text
-from sqlalchemy.dialects.postgresql.asyncpg import AsyncAdapt_asyncpg_dbapi
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy import URL, event, make_url
+from sqlalchemy.dialects.postgresql.asyncpg import AsyncAdapt_asyncpg_connection, AsyncAdapt_asyncpg_dbapi
+from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.util import greenlet_spawn
 
 from app.core.errors import InternalFault, Unavailable
+from app.store.sql import Connection as Connection
+from app.store.sql import Row, Sql, driver
 
 Result = TypeVar("Result")
-
-Connection = AsyncConnection
-"""What a transaction's body works on; services hand it to the store and do nothing else with it."""
 
 RETRIED_STATES = frozenset({"40001", "40P01"})
 """Serialization failure and deadlock: the transaction did not happen and may be tried again."""
@@ -48,9 +49,11 @@ MIGRATION_LOCK = 0x64697468
 DURABLE = ("fsync", "full_page_writes", "synchronous_commit")
 """Settings of PostgreSQL without which a commit that was acknowledged may be lost in a crash."""
 
-READ_UNSAFE = text("""
+READ_UNSAFE = Sql.of(str)("""
     SELECT name FROM unnest(CAST(:names AS text[])) AS name WHERE current_setting(name) = 'off' ORDER BY name
 """)
+
+READ_SCHEMA = Sql.of(str)("SELECT version_num FROM alembic_version")
 
 
 def async_url(url: str) -> URL:
@@ -68,18 +71,27 @@ def async_url(url: str) -> URL:
     return parsed.set(drivername="postgresql+asyncpg")
 
 
+def open_engine(url: str, **options: Any) -> AsyncEngine:
+    """A pool of connections. Transactions are begun and ended by `run_tx`, in one message each.
+
+    All `numeric` values of this schema are integers that outgrow `bigint`, and are read as such.
+    """
+    engine = create_async_engine(async_url(url), isolation_level="AUTOCOMMIT", **options)
+
+    def integers(connection: AsyncAdapt_asyncpg_connection, _: object) -> None:
+        connection.run_async(
+            lambda session: session.set_type_codec(
+                "numeric", schema="pg_catalog", encoder=str, decoder=int, format="text"
+            )
+        )
+
+    event.listen(engine.sync_engine, "connect", integers)
+    return engine
+
+
 def sql_state(error: DBAPIError | asyncpg.PostgresError) -> str | None:
     """The SQLSTATE of a driver error, as SQLAlchemy or the driver itself raises it."""
     return getattr(error.orig if isinstance(error, DBAPIError) else error, "sqlstate", None)
-
-
-def driver(connection: Connection) -> asyncpg.Connection:
-    """The driver's own connection, for the few statements that are run thousands of times a second.
-
-    SQLAlchemy takes longer over a statement than PostgreSQL does. The transaction is the same.
-    """
-    assert connection.sync_connection is not None
-    return connection.sync_connection.connection.driver_connection
 
 
 class Run(Protocol):
@@ -103,6 +115,8 @@ class Database:
 
     def __init__(self, engine: AsyncEngine, schema: str | None = None) -> None:
         self._engine = engine
+        self._lost = 0.0
+        event.listen(engine.sync_engine, "checkout", self._require_fresh)
         # In the message that begins a transaction: no round trip of its own. A division by zero refuses it.
         self._check = (
             ""
@@ -127,14 +141,12 @@ class Database:
             schema: Revision that this process works on: no transaction runs on another one. None: any.
         """
         name = APPLICATION if subject_key is None else f"{APPLICATION} {subject_key.hex()[:16]}"
-        engine = create_async_engine(
-            async_url(url),
+        engine = open_engine(
+            url,
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=30,
             pool_pre_ping=False,
-            # Transactions are begun and ended by `run_tx`: in one message each, where SQLAlchemy has layers.
-            isolation_level="AUTOCOMMIT",
             connect_args={"server_settings": {"application_name": name}},
         )
         return cls(engine, schema)
@@ -166,7 +178,7 @@ class Database:
         Args:
             name: Name of the transaction, for errors.
             body: Gets the connection; never commits.
-            isolation_level: Other than READ COMMITTED.
+            isolation_level: Other than READ COMMITTED; READ ONLY may follow.
 
         Raises:
             Unavailable: no connection, the connection broke, the schema is not this program's any more, or
@@ -181,25 +193,25 @@ class Database:
 
         return await self._retried(name, transaction)
 
-    async def fetch(self, name: str, statement: str, *arguments: object) -> Sequence[asyncpg.Record]:
-        """Rows of one statement, straight from the driver; the statement is its own transaction.
+    async def fetch(self, name: str, statement: Sql[Row], /, **given: object) -> list[Row]:
+        """Every row of a statement that is its own transaction.
 
         Args:
             name: Name of the transaction, for errors.
-            statement: With arguments $1, $2, ...
-            arguments: Their values.
+            statement: It.
+            given: Its parameters.
 
         Raises:
             Unavailable: as for `run_tx`.
         """
 
-        async def alone() -> Sequence[asyncpg.Record]:
+        async def alone() -> list[Row]:
             checked_out = await self._engine.raw_connection()
             session: asyncpg.Connection = checked_out.driver_connection
             try:
-                rows: Sequence[asyncpg.Record] = await session.fetch(statement, *arguments)
-            except BaseException:
-                if session.is_closed():
+                rows = await statement.fetch(session, given)
+            except BaseException as error:
+                if session.is_closed() or isinstance(error, BROKEN):
                     checked_out.invalidate()
                 raise
             finally:
@@ -217,6 +229,7 @@ class Database:
                     await asyncio.sleep(0.002 * 2**number)
                     continue
                 if is_disconnect(error):
+                    self._lost = time.monotonic()
                     raise Unavailable(f"the database went away during {name}") from error
                 if (sql_state(error) or "").startswith(NO_ROOM):
                     raise Unavailable(f"the database has no room for {name}") from error
@@ -224,22 +237,15 @@ class Database:
                     raise
                 raise DBAPIError(name, None, error) from error
             except (PoolTimeout, NOT_CONNECTED, *BROKEN) as error:
+                if not isinstance(error, PoolTimeout):
+                    self._lost = time.monotonic()
                 raise Unavailable(f"no database connection for {name}") from error
         raise Unavailable(f"{name} met too many concurrent changes")
 
-    async def maintain(self, statement: str) -> None:
-        """Run one statement outside a transaction (VACUUM)."""
-        async with self._engine.connect() as connection:
-            await connection.execute(text(statement))
-
-    @asynccontextmanager
-    async def snapshot(self) -> AsyncIterator[AsyncConnection]:
-        """A read-only view of one instant of the whole database, for the audit."""
-        async with self._engine.connect() as connection:
-            isolated = await connection.execution_options(isolation_level="REPEATABLE READ")
-            async with isolated.begin():
-                await isolated.execute(text("SET TRANSACTION READ ONLY"))
-                yield isolated
+    def _require_fresh(self, _: object, record: ConnectionPoolEntry, *__: object) -> None:
+        """Have a connection replaced that is older than the last loss: it is likely to be lost, too."""
+        if record.info.setdefault("opened", time.monotonic()) < self._lost:
+            raise DisconnectionError
 
     async def ping(self) -> tuple[Sequence[str], Sequence[str]]:
         """The applied schema revisions, and what a crash could undo (`unsafe_settings`).
@@ -248,10 +254,9 @@ class Database:
             Unavailable: the database does not answer.
         """
         try:
-            async with self._engine.connect() as connection:
-                rows = await connection.execute(text("SELECT version_num FROM alembic_version"))
-                return [row[0] for row in rows], await unsafe_settings(connection)
-        except (SQLAlchemyError, asyncpg.PostgresError, NOT_CONNECTED, *BROKEN) as error:
+            unsafe = await self.fetch("ping", READ_UNSAFE, names=DURABLE)
+            return await self.fetch("ping", READ_SCHEMA), unsafe
+        except (Unavailable, SQLAlchemyError) as error:
             raise Unavailable("the database does not answer") from error
 
 
@@ -260,7 +265,7 @@ async def unsafe_settings(connection: Connection) -> list[str]:
 
     Roles and databases have settings of their own, so the server's configuration would not tell.
     """
-    return list((await connection.execute(READ_UNSAFE, {"names": list(DURABLE)})).scalars())
+    return await READ_UNSAFE.all(connection, names=DURABLE)
 
 
 def is_disconnect(error: DBAPIError | asyncpg.PostgresError) -> bool:
@@ -287,8 +292,8 @@ async def _committed(
         # A transaction that failed unnoticed answers COMMIT with ROLLBACK.
         if await session.execute("COMMIT") != "COMMIT":
             raise InternalFault("a transaction was not committed")
-    except Exception:
-        await _abandon(connection, session)
+    except Exception as error:
+        await _abandon(connection, session, broken=isinstance(error, BROKEN))
         raise
     except BaseException:
         # Cancelled: it is unknown which statement the session was at, so no other task may have it.
@@ -297,9 +302,9 @@ async def _committed(
     return result
 
 
-async def _abandon(connection: Connection, session: asyncpg.Connection) -> None:
+async def _abandon(connection: Connection, session: asyncpg.Connection, *, broken: bool) -> None:
     """Roll back, or give the connection up where that is not possible any more."""
-    if not session.is_closed():
+    if not broken and not session.is_closed():
         with suppress(asyncpg.PostgresError, *BROKEN):
             if session.is_in_transaction():
                 await session.execute("ROLLBACK")

@@ -7,57 +7,59 @@ ids.
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from app.core.session import Answer, Terms
 from app.store.answers import accept_enrolled
 from app.store.arrays import array_literal
 from app.store.contributions import LOCK_SUBJECTS, Allowance, reserve
-from app.store.database import driver
+from app.store.sql import Connection, Sql
 
 # Subjects who are new; all others are left for the statements below.
-ENROL_NEW = """
+ENROL_NEW = Sql.of(bytes)("""
     WITH given AS MATERIALIZED (
         SELECT subject_id, answer, sender
-        FROM unnest($2::bytea[], $3::int[], $9::uuid[]) AS given (subject_id, answer, sender)
+        FROM unnest(CAST(:subjects AS bytea[]), CAST(:answers AS int[]), CAST(:senders AS uuid[]))
+            AS given (subject_id, answer, sender)
     ),
     fresh AS (
         INSERT INTO subject (id, budget, reserved, delta_budget, delta_reserved)
-        SELECT subject_id, $4, $5, $6, 0 FROM given WHERE $5::bigint <= $4::bigint
+        SELECT subject_id, :budget, :epsilon, :delta_budget, 0 FROM given
+        WHERE CAST(:epsilon AS bigint) <= CAST(:budget AS bigint)
         ORDER BY subject_id
         ON CONFLICT (id) DO NOTHING
         RETURNING id
     ),
     enrolled AS (
-        INSERT INTO enrolment (session_id, subject_id, reserved, spent) SELECT $1, id, $5, $7 FROM fresh
+        INSERT INTO enrolment (session_id, subject_id, reserved, spent)
+        SELECT :session_id, id, :epsilon, :cost FROM fresh
     ),
     written AS (
         INSERT INTO answer (session_id, round, subject_id, answer, sender)
-        SELECT $1, $8, subject_id, answer, sender FROM given
+        SELECT :session_id, :round, subject_id, answer, sender FROM given
         WHERE (subject_id IN (SELECT id FROM fresh)) IS TRUE
     )
     SELECT id FROM fresh
-"""
+""")
 
-ENROL = """
+ENROL = Sql("""
     INSERT INTO enrolment (session_id, subject_id, reserved, spent)
-    SELECT $1, subject_id, $3, 0 FROM unnest($2::bytea[]) AS joining (subject_id)
-"""
+    SELECT :session_id, subject_id, :epsilon, 0
+    FROM unnest(CAST(:subjects AS bytea[])) AS joining (subject_id)
+""")
 
-WRITE_REPORTS = """
+WRITE_REPORTS = Sql("""
     UPDATE enrolment SET report = CAST(given.report AS bigint[]), report_sender = given.sender
-    FROM unnest($2::bytea[], $3::text[], $4::uuid[]) AS given (subject_id, report, sender)
-    WHERE enrolment.session_id = $1 AND enrolment.subject_id = given.subject_id
-"""
+    FROM unnest(CAST(:subjects AS bytea[]), CAST(:reports AS text[]), CAST(:senders AS uuid[]))
+        AS given (subject_id, report, sender)
+    WHERE enrolment.session_id = :session_id AND enrolment.subject_id = given.subject_id
+""")
 
-LOCK_UNSPENT = text("""
+LOCK_UNSPENT = Sql("""
     SELECT subject.id FROM subject JOIN enrolment ON enrolment.subject_id = subject.id
     WHERE enrolment.session_id = :session_id AND enrolment.spent < enrolment.reserved
     ORDER BY subject.id FOR UPDATE OF subject
 """)
 
-FREE_UNSPENT = text("""
+FREE_UNSPENT = Sql("""
     WITH unspent AS MATERIALIZED (
         SELECT subject_id, reserved - spent AS epsilon FROM enrolment
         WHERE session_id = :session_id AND spent < reserved
@@ -71,7 +73,7 @@ FREE_UNSPENT = text("""
 
 
 async def accept_new(
-    connection: AsyncConnection,
+    connection: Connection,
     session_id: UUID,
     answers: Sequence[Answer],
     terms: Terms,
@@ -89,50 +91,46 @@ async def accept_new(
     Returns:
         The subjects whose answers are stored.
     """
-    session = driver(connection)
-    cost = terms.cost(first=True)
-    rows = await session.fetch(
-        ENROL_NEW,
-        session_id,
-        [answer.subject for answer in answers],
-        [answer.answer for answer in answers],
-        allowance.epsilon,
-        terms.epsilon_total,
-        allowance.delta,
-        cost,
-        answers[0].round,
-        [answer.sender for answer in answers],
+    enrolled = await ENROL_NEW.all(
+        connection,
+        session_id=session_id,
+        round=answers[0].round,
+        subjects=[answer.subject for answer in answers],
+        answers=[answer.answer for answer in answers],
+        senders=[answer.sender for answer in answers],
+        budget=allowance.epsilon,
+        delta_budget=allowance.delta,
+        epsilon=terms.epsilon_total,
+        cost=terms.cost(first=True),
     )
-    fresh = {row["id"] for row in rows}
+    fresh = set(enrolled)
     rest = [answer for answer in answers if answer.subject not in fresh]
     accepted = fresh | await _join(connection, session_id, rest, terms)
     reports = [answer for answer in answers if answer.report is not None and answer.subject in accepted]
     if reports:
-        await session.execute(
-            WRITE_REPORTS,
-            session_id,
-            [answer.subject for answer in reports],
-            [array_literal(answer.report or ()) for answer in reports],
-            [answer.sender for answer in reports],
+        await WRITE_REPORTS.run(
+            connection,
+            session_id=session_id,
+            subjects=[answer.subject for answer in reports],
+            reports=[array_literal(answer.report or ()) for answer in reports],
+            senders=[answer.sender for answer in reports],
         )
     return accepted
 
 
-async def _join(
-    connection: AsyncConnection, session_id: UUID, rest: Sequence[Answer], terms: Terms
-) -> set[bytes]:
+async def _join(connection: Connection, session_id: UUID, rest: Sequence[Answer], terms: Terms) -> set[bytes]:
     """Enrol people who are known already, wherever the budget allows it, and store their answers."""
     if not rest:
         return set()
-    await connection.execute(LOCK_SUBJECTS, {"subjects": [answer.subject for answer in rest]})
+    await LOCK_SUBJECTS.run(connection, subjects=[answer.subject for answer in rest])
     able = await reserve(connection, {answer.subject: (terms.epsilon_total, 0) for answer in rest})
-    await driver(connection).execute(ENROL, session_id, sorted(able), terms.epsilon_total)
+    await ENROL.run(connection, session_id=session_id, subjects=sorted(able), epsilon=terms.epsilon_total)
     joined = [answer for answer in rest if answer.subject in able]
     costs = [terms.cost(first=True)] * len(joined)
     return await accept_enrolled(connection, session_id, joined, costs)
 
 
-async def free_unspent(connection: AsyncConnection, session_id: UUID) -> None:
+async def free_unspent(connection: Connection, session_id: UUID) -> None:
     """Free what enrolments reserve and have not spent; call with the session locked, when it has ended."""
-    await connection.execute(LOCK_UNSPENT, {"session_id": session_id})
-    await connection.execute(FREE_UNSPENT, {"session_id": session_id})
+    await LOCK_UNSPENT.run(connection, session_id=session_id)
+    await FREE_UNSPENT.run(connection, session_id=session_id)

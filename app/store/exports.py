@@ -1,13 +1,34 @@
 """What an export of the ledger holds, and what a ledger knows of one."""
 
 from collections.abc import Collection
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
+from app.store.sql import Connection, Sql
 
-PAGE_RELEASES = text("""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedRelease:
+    """A release and the most that anyone was charged for it [micro-epsilon]."""
+
+    number: int
+    release: UUID
+    study: str
+    created_at: datetime
+    epsilon: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedSession:
+    """A session and the number of its answers, which only grows."""
+
+    session: UUID
+    study: str
+    answers: int
+
+
+PAGE_RELEASES = Sql.of(ExportedRelease)("""
     SELECT release.number, release.id AS release, study.slug AS study, release.created_at,
            (SELECT coalesce(max(charge.epsilon), 0) FROM charge WHERE charge.release_id = release.id)
                AS epsilon
@@ -15,26 +36,25 @@ PAGE_RELEASES = text("""
     WHERE release.number > :after ORDER BY release.number LIMIT :limit
 """)
 
-READ_ANSWERS = text("""
+READ_ANSWERS = Sql.of(ExportedSession)("""
     SELECT session.id AS session, study.slug AS study,
            (SELECT count(*) FROM answer WHERE answer.session_id = session.id) AS answers
     FROM session JOIN study ON study.id = session.study_id ORDER BY session.number
 """)
 
-READ_KNOWN = text("SELECT id FROM release WHERE id = ANY(CAST(:ids AS uuid[]))")
+READ_KNOWN = Sql.of(UUID)("SELECT id FROM release WHERE id = ANY(CAST(:ids AS uuid[]))")
 
 
-async def page_releases(connection: AsyncConnection, *, after: int, limit: int) -> list[dict[str, Any]]:
-    """Releases after a number, the oldest first, each with the most that anyone was charged."""
-    rows = await connection.execute(PAGE_RELEASES, {"after": after, "limit": limit})
-    return [dict(row) for row in rows.mappings()]
+async def page_releases(connection: Connection, *, after: int, limit: int) -> list[ExportedRelease]:
+    """Releases after a number, the oldest first."""
+    return await PAGE_RELEASES.all(connection, after=after, limit=limit)
 
 
-async def read_answers(connection: AsyncConnection) -> list[dict[str, Any]]:
-    """Every session with the number of its answers, which only grows."""
-    return [dict(row) for row in (await connection.execute(READ_ANSWERS)).mappings()]
+async def read_answers(connection: Connection) -> list[ExportedSession]:
+    """Every session."""
+    return await READ_ANSWERS.all(connection)
 
 
-async def known_releases(connection: AsyncConnection, ids: Collection[UUID]) -> set[UUID]:
+async def known_releases(connection: Connection, ids: Collection[UUID]) -> set[UUID]:
     """Those of these releases that the ledger holds."""
-    return set((await connection.execute(READ_KNOWN, {"ids": list(ids)})).scalars())
+    return set(await READ_KNOWN.all(connection, ids=list(ids)))

@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
+from app.store.sql import Connection, Sql
 
 WITHDRAWN = 409
 """Stored status of a key whose contribution was withdrawn."""
 
-RECORD = text("""
+RECORD = Sql("""
     INSERT INTO audit (at, actor, action, target, detail)
     VALUES (:at, :actor, :action, :target, CAST(:detail AS jsonb))
 """)
 
-CLAIM_KEY = text("""
+CLAIM_KEY = Sql.of(bytes)("""
     INSERT INTO idempotency (token_id, key, request, status, body, study_id, subject_id, created_at)
     VALUES (:token_id, :key, :request, :status, :body, :study_id, :subject, :created_at)
     ON CONFLICT (token_id, key) DO UPDATE
@@ -25,31 +24,6 @@ CLAIM_KEY = text("""
         study_id = excluded.study_id, subject_id = excluded.subject_id, created_at = excluded.created_at
     WHERE idempotency.created_at <= :expired
     RETURNING key
-""")
-
-READ_KEY = text("""
-    SELECT request, status, body FROM idempotency
-    WHERE token_id = :token_id AND key = :key AND created_at > :expired
-""")
-
-# What is left says of no person anything: a late retry must not bring back what was withdrawn.
-FORGET_KEYS = text("""
-    UPDATE idempotency SET request = '', body = '', status = :withdrawn, study_id = NULL, subject_id = NULL
-    WHERE subject_id = :subject AND study_id = :study_id
-""")
-
-# Who holds a row is about to replace or to delete it.
-PURGE_KEYS = text("""
-    DELETE FROM idempotency WHERE (token_id, key) IN (
-        SELECT token_id, key FROM idempotency WHERE created_at <= :expired FOR UPDATE SKIP LOCKED
-    )
-""")
-
-READ_FACT = text("SELECT value FROM installation WHERE key = :key")
-
-CLAIM_FACT = text("""
-    INSERT INTO installation (key, value) VALUES (:key, :value)
-    ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING value
 """)
 
 
@@ -62,8 +36,34 @@ class Reply:
     body: bytes
 
 
+READ_KEY = Sql.of(Reply)("""
+    SELECT request, status, body FROM idempotency
+    WHERE token_id = :token_id AND key = :key AND created_at > :expired
+""")
+
+# What is left says of no person anything: a late retry must not bring back what was withdrawn.
+FORGET_KEYS = Sql("""
+    UPDATE idempotency SET request = '', body = '', status = :withdrawn, study_id = NULL, subject_id = NULL
+    WHERE subject_id = :subject AND study_id = :study_id
+""")
+
+# Who holds a row is about to replace or to delete it.
+PURGE_KEYS = Sql("""
+    DELETE FROM idempotency WHERE (token_id, key) IN (
+        SELECT token_id, key FROM idempotency WHERE created_at <= :expired FOR UPDATE SKIP LOCKED
+    )
+""")
+
+READ_FACT = Sql.of(bytes)("SELECT value FROM installation WHERE key = :key")
+
+CLAIM_FACT = Sql.of(bytes)("""
+    INSERT INTO installation (key, value) VALUES (:key, :value)
+    ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING value
+""")
+
+
 async def record(
-    connection: AsyncConnection,
+    connection: Connection,
     *,
     at: datetime,
     actor: str,
@@ -72,22 +72,18 @@ async def record(
     detail: Mapping[str, object],
 ) -> None:
     """Note what an admin did. Never with data values, secrets or external ids."""
-    await connection.execute(
-        RECORD, {"at": at, "actor": actor, "action": action, "target": target, "detail": json.dumps(detail)}
-    )
+    await RECORD.run(connection, at=at, actor=actor, action=action, target=target, detail=json.dumps(detail))
 
 
 async def read_reply(
-    connection: AsyncConnection, token_id: UUID, key: bytes, *, expired: datetime
+    connection: Connection, token_id: UUID, key: bytes, *, expired: datetime
 ) -> Reply | None:
     """The response to a key that was stored after `expired`, or None."""
-    parameters = {"token_id": token_id, "key": key, "expired": expired}
-    row = (await connection.execute(READ_KEY, parameters)).one_or_none()
-    return None if row is None else Reply(request=row.request, status=row.status, body=row.body)
+    return await READ_KEY.maybe(connection, token_id=token_id, key=key, expired=expired)
 
 
 async def store_reply(
-    connection: AsyncConnection,
+    connection: Connection,
     token_id: UUID,
     key: bytes,
     reply: Reply,
@@ -101,40 +97,36 @@ async def store_reply(
 
     Waits for a transaction that is storing it; False where one has.
     """
-    row = await connection.execute(
-        CLAIM_KEY,
-        {
-            "token_id": token_id,
-            "key": key,
-            "request": reply.request,
-            "status": reply.status,
-            "body": reply.body,
-            "study_id": study_id,
-            "subject": subject,
-            "created_at": created_at,
-            "expired": expired,
-        },
+    claimed = await CLAIM_KEY.maybe(
+        connection,
+        token_id=token_id,
+        key=key,
+        request=reply.request,
+        status=reply.status,
+        body=reply.body,
+        study_id=study_id,
+        subject=subject,
+        created_at=created_at,
+        expired=expired,
     )
-    return row.one_or_none() is not None
+    return claimed is not None
 
 
-async def forget_replies(connection: AsyncConnection, study_id: int, subject: bytes) -> None:
+async def forget_replies(connection: Connection, study_id: int, subject: bytes) -> None:
     """Leave of the responses to a person's requests in a study only that their keys are used up."""
-    parameters = {"study_id": study_id, "subject": subject, "withdrawn": WITHDRAWN}
-    await connection.execute(FORGET_KEYS, parameters)
+    await FORGET_KEYS.run(connection, subject=subject, study_id=study_id, withdrawn=WITHDRAWN)
 
 
-async def purge_replies(connection: AsyncConnection, expired: datetime) -> None:
+async def purge_replies(connection: Connection, expired: datetime) -> None:
     """Delete every response that was stored by then."""
-    await connection.execute(PURGE_KEYS, {"expired": expired})
+    await PURGE_KEYS.run(connection, expired=expired)
 
 
-async def claim_fact(connection: AsyncConnection, key: str, value: bytes) -> bytes:
+async def claim_fact(connection: Connection, key: str, value: bytes) -> bytes:
     """Fix a fact about the installation the first time; returns the one that holds."""
-    return bytes((await connection.execute(CLAIM_FACT, {"key": key, "value": value})).scalar_one())
+    return await CLAIM_FACT.one(connection, key=key, value=value)
 
 
-async def read_fact(connection: AsyncConnection, key: str) -> bytes | None:
+async def read_fact(connection: Connection, key: str) -> bytes | None:
     """A fact about the installation, or None."""
-    value = (await connection.execute(READ_FACT, {"key": key})).scalar_one_or_none()
-    return None if value is None else bytes(value)
+    return await READ_FACT.maybe(connection, key=key)

@@ -1,15 +1,16 @@
 """Reading the ledger: pages for admins and the recomputation that `dither audit` makes."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import TextClause, text
-from sqlalchemy.ext.asyncio import AsyncConnection
+import asyncpg
 
 from app.core.records import ClusterRelease, LedgerLine, Link, RecordedAudit, ReleaseLine
 from app.core.release import Charge, chain_hash
-from app.core.study import Relation
 from app.store.membership import is_member, key_columns, sum_of_squares, summand
+from app.store.sql import Connection, Sql
 
 # Bounds on the release's number alone let the index find where the page starts.
 PAGE = """
@@ -37,12 +38,25 @@ FILTERS: Mapping[str, str] = {
 }
 """What a list of the ledger can be narrowed down to, each by an index."""
 
-LAST_AUDIT = text("""
-    SELECT at, detail FROM audit WHERE action = :action ORDER BY id DESC LIMIT 1
+PAGES = {
+    given: Sql.of(LedgerLine)(PAGE.format(filters=" ".join(FILTERS[name] for name in given)))
+    for given in [(), ("study_id",), ("release",), ("study_id", "release")]
+}
+"""By the filters that are given."""
+
+PAGES_OF_RELEASES = {
+    given: Sql.of(ReleaseLine)(PAGE_RELEASES.format(filters=" ".join(FILTERS[name] for name in given)))
+    for given in [(), ("study_id",)]
+}
+
+LAST_AUDIT = Sql.of(RecordedAudit)("""
+    SELECT at, CAST(detail->'rules' AS int) AS rules, detail->'counts' AS counts,
+           detail->'findings' AS findings
+    FROM audit WHERE action = :action ORDER BY id DESC LIMIT 1
 """)
 
 # Each check is a query that returns the rows that break a rule; none may return any.
-CHECKS: Mapping[str, str] = {
+_CHECKS = {
     "a subject reserves more than the lifetime budget": """
         SELECT encode(id, 'hex') AS subject, reserved, budget, delta_reserved, delta_budget FROM subject
         WHERE reserved > budget OR delta_reserved > delta_budget OR reserved < 0 OR delta_reserved < 0
@@ -190,7 +204,11 @@ CHECKS: Mapping[str, str] = {
     """,
 }
 
-COUNTS = text("""
+CHECKS: Mapping[str, Sql[Any]] = {
+    rule: Sql(f"SELECT * FROM ({rows}) broken LIMIT :limit") for rule, rows in _CHECKS.items()
+}
+
+COUNTS = Sql("""
     SELECT (SELECT count(*) FROM subject) AS subjects, (SELECT count(*) FROM contribution) AS contributions,
            (SELECT count(*) FROM cohort) AS cohorts, (SELECT count(*) FROM release) AS releases,
            (SELECT count(*) FROM charge) AS charges,
@@ -198,22 +216,30 @@ COUNTS = text("""
            (SELECT count(*) FROM answer) AS answers
 """)
 
-READ_LINKS = text("""
+READ_LINKS = Sql("""
     SELECT number, id, study_id, question, sequence, epoch, estimator, estimator_version, noise, body,
            previous_hash, hash
     FROM release ORDER BY number
 """)
 
-READ_LINK_CHARGES = text("""
-    SELECT release_id, cohort_id, epsilon, delta FROM charge
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LinkCharge:
+    release: UUID
+    charge: Charge
+
+
+READ_LINK_CHARGES = Sql.of(_LinkCharge)("""
+    SELECT release_id AS release, cohort_id, epsilon, delta FROM charge
     WHERE release_id = ANY(CAST(:releases AS uuid[])) ORDER BY cohort_id
 """)
 
-READ_ROUNDS = text("""
-    SELECT release.id, release.noise, study.relation, study.dimension,
-           (SELECT array_agg(DISTINCT charge.epsilon) FROM charge WHERE charge.release_id = release.id)
-               AS epsilons,
-           (SELECT max(charge.delta) FROM charge WHERE charge.release_id = release.id) AS delta,
+READ_ROUNDS = Sql.of(ClusterRelease)("""
+    SELECT release.id AS release, coalesce(release.noise->'scales', '[]') AS scales,
+           study.relation, study.dimension,
+           ARRAY(SELECT DISTINCT charge.epsilon FROM charge WHERE charge.release_id = release.id
+                 ORDER BY charge.epsilon) AS epsilons,
+           coalesce((SELECT max(charge.delta) FROM charge WHERE charge.release_id = release.id), 0) AS delta,
            EXISTS (SELECT FROM session, jsonb_array_elements(session.document->'steps') AS step
                    WHERE session.study_id = release.study_id AND session.protocol = 'kmeans'
                      AND step->>'release' = CAST(release.id AS text)) AS closed_a_round
@@ -221,107 +247,74 @@ READ_ROUNDS = text("""
     WHERE release.estimator = 'kmeans' ORDER BY release.number
 """)
 
-READ_HEAD = text("SELECT number, hash FROM chain WHERE id = 1")
+READ_HEAD = Sql("SELECT number, hash FROM chain WHERE id = 1")
 
 LINKS_AT_ONCE = 500
 
 
 async def page_charges(
-    connection: AsyncConnection, *, number: int, cohort: int, limit: int, **filters: object
+    connection: Connection, *, number: int, cohort: int, limit: int, **filters: object
 ) -> list[LedgerLine]:
     """Charges before (number, cohort), newest first; those that meet all `FILTERS` that are not None."""
-    query, given = _filtered(PAGE, filters)
-    rows = await connection.execute(query, {"number": number, "cohort": cohort, "limit": limit, **given})
-    return [LedgerLine(**row) for row in rows.mappings()]
+    given = _given(filters)
+    return await PAGES[tuple(given)].all(connection, number=number, cohort=cohort, limit=limit, **given)
 
 
 async def page_releases(
-    connection: AsyncConnection, *, number: int, limit: int, **filters: object
+    connection: Connection, *, number: int, limit: int, **filters: object
 ) -> list[ReleaseLine]:
     """Releases before a number, newest first; those that meet all `FILTERS` that are not None."""
-    query, given = _filtered(PAGE_RELEASES, filters)
-    rows = await connection.execute(query, {"number": number, "limit": limit, **given})
-    return [ReleaseLine(**row) for row in rows.mappings()]
+    given = _given(filters)
+    return await PAGES_OF_RELEASES[tuple(given)].all(connection, number=number, limit=limit, **given)
 
 
-def _filtered(query: str, filters: Mapping[str, object]) -> tuple[TextClause, dict[str, object]]:
-    given = {name: value for name, value in filters.items() if value is not None}
-    return text(query.format(filters=" ".join(FILTERS[name] for name in given))), given
+def _given(filters: Mapping[str, object]) -> dict[str, object]:
+    return {name: filters[name] for name in FILTERS if filters.get(name) is not None}
 
 
-async def last_audit(connection: AsyncConnection, action: str) -> RecordedAudit | None:
+async def last_audit(connection: Connection, action: str) -> RecordedAudit | None:
     """The audit that was recorded last; None where there was none."""
-    row = (await connection.execute(LAST_AUDIT, {"action": action})).one_or_none()
-    if row is None:
-        return None
-    return RecordedAudit(
-        at=row.at,
-        rules=row.detail["rules"],
-        counts=row.detail["counts"],
-        findings=tuple(row.detail["findings"]),
-    )
+    return await LAST_AUDIT.maybe(connection, action=action)
 
 
-async def counts(connection: AsyncConnection) -> dict[str, int]:
+async def counts(connection: Connection) -> dict[str, int]:
     """Rows of each table of the ledger."""
-    return dict((await connection.execute(COUNTS)).mappings().one())
+    return dict((await COUNTS.one(connection)).items())
 
 
-async def violations(connection: AsyncConnection, check: str, limit: int) -> Sequence[Mapping[str, object]]:
+async def violations(connection: Connection, check: str, limit: int) -> Sequence[Mapping[str, object]]:
     """A few of the rows that break one of `CHECKS`, for people: each check names its own columns."""
-    query = f"SELECT * FROM ({CHECKS[check]}) broken LIMIT {limit:d}"
-    return [dict(row) for row in (await connection.execute(text(query))).mappings()]
+    return [dict(row.items()) for row in await CHECKS[check].all(connection, limit=limit)]
 
 
-async def head(connection: AsyncConnection) -> tuple[int, bytes]:
+async def head(connection: Connection) -> tuple[int, bytes]:
     """Number and hash of the last link, as the chain remembers them."""
-    row = (await connection.execute(READ_HEAD)).one()
-    return row.number, row.hash
+    number, link = await READ_HEAD.one(connection)
+    return number, link
 
 
-async def cluster_releases(connection: AsyncConnection) -> list[ClusterRelease]:
+async def cluster_releases(connection: Connection) -> list[ClusterRelease]:
     """Every release of a K-means round, in the order of the chain."""
-    return [
-        ClusterRelease(
-            release=row.id,
-            scales=tuple(float(scale) for scale in row.noise.get("scales", ())),
-            relation=Relation(row.relation),
-            dimension=row.dimension,
-            epsilons=tuple(row.epsilons or ()),
-            delta=row.delta or 0,
-            closed_a_round=row.closed_a_round,
-        )
-        for row in await connection.execute(READ_ROUNDS)
-    ]
+    return await READ_ROUNDS.all(connection)
 
 
-async def links(connection: AsyncConnection) -> AsyncIterator[Link]:
+async def links(connection: Connection) -> AsyncIterator[Link]:
     """Every link in order."""
-    rows = await connection.stream(READ_LINKS)
-    async for part in rows.partitions(LINKS_AT_ONCE):
-        charges: dict[UUID, list[Charge]] = {row.id: [] for row in part}
-        for row in await connection.execute(READ_LINK_CHARGES, {"releases": list(charges)}):
-            charge = Charge(cohort_id=row.cohort_id, epsilon=row.epsilon, delta=row.delta)
-            charges[row.release_id].append(charge)
+    async for part in READ_LINKS.parts(connection, LINKS_AT_ONCE):
+        charges: dict[UUID, list[Charge]] = {row["id"]: [] for row in part}
+        for row in await READ_LINK_CHARGES.all(connection, releases=list(charges)):
+            charges[row.release].append(row.charge)
         for row in part:
-            recomputed = chain_hash(
-                row.previous_hash,
-                number=row.number,
-                release_id=row.id,
-                study_id=row.study_id,
-                question=row.question,
-                sequence=row.sequence,
-                epoch=row.epoch,
-                estimator=row.estimator,
-                estimator_version=row.estimator_version,
-                noise=row.noise,
-                body=row.body,
-                charges=charges[row.id],
-            )
             yield Link(
-                number=row.number,
-                release=row.id,
-                previous=row.previous_hash,
-                hash=row.hash,
-                recomputed=recomputed,
+                number=row["number"],
+                release=row["id"],
+                previous=row["previous_hash"],
+                hash=row["hash"],
+                recomputed=_hash_of(row, charges[row["id"]]),
             )
+
+
+def _hash_of(row: asyncpg.Record, charges: Sequence[Charge]) -> bytes:
+    fields = dict(row.items())
+    del fields["hash"]
+    return chain_hash(fields.pop("previous_hash"), release_id=fields.pop("id"), **fields, charges=charges)

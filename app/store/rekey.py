@@ -3,10 +3,8 @@
 from collections.abc import Iterable, Mapping
 from itertools import islice
 
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
-
-from app.store.database import APPLICATION, driver
+from app.store.database import APPLICATION
+from app.store.sql import Connection, Sql, driver
 from app.store.tables import metadata, subject
 
 ROWS_AT_ONCE = 50_000
@@ -27,78 +25,82 @@ PERSONAL_ACTIONS = ("budget.set", "link.create")
 
 _OTHER_COLUMNS = ", ".join(column.name for column in subject.columns if column.name != "id")
 
-LOCK = text(
+LOCK = Sql(
     f"LOCK TABLE subject, installation, figure, {', '.join((*HOLDERS, *ENDED))} IN ACCESS EXCLUSIVE MODE"
 )
 
-SERVICES = text("""
+SERVICES = Sql.of(int)("""
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name LIKE :name AND pid <> pg_backend_pid()
 """)
 
-TEMPORARY = text("CREATE TEMPORARY TABLE rekeyed (old bytea, new bytea) ON COMMIT DROP")
+TEMPORARY = Sql("CREATE TEMPORARY TABLE rekeyed (old bytea, new bytea) ON COMMIT DROP")
 
-INDEX = text("CREATE UNIQUE INDEX ON rekeyed (old)")
+INDEX = Sql("CREATE UNIQUE INDEX ON rekeyed (old)")
 
-ANALYZE = text("ANALYZE rekeyed")
+ANALYZE = Sql("ANALYZE rekeyed")
 
-LEFT = text(f"""
+LEFT = Sql.of(int)(f"""
     SELECT count(*) FROM (
         SELECT id FROM subject {" ".join(f"UNION SELECT subject_id FROM {table}" for table in HOLDERS)}
     ) known WHERE id IS NOT NULL AND NOT EXISTS (SELECT FROM rekeyed WHERE rekeyed.old = known.id)
 """)
 
-COPY_SUBJECTS = text(f"""
-    INSERT INTO subject (id, {_OTHER_COLUMNS})
-    SELECT rekeyed.new, {_OTHER_COLUMNS} FROM subject JOIN rekeyed ON rekeyed.old = subject.id
+COPY_SUBJECTS = Sql.of(int)(f"""
+    WITH moved AS (
+        INSERT INTO subject (id, {_OTHER_COLUMNS})
+        SELECT rekeyed.new, {_OTHER_COLUMNS} FROM subject JOIN rekeyed ON rekeyed.old = subject.id
+        RETURNING id
+    )
+    SELECT count(*) FROM moved
 """)
 
 MOVE = tuple(
-    text(f"UPDATE {table} SET subject_id = rekeyed.new FROM rekeyed WHERE subject_id = rekeyed.old")
+    Sql(f"UPDATE {table} SET subject_id = rekeyed.new FROM rekeyed WHERE subject_id = rekeyed.old")
     for table in HOLDERS
 )
 
-DROP_SUBJECTS = text("DELETE FROM subject USING rekeyed WHERE id = rekeyed.old")
+DROP_SUBJECTS = Sql("DELETE FROM subject USING rekeyed WHERE id = rekeyed.old")
 
-END = tuple(text(f"DELETE FROM {table} WHERE subject_id IS NOT NULL") for table in ENDED)
+END = tuple(Sql(f"DELETE FROM {table} WHERE subject_id IS NOT NULL") for table in ENDED)
 
-MOVE_AUDIT = text("""
+MOVE_AUDIT = Sql("""
     UPDATE audit SET target = encode(rekeyed.new, 'hex') FROM rekeyed
     WHERE action = ANY(:actions) AND target = encode(rekeyed.old, 'hex')
 """)
 
 # Its examples are digests; the next pass makes them again.
-CLEAR_FIGURES = text("DELETE FROM figure")
+CLEAR_FIGURES = Sql("DELETE FROM figure")
 
-SET_KEY = text("UPDATE installation SET value = :fingerprint WHERE key = 'subject_key'")
+SET_KEY = Sql("UPDATE installation SET value = :fingerprint WHERE key = 'subject_key'")
 
 
-async def services_connected(connection: AsyncConnection) -> int:
+async def services_connected(connection: Connection) -> int:
     """How many connections of running services there are."""
-    return int((await connection.execute(SERVICES, {"name": f"{APPLICATION} %"})).scalar_one())
+    return await SERVICES.one(connection, name=f"{APPLICATION} %")
 
 
-async def lock_everybody(connection: AsyncConnection) -> None:
+async def lock_everybody(connection: Connection) -> None:
     """Lock out every other session from all that is about people, until this transaction ends."""
-    await connection.execute(LOCK)
+    await LOCK.run(connection)
 
 
-async def load_digests(connection: AsyncConnection, digests: Mapping[bytes, bytes]) -> int:
+async def load_digests(connection: Connection, digests: Mapping[bytes, bytes]) -> int:
     """Tell the database which digest becomes which.
 
     Returns:
         How many people it knows whose digest was not told.
     """
-    await connection.execute(TEMPORARY)
+    await TEMPORARY.run(connection)
     rows: Iterable[tuple[bytes, bytes]] = iter(digests.items())
     while chunk := list(islice(rows, ROWS_AT_ONCE)):
         await driver(connection).copy_records_to_table("rekeyed", records=chunk, columns=["old", "new"])
-    await connection.execute(INDEX)
-    await connection.execute(ANALYZE)
-    return int((await connection.execute(LEFT)).scalar_one())
+    await INDEX.run(connection)
+    await ANALYZE.run(connection)
+    return await LEFT.one(connection)
 
 
-async def move_people(connection: AsyncConnection, fingerprint: bytes) -> int:
+async def move_people(connection: Connection, fingerprint: bytes) -> int:
     """Give each listed person the new digest, and the database the new key's fingerprint.
 
     The audit trail then names them by the new digest. Links, logins and idempotency keys of people end, and
@@ -107,13 +109,13 @@ async def move_people(connection: AsyncConnection, fingerprint: bytes) -> int:
     Returns:
         How many people have one now.
     """
-    moved = await connection.execute(COPY_SUBJECTS)
+    moved = await COPY_SUBJECTS.one(connection)
     for statement in MOVE:
-        await connection.execute(statement)
-    await connection.execute(DROP_SUBJECTS)
+        await statement.run(connection)
+    await DROP_SUBJECTS.run(connection)
     for statement in END:
-        await connection.execute(statement)
-    await connection.execute(MOVE_AUDIT, {"actions": list(PERSONAL_ACTIONS)})
-    await connection.execute(CLEAR_FIGURES)
-    await connection.execute(SET_KEY, {"fingerprint": fingerprint})
-    return moved.rowcount
+        await statement.run(connection)
+    await MOVE_AUDIT.run(connection, actions=PERSONAL_ACTIONS)
+    await CLEAR_FIGURES.run(connection)
+    await SET_KEY.run(connection, fingerprint=fingerprint)
+    return moved

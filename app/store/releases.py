@@ -1,37 +1,43 @@
 """Releases: charges, the noisy answer and the link in the chain are written in one transaction."""
 
 import json
-from typing import Any
+from dataclasses import dataclass
 from uuid import UUID
-
-from sqlalchemy import Row, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.core.errors import StudyRetired
 from app.core.records import CohortCharge
 from app.core.release import Draft, StoredRelease, chain_hash
 from app.core.study import StudyState
 from app.store.contributions import FOLD_LOCK, LOCK_SHARED
+from app.store.sql import Connection, Sql
 
-LOCK_CHAIN = text("SELECT number, hash FROM chain WHERE id = 1 FOR UPDATE")
+LOCK_CHAIN = Sql("SELECT number, hash FROM chain WHERE id = 1 FOR UPDATE")
 
-MOVE_CHAIN = text("UPDATE chain SET number = :number, hash = :hash WHERE id = 1")
+MOVE_CHAIN = Sql("UPDATE chain SET number = :number, hash = :hash WHERE id = 1")
 
-STORED = """
-    SELECT release.id, release.study_id, study.slug AS study, release.epoch, release.body,
-           release.noisy_count, release.created_at, release.number, release.sequence
+COLUMNS = """release.id, release.study_id, study.slug AS study, release.epoch, release.body,
+    release.noisy_count, release.created_at"""
+
+STORED = f"SELECT {COLUMNS} FROM release JOIN study ON study.id = release.study_id"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Latest:
+    sequence: int
+    release: StoredRelease
+
+
+LATEST = Sql.of(_Latest)(f"""
+    SELECT {COLUMNS}, true AS replayed, release.sequence
     FROM release JOIN study ON study.id = release.study_id
-"""
-
-LATEST = text(f"""
-    {STORED} WHERE release.study_id = :study_id AND release.question = :question
+    WHERE release.study_id = :study_id AND release.question = :question
     ORDER BY release.sequence DESC LIMIT 1
 """)
 
 # The count of a cohort only ever falls, so an unchanged count means unchanged sums. A cohort takes part
 # with its whole offer, so that much must be left, even if it is charged less: releases that race end as if
 # they had come one after the other.
-DEBIT = text("""
+DEBIT = Sql.of(int)("""
     UPDATE cohort SET spent = spent + cost.epsilon, delta_spent = delta_spent + cost.delta
     FROM unnest(CAST(:cohorts AS bigint[]), CAST(:counts AS bigint[]),
                 CAST(:offers AS bigint[]), CAST(:epsilons AS bigint[]), CAST(:deltas AS bigint[]))
@@ -42,7 +48,7 @@ DEBIT = text("""
     RETURNING cohort.id
 """)
 
-INSERT_RELEASE = text("""
+INSERT_RELEASE = Sql("""
     INSERT INTO release (id, number, study_id, question, sequence, epoch, estimator, estimator_version,
                          noise, body, estimate, standard_error, noisy_count, epsilon_max, previous_hash,
                          hash, created_at)
@@ -51,27 +57,27 @@ INSERT_RELEASE = text("""
             :previous_hash, :hash, :created_at)
 """)
 
-INSERT_CHARGES = text("""
+INSERT_CHARGES = Sql("""
     INSERT INTO charge (release_id, cohort_id, epsilon, delta)
     SELECT :release_id, cohort_id, epsilon, delta
     FROM unnest(CAST(:cohorts AS bigint[]), CAST(:epsilons AS bigint[]), CAST(:deltas AS bigint[]))
         AS charge (cohort_id, epsilon, delta)
 """)
 
-READ_RELEASE = text(f"{STORED} WHERE release.id = :id")
+READ_RELEASE = Sql.of(StoredRelease)(f"{STORED} WHERE release.id = :id")
 
-PAGE = text(f"""
+PAGE = Sql.of(StoredRelease)(f"""
     {STORED} WHERE release.study_id = :study_id AND (CAST(:before AS uuid) IS NULL OR release.number <
         (SELECT number FROM release WHERE id = :before AND study_id = :study_id))
     ORDER BY release.number DESC LIMIT :limit
 """)
 
-READ_LAST_MEAN = text(f"""
+READ_LAST_MEAN = Sql.of(StoredRelease)(f"""
     {STORED} WHERE release.study_id = :study_id AND release.estimator <> 'kmeans'
     ORDER BY release.number DESC LIMIT 1
 """)
 
-READ_CHARGES = text("""
+READ_CHARGES = Sql.of(CohortCharge)("""
     SELECT charge.cohort_id, charge.epsilon, charge.delta, cohort.trust, cohort.count AS people,
            cohort.epsilon AS offered, cohort.epoch
     FROM charge JOIN cohort ON cohort.id = charge.cohort_id
@@ -79,47 +85,42 @@ READ_CHARGES = text("""
 """)
 
 
-READ_STATE = text("SELECT state FROM study WHERE id = :study_id")
+READ_STATE = Sql.of(StudyState)("SELECT state FROM study WHERE id = :study_id")
 
 
 class CohortsChanged(Exception):
     """A person withdrew, or another release was quicker: nothing was charged, plan again."""
 
 
-async def lock_cohorts(connection: AsyncConnection, study_id: int) -> None:
+async def lock_cohorts(connection: Connection, study_id: int) -> None:
     """Wait until no other transaction holds the study's cohorts, and let none do so until this one ends."""
-    await connection.execute(LOCK_SHARED, {"lock": FOLD_LOCK, "study_id": study_id})
+    await LOCK_SHARED.run(connection, lock=FOLD_LOCK, study_id=study_id)
 
 
-async def lock_chain(connection: AsyncConnection, study_id: int) -> tuple[int, bytes]:
+async def lock_chain(connection: Connection, study_id: int) -> tuple[int, bytes]:
     """Wait for the turn to publish a release of a study; returns number and hash of the last link."""
     await lock_cohorts(connection, study_id)
-    row = (await connection.execute(LOCK_CHAIN)).one()
-    return row.number, row.hash
+    number, link = await LOCK_CHAIN.one(connection)
+    return number, link
 
 
-async def refuse_retired(connection: AsyncConnection, study_id: int) -> None:
+async def refuse_retired(connection: Connection, study_id: int) -> None:
     """Make no new answer in a retired study.
 
     Raises:
         StudyRetired: it is retired.
     """
-    state = (await connection.execute(READ_STATE, {"study_id": study_id})).scalar_one()
-    if StudyState(state) is StudyState.RETIRED:
+    if await READ_STATE.one(connection, study_id=study_id) is StudyState.RETIRED:
         raise StudyRetired("the study is retired: it gives only the answers that are stored")
 
 
-async def latest(
-    connection: AsyncConnection, study_id: int, question: bytes
-) -> tuple[StoredRelease | None, int]:
+async def latest(connection: Connection, study_id: int, question: bytes) -> tuple[StoredRelease | None, int]:
     """The newest release for a question and its sequence number, or (None, 0)."""
-    row = (await connection.execute(LATEST, {"study_id": study_id, "question": question})).one_or_none()
-    return (None, 0) if row is None else (_stored(row, replayed=True), row.sequence)
+    row = await LATEST.maybe(connection, study_id=study_id, question=question)
+    return (None, 0) if row is None else (row.release, row.sequence)
 
 
-async def publish(
-    connection: AsyncConnection, draft: Draft, *, head: tuple[int, bytes], sequence: int
-) -> None:
+async def publish(connection: Connection, draft: Draft, *, head: tuple[int, bytes], sequence: int) -> None:
     """Charge every cohort and store the answer. Call with the chain locked.
 
     Raises:
@@ -144,93 +145,70 @@ async def publish(
         body=draft.body,
         charges=draft.charges,
     )
-    await connection.execute(
-        INSERT_RELEASE,
-        {
-            "id": draft.id,
-            "number": number,
-            "study_id": draft.study_id,
-            "question": draft.question,
-            "sequence": sequence,
-            "epoch": draft.epoch,
-            "estimator": draft.estimator,
-            "estimator_version": draft.estimator_version,
-            "noise": draft.noise,
-            "body": draft.body,
-            "estimate": draft.facts.estimate,
-            "standard_error": draft.facts.standard_error,
-            "noisy_count": draft.facts.noisy_count,
-            "epsilon_max": draft.facts.epsilon_max,
-            "previous_hash": previous,
-            "hash": link,
-            "created_at": draft.created_at,
-        },
+    await INSERT_RELEASE.run(
+        connection,
+        id=draft.id,
+        number=number,
+        study_id=draft.study_id,
+        question=draft.question,
+        sequence=sequence,
+        epoch=draft.epoch,
+        estimator=draft.estimator,
+        estimator_version=draft.estimator_version,
+        noise=draft.noise,
+        body=draft.body,
+        estimate=draft.facts.estimate,
+        standard_error=draft.facts.standard_error,
+        noisy_count=draft.facts.noisy_count,
+        epsilon_max=draft.facts.epsilon_max,
+        previous_hash=previous,
+        hash=link,
+        created_at=draft.created_at,
     )
     if draft.charges:
-        await connection.execute(
-            INSERT_CHARGES,
-            {
-                "release_id": draft.id,
-                "cohorts": [charge.cohort_id for charge in draft.charges],
-                "epsilons": [charge.epsilon for charge in draft.charges],
-                "deltas": [charge.delta for charge in draft.charges],
-            },
+        await INSERT_CHARGES.run(
+            connection,
+            release_id=draft.id,
+            cohorts=[charge.cohort_id for charge in draft.charges],
+            epsilons=[charge.epsilon for charge in draft.charges],
+            deltas=[charge.delta for charge in draft.charges],
         )
-    await connection.execute(MOVE_CHAIN, {"number": number, "hash": link})
+    await MOVE_CHAIN.run(connection, number=number, hash=link)
 
 
-async def _debit(connection: AsyncConnection, draft: Draft) -> None:
+async def _debit(connection: Connection, draft: Draft) -> None:
     costs = {charge.cohort_id: (charge.epsilon, charge.delta) for charge in draft.charges}
     if not draft.used:
         return
-    rows = await connection.execute(
-        DEBIT,
-        {
-            "cohorts": [used.cohort_id for used in draft.used],
-            "counts": [used.count for used in draft.used],
-            "offers": [used.offer for used in draft.used],
-            "epsilons": [costs.get(used.cohort_id, (0, 0))[0] for used in draft.used],
-            "deltas": [costs.get(used.cohort_id, (0, 0))[1] for used in draft.used],
-        },
+    paid = await DEBIT.all(
+        connection,
+        cohorts=[used.cohort_id for used in draft.used],
+        counts=[used.count for used in draft.used],
+        offers=[used.offer for used in draft.used],
+        epsilons=[costs.get(used.cohort_id, (0, 0))[0] for used in draft.used],
+        deltas=[costs.get(used.cohort_id, (0, 0))[1] for used in draft.used],
     )
-    if len(rows.all()) != len(draft.used):
+    if len(paid) != len(draft.used):
         raise CohortsChanged
 
 
-async def read_release(connection: AsyncConnection, release_id: UUID) -> StoredRelease | None:
+async def read_release(connection: Connection, release_id: UUID) -> StoredRelease | None:
     """One release, or None."""
-    row = (await connection.execute(READ_RELEASE, {"id": release_id})).one_or_none()
-    return None if row is None else _stored(row)
+    return await READ_RELEASE.maybe(connection, id=release_id)
 
 
 async def page_releases(
-    connection: AsyncConnection, study_id: int, *, before: UUID | None, limit: int
+    connection: Connection, study_id: int, *, before: UUID | None, limit: int
 ) -> list[StoredRelease]:
     """Releases of a study, newest first, from behind one of them on."""
-    rows = await connection.execute(PAGE, {"study_id": study_id, "before": before, "limit": limit})
-    return [_stored(row) for row in rows]
+    return await PAGE.all(connection, study_id=study_id, before=before, limit=limit)
 
 
-async def read_last_mean(connection: AsyncConnection, study_id: int) -> StoredRelease | None:
+async def read_last_mean(connection: Connection, study_id: int) -> StoredRelease | None:
     """The newest release of a study that is a mean, not a round of a K-means session."""
-    row = (await connection.execute(READ_LAST_MEAN, {"study_id": study_id})).one_or_none()
-    return None if row is None else _stored(row)
+    return await READ_LAST_MEAN.maybe(connection, study_id=study_id)
 
 
-async def read_charges(connection: AsyncConnection, release_id: UUID) -> list[CohortCharge]:
+async def read_charges(connection: Connection, release_id: UUID) -> list[CohortCharge]:
     """What a release cost each cohort, for admins."""
-    rows = await connection.execute(READ_CHARGES, {"release_id": release_id})
-    return [CohortCharge(**row) for row in rows.mappings()]
-
-
-def _stored(row: Row[Any], *, replayed: bool = False) -> StoredRelease:
-    return StoredRelease(
-        id=row.id,
-        study_id=row.study_id,
-        study=row.study,
-        epoch=row.epoch,
-        body=row.body,
-        noisy_count=row.noisy_count,
-        created_at=row.created_at,
-        replayed=replayed,
-    )
+    return await READ_CHARGES.all(connection, release_id=release_id)

@@ -3,64 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
 from uuid import UUID, uuid4
-
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.core.principal import Role
 from app.core.quota import Quota
 from app.store.database import Database
+from app.store.sql import Connection, Sql
 
-COLUMNS = """id, name, role, studies, subject_id, {expires_at}, revoked_at, created_at, last_used_on,
-    quota_share, quota_period, identity"""
-OWN = COLUMNS.format(expires_at="expires_at")
-
-INSERT = text("""
-    INSERT INTO token (id, name, role, hash, studies, subject_id, expires_at, created_at)
-    VALUES (:id, :name, CAST(:role AS role), :hash, CAST(:studies AS text[]), :subject, :expires_at,
-            :created_at)
-""")
-
-# A secret that was rotated away is the same token, which expires when the time of grace is over.
-READ_BY_HASH = f"""
-    SELECT hash AS found, {OWN} FROM token WHERE hash = ANY($1)
-    UNION ALL
-    SELECT old_hash, {COLUMNS.format(expires_at="least(expires_at, old_expires_at)")} FROM token
-    WHERE old_hash = ANY($1)
-"""
-
-READ_BY_IDENTITY = f"SELECT identity AS found, {OWN} FROM token WHERE identity = ANY($1)"
-
-CLAIM_IDENTITY = text(f"""
-    INSERT INTO token (id, name, role, identity, studies, created_at, last_used_on)
-    VALUES (:id, :name, CAST(:role AS role), :identity, CAST(:studies AS text[]), :at, :day)
-    ON CONFLICT (identity) DO UPDATE SET role = excluded.role, studies = excluded.studies
-    WHERE (token.role, token.studies) IS DISTINCT FROM (excluded.role, excluded.studies)
-    RETURNING {OWN}
-""")
-
-READ_IDENTITY = text(f"SELECT {OWN} FROM token WHERE identity = :identity")
-
-READ = text(f"SELECT {OWN} FROM token WHERE id = :id")
-
-LOCK = text(f"SELECT {OWN} FROM token WHERE id = :id FOR UPDATE")
-
-ROTATE = text("""
-    UPDATE token SET old_hash = CASE WHEN CAST(:until AS timestamptz) IS NULL THEN NULL ELSE hash END,
-                     old_expires_at = :until, hash = :hash
-    WHERE id = :id
-""")
-
-TOUCH = text("""
-    UPDATE token SET last_used_on = :day
-    WHERE id = ANY(CAST(:ids AS uuid[])) AND last_used_on IS DISTINCT FROM :day
-""")
-
-PAGE = text(f"SELECT {OWN} FROM token WHERE id > :after ORDER BY id LIMIT :limit")
-
-REVOKE = text("UPDATE token SET revoked_at = coalesce(revoked_at, :at) WHERE id = :id RETURNING id")
+COLUMNS = """token.id, token.name, token.role, token.studies, token.subject_id AS subject, {expires_at},
+    token.revoked_at, token.created_at, token.last_used_on, token.quota_share AS share,
+    token.quota_period AS period_seconds, token.identity IS NOT NULL AS by_provider"""
+OWN = COLUMNS.format(expires_at="token.expires_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,39 +44,88 @@ class TokenRecord:
     by_provider: bool = False
 
 
-async def insert_token(connection: AsyncConnection, record: TokenRecord, secret_hash: bytes) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    found: bytes
+    token: TokenRecord
+
+
+INSERT = Sql("""
+    INSERT INTO token (id, name, role, hash, studies, subject_id, expires_at, created_at)
+    VALUES (:id, :name, CAST(:role AS role), :hash, CAST(:studies AS text[]), :subject, :expires_at,
+            :created_at)
+""")
+
+# A secret that was rotated away is the same token, which expires when the time of grace is over.
+READ_BY_HASH = Sql.of(_Found)(f"""
+    SELECT hash AS found, {OWN} FROM token WHERE hash = ANY(:hashes)
+    UNION ALL
+    SELECT old_hash, {COLUMNS.format(expires_at="least(expires_at, old_expires_at) AS expires_at")} FROM token
+    WHERE old_hash = ANY(:hashes)
+""")
+
+READ_BY_IDENTITY = Sql.of(_Found)(f"SELECT identity AS found, {OWN} FROM token WHERE identity = ANY(:found)")
+
+CLAIM_IDENTITY = Sql.of(TokenRecord)(f"""
+    INSERT INTO token (id, name, role, identity, studies, created_at, last_used_on)
+    VALUES (:id, :name, CAST(:role AS role), :identity, CAST(:studies AS text[]), :at, :day)
+    ON CONFLICT (identity) DO UPDATE SET role = excluded.role, studies = excluded.studies
+    WHERE (token.role, token.studies) IS DISTINCT FROM (excluded.role, excluded.studies)
+    RETURNING {OWN}
+""")
+
+READ_IDENTITY = Sql.of(TokenRecord)(f"SELECT {OWN} FROM token WHERE identity = :identity")
+
+READ = Sql.of(TokenRecord)(f"SELECT {OWN} FROM token WHERE id = :id")
+
+LOCK = Sql.of(TokenRecord)(f"SELECT {OWN} FROM token WHERE id = :id FOR UPDATE")
+
+ROTATE = Sql("""
+    UPDATE token SET old_hash = CASE WHEN CAST(:until AS timestamptz) IS NULL THEN NULL ELSE hash END,
+                     old_expires_at = :until, hash = :hash
+    WHERE id = :id
+""")
+
+TOUCH = Sql("""
+    UPDATE token SET last_used_on = :day
+    WHERE id = ANY(CAST(:ids AS uuid[])) AND last_used_on IS DISTINCT FROM :day
+""")
+
+PAGE = Sql.of(TokenRecord)(f"SELECT {OWN} FROM token WHERE id > :after ORDER BY id LIMIT :limit")
+
+REVOKE = Sql.of(UUID)("UPDATE token SET revoked_at = coalesce(revoked_at, :at) WHERE id = :id RETURNING id")
+
+
+async def insert_token(connection: Connection, record: TokenRecord, secret_hash: bytes) -> None:
     """Store a token."""
-    await connection.execute(
-        INSERT,
-        {
-            "id": record.id,
-            "name": record.name,
-            "role": record.role.value,
-            "hash": secret_hash,
-            "studies": None if record.studies is None else sorted(record.studies),
-            "subject": record.subject,
-            "expires_at": record.expires_at,
-            "created_at": record.created_at,
-        },
+    await INSERT.run(
+        connection,
+        id=record.id,
+        name=record.name,
+        role=record.role.value,
+        hash=secret_hash,
+        studies=None if record.studies is None else sorted(record.studies),
+        subject=record.subject,
+        expires_at=record.expires_at,
+        created_at=record.created_at,
     )
 
 
 async def read_tokens_by_hash(database: Database, hashes: Sequence[bytes]) -> dict[bytes, TokenRecord]:
     """The tokens with these hashes, by hash, as they are now. Every request waits for this."""
-    rows = await database.fetch("token.find", READ_BY_HASH, hashes)
-    return {row["found"]: token_record(row) for row in rows}
+    return {row.found: row.token for row in await database.fetch("token.find", READ_BY_HASH, hashes=hashes)}
 
 
 async def read_tokens_by_identity(
     database: Database, identities: Sequence[bytes]
 ) -> dict[bytes, TokenRecord]:
     """The rows of these identities of the OIDC provider, by identity, as they are now."""
-    rows = await database.fetch("token.identities", READ_BY_IDENTITY, identities)
-    return {row["found"]: token_record(row) for row in rows}
+    rows = await database.fetch("token.identities", READ_BY_IDENTITY, found=identities)
+    return {row.found: row.token for row in rows}
 
 
 async def claim_identity(
-    connection: AsyncConnection,
+    connection: Connection,
     identity: bytes,
     *,
     name: str,
@@ -132,36 +134,33 @@ async def claim_identity(
     at: datetime,
 ) -> tuple[TokenRecord, bool]:
     """The row of an identity with this role, and whether it was made or changed for it."""
-    values = {
-        "id": uuid4(),
-        "name": name,
-        "role": role.value,
-        "identity": identity,
-        "studies": None if studies is None else sorted(studies),
-        "at": at,
-        "day": at.date(),
-    }
-    row = (await connection.execute(CLAIM_IDENTITY, values)).mappings().one_or_none()
-    if row is not None:
-        return token_record(row), True
-    found = await connection.execute(READ_IDENTITY, {"identity": identity})
-    return token_record(found.mappings().one()), False
+    claimed = await CLAIM_IDENTITY.maybe(
+        connection,
+        id=uuid4(),
+        name=name,
+        role=role.value,
+        identity=identity,
+        studies=None if studies is None else sorted(studies),
+        at=at,
+        day=at.date(),
+    )
+    if claimed is not None:
+        return claimed, True
+    return await READ_IDENTITY.one(connection, identity=identity), False
 
 
-async def read_token(connection: AsyncConnection, token_id: UUID) -> TokenRecord | None:
+async def read_token(connection: Connection, token_id: UUID) -> TokenRecord | None:
     """One token, or None."""
-    row = (await connection.execute(READ, {"id": token_id})).mappings().one_or_none()
-    return None if row is None else token_record(row)
+    return await READ.maybe(connection, id=token_id)
 
 
-async def lock_token(connection: AsyncConnection, token_id: UUID) -> TokenRecord | None:
+async def lock_token(connection: Connection, token_id: UUID) -> TokenRecord | None:
     """One token, locked until this transaction ends; None where there is none."""
-    row = (await connection.execute(LOCK, {"id": token_id})).mappings().one_or_none()
-    return None if row is None else token_record(row)
+    return await LOCK.maybe(connection, id=token_id)
 
 
 async def rotate_token(
-    connection: AsyncConnection, token_id: UUID, secret_hash: bytes, *, old_until: datetime | None
+    connection: Connection, token_id: UUID, secret_hash: bytes, *, old_until: datetime | None
 ) -> None:
     """Give a token another secret.
 
@@ -171,40 +170,19 @@ async def rotate_token(
         secret_hash: Of the new secret.
         old_until: How long the old one is taken beside it; None: from now on not any more.
     """
-    await connection.execute(ROTATE, {"id": token_id, "hash": secret_hash, "until": old_until})
+    await ROTATE.run(connection, id=token_id, hash=secret_hash, until=old_until)
 
 
-async def touch_tokens(connection: AsyncConnection, ids: Sequence[UUID], day: date) -> None:
+async def touch_tokens(connection: Connection, ids: Sequence[UUID], day: date) -> None:
     """Note that tokens were borne on a day."""
-    await connection.execute(TOUCH, {"ids": list(ids), "day": day})
+    await TOUCH.run(connection, ids=ids, day=day)
 
 
-async def page_tokens(connection: AsyncConnection, *, after: UUID, limit: int) -> list[TokenRecord]:
+async def page_tokens(connection: Connection, *, after: UUID, limit: int) -> list[TokenRecord]:
     """Tokens in the order of their ids."""
-    rows = await connection.execute(PAGE, {"after": after, "limit": limit})
-    return [token_record(row) for row in rows.mappings()]
+    return await PAGE.all(connection, after=after, limit=limit)
 
 
-async def revoke_token(connection: AsyncConnection, token_id: UUID, at: datetime) -> bool:
+async def revoke_token(connection: Connection, token_id: UUID, at: datetime) -> bool:
     """Refuse a token from now on; False where there is none."""
-    return (await connection.execute(REVOKE, {"id": token_id, "at": at})).one_or_none() is not None
-
-
-def token_record(row: Any) -> TokenRecord:
-    """The token of a row."""
-    studies = row["studies"]
-    return TokenRecord(
-        id=row["id"],
-        name=row["name"],
-        role=Role(row["role"]),
-        studies=None if studies is None else frozenset(studies),
-        subject=row["subject_id"],
-        expires_at=row["expires_at"],
-        revoked_at=row["revoked_at"],
-        created_at=row["created_at"],
-        last_used_on=row["last_used_on"],
-        quota=None
-        if row["quota_share"] is None
-        else Quota(share=row["quota_share"], period_seconds=row["quota_period"]),
-        by_provider=row["identity"] is not None,
-    )
+    return await REVOKE.maybe(connection, id=token_id, at=at) is not None

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import pytest
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.epsilon import MICRO
 from app.core.session import SessionProtocol
@@ -17,8 +16,9 @@ from app.core.study import Relation, Study, Trust
 from app.services.ledger import CHAIN_RULE, HEAD_RULE, ROUND_RULE, AuditReport, Ledger
 from app.services.questions import Ask
 from app.sessions.search import Mode
-from app.store.database import Database, async_url
+from app.store.database import Connection, Database, Result, open_engine
 from app.store.ledger import CHECKS, head, links
+from app.store.sql import Sql, driver
 from tests.store.session_kit import Stage
 from tests.store.workbench import ADMIN, KEY, Workbench, batch, offer, workbench
 from tests.support.databases import Server, run_apart
@@ -489,27 +489,35 @@ def honest_url(postgres_server: Server) -> Iterator[str]:
 class OpenTransaction(Database):
     """A database that is read through one transaction, which sees its own changes."""
 
-    def __init__(self, engine: AsyncEngine, connection: AsyncConnection) -> None:
+    def __init__(self, engine: AsyncEngine, connection: Connection) -> None:
         super().__init__(engine)
         self._connection = connection
 
-    @asynccontextmanager
-    async def snapshot(self) -> AsyncIterator[AsyncConnection]:
-        yield self._connection
+    async def run_tx(
+        self,
+        name: str,
+        body: Callable[[Connection], Awaitable[Result]],
+        *,
+        isolation_level: str | None = None,
+    ) -> Result:
+        return await body(self._connection)
 
 
 @asynccontextmanager
 async def tampered(
     url: str, statements: Sequence[str]
-) -> AsyncIterator[tuple[AsyncConnection, Callable[[], Awaitable[AuditReport]]]]:
+) -> AsyncIterator[tuple[Connection, Callable[[], Awaitable[AuditReport]]]]:
     """The database after these statements and its audit; all is rolled back afterwards."""
-    engine = create_async_engine(async_url(url))
+    engine = open_engine(url)
     try:
         async with engine.connect() as connection:
+            transaction = driver(connection).transaction()
+            await transaction.start()
             for statement in statements:
-                changed = await connection.execute(text(statement))
-                assert changed.rowcount, f"nothing was tampered with: {statement}"
+                changed = await driver(connection).execute(statement)
+                assert not changed.endswith(" 0"), f"nothing was tampered with: {statement}"
             yield connection, Ledger(OpenTransaction(engine, connection)).audit
+            await transaction.rollback()
     finally:
         await engine.dispose()
 
@@ -546,11 +554,9 @@ async def test_the_audit_finds(honest_url: str, tampering: Tampering):
 
 MIDDLE = 3
 LAST_NUMBER = 6
-REHASH = text("UPDATE release SET hash = :hash WHERE number = :number")
-RELINK = text("UPDATE release SET previous_hash = :hash WHERE number = :number + 1")
-MOVE_HEAD = text(
-    "UPDATE chain SET (number, hash) = (SELECT number, hash FROM release WHERE number = :number)"
-)
+REHASH = Sql("UPDATE release SET hash = :hash WHERE number = :number")
+RELINK = Sql("UPDATE release SET previous_hash = :hash WHERE number = :number + 1")
+MOVE_HEAD = Sql("UPDATE chain SET (number, hash) = (SELECT number, hash FROM release WHERE number = :number)")
 
 REWRITES = {
     "an answer": [
@@ -568,15 +574,15 @@ REWRITES = {
 """What changes in the middle of the chain; every balance agrees with it."""
 
 
-async def forge(connection: AsyncConnection, numbers: Iterable[int]) -> None:
+async def forge(connection: Connection, numbers: Iterable[int]) -> None:
     """Give releases the hashes that fit what they hold now, each to its successor as well but the last."""
     last = 0
     for number in numbers:
         if last:
             found = {link.number: link.hash async for link in links(connection)}
-            await connection.execute(RELINK, {"number": last, "hash": found[last]})
+            await RELINK.run(connection, number=last, hash=found[last])
         fitting = {link.number: link.recomputed async for link in links(connection)}
-        await connection.execute(REHASH, {"number": number, "hash": fitting[number]})
+        await REHASH.run(connection, number=number, hash=fitting[number])
         last = number
 
 
@@ -607,9 +613,9 @@ async def test_a_tail_rewritten_with_its_head_is_found_by_a_head_that_was_kept_e
     async with tampered(honest_url, UNLOCK) as (connection, audit):
         number, kept = await head(connection)
         for statement in statements:
-            await connection.execute(text(statement))
+            await driver(connection).execute(statement)
         await forge(connection, range(MIDDLE, LAST_NUMBER + 1))
-        await connection.execute(MOVE_HEAD, {"number": LAST_NUMBER})
+        await MOVE_HEAD.run(connection, number=LAST_NUMBER)
         assert (await audit()).clean
         stored = {link.number: link.hash async for link in links(connection)}
     assert number == LAST_NUMBER
@@ -628,7 +634,7 @@ async def test_a_release_before_the_first_is_missed(honest_url: str):
     renumber = "UPDATE release SET number = number + 1 WHERE number = 6"
     async with tampered(honest_url, [*UNLOCK, renumber]) as (connection, audit):
         await forge(connection, [7])
-        await connection.execute(MOVE_HEAD, {"number": 7})
+        await MOVE_HEAD.run(connection, number=7)
         (finding,) = (await audit()).findings
     assert finding.rule == CHAIN_RULE
     assert [example["number"] for example in finding.examples] == [7]

@@ -6,13 +6,13 @@ from contextlib import suppress
 from itertools import count
 
 import pytest
-from sqlalchemy import text
 
 from app.core.epsilon import MICRO
 from app.core.errors import ServiceError
 from app.core.study import Study
 from app.services.questions import Ask
 from app.store.database import Connection
+from app.store.sql import Sql
 from tests.store.workbench import KEY, Workbench, batch, connected, key, offer, workbench
 
 Call = Callable[[Workbench, Study, int], Awaitable[object]]
@@ -74,7 +74,7 @@ async def test_a_transaction_may_be_cancelled_at_any_step(database_url: str):
         database = bench.services.database
 
         async def body(connection: Connection) -> int:
-            return len((await connection.execute(text("SELECT 1"))).all())
+            return await Sql.of(int)("SELECT 1").one(connection)
 
         for steps in count():
             task = asyncio.ensure_future(database.run_tx("test", body))

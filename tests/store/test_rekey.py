@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from app.core.clock import SystemClock
@@ -17,6 +16,7 @@ from app.services.rekeying import Rekeyed, rekey_subjects
 from app.services.subjects import SubjectKey
 from app.store import rekey
 from app.store.database import Database
+from app.store.sql import Sql
 from app.store.tables import metadata
 from tests.store.workbench import KEY, LIFETIME_DELTA, LIFETIME_EPSILON, Workbench, offer, workbench
 
@@ -207,7 +207,7 @@ async def test_a_failure_on_the_way_changes_nothing(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await bench.crowd(await bench.study(), 5)
-    monkeypatch.setattr(rekey, "SET_KEY", text("SELECT 1 / 0"))
+    monkeypatch.setattr(rekey, "SET_KEY", Sql("SELECT length(CAST(:fingerprint AS bytea)) / 0"))
     with pytest.raises(DBAPIError):
         await run(bench, PEOPLE)
     monkeypatch.undo()

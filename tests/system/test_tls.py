@@ -9,9 +9,9 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from sqlalchemy import text
 
 from app.store.database import Connection, Database
+from app.store.sql import Sql
 from tests.conftest import LiveServer
 from tests.support.commands import Done
 from tests.support.databases import run_apart, scratch_directory
@@ -33,7 +33,7 @@ hostssl all certified all cert
 """
 """Who may come how: either way, by TLS only, by TLS with a certificate of this name."""
 
-HOW = text("SELECT ssl, client_dn FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
+HOW = Sql("SELECT ssl, client_dn FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
 
 
 def write_pair(
@@ -146,8 +146,8 @@ def test_a_mode_means_what_it_means_to_libpq(
     encrypted: bool,
 ) -> None:
     async def how(connection: Connection) -> tuple[bool, str | None]:
-        row = (await connection.execute(HOW)).one()
-        return row.ssl, row.client_dn
+        encrypted, name = await HOW.one(connection)
+        return encrypted, name
 
     url = url_of(server, certificates, role, host=host, authority=authority, sslmode=mode)
 
