@@ -57,6 +57,7 @@ from dither._models import (
     StudySpending,
 )
 from dither._session_models import Bounds, Participation, Session, SessionEntry, SessionSpending
+from dither._stores import Store
 
 __all__ = [
     "Account",
@@ -101,6 +102,7 @@ __all__ = [
     "SessionEntry",
     "SessionSpending",
     "SessionUnsound",
+    "Store",
     "Study",
     "StudyChanged",
     "StudySpending",

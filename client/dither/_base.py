@@ -14,6 +14,7 @@ from dither._errors import InvalidRequest
 from dither._flow import Pairs, Reply, Request, Retry
 from dither._ledger import Ledger
 from dither._operations import Operations
+from dither._stores import AnyDevice, NoLedger, Store, StoreDevice
 from dither.device.numbers import NotANumber, Numeric, epsilon_limit
 
 __version__ = "0.1.0"
@@ -35,6 +36,7 @@ class BaseClient:
         token: str,
         *,
         directory: Directory | None,
+        store: Store | None,
         max_epsilon: Numeric | None,
         retry: Retry | None,
     ) -> None:
@@ -42,11 +44,16 @@ class BaseClient:
         self._headers = _headers(token)
         self._ledger = None if directory is None else Ledger(Path(directory).expanduser())
         limit = _check_limit(max_epsilon)
-        if limit is not None and self._ledger is None:
-            raise InvalidRequest("max_epsilon", "needs a directory to keep count in")
-        self._operations = Operations(
-            retry=retry or Retry(), device=None if self._ledger is None else Device(self._ledger, limit)
-        )
+        if store is not None and directory is not None:
+            raise InvalidRequest("store", "cannot be given beside a directory: a ledger is in one place")
+        if limit is not None and self._ledger is None and store is None:
+            raise InvalidRequest("max_epsilon", "needs a directory, or a store, to keep count in")
+        device: AnyDevice = NoLedger()
+        if self._ledger is not None:
+            device = Device(self._ledger, limit)
+        elif store is not None:
+            device = StoreDevice(store, limit)
+        self._operations = Operations(retry=retry or Retry(), device=device)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self._base_url)!r})"

@@ -20,8 +20,9 @@ class Client(Device, Analyst, Sessions, Admin):
     Args:
         base_url: Address of the service, without `/v1`.
         token: Bearer token.
-        directory: Where the device keeps its ledger, its reports and its key; made when needed. None: a
-            client that cannot contribute.
+        directory: Where the device keeps its ledger, its reports and its key; made when needed. None: no
+            local reports, unless there is a store.
+        store: Where a backend without a disk keeps the ledgers of people, in place of a directory.
         max_epsilon: The person's own limit for each subject, over everything this device gives away. It is
             checked before anything is sent; no service can raise it. Public values, which have no
             privacy, are refused with it.

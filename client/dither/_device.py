@@ -19,7 +19,7 @@ from dither._errors import (
     StudyChanged,
 )
 from dither._ledger import Entry, Ledger, Transaction
-from dither._models import EntryState, Study
+from dither._models import DeviceLedger, EntryState, Study
 from dither._orders import Order, study_terms
 from dither._participants import Participants
 from dither.device.numbers import REPORT_LIMIT, Number, epsilon_decimal, epsilon_text
@@ -189,6 +189,10 @@ class Device:
         self.ledger = ledger
         self.max_epsilon = max_epsilon
         self.participants = Participants(ledger, max_epsilon)
+
+    def read(self, subject: str | None) -> DeviceLedger:
+        """Everything that was given away, or what was for one subject."""
+        return self.ledger.read(subject)
 
     def see(self, study: Study) -> None:
         """Remember a study's terms, where they are new."""

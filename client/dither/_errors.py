@@ -4,7 +4,7 @@ DitherError
 ├── DeviceRefusal             refused on this device: no value left it in this call
 │   ├── AlreadyContributed    another value (or epsilon, or trust tag) of this subject is live
 │   ├── ReportAfterSpending   a report that needs everything, where something was spent before
-│   ├── DirectoryRequired     the client was made without a directory to remember reports in
+│   ├── DirectoryRequired     the client has no directory, and no store, to remember reports in
 │   ├── EpsilonBelowSpent     nothing is left of the offered epsilon after what was spent
 │   ├── InvalidRequest        an argument is not admissible
 │   ├── MaxEpsilonExceeded    the person's own limit
@@ -70,7 +70,7 @@ class AlreadyContributed(DeviceRefusal):
 
 
 class DirectoryRequired(DeviceRefusal):
-    """The client was made without a directory, so it could not remember what it gives away."""
+    """The client has neither directory nor store, so it could not remember the report that it gives away."""
 
     code = "directory_required"
 

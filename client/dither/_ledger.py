@@ -314,18 +314,22 @@ class Ledger:
                 connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         if version == 0:
-            key = self._make_key()
+            key = secrets.token_bytes(32)
+            self._keep_key(key)
             connection.execute("INSERT INTO device VALUES (?)", (_fingerprint(key),))
             return key
-        path = self._directory / KEY
-        key = path.read_bytes() if path.exists() else b""
+        key = self._read_key()
         if connection.execute("SELECT key_fingerprint FROM device").fetchone() != (_fingerprint(key),):
+            path = self._directory / KEY
             raise LedgerError(f"{path} is missing, or is not the key that the ledger beside it was made with")
         return key
 
-    def _make_key(self) -> bytes:
-        """A new key, on the disk. No other process is here: the database is locked."""
-        key = secrets.token_bytes(32)
+    def _read_key(self) -> bytes:
+        path = self._directory / KEY
+        return path.read_bytes() if path.exists() else b""
+
+    def _keep_key(self, key: bytes) -> None:
+        """Bring a new key to the disk. No other process is here: the database is locked."""
         handle, name = tempfile.mkstemp(dir=self._directory, prefix=f".{KEY}.")  # mode 0600
         with os.fdopen(handle, "wb") as file:
             file.write(key)
@@ -333,7 +337,6 @@ class Ledger:
             os.fsync(file.fileno())
         os.replace(name, self._directory / KEY)
         _sync_directory(self._directory)
-        return key
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> bool:

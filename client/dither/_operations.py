@@ -7,10 +7,9 @@ from typing import Any, Literal
 
 from dither import _parse as parse
 from dither._calls import JSON, Calls, quoted, study_path
-from dither._device import Device, Prepared, Purpose, Spending
+from dither._device import Prepared, Purpose, Spending
 from dither._errors import (
     DeviceRefusal,
-    DirectoryRequired,
     DitherError,
     FieldProblem,
     InvalidRequest,
@@ -30,6 +29,7 @@ from dither._models import (
 from dither._orders import Order, check_study, make_order, subject_text
 from dither._participation import SessionOperations
 from dither._rows import Row, read_rows
+from dither._stores import AnyDevice
 from dither._wire import encode
 from dither.device.numbers import Numeric, Value, epsilon_cost
 
@@ -46,18 +46,16 @@ class Operations:
 
     Attributes:
         retry: How often and how patiently requests are tried again.
-        device: The device's decisions, where the client has a directory.
+        device: The device's decisions, on its ledger if the client has one.
         calls: Requests that are done with one answer.
         sessions: What it can do with sessions.
     """
 
-    def __init__(self, *, retry: Retry, device: Device | None) -> None:
+    def __init__(self, *, retry: Retry, device: AnyDevice) -> None:
         self.retry = retry
         self.device = device
         self.calls = Calls(retry)
-        self.sessions = SessionOperations(
-            retry=retry, calls=self.calls, device=None if device is None else device.participants
-        )
+        self.sessions = SessionOperations(retry=retry, calls=self.calls, device=device.participants)
         self._studies: dict[str, Study] = {}
 
     # -- studies and budgets
@@ -66,9 +64,8 @@ class Operations:
         """GET a study, remember its terms."""
         study = yield from self.calls.read(Study, study_path(slug))
         device = self.device
-        if device is not None:
-            check_study(study, slug)
-            yield from work(lambda: device.see(study))
+        check_study(study, slug)
+        yield from work(lambda: device.see(study))
         self._studies[slug] = study
         return study
 
@@ -79,8 +76,7 @@ class Operations:
 
     def ledger(self, subject: str | None) -> Flow[DeviceLedger]:
         """Read the device's ledger."""
-        ledger = self._device().ledger
-        return (yield from work(lambda: ledger.read(subject)))
+        return (yield from work(lambda: self.device.read(subject)))
 
     # -- contributions
 
@@ -95,7 +91,7 @@ class Operations:
         check_spent: bool,
     ) -> Flow[Contribution]:
         """POST or PUT one contribution, written down before it is sent."""
-        device, subject = self._device(), subject_text(subject)
+        device, subject = self.device, subject_text(subject)
         study = yield from self._described(slug)
         order = make_order(study, subject=subject, value=value, epsilon=epsilon, trust=trust)
         spent = yield from self._spent(device, study, [order], purpose=purpose, check_spent=check_spent)
@@ -128,7 +124,7 @@ class Operations:
         """POST batches; what is refused does not sink the rest."""
         if chunk < 1:
             raise InvalidRequest("chunk", "must be at least 1")
-        device = self._device()
+        device = self.device
         study = yield from self._described(slug)
         results: list[RecordResult] = []
         counts = {"created": 0, "unchanged": 0, "refused": 0}
@@ -145,7 +141,7 @@ class Operations:
 
     def _batch(
         self,
-        device: Device,
+        device: AnyDevice,
         study: Study,
         orders: Sequence[Order | DeviceRefusal],
         *,
@@ -163,7 +159,7 @@ class Operations:
         return [next(answers) if isinstance(item, Prepared) else _refused(item) for item in decided]
 
     def _send_batch(
-        self, device: Device, slug: str, prepared: Sequence[Prepared]
+        self, device: AnyDevice, slug: str, prepared: Sequence[Prepared]
     ) -> Flow[list[RecordResult]]:
         body = yield from work(lambda: _ndjson(prepared))
         request = Request(
@@ -187,10 +183,10 @@ class Operations:
         try:
             yield from exchange(Request(method="DELETE", path=path), self.retry)
         except ProblemError as problem:
-            if device is not None and problem.status == 404:
+            if problem.status == 404:
                 yield from work(lambda: device.absent(slug, subject))
             raise
-        if device is None or not (yield from work(lambda: device.withdraw(slug, subject))):
+        if not (yield from work(lambda: device.withdraw(slug, subject))):
             return
         try:
             said = yield from self._ask_spent(slug, subject)
@@ -206,7 +202,7 @@ class Operations:
         return (yield from self.study(slug)) if study is None else study
 
     def _spent(
-        self, device: Device, study: Study, orders: Sequence[Order], *, purpose: Purpose, check_spent: bool
+        self, device: AnyDevice, study: Study, orders: Sequence[Order], *, purpose: Purpose, check_spent: bool
     ) -> Flow[Mapping[str, Spending | None]]:
         """What the service says of subjects in a study, where a report depends on it."""
         if all(order.trust != "local" for order in orders):
@@ -231,13 +227,6 @@ class Operations:
         return Spending(
             spent=sum(epsilon_cost(line.spent) for line in lines), live=any(line.live for line in lines)
         )
-
-    # -- helpers
-
-    def _device(self) -> Device:
-        if self.device is None:
-            raise DirectoryRequired("to contribute, make the client with a directory")
-        return self.device
 
 
 def _contribution_request(slug: str, prepared: Prepared, purpose: Purpose) -> Request:
@@ -285,7 +274,7 @@ def _ndjson(prepared: Sequence[Prepared]) -> bytes:
 
 
 def _write_results(
-    device: Device, prepared: Sequence[Prepared], results: Sequence[RecordResult], *, certain: bool
+    device: AnyDevice, prepared: Sequence[Prepared], results: Sequence[RecordResult], *, certain: bool
 ) -> None:
     """Write down what became of a batch. After an unseen earlier try a refusal settles nothing."""
     pairs = list(zip(prepared, results, strict=True))

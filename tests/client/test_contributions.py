@@ -8,7 +8,6 @@ import httpx
 import pytest
 from dither import (
     AlreadyContributed,
-    DirectoryRequired,
     EpsilonBelowSpent,
     InvalidRequest,
     LedgerError,
@@ -634,16 +633,6 @@ def test_no_report_is_made_without_a_known_randomizer(
     with pytest.raises(UnsupportedMechanism):
         client.contribute("commute", **ADA)
     assert client.ledger().entries == ()
-
-
-def test_without_a_directory_nothing_is_contributed(connect: Connect, service: FakeService) -> None:
-    client = connect(directory=None)
-    assert client.study("commute").slug == "commute"
-    for act in (client.contribute, client.replace):
-        with pytest.raises(DirectoryRequired):
-            act("commute", **ADA)
-    with pytest.raises(DirectoryRequired):
-        client.ledger()
 
 
 def test_without_a_directory_a_value_can_be_withdrawn(connect: Connect, service: FakeService) -> None:

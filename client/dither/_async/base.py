@@ -9,6 +9,7 @@ import httpx
 from dither._base import DEFAULT_TIMEOUT, BaseClient, Directory, Proxy, Timeout, to_reply
 from dither._carriers import AsyncCarrier
 from dither._flow import Flow, Reply, Request, Retry
+from dither._stores import Store
 from dither.device.numbers import Numeric
 
 T = TypeVar("T")
@@ -23,13 +24,16 @@ class AsyncBase(BaseClient):
         token: str,
         *,
         directory: Directory | None = None,
+        store: Store | None = None,
         max_epsilon: Numeric | None = None,
         timeout: Timeout = DEFAULT_TIMEOUT,
         proxy: Proxy = None,
         retry: Retry | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        super().__init__(base_url, token, directory=directory, max_epsilon=max_epsilon, retry=retry)
+        super().__init__(
+            base_url, token, directory=directory, store=store, max_epsilon=max_epsilon, retry=retry
+        )
         self._http = httpx.AsyncClient(transport=transport, **self._http_options(timeout, proxy))
         self._carrier = AsyncCarrier(self._send, self._ledger)
 

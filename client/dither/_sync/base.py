@@ -10,6 +10,7 @@ import httpx
 from dither._base import DEFAULT_TIMEOUT, BaseClient, Directory, Proxy, Timeout, to_reply
 from dither._carriers import Carrier
 from dither._flow import Flow, Reply, Request, Retry
+from dither._stores import Store
 from dither.device.numbers import Numeric
 
 T = TypeVar("T")
@@ -24,13 +25,16 @@ class Base(BaseClient):
         token: str,
         *,
         directory: Directory | None = None,
+        store: Store | None = None,
         max_epsilon: Numeric | None = None,
         timeout: Timeout = DEFAULT_TIMEOUT,
         proxy: Proxy = None,
         retry: Retry | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        super().__init__(base_url, token, directory=directory, max_epsilon=max_epsilon, retry=retry)
+        super().__init__(
+            base_url, token, directory=directory, store=store, max_epsilon=max_epsilon, retry=retry
+        )
         self._http = httpx.Client(transport=transport, **self._http_options(timeout, proxy))
         self._carrier = Carrier(self._send, self._ledger)
 
