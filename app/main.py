@@ -32,6 +32,7 @@ from app.store.migrate import head_revision, require_durable, require_head, unsa
 from app.web.metrics import Metrics
 from app.web.oidc import Grant, Provider, Verifier
 from app.web.rate import RateLimit
+from app.web.sign_in import SignIn
 from app.web.state import Api, Limits, State
 
 PROVIDER_TIMEOUT_SECONDS = 5.0
@@ -71,7 +72,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=lambda route: route.name,
         # Its spans and logs would carry paths, which name subjects, and the messages of exceptions.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
@@ -159,6 +159,11 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
         batch_workers = BatchWorkers(metrics.answered)
         stack.callback(batch_workers.close)
 
+        # To an identity provider, where there is one.
+        http = httpx.AsyncClient(timeout=PROVIDER_TIMEOUT_SECONDS, follow_redirects=False)
+        await stack.enter_async_context(http)
+        verifier = _verifier(settings, http)
+
         yield Api(
             services=services,
             batch_workers=batch_workers,
@@ -169,7 +174,8 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
             ),
             metrics=metrics,
             rate=RateLimit(settings.rate_limit_per_minute),
-            oidc=await _verifier(settings, stack),
+            oidc=verifier,
+            sign_in=_sign_in(settings, verifier, http),
             public_url=settings.public_url,
             check_ready=check_ready,
         )
@@ -188,12 +194,10 @@ async def _database_url(settings: Settings, stack: AsyncExitStack) -> str:
     return url
 
 
-async def _verifier(settings: Settings, stack: AsyncExitStack) -> Verifier | None:
+def _verifier(settings: Settings, http: httpx.AsyncClient) -> Verifier | None:
     """What checks the JWTs of the provider; None where there is none."""
     if settings.oidc_issuer is None or settings.oidc_audience is None:
         return None
-    http = httpx.AsyncClient(timeout=PROVIDER_TIMEOUT_SECONDS, follow_redirects=False)
-    await stack.enter_async_context(http)
     provider = Provider(
         issuer=settings.oidc_issuer,
         audience=settings.oidc_audience,
@@ -207,6 +211,15 @@ async def _verifier(settings: Settings, stack: AsyncExitStack) -> Verifier | Non
         },
     )
     return Verifier(provider, http)
+
+
+def _sign_in(settings: Settings, verifier: Verifier | None, http: httpx.AsyncClient) -> SignIn | None:
+    if verifier is None or settings.oidc_client_id is None:
+        return None
+    secret = settings.oidc_client_secret
+    return SignIn(
+        verifier, http, settings.oidc_client_id, None if secret is None else secret.get_secret_value()
+    )
 
 
 def _subject_key(settings: Settings) -> bytes:

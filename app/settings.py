@@ -122,6 +122,14 @@ class Settings(BaseSettings):
         default=None,
         description="Where the provider's keys are; asked of its discovery document if not set.",
     )
+    oidc_client_id: str | None = Field(
+        default=None,
+        description="What the provider calls this installation. With it, people sign in at the dashboard. "
+        "Register `DITHER_PUBLIC_URL/dashboard/sign-in/back` there: authorization code flow with PKCE.",
+    )
+    oidc_client_secret: SecretStr | None = Field(
+        default=None, description="Password of this installation at the provider; none for a public client."
+    )
     oidc_role_claim: str = Field(
         default="roles",
         min_length=1,
@@ -230,10 +238,13 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _provider_is_complete(self) -> Self:
         if self.oidc_issuer is None:
-            if self.oidc_audience is not None or self.oidc_jwks_url is not None or self.oidc_roles:
+            others = (self.oidc_audience, self.oidc_jwks_url, self.oidc_client_id, self.oidc_client_secret)
+            if any(other is not None for other in others) or self.oidc_roles:
                 raise ValueError("DITHER_OIDC_ISSUER is needed by the other DITHER_OIDC_ settings")
         elif self.oidc_audience is None or not self.oidc_roles:
             raise ValueError("DITHER_OIDC_ISSUER needs DITHER_OIDC_AUDIENCE and DITHER_OIDC_ROLES")
+        elif self.oidc_client_id is None and self.oidc_client_secret is not None:
+            raise ValueError("DITHER_OIDC_CLIENT_SECRET needs DITHER_OIDC_CLIENT_ID")
         return self
 
     @property

@@ -2,10 +2,22 @@
 
 from fastapi import FastAPI
 
-from app.dashboard.pages import assets, budgets, ledger, login, overview, person, sessions, studies, tokens
+from app.dashboard.pages import (
+    assets,
+    budgets,
+    ledger,
+    login,
+    overview,
+    person,
+    sessions,
+    sign_in,
+    studies,
+    tokens,
+)
 
 ROUTES = (
     *login.ROUTES,
+    *sign_in.ROUTES,
     *overview.ROUTES,
     *studies.ROUTES,
     *sessions.ROUTES,

@@ -105,8 +105,15 @@ class Verifier:
         self._provider = provider
         self._keys = Keys(provider, http, clock)
 
-    async def verify(self, token: str) -> BearerIdentity:
+    async def verify(
+        self, token: str, *, audience: str | None = None, nonce: str | None = None
+    ) -> BearerIdentity:
         """Who bears this token.
+
+        Args:
+            token: A JWT.
+            audience: Whom it must be for; by default the provider's audience.
+            nonce: What its claim `nonce` must be; None where it needs none.
 
         Raises:
             Unauthenticated: it is not a good one.
@@ -119,19 +126,29 @@ class Verifier:
                 token,
                 key.key,
                 algorithms=[key.algorithm_name],
-                audience=self._provider.audience,
+                audience=audience or self._provider.audience,
                 issuer=self._provider.issuer,
                 leeway=LEEWAY_SECONDS,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
         except jwt.PyJWTError as error:
             raise Unauthenticated(f"the JWT is refused: {type(error).__name__}") from None
+        if nonce is not None and claims.get("nonce") != nonce:
+            raise Unauthenticated("the JWT belongs to another sign-in")
         subject = claims["sub"]
         if not isinstance(subject, str) or not subject:
             raise Unauthenticated("the JWT names no subject")
         digest = hashlib.sha256(json.dumps([self._provider.issuer, subject]).encode()).digest()
         expires_at = float(claims["exp"]) + LEEWAY_SECONDS
         return BearerIdentity(digest=digest, grant=self._grant(claims), expires_at=expires_at)
+
+    async def discovery(self) -> Mapping[str, Any]:
+        """What the provider says of itself; kept for as long as keys are fresh.
+
+        Raises:
+            Unavailable: it says nothing, or is another issuer.
+        """
+        return await self._keys.discovery()
 
     def _grant(self, claims: Mapping[str, Any]) -> Grant:
         values = _claim(claims, self._provider.role_claim)
@@ -159,6 +176,16 @@ class Keys:
         self._fetched: float | None = None
         self._asked: float | None = None
         self._turn = asyncio.Lock()
+        self._discovered: tuple[float, Mapping[str, Any]] | None = None
+
+    async def discovery(self) -> Mapping[str, Any]:
+        """See `Verifier.discovery`."""
+        if self._discovered is None or self._clock() - self._discovered[0] > FRESH_SECONDS:
+            try:
+                self._discovered = self._clock(), await self._discover()
+            except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError) as error:
+                raise Unavailable("the identity provider does not answer") from error
+        return self._discovered[1]
 
     async def get(self, kid: str, algorithm: str) -> jwt.PyJWK:
         """The key of this name for this algorithm.
@@ -193,15 +220,18 @@ class Keys:
     async def _fetch(self) -> Sequence[Any]:
         url = self._provider.jwks_url
         if url is None:
-            base = self._provider.issuer.rstrip("/")
-            document = await self._document(f"{base}/.well-known/openid-configuration")
-            if document["issuer"] != self._provider.issuer:
-                raise ValueError("the discovery document is another issuer's")
-            url = str(document["jwks_uri"])
+            url = str((await self._discover())["jwks_uri"])
         keys = (await self._document(url))["keys"]
         if not isinstance(keys, list):
             raise ValueError("not a set of keys")
         return keys
+
+    async def _discover(self) -> Mapping[str, Any]:
+        base = self._provider.issuer.rstrip("/")
+        document = await self._document(f"{base}/.well-known/openid-configuration")
+        if document["issuer"] != self._provider.issuer:
+            raise ValueError("the discovery document is another issuer's")
+        return document
 
     async def _document(self, url: str) -> Mapping[str, Any]:
         body = bytearray()

@@ -11,6 +11,7 @@ from app.services.intake import Intake
 from app.web.metrics import Metrics
 from app.web.oidc import Verifier
 from app.web.rate import RateLimit
+from app.web.sign_in import SignIn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,7 @@ class Api:
         batch_workers: Where batches are read.
         metrics: The application's metrics.
         oidc: Checks the JWTs of a provider; None where none is taken.
+        sign_in: Signs people in with it at the dashboard; None where it does not.
         rate: How often a token may ask.
         public_url: Where people reach the service; None: wherever they asked.
         check_ready: Raises Unavailable where the database or its schema is not as it should be.
@@ -48,6 +50,7 @@ class Api:
     batch_workers: BatchWorkers = field(default_factory=BatchWorkers)
     metrics: Metrics
     oidc: Verifier | None = None
+    sign_in: SignIn | None = None
     rate: RateLimit = field(default_factory=lambda: RateLimit(0))
     public_url: str | None = None
     check_ready: Callable[[], Awaitable[None]]

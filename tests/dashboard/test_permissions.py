@@ -31,6 +31,8 @@ PAGES: Mapping[tuple[str, str], Row] = {
     ("GET", "/dashboard/"): (EVERYBODY, {}),
     ("GET", "/dashboard/login"): (EVERYBODY, {}),
     ("POST", "/dashboard/login"): (EVERYBODY, {"token": "x"}),
+    ("GET", "/dashboard/sign-in"): (EVERYBODY, {}),
+    ("GET", "/dashboard/sign-in/back"): (EVERYBODY, {}),
     ("POST", "/dashboard/logout"): ({*READERS, "analyse: other study", "admin: other study"}, {}),
     ("GET", "/dashboard"): ({*READERS, "analyse: other study", "admin: other study"}, {}),
     ("GET", "/dashboard/studies"): ({*READERS, "analyse: other study", "admin: other study"}, {}),

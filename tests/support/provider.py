@@ -1,12 +1,16 @@
 """A small OpenID Connect provider: keys, a discovery document, and tokens as good or bad as one likes."""
 
+import base64
+import hashlib
 import json
+import secrets
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 import jwt
 from cryptography.hazmat.primitives import serialization
@@ -14,6 +18,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 AUDIENCE = "dither"
+
+CLIENT = "dither-dashboard"
+"""What it calls a service where people sign in."""
 
 ROLES = {
     "team": {"role": "analyse"},
@@ -33,6 +40,7 @@ class Provider:
         keys: Private keys by name; what is published is what is in here.
         asked: Paths that were asked for, in order.
         status: What its documents are answered with.
+        person: Claims of who signs in, beside those of every token; None: they give up.
     """
 
     def __init__(self) -> None:
@@ -45,6 +53,43 @@ class Provider:
         self.status = 200
         self.issuer = ""
         self.claimed_issuer: str | None = None
+        self.person: dict[str, Any] | None = {"sub": "ada", "roles": ["operators"]}
+        self.secret: str | None = "a password"
+        self._codes: dict[str, dict[str, str]] = {}
+
+    @property
+    def sign_in_settings(self) -> dict[str, Any]:
+        """The settings of a service where people sign in with it."""
+        return {**self.settings, "oidc_client_id": CLIENT, "oidc_client_secret": self.secret}
+
+    def authorize(self, query: dict[str, str]) -> str:
+        """Where the browser goes from the authorization endpoint: the person has said yes, or no."""
+        assert query["response_type"] == "code"
+        assert query["client_id"] == CLIENT
+        assert "openid" in query["scope"].split()
+        assert query["code_challenge_method"] == "S256"
+        if self.person is None:
+            answer = {"error": "access_denied", "state": query["state"]}
+        else:
+            code = secrets.token_urlsafe(16)
+            self._codes[code] = query
+            answer = {"code": code, "state": query["state"]}
+        return f"{query['redirect_uri']}?{urlencode(answer)}"
+
+    def redeem(self, form: dict[str, str], authorization: str | None) -> dict[str, Any] | None:
+        """What the token endpoint answers; None where it refuses. A code is good once."""
+        asked = self._codes.pop(form.get("code", ""), None)
+        if asked is None or form.get("redirect_uri") != asked["redirect_uri"]:
+            return None
+        if self.secret is not None:
+            basic = base64.b64encode(f"{CLIENT}:{self.secret}".encode()).decode()
+            if authorization != f"Basic {basic}":
+                return None
+        digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
+        if base64.urlsafe_b64encode(digest).decode().rstrip("=") != asked["code_challenge"]:
+            return None
+        claims = {"aud": CLIENT, "nonce": asked["nonce"], **(self.person or {})}
+        return {"access_token": "opaque", "token_type": "Bearer", "id_token": self.token(**claims)}
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -82,7 +127,12 @@ class Provider:
 
     def document(self, path: str) -> object:
         if path == "/.well-known/openid-configuration":
-            return {"issuer": self.claimed_issuer or self.issuer, "jwks_uri": f"{self.issuer}/keys"}
+            return {
+                "issuer": self.claimed_issuer or self.issuer,
+                "jwks_uri": f"{self.issuer}/keys",
+                "authorization_endpoint": f"{self.issuer}/authorize",
+                "token_endpoint": f"{self.issuer}/token",
+            }
         published = []
         for kid, key in self.keys.items():
             algorithm = RSAAlgorithm if isinstance(key, rsa.RSAPrivateKey) else ECAlgorithm
@@ -98,8 +148,25 @@ def provider() -> Iterator[Provider]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             made.asked.append(self.path)
-            body = json.dumps(made.document(self.path)).encode()
-            self.send_response(made.status)
+            path, _, query = self.path.partition("?")
+            if path == "/authorize":
+                self.send_response(302)
+                self.send_header("Location", made.authorize(dict(parse_qsl(query))))
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            self.answer(made.status, made.document(self.path))
+
+        def do_POST(self) -> None:
+            made.asked.append(self.path)
+            form = dict(parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))
+            found = made.redeem(form, self.headers["Authorization"])
+            self.answer(*((400, {"error": "invalid_grant"}) if found is None else (made.status, found)))
+
+        def answer(self, status: int, document: object) -> None:
+            body = json.dumps(document).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -1,5 +1,7 @@
 """Logging in and out."""
 
+from typing import Literal
+
 from starlette.responses import RedirectResponse, Response
 
 from app.core.errors import Forbidden, InvalidRequest, Unauthenticated
@@ -14,7 +16,14 @@ GUEST_SECONDS = 60 * 60
 
 
 def set_cookie(
-    request: PageRequest, response: Response, name: str, secret: str, seconds: int, *, path: str = ""
+    request: PageRequest,
+    response: Response,
+    name: str,
+    secret: str,
+    seconds: int,
+    *,
+    path: str = "",
+    same_site: Literal["strict", "lax"] = "strict",
 ) -> None:
     """Hand a secret to the browser: not to scripts, and not on requests that other sites cause."""
     response.set_cookie(
@@ -24,7 +33,7 @@ def set_cookie(
         path=f"{request.cookie_path}{path}",
         secure=request.secure,
         httponly=True,
-        samesite="strict",
+        samesite=same_site,
     )
 
 
@@ -45,12 +54,29 @@ async def log_in(request: PageRequest) -> Response:
         if not token or not token.isascii():
             raise Unauthenticated("This is not a token.")
         principal, until = await authenticate(request.api, token)
-        secret, seconds = await request.api.services.logins.log_in(principal, until)
+        return await enter(request, principal, until, redirect(request, home_of(principal)))
     except Unauthenticated:
         return _form(request, "This token is unknown, revoked or has expired.", 401)
     except Forbidden as refusal:
         return _form(request, refusal.detail, 403)
-    response = redirect(request, home_of(principal))
+
+
+async def enter(
+    request: PageRequest, principal: Principal, until: float | None, response: Response
+) -> Response:
+    """Log the bearer in, with the cookie on this response.
+
+    Args:
+        request: Theirs.
+        principal: Who it is.
+        until: When a JWT ends, and the login with it [seconds since 1970].
+        response: What they see.
+
+    Raises:
+        Unauthenticated: the JWT ends now.
+        Forbidden: a contributor.
+    """
+    secret, seconds = await request.api.services.logins.log_in(principal, until)
     set_cookie(request, response, LOGIN_COOKIE, secret, seconds)
     response.delete_cookie(GUEST_COOKIE, path=request.cookie_path)
     return response
@@ -80,6 +106,7 @@ def _form(request: PageRequest, refusal: str | None = None, status: int = 200) -
         cookie=cookie,
         refusal=refusal,
         has_provider=request.api.oidc is not None,
+        has_sign_in=request.api.sign_in is not None,
     )
     set_cookie(request, response, GUEST_COOKIE, cookie, GUEST_SECONDS)
     return response
