@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -151,9 +151,11 @@ class Releases:
         )
         return page_of(releases, limit, lambda release: str(release.id), behind=before)
 
-    async def charges(self, release_id: UUID) -> list[CohortCharge]:
-        """What a release cost each cohort; for admins."""
-        return await self._database.run_tx("release.charges", lambda c: store.read_charges(c, release_id))
+    async def charges(self, releases: Sequence[StoredRelease]) -> list[list[CohortCharge]]:
+        """What each of these releases cost each cohort; for admins."""
+        ids = [release.id for release in releases]
+        charges = await self._database.run_tx("release.charges", lambda c: store.read_charges(c, ids))
+        return [charges[release] for release in ids]
 
     async def saturation(self, study: Study) -> int | None:
         """Where more epsilon would buy nothing at share 1 [micro-epsilon]; None: nowhere."""

@@ -1,6 +1,7 @@
 """Releases: charges, the noisy answer and the link in the chain are written in one transaction."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -77,11 +78,18 @@ READ_LAST_MEAN = Sql.of(StoredRelease)(f"""
     ORDER BY release.number DESC LIMIT 1
 """)
 
-READ_CHARGES = Sql.of(CohortCharge)("""
-    SELECT charge.cohort_id, charge.epsilon, charge.delta, cohort.trust, cohort.count AS people,
-           cohort.epsilon AS offered, cohort.epoch
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Charged:
+    release: UUID
+    charge: CohortCharge
+
+
+READ_CHARGES = Sql.of(_Charged)("""
+    SELECT charge.release_id AS release, charge.cohort_id, charge.epsilon, charge.delta, cohort.trust,
+           cohort.count AS people, cohort.epsilon AS offered, cohort.epoch
     FROM charge JOIN cohort ON cohort.id = charge.cohort_id
-    WHERE charge.release_id = :release_id ORDER BY charge.cohort_id
+    WHERE charge.release_id = ANY(CAST(:releases AS uuid[])) ORDER BY charge.cohort_id
 """)
 
 
@@ -209,6 +217,9 @@ async def read_last_mean(connection: Connection, study_id: int) -> StoredRelease
     return await READ_LAST_MEAN.maybe(connection, study_id=study_id)
 
 
-async def read_charges(connection: Connection, release_id: UUID) -> list[CohortCharge]:
-    """What a release cost each cohort, for admins."""
-    return await READ_CHARGES.all(connection, release_id=release_id)
+async def read_charges(connection: Connection, releases: Sequence[UUID]) -> dict[UUID, list[CohortCharge]]:
+    """What each of these releases cost each cohort, for admins."""
+    charges: dict[UUID, list[CohortCharge]] = {release: [] for release in releases}
+    for row in await READ_CHARGES.all(connection, releases=releases):
+        charges[row.release].append(row.charge)
+    return charges

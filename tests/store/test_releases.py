@@ -235,9 +235,22 @@ async def test_what_a_release_cost_shows_on_every_statement(bench: Workbench):
     await bench.services.contributions.contribute(study, offer("alice", epsilon=1))
     await bench.services.contributions.contribute(study, offer("bob", epsilon=4))
     release = await bench.services.releases.release(study, HALF, None)
-    charges = await bench.services.releases.charges(release.id)
+    (charges,) = await bench.services.releases.charges([release])
     assert [charge.epsilon for charge in charges] == [MICRO // 2, MICRO // 2]
     for name, epsilon in (("alice", 1), ("bob", 4)):
         statement = await bench.services.budgets.statement(KEY.digest(name))
         assert statement.account.reserved == epsilon * MICRO
         assert statement.account.spent == statement.studies[0].spent == MICRO // 2
+
+
+async def test_the_charges_of_a_page_are_those_of_its_releases(bench: Workbench):
+    study = await bench.study()
+    await bench.crowd(study, 10)
+    made = [
+        await bench.services.releases.release(study, Ask(estimator="uniform", share=share), None)
+        for share in (MICRO // 4, MICRO // 2)
+    ]
+    releases = bench.services.releases
+    found = await releases.charges(made)
+    assert found == [(await releases.charges([one]))[0] for one in made]
+    assert [[charge.epsilon for charge in charges] for charges in found] == [[MICRO // 4], [MICRO // 2]]

@@ -1,5 +1,6 @@
 """Questions and their answers. Answers are the stored bytes."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from fastapi import APIRouter
@@ -97,8 +98,7 @@ async def list_releases(
     """A study's releases, newest first."""
     found = await request.study(study)
     page = await request.api.services.releases.page(found, limit, cursor)
-    items = [await _shown(request, release) for release in page.items]
-    return Response(page_bytes(items, page.next_cursor), media_type=JSON)
+    return Response(page_bytes(await _shown(request, page.items), page.next_cursor), media_type=JSON)
 
 
 @router.get("/releases/{release}", responses={200: {"model": ReleaseWithChargesOut | ClusterReleaseOut}})
@@ -111,10 +111,12 @@ async def read_release(request: ApiRequest, release: IdPath) -> Response:
         raise NotFound("There is no such release.") from None
     found = await request.api.services.releases.get(release_id)
     request.refuse_other_studies(found.study)
-    return Response(await _shown(request, found), media_type=JSON)
+    (shown,) = await _shown(request, [found])
+    return Response(shown, media_type=JSON)
 
 
-async def _shown(request: ApiRequest, release: StoredRelease) -> bytes:
+async def _shown(request: ApiRequest, releases: Sequence[StoredRelease]) -> list[bytes]:
     if request.principal.role is not Role.ADMIN:
-        return release.body
-    return with_charges(release.body, await request.api.services.releases.charges(release.id))
+        return [release.body for release in releases]
+    charges = await request.api.services.releases.charges(releases)
+    return [with_charges(release.body, its) for release, its in zip(releases, charges, strict=True)]

@@ -97,14 +97,14 @@ async def show_release(request: PageRequest) -> Response:
     except ValueError:
         raise NotFound("There is no such release.") from None
     request.refuse_other_studies(release.study)
-    rows = await services.releases.charges(release.id) if request.is_admin else []
+    (charges,) = await services.releases.charges([release]) if request.is_admin else [[]]
     study = await request.study(release.study)
     return render(
         request,
         "release.html",
         release=published(release),
         study=StudyOut.of(study),
-        charges=[ChargeOut.model_validate(row) for row in rows],
+        charges=[ChargeOut.model_validate(row) for row in charges],
     )
 
 
