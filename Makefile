@@ -6,6 +6,8 @@ STAMP := .venv/.stamp
 GENERATORS := .venv/generators
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
   --no-emit-index-url --no-emit-find-links --no-emit-package dither --custom-compile-command "make lock"
+# On a terminal it shows what it downloads.
+PIP = -m pip install $$([ -t 2 ] || echo -qq) --disable-pip-version-check --no-compile --no-deps
 PYTEST_ARGS ?=
 SERVE_ARGS ?= --data-dir .dither --port 8000
 DEMO_ARGS ?=
@@ -29,8 +31,9 @@ setup: $(STAMP) ## make .venv with everything in it; .venv/bin/dither is the com
 $(STAMP): requirements-dev.lock pyproject.toml client/pyproject.toml research/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3" >&2; exit 1; }
 	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
-	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements-dev.lock
-	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --no-deps --no-build-isolation -e . -e ./client -e ./research
+	@echo "installing the $$(grep -c '^[a-z].*==' requirements-dev.lock) packages of requirements-dev.lock into .venv; the first time takes a minute or two"
+	@$(BIN)/python $(PIP) --require-hashes -r requirements-dev.lock
+	@$(BIN)/python $(PIP) --no-build-isolation -e . -e ./client -e ./research
 	@touch $(STAMP)
 
 setup-browser: ## build client/js; installs Chromium and Node.js where they are missing (Debian, as root)
@@ -69,7 +72,7 @@ check: setup ## lint, format, types and import contracts, without changing anyth
 # What makes a client from the OpenAPI document needs an older typer than the command: an environment of its own.
 $(GENERATORS)/.stamp: requirements-generators.lock | setup
 	$(PYTHON) -m venv --clear $(GENERATORS)
-	$(GENERATORS)/bin/python -m pip install -qq --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements-generators.lock
+	@$(GENERATORS)/bin/python $(PIP) --require-hashes -r requirements-generators.lock
 	@touch $@
 
 test: check test-js $(GENERATORS)/.stamp ## everything that must hold: check, then all tests but the slow ones
