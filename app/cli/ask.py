@@ -76,7 +76,7 @@ def mean(
     token: Token = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the mean. The first to ask a question spends for it; asking again is free."""
+    """Show the best answer so far. The first to ask a question spends for it; asking again is free."""
     question = _question(
         estimator=estimator, share=share, epsilon=epsilon, expected_size=expected_size, parameter=parameter
     )
@@ -97,6 +97,13 @@ def release(
             help="Idempotency key: the same key and question is the same release, never a second one."
         ),
     ] = None,
+    allow_worse: Annotated[
+        bool,
+        typer.Option(
+            "--allow-worse",
+            help="Answer also where most people cannot pay any more, or far less exactly than before.",
+        ),
+    ] = False,
     url: Url = DEFAULT_URL,
     token: Token = None,
     as_json: AsJson = False,
@@ -106,7 +113,8 @@ def release(
         estimator=estimator, share=share, epsilon=epsilon, expected_size=expected_size, parameter=parameter
     )
     with service(url, token) as client:
-        _show_release(client.release(study, idempotency_key=key, **question), as_json)
+        found = client.release(study, idempotency_key=key, allow_worse=allow_worse, **question)
+    _show_release(found, as_json)
 
 
 def _question(*, parameter: list[str] | None, **named: str | None) -> dict[str, Any]:

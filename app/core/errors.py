@@ -186,6 +186,12 @@ class BudgetExhausted(PrivacyRefusal):
     code = "budget_exhausted"
 
 
+class NoGain(PrivacyRefusal):
+    """The answer would be worse than the best one that the question has, or leave most people out."""
+
+    code = "no_gain"
+
+
 class Unauthenticated(ServiceError):
     """No token, or one that is unknown, expired or revoked."""
 

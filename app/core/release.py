@@ -49,12 +49,33 @@ class Facts:
         estimate, standard_error: None for an answer that is not one number.
         noisy_count: People, with noise; None where their number is public.
         epsilon_max: The most that it charged anyone [micro-epsilon].
+        people, people_left_out: Live contributions, and those of them that could not pay; None where their
+            number is secret.
+        width: Of the interval, as the plan predicted it [data's unit]; None where answers are not compared.
     """
 
     estimate: float | None = None
     standard_error: float | None = None
     noisy_count: float | None = None
     epsilon_max: int
+    people: int | None = None
+    people_left_out: int | None = None
+    width: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The question of a release apart from how much it may take of each person.
+
+    Attributes:
+        family: SHA-256 of the question without share and cap.
+        share: Part of each personal epsilon [ppm].
+        cap: The most that any person may be charged [micro-epsilon]; None for no such cap.
+    """
+
+    family: bytes
+    share: int
+    cap: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +86,7 @@ class Draft:
         id: Random id.
         study_id: The study.
         question: SHA-256 of the question.
+        asked: The question by its parts; None for a round of K-means.
         epoch: The last epoch that took part.
         estimator, estimator_version: What answered.
         noise: JSON of the noise, to recompute the cost.
@@ -87,6 +109,7 @@ class Draft:
     charges: tuple[Charge, ...]
     used: tuple[Used, ...]
     created_at: datetime
+    asked: Asked | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,17 +84,23 @@ class PredictedErrors:
         """The noise plus a Normal part of some variance."""
         return error_law(normal_variance=variance + self.normal, laplaces=self.laplaces)
 
+    def dataset_margin(self) -> float:
+        """Half of the interval for the mean of the dataset, before it is clipped [range widths]."""
+        if self.exact:
+            return self.law(0.0).quantile()
+        return self.law(self.dataset_variance).quantile() + self.dataset_step + self.bias
+
+    def interval_width(self) -> float:
+        """Width of the interval for the mean of the dataset, at most that of the range [data's unit]."""
+        return float(self.grid.width) * min(1.0, 2 * self.dataset_margin())
+
     def conclude(self, position: Fraction, details: Mapping[str, object] | None = None) -> Conclusion:
         """The conclusion from the weighted mean before clipping, 0 and 1 being the ends of the range.
 
         Shrinking is undone for the intervals, which it could only bias; they are extended to the estimate
         where they do not hold it.
         """
-        if self.exact:
-            dataset, coverage = self.law(0.0).quantile(), _EXACT
-        else:
-            dataset = self.law(self.dataset_variance).quantile() + self.dataset_step + self.bias
-            coverage = _WORST_CASE
+        dataset, coverage = self.dataset_margin(), _EXACT if self.exact else _WORST_CASE
         population = self.law(self.population_variance).quantile() + self.population_step + self.bias
         estimate = clip(position)
         facts = dict(details or {})

@@ -184,6 +184,8 @@ class Plan:
         conclude: Reads the noisy values of the queries.
         one_report: How far one local report can move the answer, see `farthest`; None without reports
             [data's unit].
+        interval_width: Predicts the width of the interval for the mean of the dataset, at most that of the
+            range [data's unit]; None counts as the whole range.
     """
 
     queries: tuple[Query | SparseQuery, ...]
@@ -191,6 +193,7 @@ class Plan:
     predicted_error: float
     conclude: Callable[[Sequence[int]], Conclusion]
     one_report: float | None = None
+    interval_width: Callable[[], float] | None = None
 
 
 class Estimator(Protocol):

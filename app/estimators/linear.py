@@ -281,6 +281,7 @@ def combine(
         predicted_error=float(question.grid.width) * math.sqrt(square_error),
         conclude=conclude,
         one_report=one_report,
+        interval_width=errors.interval_width,
     )
 
 

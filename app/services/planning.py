@@ -35,6 +35,11 @@ class Crowd:
         """All people with a live contribution."""
         return sum(group.count for group in self.groups)
 
+    @property
+    def left_out(self) -> int:
+        """Those of them that cannot pay what is asked."""
+        return sum(group.count for group in self.groups if not group.participates)
+
 
 def crowd(study: StudyDefinition, cohorts: Sequence[Cohort], resolved: Resolved) -> Crowd:
     """Group cohorts by what they offer. A cohort takes part with its whole offer or not at all."""
@@ -208,14 +213,24 @@ def release_body(
     }
     if study.relation is Relation.REPLACE_ONE:
         document["people"] = people.people
-        document["people_left_out"] = sum(g.count for g in people.groups if not g.participates)
+        document["people_left_out"] = people.left_out
+        document["left_out_because"] = BudgetExhausted.code if people.left_out else None
     return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
 
 
-def facts(conclusion: Conclusion, most: int) -> Facts:
-    """What lists show of an answer that charges at most `most` [micro-epsilon]."""
+def interval_width(study: StudyDefinition, plan: Plan) -> float:
+    """Predicted width of the interval for the mean of the dataset [data's unit]."""
+    return float(study.grid.width) if plan.interval_width is None else plan.interval_width()
+
+
+def facts(study: StudyDefinition, people: Crowd, plan: Plan, conclusion: Conclusion, most: int) -> Facts:
+    """What lists show of an answer that charges at most `most` [micro-epsilon], and what compares it."""
     count = conclusion.details.get("noisy_count")
+    public = study.relation is Relation.REPLACE_ONE
     return Facts(
+        people=people.people if public else None,
+        people_left_out=people.left_out if public else None,
+        width=interval_width(study, plan) if public else None,
         estimate=conclusion.estimate,
         standard_error=conclusion.standard_error,
         noisy_count=float(count) if isinstance(count, int | float) else None,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from app.core.epsilon import MICRO, round_down_to_significant, share_of
 from app.core.errors import InvalidRequest
+from app.core.release import Asked
 from app.core.study import StudyDefinition
 from app.estimators import registry
 from app.estimators.interface import Question
@@ -72,8 +73,13 @@ class Resolved:
 
     def digest(self) -> bytes:
         """SHA-256 of the question."""
-        document = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(document.encode()).digest()
+        return _digest(self.to_json())
+
+    def by_parts(self) -> Asked:
+        """The question apart from share and cap, and these two."""
+        parts = {name: value for name, value in self.asked().items() if name not in ("share", "epsilon")}
+        family = _digest({**self.to_json(), "parameters": parts})
+        return Asked(family=family, share=self.share, cap=self.epsilon)
 
     def to_json(self) -> dict[str, object]:
         """The question as it stands on its releases."""
@@ -102,6 +108,10 @@ class Resolved:
             expected_size=self.expected_size if self.expected_size is not None else expected_size,
             parameters=self.parameters,
         )
+
+
+def _digest(document: dict[str, object]) -> bytes:
+    return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).digest()
 
 
 def resolve(study: StudyDefinition, ask: Ask) -> Resolved:

@@ -9,19 +9,20 @@ from uuid import UUID
 
 from app.core.clock import Clock
 from app.core.cohort import Cohort
-from app.core.errors import InternalFault, NotFound, ServiceError
+from app.core.errors import InternalFault, NotFound, PrivacyRefusal, ServiceError, Unavailable
 from app.core.quota import QuotaExhausted
 from app.core.records import CohortCharge
 from app.core.release import Draft, StoredRelease
 from app.core.study import Relation, Study
 from app.estimators import registry
-from app.estimators.interface import Question
+from app.estimators.interface import NotApplicable, Question
 from app.services import drafting, planning
 from app.services.drafting import PlannedEstimator
 from app.services.observer import Observer
 from app.services.paging import Page, decode_cursor, page_of
 from app.services.planning import Crowd
 from app.services.questions import Ask, Resolved, resolve
+from app.services.release_request import ReleaseRequest
 from app.services.replies import Idempotency, Replies
 from app.services.saturation import Saturation
 from app.store import cohorts, quotas
@@ -86,7 +87,11 @@ class Releases:
         return sorted((entry for entry in planned if entry), key=lambda entry: entry.predicted_error)
 
     async def current(self, study: Study, ask: Ask, *, asker: UUID | None = None) -> Answer:
-        """The release for a question; makes it, and spends for it, the first time it is asked.
+        """The best answer to a question so far; makes one, and spends for it, the first time it is asked.
+
+        A question with a share or a cap is answered anew where no answer has taken as much of people, and
+        only if that will be better than all there are. In add_remove_one studies answers are not compared:
+        there the newest one to the very same question stands.
 
         Args:
             study: The study.
@@ -94,14 +99,11 @@ class Releases:
             asker: The token whose quota a new release uses; None for the installation itself.
 
         Raises:
-            InvalidRequest, BudgetExhausted, NotApplicable, QuotaExhausted, StudyRetired: nothing was spent.
+            InvalidRequest, BudgetExhausted, NoGain, NotApplicable, QuotaExhausted, StudyRetired: nothing was
+                spent.
         """
-        resolved = resolve(study.definition, ask)
-        release = await self._known(
-            self._database.run_tx, study, resolved.digest(), first=True, idempotency=None
-        )
-        if release is None:
-            release = await self._make(study, resolved, first=True, idempotency=None, asker=asker)
+        request = ReleaseRequest.of(study, ask, asker=asker, first=True)
+        release = await self._known(self._database.run_tx, request) or await self._make(request)
         if study.definition.relation is Relation.ADD_REMOVE_ONE:
             return Answer(release=release, new_contributions=None)
         epoch = release.epoch
@@ -111,7 +113,13 @@ class Releases:
         return Answer(release=release, new_contributions=fresh)
 
     async def release(
-        self, study: Study, ask: Ask, idempotency: Idempotency | None, *, asker: UUID | None = None
+        self,
+        study: Study,
+        ask: Ask,
+        idempotency: Idempotency | None,
+        *,
+        asker: UUID | None = None,
+        allow_worse: bool = False,
     ) -> StoredRelease:
         """A new release for a question.
 
@@ -120,16 +128,15 @@ class Releases:
             ask: The question.
             idempotency: The client's key for this request.
             asker: The token whose quota it uses; None for the installation itself.
+            allow_worse: Make it also where it is no gain, see `app.services.gain`.
 
         Raises:
-            InvalidRequest, BudgetExhausted, NotApplicable, QuotaExhausted, StudyRetired: nothing was spent.
+            InvalidRequest, BudgetExhausted, NoGain, NotApplicable, QuotaExhausted, StudyRetired: nothing was
+                spent.
             IdempotencyKeyReused: the key belongs to another request.
         """
-        resolved = resolve(study.definition, ask)
-        known = await self._known(
-            self._database.run_tx, study, resolved.digest(), first=False, idempotency=idempotency
-        )
-        return known or await self._make(study, resolved, first=False, idempotency=idempotency, asker=asker)
+        request = ReleaseRequest.of(study, ask, asker=asker, idempotency=idempotency, allow_worse=allow_worse)
+        return await self._known(self._database.run_tx, request) or await self._make(request)
 
     async def get(self, release_id: UUID) -> StoredRelease:
         """A committed release.
@@ -161,24 +168,13 @@ class Releases:
         """Where more epsilon would buy nothing at share 1 [micro-epsilon]; None: nowhere."""
         return await self._saturation.point(study)
 
-    async def _make(
-        self,
-        study: Study,
-        resolved: Resolved,
-        *,
-        first: bool,
-        idempotency: Idempotency | None,
-        asker: UUID | None,
-    ) -> StoredRelease:
+    async def _make(self, request: ReleaseRequest) -> StoredRelease:
+        study = request.study
         await self._database.run_tx("release.state", lambda c: store.refuse_retired(c, study.id))
-        digest = resolved.digest()
-        use = None if asker is None else _Use(token_id=asker, share=resolved.share_taken(study.definition))
         try:
-            await self._check_quota(study, use)
+            await self._check_quota(request)
         except QuotaExhausted:
-            known = await self._known(
-                self._database.run_tx, study, digest, first=first, idempotency=idempotency
-            )
+            known = await self._known(self._database.run_tx, request)
             if known is None:
                 raise
             return known
@@ -191,14 +187,19 @@ class Releases:
 
         async def attempt(run: Run) -> UUID:
             try:
-                draft = await self._draft(run, study, resolved, digest)
-            except ServiceError:
+                draft = await self._draft(run, request)
+                await self._publish(run, draft, request)
+            except (InternalFault, Unavailable):
+                raise
+            except ServiceError as refusal:
                 # What is missing may have been spent on this very answer, by a request that was quicker.
-                known = await self._known(run, study, digest, first=first, idempotency=idempotency)
+                # Where a better one cannot be had, the best one answers who only reads.
+                known = await self._known(
+                    run, request, any_share=isinstance(refusal, PrivacyRefusal | NotApplicable)
+                )
                 if known is None:
                     raise
                 raise _Answered(known) from None
-            await self._publish(run, draft, first=first, idempotency=idempotency, use=use)
             return draft.id
 
         try:
@@ -220,19 +221,22 @@ class Releases:
 
         return await self._database.run_tx("release.held", held)
 
-    async def _draft(self, run: Run, study: Study, resolved: Resolved, digest: bytes) -> Draft:
+    async def _draft(self, run: Run, request: ReleaseRequest) -> Draft:
         """Plan and answer from the cohorts as they stand; nothing of it is published yet."""
+        study, resolved = request.study, request.resolved
 
-        async def body(connection: Connection) -> tuple[int, list[Cohort]]:
+        async def body(connection: Connection) -> tuple[int, list[Cohort], float | None]:
             epochs = await cohorts.read_epochs(connection, study.id)
-            return epochs.folded, await cohorts.read_cohorts(connection, study.id)
+            rows = await cohorts.read_cohorts(connection, study.id)
+            return epochs.folded, rows, await request.best(connection, sum(row.count for row in rows))
 
-        epoch, rows = await run("release.cohorts", body)
+        epoch, rows, best = await run("release.cohorts", body)
         people = planning.crowd(study.definition, rows, resolved)
         question = await self._question(run, study, resolved, people)
         estimator, plan, question = await asyncio.to_thread(
             planning.choose, study.definition, people, resolved, question
         )
+        request.check(people.people, people.left_out, planning.interval_width(study.definition, plan), best)
         return await asyncio.to_thread(
             drafting.answer,
             study,
@@ -241,26 +245,24 @@ class Releases:
             question,
             estimator,
             plan,
-            digest=digest,
             epoch=epoch,
             clock=self._clock,
         )
 
-    async def _check_quota(self, study: Study, use: "_Use | None") -> None:
+    async def _check_quota(self, request: ReleaseRequest) -> None:
         """Refuse early, before anything is drawn, what `_publish` would refuse."""
+        use = request.use
         if use is not None:
             await self._database.run_tx(
-                "release.quota", lambda c: quotas.check(c, use.token_id, study.id, use.share)
+                "release.quota", lambda c: quotas.check(c, use.token_id, request.study.id, use.share)
             )
 
-    async def _publish(
-        self, run: Run, draft: Draft, *, first: bool, idempotency: Idempotency | None, use: "_Use | None"
-    ) -> None:
+    async def _publish(self, run: Run, draft: Draft, request: ReleaseRequest) -> None:
         async def body(connection: Connection) -> None:
             head = await store.lock_chain(connection, draft.study_id)
-            known, sequence = await store.latest(connection, draft.study_id, draft.question)
-            if first and known is not None:
+            if request.first and (known := await request.standing(connection)) is not None:
                 raise _Answered(known)
+            idempotency, use = request.idempotency, request.use
             if idempotency is not None:
                 made = str(draft.id).encode()
                 if not await self._replies.store(
@@ -268,8 +270,14 @@ class Releases:
                 ):
                     reply = await self._replies.replay(connection, idempotency)
                     raise _Answered(await _replayed(connection, reply))
+            # What is the best answer may have changed since it was planned.
+            facts = draft.facts
+            if facts.people is not None and facts.people_left_out is not None and facts.width is not None:
+                best = await request.best(connection, facts.people)
+                request.check(facts.people, facts.people_left_out, facts.width, best)
             if use is not None:
                 await quotas.check(connection, use.token_id, draft.study_id, use.share)
+            sequence = (await store.latest(connection, draft.study_id, draft.question))[1]
             await store.publish(connection, draft, head=head, sequence=sequence + 1)
             if use is not None:
                 await quotas.note(connection, draft.id, use.token_id, draft.study_id, use.share)
@@ -277,15 +285,16 @@ class Releases:
         await run("release.publish", body)
 
     async def _known(
-        self, run: Run, study: Study, digest: bytes, *, first: bool, idempotency: Idempotency | None
+        self, run: Run, request: ReleaseRequest, *, any_share: bool = False
     ) -> StoredRelease | None:
-        """The release that answers this request already: its key's, or the question's if `first`."""
-        if not first and idempotency is None:
+        """The release that answers this request already: its key's, or the one that stands."""
+        idempotency = request.idempotency
+        if not request.first and idempotency is None:
             return None
 
         async def body(connection: Connection) -> StoredRelease | None:
             if idempotency is None:
-                return (await store.latest(connection, study.id, digest))[0]
+                return await request.standing(connection, any_share=any_share)
             reply = await self._replies.read(connection, idempotency)
             return None if reply is None else await _replayed(connection, reply)
 
@@ -299,14 +308,6 @@ class Releases:
         count = None if last is None else last.noisy_count
         size = None if count is None else max(1.0, count)
         return resolved.question(study.definition, people=None, expected_size=size)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Use:
-    """What a new release takes of its asker's quota [ppm]."""
-
-    token_id: UUID
-    share: int
 
 
 async def _replayed(connection: Connection, reply: Reply) -> StoredRelease:

@@ -197,6 +197,8 @@ _CHECKS = {
            OR standard_error IS DISTINCT FROM CAST(said.body->>'standard_error' AS float8)
            OR noisy_count IS DISTINCT FROM CAST(said.body->>'noisy_count' AS float8)
            OR epsilon_max <> round(CAST(said.body->>'epsilon_max' AS numeric) * 1000000)
+           OR people IS DISTINCT FROM CAST(said.body->>'people' AS bigint)
+           OR people_left_out IS DISTINCT FROM CAST(said.body->>'people_left_out' AS bigint)
     """,
     "a question has a gap in its releases": """
         SELECT study_id, encode(question, 'hex') AS question FROM release

@@ -7,10 +7,13 @@ from uuid import UUID
 
 from app.core.errors import StudyRetired
 from app.core.records import CohortCharge
-from app.core.release import Draft, StoredRelease, chain_hash
+from app.core.release import Asked, Draft, StoredRelease, chain_hash
 from app.core.study import StudyState
 from app.store.contributions import FOLD_LOCK, LOCK_SHARED
 from app.store.sql import Connection, Sql
+
+NO_CAP = 2**62
+"""Stands for no cap where caps are compared [micro-epsilon]."""
 
 LOCK_CHAIN = Sql("SELECT number, hash FROM chain WHERE id = 1 FOR UPDATE")
 
@@ -35,6 +38,30 @@ LATEST = Sql.of(_Latest)(f"""
     ORDER BY release.sequence DESC LIMIT 1
 """)
 
+
+def _width(people: str) -> str:
+    """Width of a release's interval for the mean of other people, see `app.services.gain`."""
+    return f"""least(CAST(:range AS float8), width + 1.96 * CAST(:range AS float8)
+                     * sqrt(abs(1 / greatest(people, 1.0) - 1 / greatest({people}, 1.0))))"""
+
+
+BEST_WIDTH = Sql.of(float)(f"""
+    SELECT min({_width("CAST(:people AS bigint)")}) AS width FROM release
+    WHERE study_id = :study_id AND family = :family
+""")
+
+# The people of the newest answer stand for those of today: to count these would be to read all of the study.
+STANDING = Sql.of(StoredRelease)(f"""
+    WITH newest AS (SELECT people FROM release WHERE study_id = :study_id AND family = :family
+                    ORDER BY number DESC LIMIT 1),
+         past AS (SELECT number, share, cap, {_width("(SELECT people FROM newest)")} AS width
+                  FROM release WHERE study_id = :study_id AND family = :family)
+    SELECT {COLUMNS}, true AS replayed FROM release JOIN study ON study.id = release.study_id
+    WHERE release.number = (
+        SELECT max(number) FROM past WHERE width <= CAST(:as_good AS float8) * (SELECT min(width) FROM past)
+    ) AND EXISTS (SELECT FROM past WHERE share >= :share AND coalesce(cap, :no_cap) >= :cap)
+""")
+
 # The count of a cohort only ever falls, so an unchanged count means unchanged sums. A cohort takes part
 # with its whole offer, so that much must be left, even if it is charged less: releases that race end as if
 # they had come one after the other.
@@ -51,11 +78,11 @@ DEBIT = Sql.of(int)("""
 
 INSERT_RELEASE = Sql("""
     INSERT INTO release (id, number, study_id, question, sequence, epoch, estimator, estimator_version,
-                         noise, body, estimate, standard_error, noisy_count, epsilon_max, previous_hash,
-                         hash, created_at)
+                         noise, body, estimate, standard_error, noisy_count, epsilon_max, family, share,
+                         cap, people, people_left_out, width, previous_hash, hash, created_at)
     VALUES (:id, :number, :study_id, :question, :sequence, :epoch, :estimator, :estimator_version,
             CAST(:noise AS jsonb), :body, :estimate, :standard_error, :noisy_count, :epsilon_max,
-            :previous_hash, :hash, :created_at)
+            :family, :share, :cap, :people, :people_left_out, :width, :previous_hash, :hash, :created_at)
 """)
 
 INSERT_CHARGES = Sql("""
@@ -128,6 +155,42 @@ async def latest(connection: Connection, study_id: int, question: bytes) -> tupl
     return (None, 0) if row is None else (row.release, row.sequence)
 
 
+async def standing(
+    connection: Connection, study_id: int, asked: Asked, *, width: float, at_least: bool, as_good: float
+) -> StoredRelease | None:
+    """The newest of the best answers to a question of a replace_one study, share and cap aside.
+
+    Args:
+        connection: In a transaction.
+        study_id: The study.
+        asked: The question.
+        width: Of the study's range.
+        at_least: Whether an answer must exist that took at least the question's share and cap.
+        as_good: How many times as wide as the best one an interval may be and count as good as that.
+    """
+    return await STANDING.maybe(
+        connection,
+        study_id=study_id,
+        family=asked.family,
+        range=width,
+        as_good=as_good,
+        no_cap=NO_CAP,
+        share=asked.share if at_least else 0,
+        cap=(NO_CAP if asked.cap is None else asked.cap) if at_least else 0,
+    )
+
+
+async def best_width(
+    connection: Connection, study_id: int, family: bytes, *, people: int, width: float
+) -> float | None:
+    """The smallest width that an answer's interval has for the mean of `people` people; None: no answer."""
+    # The smallest of no widths is NULL.
+    best: float | None = await BEST_WIDTH.one(
+        connection, study_id=study_id, family=family, people=people, range=width
+    )
+    return best
+
+
 async def publish(connection: Connection, draft: Draft, *, head: tuple[int, bytes], sequence: int) -> None:
     """Charge every cohort and store the answer. Call with the chain locked.
 
@@ -169,6 +232,12 @@ async def publish(connection: Connection, draft: Draft, *, head: tuple[int, byte
         standard_error=draft.facts.standard_error,
         noisy_count=draft.facts.noisy_count,
         epsilon_max=draft.facts.epsilon_max,
+        family=draft.asked and draft.asked.family,
+        share=draft.asked and draft.asked.share,
+        cap=draft.asked and draft.asked.cap,
+        people=draft.facts.people,
+        people_left_out=draft.facts.people_left_out,
+        width=draft.facts.width,
         previous_hash=previous,
         hash=link,
         created_at=draft.created_at,

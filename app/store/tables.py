@@ -155,11 +155,18 @@ release = Table(
         "noisy_count", Float, nullable=True, comment="as in the body; NULL: the number of people is public"
     ),
     Column("epsilon_max", BigInteger, nullable=False, comment="micro-epsilon; as in the body"),
+    Column("family", LargeBinary, comment="SHA-256 of the question without share and cap; NULL: K-means"),
+    Column("share", Integer, comment="that was asked for [parts per million]"),
+    Column("cap", BigInteger, comment="that was asked for [micro-epsilon]; NULL: none"),
+    Column("people", BigInteger, comment="as in the body; NULL: secret"),
+    Column("people_left_out", BigInteger, comment="as in the body; NULL: secret"),
+    Column("width", Float, comment="predicted, of the interval; NULL: answers are not compared"),
     Column("previous_hash", LargeBinary, nullable=False),
     Column("hash", LargeBinary, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
     UniqueConstraint("study_id", "question", "sequence"),
     Index("ix_release_study_id_number", "study_id", "number"),
+    Index("ix_release_study_id_family_number", "study_id", "family", "number"),
 )
 
 charge = Table(

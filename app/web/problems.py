@@ -66,6 +66,7 @@ KINDS: Mapping[type[ServiceError], Kind] = {
     errors.AnswerExists: Kind(409, "There is another answer already"),
     errors.PrivacyRefusal: Kind(409, "Refused for privacy"),
     errors.BudgetExhausted: Kind(409, "The privacy budget is exhausted", surely_not_held=True),
+    errors.NoGain: Kind(409, "A new answer would be no gain"),
     NotApplicable: Kind(409, "The estimator has no answer here"),
     errors.RequestTimeout: Kind(408, "The document took too long"),
     errors.Unauthenticated: Kind(401, "A valid token is needed"),

@@ -88,6 +88,12 @@ def request_body() -> dict[str, Any]:
                 "additionalProperties": False,
                 "description": "The estimator's own parameters.",
             },
+            "allow_worse": {
+                "type": "boolean",
+                "default": False,
+                "description": "Answer also where most people cannot pay any more, or the interval will be "
+                "much wider than that of the best answer so far.",
+            },
         },
         "additionalProperties": False,
     }
@@ -135,6 +141,18 @@ def read_question(*sources: Mapping[str, object], statistic: str | None = None) 
     if errors:
         raise InvalidRequest.naming(errors, "the question is ")
     return Ask(**known, parameters=parameters)
+
+
+def take_allow_worse(document: dict[str, object]) -> bool:
+    """Take `allow_worse` out of a document: it is no part of the question.
+
+    Raises:
+        InvalidRequest: it is neither true nor false.
+    """
+    value = document.pop("allow_worse", False)
+    if not isinstance(value, bool):
+        raise InvalidRequest.field("allow_worse", "must be true or false")
+    return value
 
 
 def _flat(source: Mapping[str, object], errors: list[FieldError]) -> list[tuple[str, object]]:

@@ -15,6 +15,7 @@ DitherError
 │   └── UnsupportedMechanism  this SDK cannot randomize for this study
 ├── LedgerError               the device's ledger cannot be read or written
 ├── ProblemError              the service refused: an RFC 9457 problem document
+│   └── NoGain                a new release would be worse than one that exists
 ├── ResponseError             the service answered something else than the protocol says
 └── TransportError            no answer
     ├── ConnectionFailed      not reached, or cut off
@@ -223,6 +224,15 @@ class ProblemError(DitherError):
     def _refuses(self) -> bool:
         """Whether the service surely stored nothing of this request."""
         return self._certain and 400 <= self.status < 500
+
+
+class NoGain(ProblemError):
+    """A new release would be worse than one that exists, or would leave most people out; nothing was spent.
+
+    `mean` reads the best one so far; `release(..., allow_worse=True)` makes the new one anyway.
+    """
+
+    code = "no_gain"
 
 
 class ResponseError(DitherError):

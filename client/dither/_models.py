@@ -154,6 +154,9 @@ class Release:
         population_interval: For the mean of the population they were drawn from.
         relation: What the guarantee compares.
         epsilon_max: The largest charge to a person.
+        people, people_left_out: The people who contributed, and those of them that could not take part; None
+            where their number is secret.
+        left_out_because: Why they could not: `budget_exhausted`; None where all could.
         created_at: When it was published.
         new_contributions: Whether contributions came in since; None where that is secret or not said.
     """
@@ -169,6 +172,9 @@ class Release:
     population_interval: Interval | None
     relation: str | None
     epsilon_max: Decimal | None
+    people: int | None
+    people_left_out: int | None
+    left_out_because: str | None
     created_at: datetime | None
     new_contributions: bool | None
     raw: Mapping[str, object] = field(repr=False, compare=False)

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from dither._errors import FieldProblem, ProblemError, ResponseError
+from dither._errors import FieldProblem, NoGain, ProblemError, ResponseError
 from dither._models import Contribution, RecordResult
 from dither._wire import build, decode
 from dither.device.numbers import epsilon_cost
@@ -24,9 +24,10 @@ def problem(status: int, body: bytes, *, request: str, certain: bool) -> Problem
             errors.append(build(FieldProblem, row))
         except ResponseError:
             continue
-    return ProblemError(
+    code = _text(document.get("code")) or f"http_{status}"
+    return (NoGain if code == NoGain.code else ProblemError)(
         status=status,
-        code=_text(document.get("code")) or f"http_{status}",
+        code=code,
         detail=_text(document.get("detail")) or _text(document.get("title")),
         errors=errors,
         request=request,

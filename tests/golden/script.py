@@ -253,6 +253,8 @@ async def _releases(record: Recorder) -> None:
         "analyse",
         json={"estimator": "optimal", "share": 0.2},
     )
+    refused = {"estimator": "optimal", "share": 0.01}
+    await record("releases", "POST", "/v1/studies/survey/releases", "analyse", json=refused)
     await record("releases", "GET", mean, "analyse", params={"estimator": "nothing"})
     await record("releases", "GET", mean, "analyse", params={"share": "2", "surprise": "1"})
     await record("releases", "POST", "/v1/studies/survey/releases", "analyse", json={"statistic": "mode"})

@@ -9,16 +9,17 @@ from dataclasses import dataclass, field
 
 from app.accounting.costs import group_costs
 from app.core.cohort import Group, Reports
-from app.core.epsilon import MICRO
+from app.core.epsilon import MAX_EPSILON, MICRO
 from app.core.study import LocalMechanism, Relation, StudyDefinition, Trust
 from app.estimators import registry
-from app.estimators.interface import NotApplicable
+from app.estimators.interface import NotApplicable, Plan
 from app.services.questions import Ask, resolve
 
 OK, CREATED, UNCHANGED, REPLACED = "ok", "created", "unchanged", "replaced"
 EXISTS, EXHAUSTED, BELOW_SPENT = "contribution_exists", "budget_exhausted", "epsilon_below_spent"
 NOT_FOUND, BELOW_RESERVED, KEY_REUSED = "not_found", "budget_below_reserved", "idempotency_key_reused"
 NOT_APPLICABLE = "estimator_not_applicable"
+NO_GAIN = "no_gain"
 AFTER_SPENDING, FORGED = "report_after_spending", "invalid_request"
 
 WHOLE_ONLY = (LocalMechanism.DUCHI, LocalMechanism.PIECEWISE, LocalMechanism.HYBRID)
@@ -70,12 +71,13 @@ class SetBudget:
 
 @dataclass(frozen=True)
 class Question:
-    """GET the answer to a question, or POST it with `new`, there perhaps under a key."""
+    """GET the answer to a question, or POST it with `new`, there perhaps under a key, or if it is no gain."""
 
     study: str
     ask: int
     new: bool
     key: str | None = None
+    worse: bool = False
 
 
 Operation = Contribute | Batch | Withdraw | SetBudget | Question
@@ -106,6 +108,22 @@ class Line:
         return self.epsilon - self.spent
 
 
+@dataclass(frozen=True)
+class Past:
+    """A release as answers to its question are compared: its predicted width, and who was there."""
+
+    number: int
+    ask: Ask
+    share: int
+    width: float
+    people: int
+
+    def width_today(self, people: int, range_width: float) -> float:
+        """How wide its interval is for the mean of other people."""
+        apart = abs(1 / self.people - 1 / people)
+        return min(range_width, self.width + 1.96 * range_width * apart**0.5)
+
+
 @dataclass
 class Model:
     """The whole ledger.
@@ -117,6 +135,7 @@ class Model:
         lines: By study and name.
         releases: How many there are; they are numbered from 0.
         latest: The newest release of each question, by study and number of the ask.
+        past: By study and estimator the releases of replace_one studies, in their order.
         keys: What each key asked for, and its release.
     """
 
@@ -128,7 +147,8 @@ class Model:
     lines: dict[tuple[str, str], Line] = field(default_factory=dict)
     releases: int = 0
     latest: dict[tuple[str, int], int] = field(default_factory=dict)
-    keys: dict[str, tuple[tuple[str, int], int]] = field(default_factory=dict)
+    past: dict[tuple[str, str | None], list[Past]] = field(default_factory=dict)
+    keys: dict[str, tuple[tuple[str, int, bool], int]] = field(default_factory=dict)
 
     def apply(self, operation: Operation, *, away: str | None = None) -> Result:
         """Do something.
@@ -238,29 +258,50 @@ class Model:
     # ---------------------------------------------------------------------------------- releases
 
     def _answer(self, question: Question, away: str | None) -> str | int:
-        asked = question.study, question.ask
+        asked, request = (question.study, question.ask), (question.study, question.ask, question.worse)
         if question.key is not None and question.key in self.keys:
-            request, number = self.keys[question.key]
-            return number if request == asked else KEY_REUSED
-        if not question.new and asked in self.latest:
-            return self.latest[asked]
-        prices = self._prices(question, away)
-        if isinstance(prices, str):
-            return prices
+            known, number = self.keys[question.key]
+            return number if known == request else KEY_REUSED
+        if not question.new and (standing := self._standing(question)) is not None:
+            return standing
+        found = self._new_answer(question, away)
+        if isinstance(found, str):
+            best = None if question.new else self._standing(question, any_share=True)
+            return found if best is None else best
+        prices, past = found
         for name, price in prices.items():
             line = self.lines[question.study, name]
             line.spent += price
             assert line.spent <= line.epsilon
         number = self.latest[asked] = self.releases
         self.releases += 1
+        if past is not None:
+            self.past.setdefault((question.study, past.ask.estimator), []).append(past)
         if question.key is not None:
-            self.keys[question.key] = asked, number
+            self.keys[question.key] = request, number
         return number
 
-    def _prices(self, question: Question, away: str | None) -> dict[str, int] | str:
-        """What each person pays for a new release, or why there is none."""
-        study = self.studies[question.study]
-        ask = self.asks[question.study][question.ask]
+    def _standing(self, question: Question, *, any_share: bool = False) -> int | None:
+        """The release that answers who only reads."""
+        study, ask = self.studies[question.study], self.asks[question.study][question.ask]
+        if study.relation is Relation.ADD_REMOVE_ONE:
+            return self.latest.get((question.study, question.ask))
+        past = self.past.get((question.study, ask.estimator), [])
+        if not past:
+            return None
+        share, cap = (study.default_share if ask.share is None else ask.share), ask.epsilon or MAX_EPSILON
+        explicit = not any_share and (ask.share is not None or ask.epsilon is not None)
+        if explicit and not any(
+            one.share >= share and (one.ask.epsilon or MAX_EPSILON) >= cap for one in past
+        ):
+            return None
+        people, span = past[-1].people, float(study.upper - study.lower)
+        best = min(one.width_today(people, span) for one in past)
+        return max(one.number for one in past if one.width_today(people, span) <= 1.05 * best)
+
+    def _new_answer(self, question: Question, away: str | None) -> tuple[dict[str, int], Past | None] | str:
+        """What each person pays for a new release and what it is compared by, or why there is none."""
+        study, ask = self.studies[question.study], self.asks[question.study][question.ask]
         share = study.default_share if ask.share is None else ask.share
         there = {
             name: line
@@ -274,23 +315,33 @@ class Model:
         }
         paying = {name: offer for name, offer in offers.items() if 0 < offer <= there[name].remaining}
         if ask.estimator == "transformed":
-            return paying
+            return paying, None
+        planned = self._planned(study, ask, there, offers, paying)
+        if isinstance(planned, str):
+            return planned
+        prices, plan = planned
         if ask.estimator == "uniform":
-            lowest = min(paying.values(), default=0)
-            if paying or any(line.trust is Trust.PUBLIC for line in there.values()):
-                return dict.fromkeys(paying, lowest)
-            return EXHAUSTED if offers or not there else NOT_APPLICABLE
-        return self._prices_of_estimator(study, ask, there, offers, paying)
+            prices = dict.fromkeys(paying, min(paying.values(), default=0))
+        if study.relation is Relation.ADD_REMOVE_ONE:
+            return prices, None
+        people, span = len(there), float(study.upper - study.lower)
+        width = span if plan.interval_width is None else plan.interval_width()
+        past = self.past.get((question.study, ask.estimator), [])
+        best = min((one.width_today(people, span) for one in past), default=None)
+        worse = best is not None and (width > 1.5 * best if question.new else width * 1.05 >= best)
+        if not question.worse and (2 * (len(offers) - len(paying)) > people or worse):
+            return NO_GAIN
+        return prices, Past(number=self.releases, ask=ask, share=share, width=width, people=people)
 
     @staticmethod
-    def _prices_of_estimator(
+    def _planned(
         study: StudyDefinition,
         ask: Ask,
         there: Mapping[str, Line],
         offers: Mapping[str, int],
         paying: Mapping[str, int],
-    ) -> dict[str, int] | str:
-        """The prices of estimators, which are tested elsewhere."""
+    ) -> tuple[dict[str, int], Plan] | str:
+        """Prices and plans of estimators, which are tested elsewhere."""
         alike: dict[tuple[Trust, int, int, bool], list[str]] = {}
         for name, line in there.items():
             epsilon = {Trust.CENTRAL: offers.get(name, 0), Trust.LOCAL: line.drawn_with}.get(line.trust, 0)
@@ -321,12 +372,13 @@ class Model:
             unpaid = offers.keys() - paying.keys()
             return EXHAUSTED if unpaid or not there else NOT_APPLICABLE
         costs = group_costs(plan.queries, plan.noise, study.relation, groups)
-        return {
+        prices = {
             name: epsilon
             for names, (epsilon, _) in zip(alike.values(), costs, strict=True)
             for name in names
             if epsilon
         }
+        return prices, plan
 
 
 def _reports(study: StudyDefinition, lines: Sequence[Line]) -> Reports:

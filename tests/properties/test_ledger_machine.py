@@ -112,7 +112,10 @@ def questions_to(study: str) -> st.SearchStrategy[Operation]:
     keys = st.sampled_from(("k0", "k1", "k2"))
     return st.one_of(
         st.builds(Question, study=of, ask=asks, new=st.booleans()),
-        st.builds(Question, study=of, ask=st.integers(0, 2), new=st.just(True), key=keys),
+        st.builds(Question, study=of, ask=asks, new=st.just(True), worse=st.just(True)),
+        st.builds(
+            Question, study=of, ask=st.integers(0, 2), new=st.just(True), key=keys, worse=st.booleans()
+        ),
     )
 
 
@@ -321,8 +324,9 @@ class LedgerMachine(RuleBasedStateMachine):
                 study, ask = self._studies[slug], ASKS[slug][number]
                 if not operation.new:
                     return (await services.releases.current(study, ask)).release
-                idempotency = key(operation.key, f"{slug} {number}") if operation.key else None
-                return await services.releases.release(study, ask, idempotency)
+                worse, request = operation.worse, f"{slug} {number} {operation.worse}"
+                idempotency = key(operation.key, request) if operation.key else None
+                return await services.releases.release(study, ask, idempotency, allow_worse=worse)
 
     # --------------------------------------------------------------------------------- comparing
 

@@ -54,7 +54,7 @@ async def plan(request: ApiRequest, study: StudyPath) -> Response:
 )
 @allow(Role.ANALYSE)
 async def current_mean(request: ApiRequest, study: StudyPath) -> Response:
-    """The release for this question. Made, and paid for, the first time it is asked; free afterwards."""
+    """The best answer to this question so far. Made, and paid for, the first time; free afterwards."""
     found = await request.study(study)
     ask = question_params.read_question(request.single_query(), statistic="mean")
     answer = await request.api.services.releases.current(found, ask, asker=request.principal.token_id)
@@ -77,13 +77,19 @@ async def current_mean(request: ApiRequest, study: StudyPath) -> Response:
 )
 @allow(Role.ANALYSE)
 async def make_release(request: ApiRequest, study: StudyPath) -> Response:
-    """A new release for a question, given in the document or in the query."""
+    """A new release for a question, given in the document or in the query.
+
+    In replace_one studies it is refused, and costs nothing, where it is no gain: `allow_worse` makes it.
+    """
     found = await request.study(study)
-    document = await request.read_object(required=False)
+    document = dict(await request.read_object(required=False))
+    allow_worse = question_params.take_allow_worse(document)
     ask = question_params.read_question(request.single_query(), document)
     key = await idempotency.idempotency(request)
     asker = request.principal.token_id
-    release = await request.api.services.releases.release(found, ask, key, asker=asker)
+    release = await request.api.services.releases.release(
+        found, ask, key, asker=asker, allow_worse=allow_worse
+    )
     return Response(release.body, status_code=201, media_type=JSON)
 
 

@@ -63,6 +63,9 @@ class ReleaseOut(WireOut):
     people_left_out: int | None = Field(
         None, description="Those that could not take part; left out where their number is secret."
     )
+    left_out_because: str | None = Field(
+        None, description="Why they could not: `budget_exhausted`; null where all could."
+    )
     noisy_count: float | None = Field(
         None, description="People by their share of the cap, with noise; only where their number is secret."
     )
@@ -70,7 +73,7 @@ class ReleaseOut(WireOut):
 
 
 class MeanAnswerOut(ReleaseOut):
-    """The current release for a question."""
+    """The best answer to a question so far."""
 
     new_contributions: bool | None = None
     """Whether contributions came after it; left out where that is secret."""

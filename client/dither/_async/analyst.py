@@ -42,10 +42,10 @@ class AsyncAnalyst(AsyncBase):
         return await self._run(self._operations.calls.read(Plan, f"{study_path(study)}/plan", question))
 
     async def mean(self, study: str, **parameters: Parameter) -> Release:
-        """The mean: the release for this question.
+        """The mean: the best release for this question so far.
 
-        Privacy: the first to ask this question makes the release, and contributors pay what its
-        `epsilon_max` says at most. From then on the same answer comes back and costs nothing.
+        Privacy: the first to ask this question makes a release, and contributors pay what its `epsilon_max`
+        says at most. From then on answers come back and cost nothing, unless a larger `share` is asked for.
 
         Args:
             study: The study's slug.
@@ -65,6 +65,7 @@ class AsyncAnalyst(AsyncBase):
         *,
         statistic: str = "mean",
         idempotency_key: str | None = None,
+        allow_worse: bool = False,
         **parameters: Parameter,
     ) -> Release:
         """Make a new release.
@@ -76,14 +77,22 @@ class AsyncAnalyst(AsyncBase):
             study: The study's slug.
             statistic: What is asked.
             idempotency_key: A key of your own, to make calls of different runs one. None: a random one.
+            allow_worse: Make it also where it is no gain.
             **parameters: The question's parameters, for example `estimator`, `share` or `epsilon`.
+
+        Raises:
+            NoGain: most people cannot pay any more, or the interval would be much wider than that of the best
+                release for this question; nothing was spent.
 
         Examples:
             >>> release = await analyst.release("commute", estimator="adpm", share="0.5")
             >>> print(release.parameters["share"])
             0.5
         """
-        path, question = f"{study_path(study)}/releases", {"statistic": statistic, **parameters}
+        path = f"{study_path(study)}/releases"
+        question: dict[str, Parameter] = {"statistic": statistic, **parameters}
+        if allow_worse:
+            question["allow_worse"] = True
         key = idempotency_key or new_key()
         return await self._run(self._operations.calls.call(Release, "POST", path, question, key=key))
 

@@ -160,6 +160,7 @@ class Sampling:
             predicted_error=float(question.grid.width)
             * math.sqrt(spread + errors.noise_variance + errors.bias**2),
             conclude=lambda values: errors.conclude(read(values)),
+            interval_width=errors.interval_width,
             inclusion=tuple(Fraction(threshold, _ALWAYS) for threshold in thresholds),
         )
 

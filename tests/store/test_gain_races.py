@@ -1,0 +1,99 @@
+"""What is no gain is refused also where the better answer comes in between, and then nothing was charged."""
+
+import asyncio
+
+import pytest
+
+from app.core.epsilon import MICRO
+from app.core.errors import NoGain
+from app.services.questions import Ask
+from tests.store.faults import Crash, InterceptedDatabase, Interception, crash
+from tests.store.workbench import Workbench, key, workbench
+
+SMALL, LARGE = Ask(share=MICRO // 10), Ask(share=MICRO // 2)
+
+
+async def rows(bench: Workbench) -> dict[str, int]:
+    """What a release writes."""
+    return {
+        "releases": await bench.value("SELECT count(*)::int FROM release"),
+        "charges": await bench.value("SELECT count(*)::int FROM charge"),
+        "keys": await bench.value("SELECT count(*)::int FROM idempotency"),
+        "spent": await bench.value("SELECT coalesce(sum(spent), 0)::int FROM cohort"),
+    }
+
+
+@pytest.mark.parametrize("reading", [False, True])
+async def test_a_better_answer_between_draw_and_commit_leaves_the_other_one_uncharged(
+    database_url: str, reading: bool
+):
+    database = InterceptedDatabase.open(database_url)
+    async with workbench(database_url, replicas=2, databases=[database]) as bench:
+        study = await bench.study()
+        await bench.crowd(study, 200)
+        better: list[bytes] = []
+
+        async def overtake() -> None:
+            better.append((await bench.replicas[1].releases.release(study, LARGE, None)).body)
+
+        database.interceptions["release.publish"] = Interception(first=overtake)
+        slow = bench.services.releases
+        if reading:
+            assert (await slow.current(study, SMALL)).release.body == better[0]
+        else:
+            with pytest.raises(NoGain):
+                await slow.release(study, SMALL, key("k"))
+        assert await rows(bench) == {"releases": 1, "charges": 1, "keys": 0, "spent": MICRO // 2}
+        await bench.assert_clean()
+
+
+async def test_of_many_askers_at_once_none_gets_a_much_worse_answer_after_a_better_one(cluster: Workbench):
+    study = await cluster.study()
+    await cluster.crowd(study, 200)
+    asks = [Ask(share=MICRO * part // 100) for part in (1, 2, 4, 8, 16, 32)]
+    await asyncio.gather(
+        *(
+            cluster.replicas[place % len(cluster.replicas)].releases.release(study, ask, None)
+            for place, ask in enumerate(asks)
+        ),
+        return_exceptions=True,
+    )
+    widths = [row["width"] for row in await cluster.fetch("SELECT width FROM release ORDER BY number")]
+    assert widths
+    for place, width in enumerate(widths):
+        assert width <= 1.5 * min(widths[: place + 1])
+    spent = await cluster.value("SELECT sum(charge.epsilon)::int FROM charge")
+    assert await cluster.value("SELECT sum(spent)::int FROM cohort") == spent
+    await cluster.assert_clean()
+
+
+async def test_a_crash_between_draw_and_commit_of_an_answer_that_was_insisted_on_costs_nothing(
+    database_url: str,
+):
+    database = InterceptedDatabase.open(database_url)
+    async with workbench(database_url, databases=[database]) as bench:
+        study = await bench.study()
+        await bench.crowd(study, 200)
+        first = await bench.services.releases.release(study, LARGE, None)
+        before = await rows(bench)
+        database.interceptions["release.publish"] = Interception(before_commit=crash)
+        with pytest.raises(Crash):
+            await bench.services.releases.release(study, SMALL, key("k"), allow_worse=True)
+        assert await rows(bench) == before
+        assert (await bench.services.releases.current(study, SMALL)).release.id == first.id
+        await bench.assert_clean()
+
+
+async def test_an_answer_of_before_the_columns_still_answers_its_question(bench: Workbench):
+    """A release without a family, as an upgrade leaves it, is found by its question, for nothing."""
+    study = await bench.study()
+    await bench.crowd(study, 20)
+    first = (await bench.services.releases.current(study, LARGE)).release
+    await bench.execute(
+        "ALTER TABLE release DISABLE TRIGGER USER",
+        "UPDATE release SET family = NULL, width = NULL",
+        "ALTER TABLE release ENABLE TRIGGER USER",
+    )
+    before = await rows(bench)
+    assert (await bench.services.releases.current(study, LARGE)).release.id == first.id
+    assert await rows(bench) == before
