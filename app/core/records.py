@@ -126,6 +126,31 @@ class LedgerLine(CohortCharge):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrailLine:
+    """What an admin did.
+
+    Attributes:
+        id: Place in the trail.
+        at: When.
+        actor: A token's id, or who else did it, as `command line`.
+        actor_name: The name of that token; None where it is none.
+        action: Such as `budget.set`.
+        target: A slug, an id, or the digest of an external id.
+        target_name: The name of the token that it is; None where it is none.
+        detail: In the units of the ledger.
+    """
+
+    id: int
+    at: datetime
+    actor: str
+    actor_name: str | None
+    action: str
+    target: str
+    target_name: str | None
+    detail: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseLine:
     """A release in the ledger.
 

@@ -13,6 +13,7 @@ from app.dashboard.pages import (
     sign_in,
     studies,
     tokens,
+    trail,
 )
 
 ROUTES = (
@@ -24,6 +25,7 @@ ROUTES = (
     *budgets.ROUTES,
     *ledger.ROUTES,
     *tokens.ROUTES,
+    *trail.ROUTES,
     *person.ROUTES,
     *assets.ROUTES,
 )

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ NAVIGATION = (
     ("/budgets", "Budgets", True),
     ("/ledger", "Ledger", True),
     ("/tokens", "Tokens", True),
+    ("/audit", "Audit trail", True),
 )
 """Path below /dashboard, title, and whether only an admin of the whole installation has it."""
 
@@ -90,6 +91,27 @@ def plain(value: Any) -> str:
     return ", ".join(f"{name} {json.dumps(one).strip(chr(34))}" for name, one in value.items())
 
 
+def changes(detail: Mapping[str, Any]) -> str:
+    """What an entry of the audit trail says beside its reason, as people read it.
+
+    >>> changes({"epsilon": 20.0, "delta": None, "reason": "asked for it"})
+    'epsilon 20'
+    """
+    return ", ".join(
+        f"{name.replace('_', ' ')} {epsilon(value) if isinstance(value, float) else _words(value)}"
+        for name, value in detail.items()
+        if name != "reason" and value is not None
+    )
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name} {_words(one)}" for name, one in value.items()) or "none"
+    if isinstance(value, list):
+        return "; ".join(map(_words, value)) or "none"
+    return count(value) if type(value) is int else str(value)
+
+
 TEMPLATES = Environment(
     loader=FileSystemLoader(HERE / "templates"),
     autoescape=True,
@@ -105,6 +127,7 @@ TEMPLATES.filters |= {
     "moment": moment,
     "day": day,
     "plain": plain,
+    "changes": changes,
 }
 
 

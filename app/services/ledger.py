@@ -9,7 +9,7 @@ from uuid import UUID
 from app.accounting.clusters import clusters_cost
 from app.core.errors import InternalFault
 from app.core.noise import DiscreteLaplace
-from app.core.records import ChainHead, LedgerLine, ReleaseLine
+from app.core.records import ChainHead, LedgerLine, ReleaseLine, TrailLine
 from app.core.release import GENESIS
 from app.services.paging import Page, decode_cursor, page_of
 from app.store import journal
@@ -82,6 +82,17 @@ class Ledger:
             lambda c: store.page_releases(c, number=number, study_id=study_id, limit=limit + 1),
         )
         return page_of(items, limit, lambda row: str(row.number))
+
+    async def trail(
+        self, limit: int, cursor: str | None, action: str | None = None, target: str | None = None
+    ) -> Page[TrailLine]:
+        """What admins did, newest first, of one action or on one target only unless None."""
+        before = decode_cursor(cursor, int, NEWEST[0])
+        items = await self._database.run_tx(
+            "ledger.trail",
+            lambda c: journal.page(c, before=before, action=action, target=target, limit=limit + 1),
+        )
+        return page_of(items, limit, lambda row: str(row.id))
 
     async def head(self) -> ChainHead:
         """The head of the hash chain, and the audit that was recorded last."""

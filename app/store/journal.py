@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from app.core.records import TrailLine
 from app.store.sql import Connection, Sql
 
 WITHDRAWN = 409
@@ -15,6 +16,26 @@ RECORD = Sql("""
     INSERT INTO audit (at, actor, action, target, detail)
     VALUES (:at, :actor, :action, :target, CAST(:detail AS jsonb))
 """)
+
+# Ids are compared as ids: a token is found by its key.
+PAGE = Sql.of(TrailLine)("""
+    WITH line AS (
+        SELECT id, at, actor, action, target, detail,
+               CASE WHEN actor ~ :uuid THEN CAST(actor AS uuid) END AS actor_id,
+               CASE WHEN target ~ :uuid THEN CAST(target AS uuid) END AS target_id
+        FROM audit
+        WHERE id < :before AND (CAST(:action AS text) IS NULL OR action = :action)
+          AND (CAST(:target AS text) IS NULL OR target = :target)
+        ORDER BY id DESC LIMIT :limit
+    )
+    SELECT line.id, at, actor, actor_token.name AS actor_name, action, target,
+           target_token.name AS target_name, detail
+    FROM line LEFT JOIN token AS actor_token ON actor_token.id = actor_id
+    LEFT JOIN token AS target_token ON target_token.id = target_id
+    ORDER BY line.id DESC
+""")
+
+UUID_SHAPE = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 
 CLAIM_KEY = Sql.of(bytes)("""
     INSERT INTO idempotency (token_id, key, request, status, body, study_id, subject_id, created_at)
@@ -73,6 +94,15 @@ async def record(
 ) -> None:
     """Note what an admin did. Never with data values, secrets or external ids."""
     await RECORD.run(connection, at=at, actor=actor, action=action, target=target, detail=json.dumps(detail))
+
+
+async def page(
+    connection: Connection, *, before: int, action: str | None, target: str | None, limit: int
+) -> list[TrailLine]:
+    """What admins did before an entry, newest first; of one action or target only unless None."""
+    return await PAGE.all(
+        connection, before=before, action=action, target=target, limit=limit, uuid=UUID_SHAPE
+    )
 
 
 async def read_reply(

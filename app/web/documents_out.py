@@ -25,7 +25,7 @@ from app.web.documents.figures import (
     StudiesFiguresOut,
     StudyFiguresOut,
 )
-from app.web.documents.ledger import LedgerLineOut
+from app.web.documents.ledger import LedgerLineOut, TrailLineOut
 from app.web.documents.lists import PageOut
 from app.web.documents.release import PlanOut
 from app.web.documents.study import StudyOut
@@ -125,6 +125,13 @@ async def ledger_releases(
     """Releases of all studies, newest first, or of one."""
     page = await services.ledger.releases(limit, cursor, await _study_id(services, study))
     return PageOut[LedgerReleaseOut].of(page)
+
+
+async def trail(
+    services: Services, limit: int, cursor: str | None, action: str | None, target: str | None
+) -> PageOut[TrailLineOut]:
+    """What admins did, newest first."""
+    return PageOut[TrailLineOut].of(await services.ledger.trail(limit, cursor, action, target))
 
 
 async def charges(

@@ -71,6 +71,7 @@ ROUTES: Mapping[tuple[str, str], Row] = {
     ("GET", "/v1/admin/studies/{study}/profile"): ({"admin"}, {}),
     ("GET", "/v1/admin/studies/{study}/cohorts"): ({"admin"}, {}),
     ("GET", "/v1/admin/studies/{study}/plan"): ({"admin"}, {}),
+    ("GET", "/v1/admin/audit"): ({"admin"}, {}),
     ("GET", "/v1/admin/releases"): ({"admin"}, {}),
     ("GET", "/v1/admin/ledger/export"): ({"admin"}, {}),
     ("GET", "/v1/admin/ledger"): ({"admin"}, {}),

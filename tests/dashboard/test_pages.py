@@ -5,6 +5,7 @@ import re
 import time
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlencode
 
 import asyncpg
 import pytest
@@ -391,3 +392,39 @@ async def test_the_page_of_a_study_goes_on_to_earlier_releases(
     second = await admin.get(f"/dashboard/studies/{study}" + link[1].replace("&amp;", "&"))
     assert second.status_code == 200
     assert made[0] in second.text
+
+
+async def test_the_audit_trail_says_who_changed_what_and_why(admin: Browser, service: Service, study: str):
+    person = await service.call(
+        "PUT", "/v1/admin/subjects/alice/budget", "admin", json={"epsilon": 8.5, "reason": "asked <twice>"}
+    )
+    assert person.status_code == 200
+    made = await service.call("POST", "/v1/admin/tokens", "admin", json={"name": "app", "role": "analyse"})
+    token = made.json()["id"]
+    quota = {"share": 0.25, "period_seconds": 3600}
+    await service.call("PUT", f"/v1/admin/tokens/{token}/quota", "admin", json=quota)
+    found = (await service.call("GET", "/v1/admin/audit?limit=3", "admin")).json()
+    assert [one["action"] for one in found["items"]] == ["token.quota", "token.create", "budget.set"]
+    limited, created, changed = found["items"]
+    assert (limited["target"], limited["target_name"], limited["detail"]) == (token, "app", quota)
+    assert created["actor_name"] == changed["actor_name"] is not None
+    assert changed["detail"] == {"epsilon": 8.5, "delta": None, "reason": "asked <twice>"}
+    older = (await service.call("GET", f"/v1/admin/audit?cursor={found['next_cursor']}", "admin")).json()
+    assert {"study.create"} <= {one["action"] for one in older["items"]}
+    for query, entries in (
+        ({"action": "budget.set"}, 1),
+        ({"target": study}, 1),
+        ({"target": changed["target"]}, 1),
+        ({"target": token, "action": "token.quota"}, 1),
+        ({"target": "nothing"}, 0),
+    ):
+        some = (await service.call("GET", "/v1/admin/audit", "admin", params=query)).json()["items"]
+        assert len(some) == entries, query
+        await admin.get(f"/dashboard/audit?{urlencode(query)}")
+        assert admin.page.count('<th scope="row">') == entries
+    await admin.get("/dashboard/audit")
+    text = text_of(admin.page)
+    assert "epsilon 8.5" in text
+    assert "asked <twice>" in text
+    assert "share 0.25, period seconds 3,600" in text
+    assert f'href="/dashboard/studies/{study}"' in admin.page

@@ -52,6 +52,7 @@ PAGES: Mapping[tuple[str, str], Row] = {
     ),
     ("POST", "/dashboard/budgets/link"): (WHOLE, {"subject": "alice"}),
     ("GET", "/dashboard/ledger"): (WHOLE, {}),
+    ("GET", "/dashboard/audit"): (WHOLE, {}),
     ("GET", "/dashboard/ledger/charges"): (WHOLE, {}),
     ("GET", "/dashboard/ledger/export"): (WHOLE, {}),
     ("GET", "/dashboard/tokens"): (WHOLE, {}),

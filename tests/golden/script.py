@@ -364,6 +364,7 @@ async def _figures(record: Recorder) -> None:
         ),
     ):
         await record("figures", "GET", f"/v1/admin/{path}", "admin")
+    await record("figures", "GET", "/v1/admin/audit", "admin", params={"limit": 12})
 
 
 async def _retirement(record: Recorder) -> None:

@@ -11,7 +11,7 @@ from app.api.routing import StrictRoute
 from app.core.principal import Role
 from app.web import documents_out
 from app.web.documents.figures import LedgerReleaseOut
-from app.web.documents.ledger import LedgerLineOut
+from app.web.documents.ledger import LedgerLineOut, TrailLineOut
 from app.web.documents.lists import Limit, NumberCursor, NumbersCursor, PageOut
 from app.web.documents.types import SLUG_PATTERN
 from app.web.request import ApiRequest
@@ -57,6 +57,19 @@ async def export_charges(
         media_type=CSV,
         headers={"Content-Disposition": 'attachment; filename="ledger.csv"'},
     )
+
+
+@router.get("/audit")
+@allow(Role.ADMIN)
+async def list_trail(
+    request: ApiRequest,
+    limit: Limit = 50,
+    cursor: NumberCursor | None = None,
+    action: Annotated[str | None, Query(max_length=100, description="One action, as `budget.set`.")] = None,
+    target: Annotated[str | None, Query(max_length=100, description="A slug, an id or a digest.")] = None,
+) -> PageOut[TrailLineOut]:
+    """The audit trail, newest first: who changed what, when and why."""
+    return await documents_out.trail(request.api.services, limit, cursor, action, target)
 
 
 @router.get("/releases")
