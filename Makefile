@@ -78,8 +78,8 @@ $(GENERATORS)/.stamp: requirements-generators.lock | setup
 test: check test-js $(GENERATORS)/.stamp ## everything that must hold: check, then all tests but the slow ones
 	DITHER_TEST_ENTROPY=$${DITHER_TEST_ENTROPY:-commit} PYTHONHASHSEED=0 $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
-test-quick: setup ## the tests without a server, a browser or random draws, while you work
-	PYTHONHASHSEED=0 $(BIN)/python -m pytest -m "not slow and not system and not statistical and not database" -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+test-quick: setup ## the tests that take no time, on a real database too, while you work
+	PYTHONHASHSEED=0 $(BIN)/python -m pytest --hypothesis-profile=quick -m "not slow and not long and not system and not statistical" -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-js: setup-browser ## the tests of the browser client that need no browser
 	@if $(HAS_NODE); then cd client/js && npm test; else echo "test-js is skipped: missing nodejs or npm" >&2; fi

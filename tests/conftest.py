@@ -17,14 +17,8 @@ from tests.support.provider import Provider, provider
 # There is no deadline: how long an example takes says more about the machine than about the code.
 settings.register_profile("seeded", derandomize=True, deadline=None)
 settings.register_profile("fresh", print_blob=True, deadline=None)
+settings.register_profile("quick", settings.get_profile("seeded"), max_examples=20)
 settings.load_profile("fresh" if os.environ.get("DITHER_TEST_ENTROPY") == "os" else "seeded")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a PostgreSQL, by its fixtures: `make test-quick` leaves it out."""
-    for item in items:
-        if "postgres_server" in getattr(item, "fixturenames", ()):
-            item.add_marker("database")
 
 
 @pytest.fixture(scope="session")

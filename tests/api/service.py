@@ -1,6 +1,5 @@
 """The application in this process on a real database, spoken to through ASGI."""
 
-import asyncio
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -152,8 +151,8 @@ async def open_service(database_url: str, **settings: Any) -> AsyncIterator[Serv
             service = Service(
                 app=app, transport=transport, api=state["api"], client=client, database_url=database_url
             )
-            secrets = await asyncio.gather(*(service.token(role.value) for role in Role))
-            service.tokens.update({role.value: secret for role, secret in zip(Role, secrets, strict=True)})
+            for role in Role:
+                service.tokens[role.value] = await service.token(role.value)
             yield service
 
 

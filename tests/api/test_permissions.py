@@ -199,6 +199,7 @@ async def _execute(service: Service, statement: str, *arguments: object) -> None
         await connection.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("method", "path"), sorted(KEYS))
 async def test_a_route_lets_in_exactly_whom_it_should(service: Service, method: str, path: str) -> None:
     stage = Stage(service)

@@ -10,6 +10,7 @@ from copy import deepcopy
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
+import pytest
 from dither.device.randomizers import randomizer
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -50,6 +51,8 @@ from tests.store.workbench import (
     workbench,
 )
 from tests.support.databases import Server
+
+pytestmark = pytest.mark.long
 
 EXAMPLES = int(os.environ.get("DITHER_TEST_MACHINE_EXAMPLES", "0"))
 

@@ -65,6 +65,7 @@ def test_the_hourglass_has_less_variance(epsilon, most):
     assert hourglass_ratio(epsilon) <= most
 
 
+@pytest.mark.long
 def test_a_simulated_hourglass_release_errs_as_much_less():
     runs = 6000
     found, _ = average(Simulation("hourglass", 4.0, runs, seeded("hourglass")).square_errors(0.3))

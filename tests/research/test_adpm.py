@@ -37,6 +37,7 @@ def table():
     return TABLE_II.reproduce(PROFILES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("variance", VARIANCES)
 @pytest.mark.parametrize("method", TABLE_2)
 def test_table_2_is_reproduced_within_the_spread_of_its_draws(table, method, variance):

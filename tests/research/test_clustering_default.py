@@ -28,6 +28,7 @@ def sums():
     return compare(RUNS, seeded("twenty sessions"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("share", SHARES)
 def test_the_hybrid_is_at_most_15_percent_worse_than_the_better_part(sums, share):
     """Seeded. Twenty runs give the mean to 1 %, so a hybrid on par would fail with probability below 1e-6."""

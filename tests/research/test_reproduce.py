@@ -7,6 +7,8 @@ import pytest
 
 from dither_research.catalogue import REPRODUCTIONS
 
+pytestmark = pytest.mark.long
+
 PNG = b"\x89PNG\r\n\x1a\n"
 
 EXPECTED = {

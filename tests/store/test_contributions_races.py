@@ -13,6 +13,8 @@ from app.services.contributions import Accepted
 from tests.store.faults import InterceptedDatabase
 from tests.store.workbench import ADMIN, KEY, LIFETIME_EPSILON, Workbench, batch, key, offer, workbench
 
+pytestmark = pytest.mark.long
+
 PATIENCE = 30
 """Seconds after which something that should be done counts as stuck."""
 

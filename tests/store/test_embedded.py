@@ -23,6 +23,8 @@ from app.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from tests.support.databases import run_apart, scratch_directory
 from tests.support.debian_postgres import debian_binaries
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).parents[2]
 AS_ROOT = os.geteuid() == 0
 

@@ -15,6 +15,8 @@ from app.store.database import Connection
 from app.store.sql import Sql
 from tests.store.workbench import KEY, Workbench, batch, connected, key, offer, workbench
 
+pytestmark = pytest.mark.long
+
 Call = Callable[[Workbench, Study, int], Awaitable[object]]
 
 CALLS: dict[str, Call] = {

@@ -17,6 +17,8 @@ from tests.store.session_kit import Stage
 from tests.store.workbench import KEY, Workbench, batch, offer, workbench
 from tests.support.databases import Server, execute
 
+pytestmark = pytest.mark.long
+
 PERSONS = {"subject": "id", "contribution": "subject_id", "enrolment": "subject_id", "answer": "subject_id"}
 """Tables with a row a person, and the column that says whose it is."""
 

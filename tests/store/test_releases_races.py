@@ -22,6 +22,8 @@ from app.store import cohorts
 from tests.store.faults import InterceptedDatabase, Interception
 from tests.store.workbench import KEY, Workbench, batch, key, offer, workbench
 
+pytestmark = pytest.mark.long
+
 PATIENCE = 30
 """Seconds after which something that should be done counts as stuck."""
 

@@ -20,6 +20,8 @@ from app.store.studies import close_study
 from tests.store.session_kit import HandClock, Stage, schedule
 from tests.store.workbench import ADMIN, KEY, LIFETIME_EPSILON, Workbench, batch, offer, workbench
 
+pytestmark = pytest.mark.long
+
 
 async def fate(answering: Awaitable) -> str:
     """The outcome of an answer, or the code of its refusal."""

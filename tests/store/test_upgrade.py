@@ -10,6 +10,8 @@ from app.services.questions import Ask
 from app.store import migrate
 from tests.store.workbench import KEY, key, offer, workbench
 
+pytestmark = pytest.mark.long
+
 DUMP = Path(__file__).parent / "data" / "revision_0001.sql"
 
 SECRET = "dither_of-the-first-released-schema-0123456789abcd"

@@ -46,6 +46,7 @@ def random_instance(rng):
     )
 
 
+@pytest.mark.long
 def test_there_is_no_gap_to_a_general_solver_on_300_random_instances():
     """Never worse than the solver's weights, and nowhere better by more than the solver is inexact."""
     rng = np.random.default_rng(11)
@@ -58,6 +59,7 @@ def test_there_is_no_gap_to_a_general_solver_on_300_random_instances():
         assert ours == pytest.approx(solver, rel=1e-6)
 
 
+@pytest.mark.long
 def test_nor_with_shrinking_on_100():
     rng = np.random.default_rng(12)
     for _ in range(100):

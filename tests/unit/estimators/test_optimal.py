@@ -30,6 +30,7 @@ def plan_for(groups, parameters=None, **more):
     return Optimal().plan(groups, replace_one(groups, parameters={**PLAIN, **(parameters or {})}, **more))
 
 
+@pytest.mark.long
 def test_it_is_never_beaten_on_1_000_random_profiles():
     """With minimax shrinkage by nobody at all; unshrunk by nobody who does not shrink either."""
     rng = np.random.default_rng(2024)
