@@ -82,7 +82,7 @@ ALL_STUDIES = "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken(Generic[Kind]):
+class Snapshot(Generic[Kind]):
     """Figures of one kind, of one pass.
 
     Attributes:
@@ -104,32 +104,32 @@ class Figures:
 
     async def overview(self) -> tuple[datetime, Overview]:
         """The installation at a glance, and the moment that it shows."""
-        taken = await self._read(Overview, ())
-        return taken.at, taken.figures[ALL_STUDIES]
+        snapshot = await self._read(Overview, ())
+        return snapshot.at, snapshot.figures[ALL_STUDIES]
 
-    async def summaries(self, slugs: Sequence[str]) -> Taken[StudySummary]:
+    async def summaries(self, slugs: Sequence[str]) -> Snapshot[StudySummary]:
         """How much of these studies is there and left."""
         return await self._read(StudySummary, slugs)
 
     async def budgets(self, study: str | None) -> tuple[datetime, BudgetFigures]:
         """What people have reserved and spent, in one study or in all; and the moment that it shows."""
-        taken = await self._read(BudgetFigures, (study or ALL_STUDIES,))
-        return taken.at, taken.figures.get(study or ALL_STUDIES, NO_BUDGETS)
+        snapshot = await self._read(BudgetFigures, (study or ALL_STUDIES,))
+        return snapshot.at, snapshot.figures.get(study or ALL_STUDIES, NO_BUDGETS)
 
     async def epsilons(self, study: str | None) -> tuple[datetime, EpsilonFigures]:
         """Who chose which epsilon, in one study or in all; and the moment that it shows."""
-        taken = await self._read(EpsilonFigures, (study or ALL_STUDIES,))
-        return taken.at, taken.figures.get(study or ALL_STUDIES, EpsilonFigures(bins=()))
+        snapshot = await self._read(EpsilonFigures, (study or ALL_STUDIES,))
+        return snapshot.at, snapshot.figures.get(study or ALL_STUDIES, EpsilonFigures(bins=()))
 
     async def days(self, limit: int, cursor: str | None, study: str | None) -> tuple[datetime, Page[Day]]:
         """New contributions and releases a day, newest first, and the moment that they show."""
         before = decode_cursor(cursor, date.fromisoformat, date.max)
-        taken = await self._read(DayFigures, (study or ALL_STUDIES,))
-        found = taken.figures.get(study or ALL_STUDIES, DayFigures(days=()))
+        snapshot = await self._read(DayFigures, (study or ALL_STUDIES,))
+        found = snapshot.figures.get(study or ALL_STUDIES, DayFigures(days=()))
         days = [one for one in found.days if one.day < before]
-        return taken.at, page_of(days[: limit + 1], limit, lambda one: one.day.isoformat())
+        return snapshot.at, page_of(days[: limit + 1], limit, lambda one: one.day.isoformat())
 
-    async def _read(self, kind: type[Kind], names: Sequence[str]) -> Taken[Kind]:
+    async def _read(self, kind: type[Kind], names: Sequence[str]) -> Snapshot[Kind]:
         """The figures of a kind, as new as can be had without waiting long.
 
         Raises:
@@ -137,7 +137,7 @@ class Figures:
         """
         found = await self._kept(kind, names)
         if self._is_fresh(found):
-            return _taken(found, kind)
+            return _newest(found, kind)
         making = self._renew()
         patience = PATIENCE_SECONDS if found else FIRST_PATIENCE_SECONDS
         done, _ = await asyncio.wait({making}, timeout=patience)
@@ -146,7 +146,7 @@ class Figures:
         found = await self._kept(kind, names)
         if not found:
             raise Unavailable("The figures are being made; ask again in a moment.")
-        return _taken(found, kind)
+        return _newest(found, kind)
 
     async def close(self) -> None:
         """Give up a pass that is under way."""
@@ -183,7 +183,7 @@ class Figures:
         return age < max(FRESH_SECONDS, FRESH_COST * one.seconds)
 
 
-def _taken(found: Mapping[str, Kept], kind: type[Kind]) -> Taken[Kind]:
+def _newest(found: Mapping[str, Kept], kind: type[Kind]) -> Snapshot[Kind]:
     """The newest pass only: a study without contributions keeps none of it."""
     at = max(kept.taken_at for kept in found.values())
     figures = {
@@ -191,7 +191,7 @@ def _taken(found: Mapping[str, Kept], kind: type[Kind]) -> Taken[Kind]:
         for name, kept in found.items()
         if kept.taken_at == at and isinstance(kept.figure, kind)
     }
-    return Taken(at=at, figures=figures)
+    return Snapshot(at=at, figures=figures)
 
 
 def key(kind: str, name: str) -> str:

@@ -101,12 +101,12 @@ async def studies(
     """Studies with how much of them is there and left, by slug."""
     page = await services.studies.page(limit, cursor, principal)
     slugs = [study.definition.slug for study in page.items]
-    taken = await services.figures.summaries(slugs)
+    snapshot = await services.figures.summaries(slugs)
     return StudiesFiguresOut(
-        taken_at=taken.at,
+        taken_at=snapshot.at,
         items=[
             StudyFiguresOut.with_figures(
-                StudyOut.of(study), taken.figures.get(slug) or StudySummary(study=slug)
+                StudyOut.of(study), snapshot.figures.get(slug) or StudySummary(study=slug)
             )
             for slug, study in zip(slugs, page.items, strict=True)
         ],
