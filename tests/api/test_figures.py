@@ -6,7 +6,6 @@ import io
 import json
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
 import asyncpg
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from app.services.figures import Figures
 from app.store import budgets, cohorts, ledger, studies
 from app.store.releases import PAGE as PAGE_RELEASES
+from app.store.sql import Sql
 from tests.api.service import Service, assert_no_cursor, assert_problem
 
 EPSILONS = (0.25, 0.5, 1, 1, 2)
@@ -228,21 +228,21 @@ async def test_a_persons_charges_say_nothing_of_the_releases_of_others(service: 
 
 
 # Each list, started at its middle, with parameters for that place.
-LISTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "releases": (ledger.PAGE_RELEASES.format(filters=""), {"number": 10_000, "limit": 50}),
+LISTS: dict[str, tuple[Sql[Any], dict[str, Any]]] = {
+    "releases": (Sql(ledger.PAGE_RELEASES.format(filters="")), {"number": 10_000, "limit": 50}),
     "releases of a study": (
-        ledger.PAGE_RELEASES.format(filters=ledger.FILTERS["study_id"]),
+        Sql(ledger.PAGE_RELEASES.format(filters=ledger.FILTERS["study_id"])),
         {"number": 10_000, "limit": 50, "study_id": 7},
     ),
-    "charges": (ledger.PAGE.format(filters=""), {"number": 10_000, "cohort": 30, "limit": 50}),
+    "charges": (Sql(ledger.PAGE.format(filters="")), {"number": 10_000, "cohort": 30, "limit": 50}),
     "charges of a study": (
-        ledger.PAGE.format(filters=ledger.FILTERS["study_id"]),
+        Sql(ledger.PAGE.format(filters=ledger.FILTERS["study_id"])),
         {"number": 10_000, "cohort": 30, "limit": 50, "study_id": 7},
     ),
-    "a study's releases": (PAGE_RELEASES.text, {"study_id": 7, "before": None, "limit": 50}),
-    "cohorts": (cohorts.PAGE_COHORTS.text, {"study_id": 7, "after": 100, "limit": 50}),
-    "accounts": (budgets.PAGE.text, {"after": b"\x80", "limit": 50}),
-    "studies": (studies.PAGE.text, {"after": "s5", "limit": 50, "slugs": None}),
+    "a study's releases": (PAGE_RELEASES, {"study_id": 7, "before": None, "limit": 50}),
+    "cohorts": (cohorts.PAGE_COHORTS, {"study_id": 7, "after": 100, "limit": 50}),
+    "accounts": (budgets.PAGE, {"after": b"\x80", "limit": 50}),
+    "studies": (studies.PAGE, {"after": "s5", "limit": 50, "slugs": None}),
 }
 
 MIDDLE = "SELECT id FROM release WHERE study_id = $1 ORDER BY number OFFSET 50 LIMIT 1"
@@ -291,17 +291,10 @@ async def test_a_page_in_the_middle_of_a_list_costs_what_is_on_it(service: Servi
         await connection.close()
 
 
-async def _rows_read(connection: asyncpg.Connection, query: str, parameters: dict[str, Any]) -> int:
+async def _rows_read(connection: asyncpg.Connection, query: Sql[Any], parameters: dict[str, Any]) -> int:
     """Rows that a statement reads from tables and indexes, those thrown away included."""
-    for name, value in parameters.items():
-        if value is None:
-            shown = "NULL"
-        elif isinstance(value, bytes):
-            shown = f"'\\x{value.hex()}'::bytea"
-        else:
-            shown = f"'{value}'" if isinstance(value, str | UUID) else str(value)
-        query = query.replace(f":{name}", shown)
-    plan = json.loads(await connection.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}"))
+    given = [parameters[name] for name in query._names]
+    plan = json.loads(await connection.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) {query.text}", *given))
 
     def rows(node: dict[str, Any]) -> float:
         below = node.get("Plans", [])
