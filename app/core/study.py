@@ -59,7 +59,8 @@ class StudyDefinition:
         default_share: Part of each personal epsilon that a release uses by default [ppm].
         delta: Delta that each contribution reserves, 0 for pure studies [1e-12].
         dimension: Coordinates of a value, each in the range; 1 for a number.
-        local_mechanism: Randomizer for local reports.
+        local_mechanism: Randomizer for local reports. `HYBRID` is the most accurate one, and its reports have
+            a range; reports of vectors are `LAPLACE` ones.
     """
 
     slug: str
@@ -73,7 +74,7 @@ class StudyDefinition:
     default_share: int
     delta: int = 0
     dimension: int = 1
-    local_mechanism: LocalMechanism = LocalMechanism.LAPLACE
+    local_mechanism: LocalMechanism = LocalMechanism.HYBRID
 
     @property
     def outside_range(self) -> str:

@@ -17,4 +17,4 @@ async def service(database_url: str) -> AsyncIterator[Service]:
 @pytest_asyncio.fixture
 async def study(service: Service) -> str:
     """A study that takes every kind of contribution."""
-    return await service.study(trust=["central", "local", "public"])
+    return await service.study(trust=["central", "local", "public"], local_mechanism="laplace")

@@ -72,7 +72,9 @@ def found(text: str, content: bytes) -> list[str]:
 
 async def full_run(service: Service) -> list[tuple[str, str, bytes]]:
     """Everything that people do, with keys wherever they are taken; returns method, path and body of each."""
-    study = await service.study(lower=LOWER, upper=UPPER, trust=["central", "local", "public"])
+    study = await service.study(
+        lower=LOWER, upper=UPPER, trust=["central", "local", "public"], local_mechanism="laplace"
+    )
     path, sent = f"/v1/studies/{study}/contributions", []
     await service.crowd(study)
 

@@ -117,7 +117,7 @@ async def test_a_report_that_no_device_makes_is_refused(service: Service, mechan
 
 @pytest.mark.parametrize("way", ["single", "batch"])
 async def test_a_report_is_as_far_out_as_what_its_owner_has_left_explains(service: Service, way: str) -> None:
-    study = await service.study(trust=["local"])
+    study = await service.study(trust=["local"], local_mechanism="laplace")
     first = {"subject": "p", "report": 2**29, "epsilon": 1.9, "trust": "local"}
     assert await send(service, study, first, way) == "created"
     response = await service.call("DELETE", f"/v1/studies/{study}/contributions/p", "contribute")
@@ -147,3 +147,31 @@ async def test_a_bounded_report_stays_the_only_one_also_in_a_batch(
     else:
         response = await service.call("POST", path, "contribute", json=again)
         assert_problem(response, "report_after_spending", 409)
+
+
+@pytest.mark.parametrize(
+    ("given", "mechanism"),
+    [
+        ({}, "hybrid"),
+        ({"delta": DELTA}, "hybrid"),
+        ({"dimension": 2}, "laplace"),
+        ({"dimension": 2, "local_mechanism": "laplace"}, "laplace"),
+    ],
+)
+async def test_a_study_takes_hybrid_reports_unless_it_says_otherwise_or_is_of_vectors(
+    service: Service, given: dict[str, object], mechanism: str
+) -> None:
+    study = await service.study(trust=["local"], **given)
+    described = (await service.call("GET", f"/v1/studies/{study}", "analyse")).json()
+    assert described["local_mechanism"] == mechanism
+
+
+@pytest.mark.parametrize(
+    "given", [{"local_mechanism": "hybrid", "dimension": 2}, {"local_mechanism": "gaussian"}]
+)
+async def test_a_mechanism_that_cannot_be_is_refused_by_name(
+    service: Service, given: dict[str, object]
+) -> None:
+    document = {"slug": "impossible", "lower": 0, "upper": 1, "trust": ["local"], **given}
+    response = await service.call("POST", "/v1/studies", "admin", json=document)
+    assert_problem(response, "invalid_request", 422, "local_mechanism")

@@ -107,8 +107,9 @@ class StudyIn(WireIn):
         ),
     ] = 1
     local_mechanism: LocalMechanism = Field(
-        LocalMechanism.LAPLACE,
-        description="What devices randomize local reports with; gaussian needs a delta.",
+        LocalMechanism.HYBRID,
+        description="What devices randomize local reports with; gaussian needs a delta. Reports of values "
+        "with several coordinates are laplace ones, whatever the default.",
     )
 
     @field_validator("upper")
@@ -164,7 +165,7 @@ class StudyIn(WireIn):
             default_share=self.default_share,
             delta=self.delta,
             dimension=self.dimension,
-            local_mechanism=self.local_mechanism,
+            local_mechanism=self.local_mechanism if self.dimension == 1 else LocalMechanism.LAPLACE,
         )
 
 

@@ -44,7 +44,8 @@ class Admin(Base):
             default_share: Part of each personal epsilon that a release uses.
             delta: Delta that each contribution reserves.
             dimension: Coordinates of a value.
-            local_mechanism: What devices randomize local reports with.
+            local_mechanism: What devices randomize local reports with; the service's default is hybrid, and
+                laplace for values with several coordinates.
 
         Examples:
             >>> study = admin.create_study("steps", lower=0, upper=50_000, trust=["local"])
