@@ -7,7 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
 
-from benchmarks import answers, batches, dashboard, fleet, hostile, mathematics, posts, releases, solver
+from benchmarks import (
+    answers,
+    batches,
+    coverage,
+    dashboard,
+    fleet,
+    hostile,
+    mathematics,
+    posts,
+    releases,
+    solver,
+)
 from benchmarks.report import Ratio, print_json, print_table
 
 SECTIONS: Mapping[str, Callable[..., list[Ratio]]] = {
@@ -19,6 +30,7 @@ SECTIONS: Mapping[str, Callable[..., list[Ratio]]] = {
     "dashboard": dashboard.run,
     "hostile": hostile.run,
     "solver": solver.run,
+    "coverage": coverage.run,
     "mathematics": mathematics.run,
 }
 

@@ -71,12 +71,16 @@ class Installation:
         return asyncio.run(_with_services(self.url, use))
 
     @contextmanager
-    def serve(self, *, workers: int) -> Iterator[int]:
-        """The service over HTTP; yields its port."""
+    def serve(self, *, workers: int, settings: Mapping[str, str] | None = None) -> Iterator[int]:
+        """The service over HTTP, with some settings; yields its port."""
         with serve(
             "app.main:create_app",
             workers=workers,
-            environment={"DITHER_DATABASE_URL": self.url, "DITHER_SUBJECT_KEY": KEY.hex()},
+            environment={
+                "DITHER_DATABASE_URL": self.url,
+                "DITHER_SUBJECT_KEY": KEY.hex(),
+                **(settings or {}),
+            },
         ) as port:
             yield port
 

@@ -23,6 +23,14 @@ ExpectedSize = Annotated[
         metavar="NUMBER", help="add_remove_one studies: what to take for the secret number of people."
     ),
 ]
+Tilt = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PART",
+        help="replace_one studies: how far the mean of those who ask for little privacy may differ from the "
+        "others', as a part of the range.",
+    ),
+]
 Parameters = Annotated[
     list[str] | None,
     typer.Option(
@@ -36,13 +44,16 @@ def plan(
     share: Share = None,
     epsilon: Epsilon = None,
     expected_size: ExpectedSize = None,
+    tilt: Tilt = None,
     parameter: Parameters = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
     as_json: AsJson = False,
 ) -> None:
     """Show price and accuracy of every estimator that applies. Nothing is spent."""
-    question = _question(share=share, epsilon=epsilon, expected_size=expected_size, parameter=parameter)
+    question = _question(
+        share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt, parameter=parameter
+    )
     with service(url, token) as client:
         found = client.plan(study, **question)
     if as_json:
@@ -52,6 +63,7 @@ def plan(
         {
             "estimator": row.estimator,
             "error": row.predicted_error,
+            "untilted": row.predicted_error_at_tilt_0,
             "epsilon": row.epsilon_max,
             "moves": row.one_report_moves,
         }
@@ -59,10 +71,15 @@ def plan(
             found.estimators, key=lambda row: (row.predicted_error is None, row.predicted_error or 0)
         )
     ]
-    columns = {"estimator": "estimator", "error": "predicted error", "epsilon": "largest charge"}
+    columns = {"estimator": "estimator", "error": "predicted error"}
+    if found.assumption is not None:
+        columns["untilted"] = "at tilt 0"
+    columns["epsilon"] = "largest charge"
     if any(row["moves"] is not None for row in rows):
         columns["moves"] = "one report moves it by at most"
     print_table(rows, columns)
+    if found.assumption is not None:
+        console.print(f"An interval {found.assumption}.", highlight=False)
 
 
 def mean(
@@ -71,6 +88,7 @@ def mean(
     share: Share = None,
     epsilon: Epsilon = None,
     expected_size: ExpectedSize = None,
+    tilt: Tilt = None,
     parameter: Parameters = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
@@ -78,7 +96,12 @@ def mean(
 ) -> None:
     """Show the best answer so far. The first to ask a question spends for it; asking again is free."""
     question = _question(
-        estimator=estimator, share=share, epsilon=epsilon, expected_size=expected_size, parameter=parameter
+        estimator=estimator,
+        share=share,
+        epsilon=epsilon,
+        expected_size=expected_size,
+        tilt=tilt,
+        parameter=parameter,
     )
     with service(url, token) as client:
         _show_release(client.mean(study, **question), as_json)
@@ -90,6 +113,7 @@ def release(
     share: Share = None,
     epsilon: Epsilon = None,
     expected_size: ExpectedSize = None,
+    tilt: Tilt = None,
     parameter: Parameters = None,
     key: Annotated[
         str | None,
@@ -110,7 +134,12 @@ def release(
 ) -> None:
     """Make a new release of the mean. Every new release spends; see `dither plan` and `dither mean`."""
     question = _question(
-        estimator=estimator, share=share, epsilon=epsilon, expected_size=expected_size, parameter=parameter
+        estimator=estimator,
+        share=share,
+        epsilon=epsilon,
+        expected_size=expected_size,
+        tilt=tilt,
+        parameter=parameter,
     )
     with service(url, token) as client:
         found = client.release(study, idempotency_key=key, allow_worse=allow_worse, **question)
@@ -141,6 +170,7 @@ def _show_release(found: Release, as_json: bool) -> None:
         "noise, standard error": found.standard_error,
         "mean of these people": _interval(found.interval),
         "mean of the population": _interval(found.population_interval),
+        "an interval": found.assumption,
         "largest charge": found.epsilon_max,
         "estimator": found.estimator,
         "relation": found.relation,

@@ -57,6 +57,8 @@ class StudyDefinition:
         trust: Accepted trust tags.
         epsilon_min, epsilon_max: Admissible personal epsilons [micro-epsilon].
         default_share: Part of each personal epsilon that a release uses by default [ppm].
+        tilt: How far the mean of people who ask for little privacy may differ from that of the others, for
+            questions that do not say; 0 in add_remove_one studies [ppm of the range].
         delta: Delta that each contribution reserves, 0 for pure studies [1e-12].
         dimension: Coordinates of a value, each in the range; 1 for a number.
         local_mechanism: Randomizer for local reports. `HYBRID` is the most accurate one, and its reports have
@@ -72,6 +74,7 @@ class StudyDefinition:
     epsilon_min: int
     epsilon_max: int
     default_share: int
+    tilt: int = 0
     delta: int = 0
     dimension: int = 1
     local_mechanism: LocalMechanism = LocalMechanism.HYBRID
@@ -95,3 +98,20 @@ class Study:
     definition: StudyDefinition
     state: StudyState
     created_at: datetime
+
+
+def assumption(tilt: int) -> str:
+    """What an interval assumes of people, in words.
+
+    Args:
+        tilt: [ppm of the range].
+
+    >>> assumption(0)
+    "holds if the mean of those who ask for little privacy does not differ from the others'"
+    """
+    if tilt >= 1_000_000:
+        return "holds however privacy and values go together"
+    means = "holds if the mean of those who ask for little privacy"
+    if tilt == 0:
+        return f"{means} does not differ from the others'"
+    return f"{means} differs from the others' by at most {tilt / 10_000:g} % of the range"

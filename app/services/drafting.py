@@ -1,6 +1,6 @@
 """One estimator's plan as it is shown, and an answer as it is to be published; without the database."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from app.core.clock import Clock
@@ -20,6 +20,8 @@ class PlannedEstimator:
     Attributes:
         estimator, summary: Name, and one line about it.
         predicted_error: Root mean square error [data's unit].
+        predicted_error_at_tilt_0: The same for a question without a tilt, if privacy and values have nothing
+            to do with each other; None in add_remove_one studies.
         epsilon_max: The most that any person would be charged [micro-epsilon].
         one_report_moves: How far one local report can move the answer; None without reports [data's unit].
     """
@@ -27,6 +29,7 @@ class PlannedEstimator:
     estimator: str
     summary: str
     predicted_error: float
+    predicted_error_at_tilt_0: float | None
     epsilon_max: int
     one_report_moves: float | None
 
@@ -35,7 +38,12 @@ def price(
     study: Study, resolved: Resolved, people: Crowd, question: Question, estimator: Estimator
 ) -> PlannedEstimator | None:
     """What this estimator would do; under `auto` with the parameters that `auto` would take."""
+    untilted = None
     try:
+        if resolved.tilt is not None:
+            plain = replace(question, tilt=0.0)
+            _, plan, _ = planning.choose(study.definition, people, resolved, plain, among=[estimator])
+            untilted = plan.predicted_error
         _, plan, question = planning.choose(study.definition, people, resolved, question, among=[estimator])
     except NotApplicable:
         return None
@@ -48,6 +56,7 @@ def price(
         estimator=estimator.name,
         summary=estimator.summary,
         predicted_error=plan.predicted_error,
+        predicted_error_at_tilt_0=untilted,
         epsilon_max=planning.epsilon_max(study.definition, estimator, question, costs),
         one_report_moves=plan.one_report,
     )

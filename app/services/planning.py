@@ -11,7 +11,7 @@ from app.core.epsilon import epsilon_to_json
 from app.core.errors import BudgetExhausted
 from app.core.grid import GRID_SIZE
 from app.core.release import Charge, Facts
-from app.core.study import Relation, StudyDefinition, Trust
+from app.core.study import Relation, StudyDefinition, Trust, assumption
 from app.estimators import registry
 from app.estimators.interface import Conclusion, Estimator, Interval, NotApplicable, Plan, Question
 from app.mechanisms.draw import draw
@@ -211,6 +211,8 @@ def release_body(
         "created_at": created_at,
         **conclusion.details,
     }
+    if resolved.tilt is not None:
+        document["assumption"] = assumption(resolved.tilt)
     if study.relation is Relation.REPLACE_ONE:
         document["people"] = people.people
         document["people_left_out"] = people.left_out

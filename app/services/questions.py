@@ -3,16 +3,22 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from app.core.epsilon import MICRO, round_down_to_significant, share_of
 from app.core.errors import InvalidRequest
 from app.core.release import Asked
-from app.core.study import StudyDefinition
+from app.core.study import Relation, StudyDefinition
 from app.estimators import registry
 from app.estimators.interface import Question
 
 STATISTICS = frozenset({"mean"})
+
+NO_TILT = (
+    "applies to replace_one studies only: how unequal the weights of people are depends on their number, "
+    "which an add_remove_one study keeps secret"
+)
+"""Why a study or a question cannot have a tilt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +31,7 @@ class Ask:
         share: Part of each personal epsilon to use [ppm]; None for the study's default.
         epsilon: The most that any person may be charged [micro-epsilon]; None for no such cap.
         expected_size: add_remove_one: what to take for the secret number of people.
+        tilt: replace_one: see `StudyDefinition`; None for the study's [ppm].
         parameters: Raw text of the estimator's parameters.
     """
 
@@ -33,6 +40,7 @@ class Ask:
     share: int | None = None
     epsilon: int | None = None
     expected_size: float | None = None
+    tilt: int | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -45,6 +53,7 @@ class Resolved:
         share: [ppm].
         epsilon: The absolute cap, or None [micro-epsilon].
         expected_size: As asked.
+        tilt: [ppm]; None in add_remove_one studies.
         parameters: Parsed values of the parameters that were given or have defaults.
     """
 
@@ -53,6 +62,7 @@ class Resolved:
     share: int
     epsilon: int | None
     expected_size: float | None
+    tilt: int | None
     parameters: Mapping[str, object]
 
     def offer(self, epsilon: int) -> int:
@@ -72,13 +82,14 @@ class Resolved:
         return min(self.share, -(-self.epsilon * MICRO // least))
 
     def digest(self) -> bytes:
-        """SHA-256 of the question."""
-        return _digest(self.to_json())
+        """SHA-256 of the question; without a tilt that of the releases made before there was one."""
+        return _digest(replace(self, tilt=self.tilt or None).to_json())
 
     def by_parts(self) -> Asked:
         """The question apart from share and cap, and these two."""
-        parts = {name: value for name, value in self.asked().items() if name not in ("share", "epsilon")}
-        family = _digest({**self.to_json(), "parameters": parts})
+        question = replace(self, tilt=self.tilt or None)
+        parts = {name: value for name, value in question.asked().items() if name not in ("share", "epsilon")}
+        family = _digest({**question.to_json(), "parameters": parts})
         return Asked(family=family, share=self.share, cap=self.epsilon)
 
     def to_json(self) -> dict[str, object]:
@@ -86,12 +97,14 @@ class Resolved:
         return {"statistic": self.statistic, "estimator": self.estimator, "parameters": self.asked()}
 
     def asked(self) -> dict[str, object]:
-        """Share, caps and the estimator's parameters, as JSON."""
+        """Share, caps, tilt and the estimator's parameters, as JSON."""
         asked: dict[str, object] = {"share": self.share / MICRO, **self.parameters}
         if self.epsilon is not None:
             asked["epsilon"] = self.epsilon / MICRO
         if self.expected_size is not None:
             asked["expected_size"] = self.expected_size
+        if self.tilt is not None:
+            asked["tilt"] = self.tilt / MICRO
         return asked
 
     def question(
@@ -106,6 +119,7 @@ class Resolved:
             delta=share_of(study.delta, self.share),
             people=people,
             expected_size=self.expected_size if self.expected_size is not None else expected_size,
+            tilt=(self.tilt or 0) / MICRO,
             parameters=self.parameters,
         )
 
@@ -125,6 +139,9 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
     if study.dimension > 1:
         reason = f"values of this study have {study.dimension} coordinates: start a K-means session instead"
         raise InvalidRequest.field("statistic", reason)
+    tilted = study.relation is Relation.REPLACE_ONE
+    if ask.tilt is not None and not tilted:
+        raise InvalidRequest.field("tilt", NO_TILT)
     name = ask.estimator or registry.AUTO
     declared = {parameter.name: parameter for parameter in registry.parameters(name, study.relation)}
     values: dict[str, object] = {name: parameter.default for name, parameter in declared.items()}
@@ -141,5 +158,6 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
         share=study.default_share if ask.share is None else ask.share,
         epsilon=ask.epsilon,
         expected_size=ask.expected_size,
+        tilt=(study.tilt if ask.tilt is None else ask.tilt) if tilted else None,
         parameters=values,
     )

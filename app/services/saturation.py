@@ -184,6 +184,7 @@ def _point(study: StudyDefinition, profile: _Profile) -> int | None:
             floor=study.epsilon_min,
             delta=study.delta,
             people=profile.total,
+            tilt=study.tilt / MICRO,
         )
         return saturation(profile.groups(study), question)
     # The same without a group for each cohort: this is computed for every change of a small study.
@@ -192,6 +193,13 @@ def _point(study: StudyDefinition, profile: _Profile) -> int | None:
     ]
     table = np.array(central, dtype=np.float64).reshape(-1, 2)
     public = sum(count for (trust, _), count in profile.people.items() if trust is Trust.PUBLIC)
-    problem = AffineProblem(table[:, 0] / MICRO, table[:, 1], public=float(public))
-    tau = problem.minimax(WORST_VARIANCE)[0].tau * MICRO
+    problem = AffineProblem(
+        table[:, 0] / MICRO,
+        table[:, 1],
+        public=float(public),
+        tilt=study.tilt / MICRO,
+        people=float(profile.total),
+    )
+    found = problem.solve(WORST_VARIANCE) if study.tilt else problem.minimax(WORST_VARIANCE)[0]
+    tau = found.tau * MICRO
     return None if math.isinf(tau) else math.ceil(tau)

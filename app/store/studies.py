@@ -7,14 +7,14 @@ from app.store.cohorts import LOCK_EXCLUSIVE
 from app.store.contributions import ENROL_LOCK, EPOCH_LOCK
 from app.store.sql import Connection, Sql
 
-COLUMNS = """id, slug, title, lower, upper, relation, trust, epsilon_min, epsilon_max, default_share, delta,
-             dimension, local_mechanism, state, created_at"""
+COLUMNS = """id, slug, title, lower, upper, relation, trust, epsilon_min, epsilon_max, default_share, tilt,
+             delta, dimension, local_mechanism, state, created_at"""
 
 INSERT = Sql.of(Study)(f"""
     INSERT INTO study (slug, title, lower, upper, relation, trust, epsilon_min, epsilon_max, default_share,
-                       delta, dimension, local_mechanism, created_at)
+                       tilt, delta, dimension, local_mechanism, created_at)
     VALUES (:slug, :title, :lower, :upper, CAST(:relation AS relation), CAST(:trust AS text[]), :epsilon_min,
-            :epsilon_max, :default_share, :delta, :dimension, :local_mechanism, :created_at)
+            :epsilon_max, :default_share, :tilt, :delta, :dimension, :local_mechanism, :created_at)
     ON CONFLICT (slug) DO NOTHING
     RETURNING {COLUMNS}
 """)
@@ -52,6 +52,7 @@ async def insert_study(
         epsilon_min=definition.epsilon_min,
         epsilon_max=definition.epsilon_max,
         default_share=definition.default_share,
+        tilt=definition.tilt,
         delta=definition.delta,
         dimension=definition.dimension,
         local_mechanism=definition.local_mechanism.value,

@@ -59,6 +59,7 @@ study = Table(
     Column("epsilon_min", BigInteger, nullable=False, comment="micro-epsilon"),
     Column("epsilon_max", BigInteger, nullable=False, comment="micro-epsilon"),
     Column("default_share", Integer, nullable=False, comment="parts per million"),
+    Column("tilt", Integer, nullable=False, server_default="0", comment="parts per million of the range"),
     Column("delta", BigInteger, nullable=False, comment="1e-12, reserved by each contribution"),
     Column("dimension", Integer, nullable=False),
     Column("local_mechanism", Text, nullable=False),

@@ -10,10 +10,10 @@ from uuid import UUID
 from app.core.errors import NotFound
 from app.core.figures import StudySummary
 from app.core.principal import Principal
-from app.core.study import Study
+from app.core.study import Study, assumption
 from app.services import Services
 from app.services.figures import DRY_PERCENT, NEAR_PERCENT
-from app.services.questions import Ask
+from app.services.questions import Ask, resolve
 from app.web.documents.budget import PersonalChargeOut
 from app.web.documents.figures import (
     ChainOut,
@@ -116,7 +116,14 @@ async def studies(
 
 async def plan(services: Services, study: Study, ask: Ask) -> PlanOut:
     """Price and accuracy of every estimator that applies; nothing is spent."""
-    return PlanOut.model_validate({"estimators": await services.releases.plan(study, ask)})
+    tilt = resolve(study.definition, ask).tilt
+    return PlanOut.model_validate(
+        {
+            "estimators": await services.releases.plan(study, ask),
+            "tilt": tilt,
+            "assumption": None if tilt is None else assumption(tilt),
+        }
+    )
 
 
 async def ledger_releases(

@@ -6,7 +6,7 @@ from typing import Any
 from app.core.errors import FieldError, InvalidRequest
 from app.estimators.registry import AUTO, ESTIMATORS
 from app.services.questions import Ask
-from app.web.documents.types import EPSILON_SCHEMA, parse_epsilon, parse_share, parse_size
+from app.web.documents.types import EPSILON_SCHEMA, parse_epsilon, parse_share, parse_size, parse_tilt
 from app.web.request import JSON
 from app.web.validation_messages import InvalidValue
 
@@ -32,11 +32,19 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
         "maximum": 1e12,
         "description": "In add_remove_one studies: what to take for the secret number of people.",
     },
+    "tilt": {
+        "type": "number",
+        "minimum": 0,
+        "maximum": 1,
+        "description": "In replace_one studies: how far the mean of those who ask for little privacy may "
+        "differ from the others', as a part of the range; the study's if not given.",
+    },
 }
 _NUMBERS: Mapping[str, Callable[[str], Any]] = {
     "share": parse_share,
     "epsilon": parse_epsilon,
     "expected_size": parse_size,
+    "tilt": parse_tilt,
 }
 PARAMETERS: Mapping[str, str] = {
     parameter.name: parameter.description

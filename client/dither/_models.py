@@ -40,6 +40,8 @@ class Study:
         trust: Accepted trust tags.
         epsilon: Admissible personal epsilons.
         default_share: Part of each personal epsilon that a release uses by default.
+        tilt: How far the mean of those who ask for little privacy may differ from the others', as a part of
+            the range, for questions that do not say.
         delta: Delta that each contribution reserves.
         dimension: Coordinates of a value, each of them in the range; 1 for a number.
         local_mechanism: Randomizer for local reports.
@@ -54,6 +56,7 @@ class Study:
     trust: tuple[str, ...]
     epsilon: EpsilonRange
     default_share: Decimal | None
+    tilt: Decimal | None = None
     delta: Decimal = Decimal(0)
     dimension: int = 1
     local_mechanism: str | None
@@ -152,6 +155,7 @@ class Release:
         standard_error: Of the noise.
         interval: For the mean of the people who contributed.
         population_interval: For the mean of the population they were drawn from.
+        assumption: What both intervals assume of the people, in words; None in add_remove_one studies.
         relation: What the guarantee compares.
         epsilon_max: The largest charge to a person.
         people, people_left_out: The people who contributed, and those of them that could not take part; None
@@ -170,6 +174,7 @@ class Release:
     standard_error: float | None
     interval: Interval | None
     population_interval: Interval | None
+    assumption: str | None = None
     relation: str | None
     epsilon_max: Decimal | None
     people: int | None
@@ -187,6 +192,8 @@ class PlannedEstimator:
     Attributes:
         estimator: Its name.
         predicted_error: Root mean square error, in the data's unit.
+        predicted_error_at_tilt_0: That of the same question with tilt 0, if privacy and values have nothing
+            to do with each other; None in add_remove_one studies.
         epsilon_max: The largest charge to a person.
         one_report_moves: How far one local report can move the answer at most, in the data's unit; None
             without local reports.
@@ -194,6 +201,7 @@ class PlannedEstimator:
 
     estimator: str
     predicted_error: float | None
+    predicted_error_at_tilt_0: float | None = None
     epsilon_max: Decimal | None
     one_report_moves: float | None
     raw: Mapping[str, object] = field(repr=False, compare=False)
@@ -201,9 +209,15 @@ class PlannedEstimator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a release would cost and how accurate it would be: one row an estimator that applies."""
+    """What a release would cost and how accurate it would be: one row an estimator that applies.
+
+    `assumption` says in words what errors and intervals assume of the people, by the question's `tilt`; both
+    are None in add_remove_one studies.
+    """
 
     estimators: tuple[PlannedEstimator, ...]
+    tilt: Decimal | None = None
+    assumption: str | None = None
     raw: Mapping[str, object] = field(repr=False, compare=False)
 
 

@@ -28,7 +28,7 @@ from app.web.problems import kind_of
 
 ROWS = 50
 SESSIONS = 10
-QUESTION = ("estimator", "share", "epsilon", "expected_size", *question_params.PARAMETERS)
+QUESTION = ("estimator", "share", "epsilon", "expected_size", "tilt", *question_params.PARAMETERS)
 """Fields of the form that asks."""
 
 

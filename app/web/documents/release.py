@@ -13,8 +13,8 @@ from pydantic import ConfigDict, Field, TypeAdapter
 
 from app.core.records import CohortCharge
 from app.core.release import StoredRelease
-from app.core.study import Relation
-from app.web.documents.types import DeltaOut, EpsilonOut, WireOut
+from app.core.study import Relation, assumption
+from app.web.documents.types import DeltaOut, EpsilonOut, TiltOut, WireOut
 
 
 class IntervalOut(WireOut):
@@ -57,6 +57,10 @@ class ReleaseOut(WireOut):
     predicted_error: float = Field(description="Root mean square error that the plan predicted.")
     interval: IntervalOut
     population_interval: IntervalOut
+    assumption: str | None = Field(
+        None,
+        description="What both intervals assume of the people, by the question's tilt; replace_one studies.",
+    )
     relation: Relation
     epsilon_max: float
     people: int | None = Field(None, description="Live contributions; left out where their number is secret.")
@@ -123,6 +127,9 @@ class PlannedOut(WireOut):
     estimator: str
     summary: str
     predicted_error: float
+    predicted_error_at_tilt_0: float | None = Field(
+        None, description="The same for a question with `tilt` 0; replace_one studies."
+    )
     epsilon_max: EpsilonOut
     one_report_moves: float | None = Field(
         description="How far one local report can move the answer at most, with the weights of this plan; "
@@ -142,16 +149,21 @@ class PlanOut(WireOut):
                             "estimator": "adpm",
                             "summary": "personal epsilons, exact",
                             "predicted_error": 0.42,
+                            "predicted_error_at_tilt_0": 0.31,
                             "epsilon_max": 0.15,
                             "one_report_moves": None,
                         }
-                    ]
+                    ],
+                    "tilt": 0.1,
+                    "assumption": assumption(100_000),
                 }
             ]
         }
     )
 
     estimators: list[PlannedOut]
+    tilt: TiltOut | None = Field(None, description="That of the question; replace_one studies.")
+    assumption: str | None = Field(None, description="What predictions and intervals assume of the people.")
 
 
 def with_field(body: bytes, name: str, value: object) -> bytes:

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, JsonValue, ValidationInfo, field_validat
 
 from app.core.epsilon import MICRO, delta_to_json, epsilon_to_json
 from app.core.study import MAX_DIMENSION, LocalMechanism, Relation, Study, StudyDefinition, StudyState, Trust
+from app.services.questions import NO_TILT
 from app.web.documents.types import (
     Bound,
     Delta,
@@ -17,6 +18,7 @@ from app.web.documents.types import (
     Share,
     Slug,
     Text,
+    Tilt,
     WireIn,
     WireOut,
 )
@@ -25,6 +27,7 @@ from app.web.validation_messages import InvalidValue
 DEFAULT_EPSILON_MIN = MICRO // 1000
 DEFAULT_EPSILON_MAX = 10 * MICRO
 DEFAULT_SHARE = MICRO // 10
+DEFAULT_TILT = MICRO // 10
 
 
 def shown(value: int, default: float, description: str | None = None) -> Any:
@@ -93,6 +96,13 @@ class StudyIn(WireIn):
     default_share: Share = shown(
         DEFAULT_SHARE, epsilon_to_json(DEFAULT_SHARE), "Part of each personal epsilon that a release uses."
     )
+    tilt: Tilt = shown(
+        DEFAULT_TILT,
+        epsilon_to_json(DEFAULT_TILT),
+        "How far the mean of those who ask for little privacy may differ from the others', as a part of the "
+        "range: means of replace_one studies are weighted for it, and their intervals hold within it. In "
+        "add_remove_one studies it does not apply, and is 0.",
+    )
     delta: Delta = Field(0, description="Delta that each contribution reserves; 0 for pure studies.")
     dimension: Annotated[
         Integer,
@@ -126,6 +136,13 @@ class StudyIn(WireIn):
             raise InvalidValue(
                 "local reports would show who is there, which an add_remove_one study keeps secret"
             )
+        return value
+
+    @field_validator("tilt")
+    @classmethod
+    def _weights_are_public(cls, value: int, info: ValidationInfo) -> int:
+        if value and info.data.get("relation") is Relation.ADD_REMOVE_ONE:
+            raise InvalidValue(NO_TILT)
         return value
 
     @field_validator("epsilon")
@@ -163,6 +180,7 @@ class StudyIn(WireIn):
             epsilon_min=self.epsilon.min,
             epsilon_max=self.epsilon.max,
             default_share=self.default_share,
+            tilt=self.tilt if self.relation is Relation.REPLACE_ONE else 0,
             delta=self.delta,
             dimension=self.dimension,
             local_mechanism=self.local_mechanism if self.dimension == 1 else LocalMechanism.LAPLACE,
@@ -189,6 +207,7 @@ class StudyOut(WireOut):
     trust: list[Trust]
     epsilon: EpsilonRangeOut
     default_share: float
+    tilt: float
     delta: float
     dimension: int
     local_mechanism: LocalMechanism
@@ -210,6 +229,7 @@ class StudyOut(WireOut):
                 min=epsilon_to_json(definition.epsilon_min), max=epsilon_to_json(definition.epsilon_max)
             ),
             default_share=epsilon_to_json(definition.default_share),
+            tilt=epsilon_to_json(definition.tilt),
             delta=delta_to_json(definition.delta),
             dimension=definition.dimension,
             local_mechanism=definition.local_mechanism,

@@ -1,5 +1,6 @@
 """The field types of the wire: exact numbers, plain text, epsilons."""
 
+import math
 import re
 from collections.abc import Callable
 from decimal import Decimal
@@ -124,6 +125,18 @@ def parse_share(text: str) -> int:
     return ppm
 
 
+def parse_tilt(text: str) -> int:
+    """A tilt as parts per million of the range, rounded up: it bounds what may be.
+
+    Raises:
+        InvalidValue: not an admissible one.
+    """
+    number = _finite(text)
+    if not 0 <= number <= 1:
+        raise InvalidValue("must be at least 0 and at most 1")
+    return math.ceil(number * MICRO)
+
+
 def parse_size(text: str) -> float:
     """A number of people, or a guess at one.
 
@@ -155,6 +168,12 @@ def _share(value: object) -> int:
     if type(value) is not JsonNumber:
         raise InvalidValue("must be a number")
     return parse_share(value)
+
+
+def _tilt(value: object) -> int:
+    if type(value) is not JsonNumber:
+        raise InvalidValue("must be a number")
+    return parse_tilt(value)
 
 
 def _delta(value: object) -> int:
@@ -226,6 +245,9 @@ Share = Annotated[
 ]
 """A part of an epsilon, in parts per million from here on."""
 
+Tilt = Annotated[int, BeforeValidator(_tilt), schema(type="number", minimum=0, maximum=1, examples=[0.1])]
+"""A part of the range, in parts per million from here on."""
+
 Delta = Annotated[
     int,
     BeforeValidator(_delta),
@@ -241,6 +263,9 @@ def _in_units(show: Callable[[int], float]) -> BeforeValidator:
 
 EpsilonOut = Annotated[float, _in_units(epsilon_to_json)]
 """An epsilon; a record has it in micro-epsilon."""
+
+TiltOut = Annotated[float, _in_units(epsilon_to_json)]
+"""A part of the range; a record has it in parts per million."""
 
 DeltaOut = Annotated[float, _in_units(delta_to_json)]
 """A delta; a record has it in units of 1e-12."""

@@ -30,7 +30,8 @@ class AsyncAnalyst(AsyncBase):
         Args:
             study: The study's slug.
             statistic: What would be asked.
-            **parameters: The question's parameters, for example `share`, `epsilon` or `expected_size`.
+            **parameters: The question's parameters, for example `share`, `epsilon`, `tilt` or
+                `expected_size`.
 
         Examples:
             >>> plan = await analyst.plan("commute")
@@ -49,7 +50,8 @@ class AsyncAnalyst(AsyncBase):
 
         Args:
             study: The study's slug.
-            **parameters: The question's parameters, for example `estimator`, `share` or `epsilon`.
+            **parameters: The question's parameters, for example `estimator`, `share`, `epsilon` or
+                `tilt`.
 
         Examples:
             >>> first, second = await analyst.mean("commute"), await analyst.mean("commute")
@@ -78,7 +80,8 @@ class AsyncAnalyst(AsyncBase):
             statistic: What is asked.
             idempotency_key: A key of your own, to make calls of different runs one. None: a random one.
             allow_worse: Make it also where it is no gain.
-            **parameters: The question's parameters, for example `estimator`, `share` or `epsilon`.
+            **parameters: The question's parameters, for example `estimator`, `share`, `epsilon` or
+                `tilt`.
 
         Raises:
             NoGain: most people cannot pay any more, or the interval would be much wider than that of the best

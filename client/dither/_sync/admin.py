@@ -26,6 +26,7 @@ class Admin(Base):
         epsilon_min: Numeric | None = None,
         epsilon_max: Numeric | None = None,
         default_share: Numeric | None = None,
+        tilt: Numeric | None = None,
         delta: Numeric | None = None,
         dimension: int | None = None,
         local_mechanism: str | None = None,
@@ -42,6 +43,8 @@ class Admin(Base):
             trust: Accepted trust tags.
             epsilon_min, epsilon_max: Admissible personal epsilons.
             default_share: Part of each personal epsilon that a release uses.
+            tilt: How far the mean of those who ask for little privacy may differ from the others', as a part
+                of the range; intervals hold within it. For replace_one.
             delta: Delta that each contribution reserves.
             dimension: Coordinates of a value.
             local_mechanism: What devices randomize local reports with; the service's default is hybrid, and
@@ -61,6 +64,7 @@ class Admin(Base):
             trust=trust,
             epsilon=given(min=exact(epsilon_min), max=exact(epsilon_max)) or None,
             default_share=exact(default_share),
+            tilt=exact(tilt),
             delta=exact(delta),
             dimension=dimension,
             local_mechanism=local_mechanism,

@@ -31,7 +31,8 @@ class Analyst(Base):
         Args:
             study: The study's slug.
             statistic: What would be asked.
-            **parameters: The question's parameters, for example `share`, `epsilon` or `expected_size`.
+            **parameters: The question's parameters, for example `share`, `epsilon`, `tilt` or
+                `expected_size`.
 
         Examples:
             >>> plan = analyst.plan("commute")
@@ -50,7 +51,8 @@ class Analyst(Base):
 
         Args:
             study: The study's slug.
-            **parameters: The question's parameters, for example `estimator`, `share` or `epsilon`.
+            **parameters: The question's parameters, for example `estimator`, `share`, `epsilon` or
+                `tilt`.
 
         Examples:
             >>> first, second = analyst.mean("commute"), analyst.mean("commute")
@@ -79,7 +81,8 @@ class Analyst(Base):
             statistic: What is asked.
             idempotency_key: A key of your own, to make calls of different runs one. None: a random one.
             allow_worse: Make it also where it is no gain.
-            **parameters: The question's parameters, for example `estimator`, `share` or `epsilon`.
+            **parameters: The question's parameters, for example `estimator`, `share`, `epsilon` or
+                `tilt`.
 
         Raises:
             NoGain: most people cannot pay any more, or the interval would be much wider than that of the best

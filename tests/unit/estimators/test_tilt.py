@@ -101,7 +101,7 @@ def test_the_worst_error_is_that_of_the_worst_distance_of_the_mean(kinds, noise,
     spread = np.minimum(variances[:, None], 0.25 - nearer**2).T @ squares + noise
     tried = shrinkage**2 * spread + (shrinkage * bias + (1 - shrinkage) * distance) ** 2
     assert found >= float(tried.max()) - 1e-12
-    assert found <= float(tried.max()) + 1e-6
+    assert found <= float(tried.max()) + 1e-4
 
 
 def test_people_within_the_tilt_never_err_more_than_the_worst_error():
