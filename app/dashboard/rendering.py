@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from app.core.errors import ServiceError, Unavailable
 from app.core.principal import Role
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE, TOKEN_FIELD, PageRequest
-from app.services.logins import form_token
+from app.services.logins import Login, form_token
 
 HERE = Path(__file__).parent
 
@@ -154,6 +154,7 @@ def render(
         form_token=form_token(secret) if secret else "",
         navigation=_navigation(request),
         principal=None if login is None else login.principal,
+        whole=_sees_all(login),
         is_admin=login is not None and login.subject is None and request.is_admin,
         **values,
     )
@@ -176,12 +177,18 @@ def error_page(request: PageRequest, status: int, title: str, error: ServiceErro
     return response
 
 
+def _sees_all(login: Login | None) -> bool:
+    """Whether an admin of the whole installation is logged in."""
+    if login is None or login.subject is not None:
+        return False
+    return login.principal.role is Role.ADMIN and login.principal.studies is None
+
+
 def _navigation(request: PageRequest) -> Sequence[dict[str, object]]:
     """The pages that this login may look at."""
     login = getattr(request, "login", None)
     if login is None or login.subject is not None:
         return []
-    whole = login.principal.role is Role.ADMIN and login.principal.studies is None
     here = request.scope["path"].removeprefix(request.cookie_path).rstrip("/")
     return [
         {
@@ -190,5 +197,5 @@ def _navigation(request: PageRequest) -> Sequence[dict[str, object]]:
             "current": here == path or (path != "" and here.startswith(f"{path}/")),
         }
         for path, title, for_admins in NAVIGATION
-        if whole or not for_admins
+        if _sees_all(login) or not for_admins
     ]

@@ -38,6 +38,10 @@ class Budgets:
             sessions=tuple(line for line in statement.sessions if line.study in studies),
         )
 
+    async def is_known(self, subject: bytes) -> bool:
+        """Whether a person was ever here; for admins of the whole installation only."""
+        return await self._database.run_tx("budget.known", lambda c: store.is_known(c, subject))
+
     async def charges(
         self, subject: bytes, limit: int, cursor: str | None, studies: frozenset[str] | None = None
     ) -> Page[PersonalCharge]:

@@ -76,6 +76,11 @@ SET_BUDGET = Sql.of(bytes)("""
 """)
 
 
+async def is_known(connection: Connection, subject: bytes) -> bool:
+    """Whether a subject ever contributed, took part in a session or was given a budget."""
+    return await READ.maybe(connection, subject=subject) is not None
+
+
 async def read_statement(connection: Connection, subject: bytes, allowance: Allowance) -> Statement:
     """A subject's statement; a person never seen has the budget of a new subject."""
     row = await READ.maybe(connection, subject=subject)

@@ -428,3 +428,87 @@ async def test_the_audit_trail_says_who_changed_what_and_why(admin: Browser, ser
     assert "asked <twice>" in text
     assert "share 0.25, period seconds 3,600" in text
     assert f'href="/dashboard/studies/{study}"' in admin.page
+
+
+async def test_an_admin_makes_a_study_and_another_one_like_it(admin: Browser, service: Service):
+    form = {
+        "slug": "sleep",
+        "title": "How long do you sleep?",
+        "lower": "0.25",
+        "upper": "14",
+        "relation": "replace_one",
+        "trust_central": "on",
+        "trust_local": "on",
+        "epsilon_min": "0.05",
+        "epsilon_max": "3",
+        "default_share": "0.2",
+        "dimension": "1",
+        "local_mechanism": "",
+        "delta": "",
+    }
+    await admin.get("/dashboard/new-study")
+    refused = await admin.post("/dashboard/new-study", {**form, "upper": "0"})
+    assert refused.status_code == 422
+    assert "must be above lower" in text_of(admin.page)
+    assert 'value="How long do you sleep?"' in admin.page
+    made = await admin.post("/dashboard/new-study", form)
+    assert (made.status_code, made.headers["location"]) == (303, "/dashboard/studies/sleep")
+    study = (await service.call("GET", "/v1/studies/sleep", "admin")).json()
+    assert (study["lower"], study["upper"], study["trust"]) == (0.25, 14, ["central", "local"])
+    assert (study["epsilon"], study["default_share"]) == ({"min": 0.05, "max": 3}, 0.2)
+    taken = await admin.post("/dashboard/new-study", {**form, "upper": "15"})
+    assert taken.status_code == 409
+
+    await admin.get("/dashboard/studies/sleep")
+    assert 'href="/dashboard/new-study?like=sleep"' in admin.page
+    await admin.get("/dashboard/new-study?like=sleep")
+    fields = dict(re.findall(r'<input id="(\w+)" name="\w+" value="([^"]*)"', admin.page))
+    wanted = {name: form[name] for name in fields if name != "slug"}
+    assert fields == {"slug": "", **wanted}
+    assert admin.page.count(" checked") == 2
+
+
+async def test_a_person_is_found_by_digest_and_who_was_never_here_is_unknown(
+    admin: Browser, service: Service, study: str
+):
+    digest = service.api.services.subject_key.digest("alice").hex()
+    await admin.get("/dashboard/budgets")
+    for subject, unknown in (("alice", False), (digest, False), ("nobody", True), ("0" * 64, True)):
+        response = await admin.post("/dashboard/budgets/find", {"subject": subject})
+        assert response.status_code == 200
+        assert ("This person is unknown" in text_of(admin.page)) is unknown, subject
+        assert (f"/dashboard/studies/{study}" in admin.page) is not unknown
+    await admin.post("/dashboard/budgets/find", {"subject": digest})
+    wish = {"subject": digest, "epsilon": "1.25", "reason": "too <much>"}
+    refused = await admin.post("/dashboard/budgets/lifetime", wish)
+    assert refused.status_code == 409
+    assert "At least 1.5, which is reserved" in text_of(admin.page)
+    assert 'value="1.25"' in admin.page
+    assert 'value="too &lt;much&gt;"' in admin.page
+    assert (await admin.post("/dashboard/budgets/lifetime", {**wish, "epsilon": "7"})).status_code == 200
+    statement = (await service.call("GET", "/v1/subjects/alice/budget", "admin")).json()
+    assert statement["epsilon"]["total"] == 7
+
+
+async def test_a_token_is_rotated_and_one_for_an_unknown_study_is_refused(
+    admin: Browser, service: Service, study: str
+):
+    await admin.get("/dashboard/tokens")
+    form = {"name": "app", "role": "analyse", "studies": f"{study}, nothing-like-it"}
+    refused = await admin.post("/dashboard/tokens", form)
+    assert refused.status_code == 422
+    assert "there is no study nothing-like-it" in text_of(admin.page)
+    await admin.post("/dashboard/tokens", {**form, "studies": study})
+    first = re.search(r"dither_[\w-]{43}", admin.page)
+    assert first is not None
+    tokens = (await service.call("GET", "/v1/admin/tokens", "admin")).json()["items"]
+    token = next(one["id"] for one in tokens if one["name"] == "app")
+    assert (await service.call("GET", f"/v1/studies/{study}", first[0])).status_code == 200
+    await admin.post(f"/dashboard/tokens/{token}/rotate")
+    second = re.search(r"dither_[\w-]{43}", admin.page)
+    assert second is not None
+    assert (await service.call("GET", f"/v1/studies/{study}", first[0])).status_code == 401
+    assert (await service.call("GET", f"/v1/studies/{study}", second[0])).status_code == 200
+    await admin.get("/dashboard/tokens")
+    assert f'href="/dashboard/audit?target={token}"' in admin.page
+    assert re.search(r"<td>20\d\d-\d\d-\d\d</td>", admin.page), "the day of the last use"

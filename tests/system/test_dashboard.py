@@ -48,6 +48,8 @@ ADMIN_PAGES = {
     "ledger": "/ledger",
     "charges": "/ledger/charges",
     "tokens": "/tokens",
+    "audit": "/audit",
+    "new-study": "/new-study",
 }
 ANALYST_PAGES = {
     "studies": "/studies",

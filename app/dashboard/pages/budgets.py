@@ -1,6 +1,7 @@
 """Budgets of all people, and of one person."""
 
 import asyncio
+import re
 
 from markupsafe import Markup
 from starlette.responses import Response
@@ -63,6 +64,9 @@ def cost_plot(epsilons: EpsilonsOut) -> Markup:
     )
 
 
+DIGEST = re.compile("[0-9a-f]{64}", re.ASCII)
+
+
 async def find(request: PageRequest) -> Response:
     """One person's statement. The external id comes in a form, so that no address ever holds it."""
     return await _statement(request)
@@ -76,7 +80,7 @@ async def set_lifetime(request: PageRequest) -> Response:
     try:
         document = forms.read(LifetimeIn, fields)
         await request.api.services.budgets.set_lifetime(
-            subject_digest(request, request.fields.get("subject", "")),
+            (await _person(request))[0],
             epsilon=document.epsilon,
             delta=document.delta,
             reason=document.reason,
@@ -89,10 +93,26 @@ async def set_lifetime(request: PageRequest) -> Response:
 
 async def make_link(request: PageRequest) -> Response:
     """A one-time link to a person's own page."""
-    digest = subject_digest(request, request.fields.get("subject", ""))
+    digest, _ = await _person(request)
     secret, expires_at = await request.api.services.logins.make_link(digest, request.principal)
     link = {"url": f"{request.public_url}{LINK_PATH}{secret}", "expires_at": expires_at}
     return await _statement(request, link=link)
+
+
+async def _person(request: PageRequest) -> tuple[bytes, bool]:
+    """Whom a form means, by their external id or its digest, and whether they were ever here.
+
+    Raises:
+        InvalidRequest: not an id.
+    """
+    subject = request.fields.get("subject", "")
+    digest = subject_digest(request, subject)
+    budgets = request.api.services.budgets
+    if not (known := await budgets.is_known(digest)) and DIGEST.fullmatch(subject):
+        as_digest = bytes.fromhex(subject)
+        if await budgets.is_known(as_digest):
+            return as_digest, True
+    return digest, known
 
 
 async def _statement(
@@ -103,8 +123,7 @@ async def _statement(
     link: dict[str, object] | None = None,
 ) -> Response:
     services = request.api.services
-    subject = request.fields.get("subject", "")
-    digest = subject_digest(request, subject)
+    digest, known = await _person(request)
     statement, charges = await asyncio.gather(
         services.budgets.statement(digest, request.principal.studies),
         documents_out.personal_charges(services, digest, CHARGES, None, request.principal),
@@ -113,7 +132,10 @@ async def _statement(
         request,
         "subject.html",
         status=200 if refusal is None else 409 if isinstance(refusal, BudgetBelowReserved) else 422,
-        budget=BudgetOut.of(subject, statement),
+        budget=BudgetOut.of(request.fields["subject"], statement),
+        digest=digest.hex(),
+        known=known,
+        form={} if refusal is None else request.fields,
         charges=charges,
         refusal=refusal,
         done=done,

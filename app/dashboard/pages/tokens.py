@@ -1,5 +1,6 @@
 """Tokens and analysts: make, limit, revoke."""
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from starlette.responses import Response
@@ -35,6 +36,7 @@ async def create(request: PageRequest) -> Response:
     services = request.api.services
     try:
         document = forms.read(TokenIn, fields)
+        await _refuse_unknown(request, document.studies or ())
         record, secret = await services.tokens.create(
             name=document.name,
             role=document.role,
@@ -45,6 +47,22 @@ async def create(request: PageRequest) -> Response:
         )
     except InvalidRequest as refusal:
         return await _page(request, refusal=refusal)
+    return await _page(request, made={"name": record.name, "secret": secret})
+
+
+async def _refuse_unknown(request: PageRequest, slugs: Iterable[str]) -> None:
+    for slug in slugs:
+        try:
+            await request.api.services.studies.get(slug)
+        except NotFound:
+            raise InvalidRequest.field("studies", f"there is no study {slug}") from None
+
+
+async def rotate(request: PageRequest) -> Response:
+    """Give a token another secret, shown this once; the old one is refused from now on."""
+    record, secret = await request.api.services.tokens.rotate(
+        _token_id(request), 0, str(request.principal.token_id)
+    )
     return await _page(request, made={"name": record.name, "secret": secret})
 
 
@@ -111,5 +129,6 @@ ROUTES = (
     PageRoute("/dashboard/tokens", show, roles=ADMIN),
     PageRoute("/dashboard/tokens", create, roles=ADMIN, post=True),
     PageRoute("/dashboard/tokens/{token}/revoke", revoke, roles=ADMIN, post=True),
+    PageRoute("/dashboard/tokens/{token}/rotate", rotate, roles=ADMIN, post=True),
     PageRoute("/dashboard/tokens/{token}/quota", limit, roles=ADMIN, post=True),
 )

@@ -1,0 +1,103 @@
+"""Making a study, from nothing or like another one."""
+
+from starlette.responses import Response
+
+from app.core.errors import ServiceError
+from app.core.numbers import JsonNumber
+from app.core.study import LocalMechanism, Trust
+from app.dashboard import forms
+from app.dashboard.rendering import epsilon, render
+from app.dashboard.requests import PageRequest
+from app.dashboard.routing import ADMIN, PageRoute, redirect
+from app.web.documents.study import (
+    DEFAULT_EPSILON_MAX,
+    DEFAULT_EPSILON_MIN,
+    DEFAULT_SHARE,
+    StudyIn,
+    StudyOut,
+)
+from app.web.problems import kind_of
+
+NUMBERS = ("lower", "upper", "default_share", "delta", "dimension")
+
+
+async def show(request: PageRequest) -> Response:
+    """The form; with `?like=` it has everything of that study but its address."""
+    like = request.query_params.get("like")
+    if not like:
+        return _form(request, _defaults())
+    found = await request.study(like)
+    study, definition = StudyOut.of(found), found.definition
+    return _form(
+        request,
+        {
+            "title": study.title,
+            "lower": str(definition.lower),
+            "upper": str(definition.upper),
+            "relation": study.relation.value,
+            "epsilon_min": _plain(study.epsilon.min),
+            "epsilon_max": _plain(study.epsilon.max),
+            "default_share": _plain(study.default_share),
+            "delta": f"{study.delta:g}" if study.delta else "",
+            "dimension": str(study.dimension),
+            "local_mechanism": study.local_mechanism.value,
+            **{f"trust_{tag.value}": "on" for tag in study.trust},
+        },
+        like=study.slug,
+    )
+
+
+async def make(request: PageRequest) -> Response:
+    """Make the study; sending the same form again changes nothing."""
+    given = request.fields
+    fields: dict[str, object] = {**forms.given(given, "slug", "title", "relation", "local_mechanism")}
+    fields |= {name: JsonNumber(text) for name, text in forms.given(given, *NUMBERS).items()}
+    fields["trust"] = [tag.value for tag in Trust if given.get(f"trust_{tag.value}")]
+    fields["epsilon"] = {
+        name: JsonNumber(given[f"epsilon_{name}"]) for name in ("min", "max") if given.get(f"epsilon_{name}")
+    }
+    try:
+        document = forms.read(StudyIn, fields)
+        study, _ = await request.api.services.studies.create(document.definition(), request.principal)
+    except ServiceError as refusal:
+        return _form(request, dict(given), refusal=refusal)
+    return redirect(request, f"/studies/{study.definition.slug}")
+
+
+def _defaults() -> dict[str, str]:
+    return {
+        "relation": "replace_one",
+        "epsilon_min": _plain(DEFAULT_EPSILON_MIN / 1e6),
+        "epsilon_max": _plain(DEFAULT_EPSILON_MAX / 1e6),
+        "default_share": _plain(DEFAULT_SHARE / 1e6),
+        "dimension": "1",
+        "trust_central": "on",
+    }
+
+
+def _plain(value: float) -> str:
+    return epsilon(value).replace(",", "")
+
+
+def _form(
+    request: PageRequest,
+    form: dict[str, str],
+    *,
+    like: str | None = None,
+    refusal: ServiceError | None = None,
+) -> Response:
+    return render(
+        request,
+        "new_study.html",
+        status=200 if refusal is None else kind_of(refusal).status,
+        form=form,
+        like=like,
+        refusal=refusal,
+        mechanisms=[one.value for one in LocalMechanism],
+    )
+
+
+ROUTES = (
+    PageRoute("/dashboard/new-study", show, roles=ADMIN),
+    PageRoute("/dashboard/new-study", make, roles=ADMIN, post=True),
+)
