@@ -44,7 +44,8 @@ def cli_page() -> str:
         "take `--url` and `--token`, or `DITHER_URL` and `DITHER_TOKEN`.\n\n"
         "Exit status: 0 done, 1 failed or refused, 2 invalid command line or settings. "
         "Results go to standard output, progress and errors to standard error; `--json` prints what a script "
-        "would read.",
+        "would read. Where standard output is no terminal, tables have tabs between their cells. "
+        "`dither --install-completion` teaches the shell that you use commands and options.",
     ]
     if "demo" not in installed():
         raise SystemExit("dither-research is missing or old: pip install --no-deps -e ./research")

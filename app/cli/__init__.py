@@ -11,6 +11,7 @@ import typer
 from dither import DitherError, ProblemError
 
 from app.cli.common import CommandFailed, notes
+from app.cli.examples import add_examples
 from app.cli.extensions import add, add_extension, installed
 from app.cli.http import explain
 from app.core.errors import SchemaMismatch, ServiceError
@@ -38,7 +39,10 @@ COMMANDS = {
     "plan": "ask:plan",
     "mean": "ask:mean",
     "release": "ask:release",
+    "releases": "ask:releases",
     "contribute": "contribute:contribute",
+    "withdraw": "contribute:withdraw",
+    "budget": "subjects:show_budget",
     "demo": "",
     "reproduce": "",
     "compare": "",
@@ -68,7 +72,6 @@ def build(names: Iterable[str] | None = None) -> typer.Typer:
         name="dither",
         help="Differentially private statistics with personal budgets.",
         no_args_is_help=True,
-        add_completion=False,
         # A traceback would show local variables: tokens, values, keys.
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -81,6 +84,7 @@ def build(names: Iterable[str] | None = None) -> typer.Typer:
             continue
         found = getattr(import_module(f"app.cli.{module}"), attribute)
         add(app, name, found, PASSED_ON if name == "postgres" else None)
+    add_examples(app)
     return app
 
 
@@ -102,13 +106,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 not understood."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        build(given[:1] if given and given[0] in COMMANDS else None)(args=given, prog_name="dither")
+        build(_needed(given))(args=given, prog_name="dither")
     except SettingsError as error:
         _fail(str(error), 2)
     except ProblemError as error:
         _fail(explain(error), 1)
     except FAILURES as error:
         _fail(str(error) or type(error).__name__, 1)
+
+
+def _needed(given: Sequence[str]) -> list[str] | None:
+    """The one command that is asked for; None: help and completion need all."""
+    if given and given[0] in COMMANDS:
+        return [given[0]]
+    return [] if given == ["--version"] else None
 
 
 def _fail(message: str, status: int) -> None:

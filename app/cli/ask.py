@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from dither import Interval, Release
 
-from app.cli.common import AsJson, console, print_json, print_table, show, usage_error
+from app.cli.common import AsJson, console, moment, print_json, print_table, show, usage_error
 from app.cli.http import DEFAULT_URL, Token, Url, number, service
 from app.cli.studies import StudyName
 
@@ -34,7 +34,13 @@ Tilt = Annotated[
 Parameters = Annotated[
     list[str] | None,
     typer.Option(
-        "--parameter", "-p", metavar="NAME=VALUE", help="A parameter of the estimator; may be repeated."
+        "--parameter",
+        "-p",
+        metavar="NAME=VALUE",
+        help="A parameter of the estimator; may be repeated. variance=estimated, worst_case or a number; "
+        "shrinkage=noise, minimax or none; noise=best, laplace or gaussian; group_variance and "
+        "group_cap=TRUST:NUMBER or TRUST@EPSILON:NUMBER, with commas between; coalition=SHARE; in "
+        "add_remove_one studies level=floor or an epsilon.",
     ),
 ]
 
@@ -144,6 +150,29 @@ def release(
     with service(url, token) as client:
         found = client.release(study, idempotency_key=key, allow_worse=allow_worse, **question)
     _show_release(found, as_json)
+
+
+def releases(study: StudyName, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False) -> None:
+    """List the answers that were published. Reading them is free."""
+    with service(url, token) as client:
+        found = list(client.releases(study))
+    if as_json:
+        print_json([release.raw for release in found])
+        return
+    rows = [
+        {
+            "made": moment(release.created_at),
+            "release": release.id,
+            "statistic": release.statistic,
+            "estimator": release.estimator,
+            "estimate": release.estimate,
+            "interval": _interval(release.interval),
+            "epsilon": release.epsilon_max,
+        }
+        for release in found
+    ]
+    columns = {name: name for name in ("release", "made", "statistic", "estimator", "estimate", "interval")}
+    print_table(rows, columns | {"epsilon": "largest charge"})
 
 
 def _question(*, parameter: list[str] | None, **named: str | None) -> dict[str, Any]:

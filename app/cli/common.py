@@ -98,7 +98,7 @@ def print_json(document: object) -> None:
 
 
 def print_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, title: str = "") -> None:
-    """Print a table.
+    """Print a table; cells with tabs between them where standard output is no terminal.
 
     Args:
         rows: One mapping a row.
@@ -106,6 +106,9 @@ def print_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *
             it can be copied and searched for at any width.
         title: Above the table.
     """
+    if not console.is_terminal:
+        _print_cells(rows, columns)
+        return
     table = new_table(title=title or None, show_header=any(columns.values()))
     for key, heading in columns.items():
         numeric = all(isinstance(row.get(key), int | float | Decimal | None) for row in rows)
@@ -118,6 +121,13 @@ def print_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *
     for row in rows:
         table.add_row(*(show(row.get(key)) for key in columns))
     console.print(table)
+
+
+def _print_cells(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> None:
+    lines = [list(columns.values())] if any(columns.values()) else []
+    lines += [[show(row.get(key)) for key in columns] for row in rows]
+    for line in lines:
+        sys.stdout.write("\t".join(" ".join(cell.split()) for cell in line) + "\n")
 
 
 def new_table(**options: Any) -> Table:

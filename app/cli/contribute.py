@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from app.cli.common import AsJson, CommandFailed, console, notes, print_json, print_table, usage_error
 from app.cli.http import DEFAULT_URL, Token, Url, needed, number, service
 from app.cli.studies import StudyName
+from app.cli.subjects import SubjectName
 from app.core.study import Trust
 
 Tag = Literal["central", "local", "public"]
@@ -32,6 +33,16 @@ SHOWN_ROWS = 5
 
 DEVICE_DIRECTORY = Path(typer.get_app_dir("dither")) / "device"
 
+Directory = Annotated[
+    Path,
+    typer.Option(
+        metavar="DIR",
+        file_okay=False,
+        show_default="the user's configuration directory",
+        help="Where this device remembers what it gave away, so that no noise is drawn twice. Keep it.",
+    ),
+]
+
 
 def contribute(
     study: StudyName,
@@ -48,15 +59,7 @@ def contribute(
     epsilon: Annotated[
         str | None, typer.Option(metavar="EPSILON", help="Personal epsilon of rows that give none.")
     ] = None,
-    directory: Annotated[
-        Path,
-        typer.Option(
-            metavar="DIR",
-            file_okay=False,
-            show_default="the user's configuration directory",
-            help="Where this device remembers what it gave away, so that no noise is drawn twice. Keep it.",
-        ),
-    ] = DEVICE_DIRECTORY,
+    directory: Directory = DEVICE_DIRECTORY,
     max_epsilon: Annotated[
         str | None, typer.Option(metavar="EPSILON", help="This device's own limit for each person.")
     ] = None,
@@ -108,6 +111,19 @@ def contribute(
         _show_refusals(result)
     if result.refused:
         raise typer.Exit(1)
+
+
+def withdraw(
+    study: StudyName,
+    subject: SubjectName,
+    directory: Directory = DEVICE_DIRECTORY,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+) -> None:
+    """Withdraw a person's contribution: its value is deleted, what was not spent of its epsilon is free."""
+    with service(url, token, directory=directory) as client:
+        client.withdraw(study, subject=subject)
+    console.print(f"Withdrawn. What was spent stays spent: dither budget {subject}", markup=False)
 
 
 def _show_refusals(result: BatchResult) -> None:

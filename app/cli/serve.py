@@ -11,18 +11,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import structlog
 import typer
 import uvicorn
-from fastapi import FastAPI
 from pydantic import SecretStr
 
 from app.cli.common import CommandFailed, DataDir, load_settings, notes, open_database, usage_error
 from app.core.clock import SystemClock
 from app.core.principal import Role
-from app.main import create_app
 from app.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from app.services.tokens import Tokens
 from app.settings import Settings
@@ -30,6 +28,9 @@ from app.store.database import Database
 from app.store.keyfile import KEY_FILE, load_or_create_key, replace_secret
 from app.store.migrate import require_durable, require_head, upgrade
 from app.web.bounded_protocol import BoundedProtocol
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 ADMIN_FILE = "admin.token"
 SUPERVISION_SECONDS = 1.0
@@ -101,17 +102,23 @@ async def _first_token(url: str, path: Path) -> None:
         _log.info("admin_token_written", path=str(path))
 
 
-def worker() -> FastAPI:
+def worker() -> "FastAPI":
     """The application of one worker process, which ends when its supervisor dies."""
     _end_with_supervisor()
-    return create_app()
+    return _create_app()
+
+
+def _create_app(settings: Settings | None = None) -> "FastAPI":
+    from app.main import create_app  # most of what there is: no other command shall wait for it
+
+    return create_app(settings)
 
 
 # --------------------------------------------------------------------------------------- processes
 
 
 def _run(settings: Settings, host: str, port: int, workers: int) -> None:
-    application: str | Callable[[], FastAPI] = partial(create_app, settings)
+    application: str | Callable[[], FastAPI] = partial(_create_app, settings)
     if workers > 1:
         application = "app.cli.serve:worker"
         _pass_on(settings)

@@ -99,6 +99,16 @@ def test_a_study_from_its_making_to_its_answer(ask, tmp_path):
     assert "95% interval" in shown
     assert answer["id"] in shown
 
+    listed = ask("analyse", "releases", "commute").output.splitlines()
+    assert listed[0].split("\t") == [
+        *("release", "made", "statistic", "estimator", "estimate", "interval", "largest charge")
+    ]
+    assert {line.split("\t")[0] for line in listed[1:]} == {answer["id"], keyed[0]["id"]}
+    gone = ask("contribute", "withdraw", "commute", "p2", "--directory", str(tmp_path / "device"))
+    assert gone.output == "Withdrawn. What was spent stays spent: dither budget p2\n", gone.errors
+    left = json.loads(ask("contribute", "budget", "p2", "--json").output)["studies"]
+    assert [line["live"] for line in left] == [False]
+
     budget = json.loads(ask("admin", "subject", "budget", "p1", "--json").output)
     assert budget["epsilon"]["reserved"] == 2
     assert budget["epsilon"]["spent"] > 0

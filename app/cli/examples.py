@@ -1,0 +1,53 @@
+"""An example for every command, shown below its help."""
+
+from collections.abc import Mapping
+
+import typer
+
+EXAMPLES: Mapping[str, str] = {
+    "serve": "serve --data-dir .dither --port 8000",
+    "migrate": "migrate --data-dir .dither",
+    "plan": "plan commute --share 0.2",
+    "mean": "mean commute --estimator adpm -p variance=worst_case",
+    "release": "release commute --share 0.1 --key 2030-01",
+    "releases": "releases commute",
+    "contribute": "contribute commute people.xlsx --trust central --epsilon 1",
+    "withdraw": "withdraw commute ada",
+    "budget": "budget ada",
+    "postgres": "postgres pg_dump --data-dir .dither --format custom",
+    "restore-check": "restore-check releases.jsonl --data-dir .dither",
+    "audit export": "audit export --data-dir .dither",
+    "token create": "token create app --role contribute --study commute",
+    "token list": "token list",
+    "token revoke": "token revoke 6f1c2a8e-8f43-4a6b-9d3c-0c6d1b0f4c11",
+    "token limit": "token limit 6f1c2a8e-8f43-4a6b-9d3c-0c6d1b0f4c11 --share 0.2 --period 86400",
+    "token usage": "token usage 6f1c2a8e-8f43-4a6b-9d3c-0c6d1b0f4c11",
+    "token rotate": "token rotate 6f1c2a8e-8f43-4a6b-9d3c-0c6d1b0f4c11",
+    "token recover": "token recover --data-dir .dither",
+    "study create": "study create commute --lower 0 --upper 120 --trust central --trust local",
+    "study list": "study list --json",
+    "study show": "study show commute",
+    "study close": "study close commute",
+    "study retire": "study retire commute",
+    "session create": "session create commute --protocol quantile --quantile 0.5 --epsilon 1",
+    "session list": "session list commute",
+    "session show": "session show 6f1c2a8e-8f43-4a6b-9d3c-0c6d1b0f4c11",
+    "session close-round": "session close-round 6f1c2a8e-8f43-4a6b-9d3c-0c6d1b0f4c11 --round 1",
+    "session finish": "session finish 6f1c2a8e-8f43-4a6b-9d3c-0c6d1b0f4c11",
+    "subject rekey": "subject rekey people.txt --new-key new.key --data-dir .dither",
+    "subject budget": "subject budget ada",
+    "subject set-budget": 'subject set-budget ada --epsilon 20 --reason "asked for more"',
+}
+"""Words after `dither`, by those that name the command. Commands of other distributions have their own."""
+
+
+def add_examples(app: typer.Typer, path: str = "") -> None:
+    """Put the examples below the help of an application's commands."""
+    for command in app.registered_commands:
+        name = command.name or (command.callback.__name__ if command.callback else "")
+        example = EXAMPLES.get(f"{path} {name}".strip())
+        if example is not None:
+            command.epilog = f"Example: dither {example}"
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            add_examples(group.typer_instance, f"{path} {group.name or ''}".strip())
