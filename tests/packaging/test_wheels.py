@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -57,25 +58,36 @@ def named(requirements: list[Requirement], extra: str) -> set[str]:
     }
 
 
-def imported(package: str) -> Iterator[tuple[str, str]]:
-    """(top-level name, file) of every import in a package, wherever it stands."""
+def imported(package: str) -> Iterator[tuple[str, str, bool]]:
+    """(top-level name, file, whether only a function imports it) of every import in a package."""
     for file in sorted((ROOT / package).rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
+        tree = ast.parse(file.read_text())
+        functions = [
+            node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
+        late = {inner for function in functions for inner in ast.walk(function)}
+        for node in ast.walk(tree):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names = [node.module]
             for name in names:
-                yield name.partition(".")[0], str(file.relative_to(ROOT))
+                yield name.partition(".")[0], str(file.relative_to(ROOT)), node in late
 
 
 @pytest.mark.parametrize(("package", "wheel"), [("app", "dither_server"), ("client/dither", "dither")])
 def test_a_wheel_declares_whatever_it_imports(wheels: dict[str, Path], package: str, wheel: str) -> None:
     requirements = declared(wheels[wheel])
     distributions = packages_distributions()
-    for name, file in imported(package):
+    always = named(requirements, "")
+    # What only a function imports may be an extra, of those that are not for development.
+    extras = {extra for one in requirements for extra in re.findall(r"extra == .(\w+).", str(one.marker))} - {
+        "dev"
+    }
+    at_times = always.union(*(named(requirements, extra) for extra in extras))
+    for name, file, late in imported(package):
         if name in sys.stdlib_module_names or name in OURS or name == STUBS:
             continue
-        allowed = named(requirements, "")
+        allowed = at_times if late else always
         assert {canonicalize_name(one) for one in distributions[name]} & allowed, f"{file} imports {name}"
 
 
