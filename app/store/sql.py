@@ -4,7 +4,7 @@ The driver runs them, since SQLAlchemy takes longer over a statement than Postgr
 """
 
 import dataclasses
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from decimal import Decimal
 from enum import Enum
 from functools import partial
@@ -61,7 +61,7 @@ class Sql(Generic[Row]):
 
     async def fetch(self, session: asyncpg.Connection, given: dict[str, object]) -> list[Row]:
         """Every row, over a connection of the driver."""
-        return self._rows(await session.fetch(self.text, *self._arguments(given)))
+        return self._rows(await session.fetch(self.text, *self.arguments(given)))
 
     async def one(self, connection: Connection, /, **given: object) -> Row:
         """The only row; it is an error if there is none, or another one."""
@@ -78,15 +78,16 @@ class Sql(Generic[Row]):
 
     async def run(self, connection: Connection, /, **given: object) -> None:
         """Run it for what it does."""
-        await driver(connection).execute(self.text, *self._arguments(given))
+        await driver(connection).execute(self.text, *self.arguments(given))
 
     async def parts(self, connection: Connection, size: int, /, **given: object) -> AsyncIterator[list[Row]]:
         """Every row, some at a time; the transaction must stay open."""
-        cursor = await driver(connection).cursor(self.text, *self._arguments(given))
+        cursor = await driver(connection).cursor(self.text, *self.arguments(given))
         while rows := await cursor.fetch(size):
             yield self._rows(rows)
 
-    def _arguments(self, given: dict[str, object]) -> list[object]:
+    def arguments(self, given: Mapping[str, object]) -> list[object]:
+        """The values of the parameters $1, $2, ..."""
         if len(given) != len(self._names):
             raise TypeError(f"parameters {sorted(self._names)} are needed, not {sorted(given)}")
         return [given[name] for name in self._names]

@@ -229,14 +229,14 @@ async def test_a_persons_charges_say_nothing_of_the_releases_of_others(service: 
 
 # Each list, started at its middle, with parameters for that place.
 LISTS: dict[str, tuple[Sql[Any], dict[str, Any]]] = {
-    "releases": (Sql(ledger.PAGE_RELEASES.format(filters="")), {"number": 10_000, "limit": 50}),
+    "releases": (ledger.PAGES_OF_RELEASES[()], {"number": 10_000, "limit": 50}),
     "releases of a study": (
-        Sql(ledger.PAGE_RELEASES.format(filters=ledger.FILTERS["study_id"])),
+        ledger.PAGES_OF_RELEASES["study_id",],
         {"number": 10_000, "limit": 50, "study_id": 7},
     ),
-    "charges": (Sql(ledger.PAGE.format(filters="")), {"number": 10_000, "cohort": 30, "limit": 50}),
+    "charges": (ledger.PAGES[()], {"number": 10_000, "cohort": 30, "limit": 50}),
     "charges of a study": (
-        Sql(ledger.PAGE.format(filters=ledger.FILTERS["study_id"])),
+        ledger.PAGES["study_id",],
         {"number": 10_000, "cohort": 30, "limit": 50, "study_id": 7},
     ),
     "a study's releases": (PAGE_RELEASES, {"study_id": 7, "before": None, "limit": 50}),
@@ -284,17 +284,18 @@ async def test_a_page_in_the_middle_of_a_list_costs_what_is_on_it(service: Servi
                 given["study_id"] = first + 7
             if "before" in given:
                 given["before"] = await connection.fetchval(MIDDLE, given["study_id"])
-            given["after"] = lowest + 100 if name == "cohorts" else given.get("after")
+            if name == "cohorts":
+                given["after"] = lowest + 100
             read = await _rows_read(connection, query, given)
             assert read <= 1_000, f"{name} reads {read} rows"
     finally:
         await connection.close()
 
 
-async def _rows_read(connection: asyncpg.Connection, query: Sql[Any], parameters: dict[str, Any]) -> int:
+async def _rows_read(connection: asyncpg.Connection, query: Sql[Any], given: dict[str, Any]) -> int:
     """Rows that a statement reads from tables and indexes, those thrown away included."""
-    given = [parameters[name] for name in query._names]
-    plan = json.loads(await connection.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) {query.text}", *given))
+    explained = f"EXPLAIN (ANALYZE, FORMAT JSON) {query.text}"
+    plan = json.loads(await connection.fetchval(explained, *query.arguments(given)))
 
     def rows(node: dict[str, Any]) -> float:
         below = node.get("Plans", [])
