@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from app.core.clock import Clock
-from app.core.cohort import Cohort
 from app.core.errors import InternalFault, NotFound, PrivacyRefusal, ServiceError, Unavailable
 from app.core.quota import QuotaExhausted
 from app.core.records import CohortCharge
@@ -73,13 +72,13 @@ class Releases:
             else [registry.get(resolved.estimator, relation)]
         )
         secret = relation is Relation.ADD_REMOVE_ONE
-        rows = (
-            []
-            if secret
-            else await self._database.run_tx("plan.profile", lambda c: cohorts.read_profile(c, study.id))
-        )
-        people = planning.crowd(study.definition, rows, resolved)
-        question = await self._question(self._database.run_tx, study, resolved, people)
+
+        async def body(connection: Connection) -> tuple[Crowd, Question]:
+            rows = [] if secret else await cohorts.read_profile(connection, study.id)
+            people = planning.crowd(study.definition, rows, resolved)
+            return people, await _question(connection, study, resolved, people)
+
+        people, question = await self._database.run_tx("plan.profile", body)
         planned = [
             await asyncio.to_thread(drafting.price, study, resolved, people, question, one)
             for one in estimators
@@ -103,7 +102,7 @@ class Releases:
                 spent.
         """
         request = ReleaseRequest.of(study, ask, asker=asker, first=True)
-        release = await self._known(self._database.run_tx, request) or await self._make(request)
+        release = await self._find_or_make(request)
         if study.definition.relation is Relation.ADD_REMOVE_ONE:
             return Answer(release=release, new_contributions=None)
         epoch = release.epoch
@@ -136,7 +135,7 @@ class Releases:
             IdempotencyKeyReused: the key belongs to another request.
         """
         request = ReleaseRequest.of(study, ask, asker=asker, idempotency=idempotency, allow_worse=allow_worse)
-        return await self._known(self._database.run_tx, request) or await self._make(request)
+        return await self._find_or_make(request)
 
     async def get(self, release_id: UUID) -> StoredRelease:
         """A committed release.
@@ -168,24 +167,36 @@ class Releases:
         """Where more epsilon would buy nothing at share 1 [micro-epsilon]; None: nowhere."""
         return await self._saturation.point(study)
 
-    async def _make(self, request: ReleaseRequest) -> StoredRelease:
-        study = request.study
-        await self._database.run_tx("release.state", lambda c: store.refuse_retired(c, study.id))
-        try:
-            await self._check_quota(request)
-        except QuotaExhausted:
-            known = await self._known(self._database.run_tx, request)
-            if known is None:
-                raise
-            return known
-        started = time.perf_counter()
-        epochs = await self._database.run_tx("release.seal", lambda c: cohorts.seal(c, study.id))
-        if epochs.folded < epochs.sealed:
+    async def _find_or_make(self, request: ReleaseRequest) -> StoredRelease:
+        study, started = request.study, time.perf_counter()
+
+        async def begin(connection: Connection) -> StoredRelease | bool:
+            """An answer that is there; else whether there is anything to fold."""
+            known = await self._known(connection, request)
+            if known is not None:
+                return known
+            await store.refuse_retired(connection, study.id)
+            try:
+                # Before anything is drawn; checked again when it is published.
+                await _check_quota(connection, request)
+            except QuotaExhausted:
+                # Perhaps it was used for this very answer, just now.
+                known = await self._known(connection, request)
+                if known is None:
+                    raise
+                return known
+            epochs = await cohorts.seal(connection, study.id)
+            return epochs.folded < epochs.sealed
+
+        begun = await self._database.run_tx("release.seal", begin)
+        if isinstance(begun, StoredRelease):
+            return begun
+        if begun:
             folding = time.perf_counter()
             await self._database.run_tx("release.fold", lambda c: cohorts.fold(c, study.id))
             self._observer.folded(time.perf_counter() - folding)
 
-        async def attempt(run: Run) -> UUID:
+        async def attempt(run: Run) -> StoredRelease:
             try:
                 draft = await self._draft(run, request)
                 await self._publish(run, draft, request)
@@ -194,28 +205,37 @@ class Releases:
             except ServiceError as refusal:
                 # What is missing may have been spent on this very answer, by a request that was quicker.
                 # Where a better one cannot be had, the best one answers who only reads.
-                known = await self._known(
-                    run, request, any_share=isinstance(refusal, PrivacyRefusal | NotApplicable)
-                )
+                any_share = isinstance(refusal, PrivacyRefusal | NotApplicable)
+                known = await run("release.known", lambda c: self._known(c, request, any_share=any_share))
                 if known is None:
                     raise
                 raise _Answered(known) from None
-            return draft.id
+            return StoredRelease(
+                id=draft.id,
+                study_id=study.id,
+                study=study.definition.slug,
+                epoch=draft.epoch,
+                body=draft.body,
+                noisy_count=draft.facts.noisy_count,
+                created_at=draft.created_at,
+            )
 
         try:
-            release_id = await self._persist(study, attempt)
+            release = await self._persist(study, attempt)
         except _Answered as answered:
             return answered.release
         self._observer.released(time.perf_counter() - started)
-        return await self.get(release_id)
+        return release
 
-    async def _persist(self, study: Study, attempt: Callable[[Run], Awaitable[UUID]]) -> UUID:
+    async def _persist(
+        self, study: Study, attempt: Callable[[Run], Awaitable[StoredRelease]]
+    ) -> StoredRelease:
         """Try to publish while people come and go; if they keep leaving, hold them back until it is done."""
         for _ in range(FREE_ATTEMPTS):
             with suppress(store.CohortsChanged):
                 return await attempt(self._database.run_tx)
 
-        async def held(connection: Connection) -> UUID:
+        async def held(connection: Connection) -> StoredRelease:
             await cohorts.hold(connection, study.id)
             return await attempt(within(connection))
 
@@ -225,14 +245,14 @@ class Releases:
         """Plan and answer from the cohorts as they stand; nothing of it is published yet."""
         study, resolved = request.study, request.resolved
 
-        async def body(connection: Connection) -> tuple[int, list[Cohort], float | None]:
+        async def body(connection: Connection) -> tuple[int, Crowd, Question, float | None]:
             epochs = await cohorts.read_epochs(connection, study.id)
             rows = await cohorts.read_cohorts(connection, study.id)
-            return epochs.folded, rows, await request.best(connection, sum(row.count for row in rows))
+            people = planning.crowd(study.definition, rows, resolved)
+            question = await _question(connection, study, resolved, people)
+            return epochs.folded, people, question, await request.best(connection, people.people)
 
-        epoch, rows, best = await run("release.cohorts", body)
-        people = planning.crowd(study.definition, rows, resolved)
-        question = await self._question(run, study, resolved, people)
+        epoch, people, question, best = await run("release.cohorts", body)
         estimator, plan, question = await asyncio.to_thread(
             planning.choose, study.definition, people, resolved, question
         )
@@ -248,14 +268,6 @@ class Releases:
             epoch=epoch,
             clock=self._clock,
         )
-
-    async def _check_quota(self, request: ReleaseRequest) -> None:
-        """Refuse early, before anything is drawn, what `_publish` would refuse."""
-        use = request.use
-        if use is not None:
-            await self._database.run_tx(
-                "release.quota", lambda c: quotas.check(c, use.token_id, request.study.id, use.share)
-            )
 
     async def _publish(self, run: Run, draft: Draft, request: ReleaseRequest) -> None:
         async def body(connection: Connection) -> None:
@@ -275,8 +287,7 @@ class Releases:
             if facts.people is not None and facts.people_left_out is not None and facts.width is not None:
                 best = await request.best(connection, facts.people)
                 request.check(facts.people, facts.people_left_out, facts.width, best)
-            if use is not None:
-                await quotas.check(connection, use.token_id, draft.study_id, use.share)
+            await _check_quota(connection, request)
             sequence = (await store.latest(connection, draft.study_id, draft.question))[1]
             await store.publish(connection, draft, head=head, sequence=sequence + 1)
             if use is not None:
@@ -285,29 +296,29 @@ class Releases:
         await run("release.publish", body)
 
     async def _known(
-        self, run: Run, request: ReleaseRequest, *, any_share: bool = False
+        self, connection: Connection, request: ReleaseRequest, *, any_share: bool = False
     ) -> StoredRelease | None:
         """The release that answers this request already: its key's, or the one that stands."""
-        idempotency = request.idempotency
-        if not request.first and idempotency is None:
-            return None
+        if request.idempotency is None:
+            return await request.standing(connection, any_share=any_share) if request.first else None
+        reply = await self._replies.read(connection, request.idempotency)
+        return None if reply is None else await _replayed(connection, reply)
 
-        async def body(connection: Connection) -> StoredRelease | None:
-            if idempotency is None:
-                return await request.standing(connection, any_share=any_share)
-            reply = await self._replies.read(connection, idempotency)
-            return None if reply is None else await _replayed(connection, reply)
 
-        return await run("release.known", body)
+async def _check_quota(connection: Connection, request: ReleaseRequest) -> None:
+    use = request.use
+    if use is not None:
+        await quotas.check(connection, use.token_id, request.study.id, use.share)
 
-    async def _question(self, run: Run, study: Study, resolved: Resolved, people: Crowd) -> Question:
-        if study.definition.relation is Relation.REPLACE_ONE:
-            return resolved.question(study.definition, people=people.people, expected_size=None)
-        # A round of K-means counts those who can pay for the rest of its session, which may be none.
-        last = await run("release.last", lambda c: store.read_last_mean(c, study.id))
-        count = None if last is None else last.noisy_count
-        size = None if count is None else max(1.0, count)
-        return resolved.question(study.definition, people=None, expected_size=size)
+
+async def _question(connection: Connection, study: Study, resolved: Resolved, people: Crowd) -> Question:
+    if study.definition.relation is Relation.REPLACE_ONE:
+        return resolved.question(study.definition, people=people.people, expected_size=None)
+    # A round of K-means counts those who can pay for the rest of its session, which may be none.
+    last = await store.read_last_mean(connection, study.id)
+    count = None if last is None else last.noisy_count
+    size = None if count is None else max(1.0, count)
+    return resolved.question(study.definition, people=None, expected_size=size)
 
 
 async def _replayed(connection: Connection, reply: Reply) -> StoredRelease:

@@ -117,7 +117,7 @@ async def test_a_question_that_was_answered_while_it_was_planned_gets_that_answe
         async def quicker() -> None:
             await bench.replicas[1].releases.current(study, uniform())
 
-        slow.interceptions["release.seal"] = Interception(first=quicker)
+        slow.interceptions["release.cohorts"] = Interception(first=quicker)
         answer = await bench.services.releases.current(study, uniform())
         assert answer.release.replayed
         assert await bench.value("SELECT count(*)::int FROM release") == 1
@@ -133,7 +133,7 @@ async def test_a_key_that_was_answered_while_its_retry_was_planned_gets_that_ans
         async def quicker() -> None:
             first.append(await bench.replicas[1].releases.release(study, uniform(), key("k")))
 
-        slow.interceptions["release.seal"] = Interception(first=quicker)
+        slow.interceptions["release.cohorts"] = Interception(first=quicker)
         retry = await bench.services.releases.release(study, uniform(), key("k"))
         assert retry.body == first[0].body
         slow.interceptions["release.seal"] = Interception(first=quicker)
@@ -530,3 +530,23 @@ async def test_an_add_remove_study_answers_everybody_and_charges_only_who_can_pa
     assert await cluster.value("SELECT count(*)::int FROM charge") == 4
     assert await cluster.value("SELECT spent FROM cohort") == MICRO
     await cluster.assert_clean()
+
+
+async def test_a_release_takes_at_most_four_transactions(database_url: str):
+    counted = InterceptedDatabase.open(database_url)
+    async with workbench(database_url, databases=[counted]) as bench:
+        study = await bench.study()
+        await bench.crowd(study, 5)
+        counted.begun.clear()
+        made = await bench.services.releases.release(study, uniform(0.25), key("k"))
+        assert counted.begun == dict.fromkeys(
+            ("release.seal", "release.fold", "release.cohorts", "release.publish"), 1
+        )
+        counted.begun.clear()
+        again = await bench.services.releases.release(study, uniform(0.25), key("k"))
+        assert counted.begun == {"release.seal": 1}
+        assert (
+            again
+            == replace(made, replayed=True)
+            == replace(await bench.services.releases.get(made.id), replayed=True)
+        )
