@@ -48,6 +48,7 @@ class Facts:
     Attributes:
         estimate, standard_error: None for an answer that is not one number.
         noisy_count: People, with noise; None where their number is public.
+        variance: Upper end of the interval for the population's; None without a second moment.
         epsilon_max: The most that it charged anyone [micro-epsilon].
         people, people_left_out: Live contributions, and those of them that could not pay; None where their
             number is secret.
@@ -57,6 +58,7 @@ class Facts:
     estimate: float | None = None
     standard_error: float | None = None
     noisy_count: float | None = None
+    variance: float | None = None
     epsilon_max: int
     people: int | None = None
     people_left_out: int | None = None
@@ -122,6 +124,7 @@ class StoredRelease:
         epoch: The last epoch that took part.
         body: The answer, byte for byte.
         noisy_count: People, with noise; None where their number is public.
+        variance: Upper end of the interval for the population's; None without a second moment.
         created_at: When.
         replayed: True where a retry or a repeated question got the answer of an earlier request.
     """
@@ -132,6 +135,7 @@ class StoredRelease:
     epoch: int
     body: bytes
     noisy_count: float | None
+    variance: float | None
     created_at: datetime
     replayed: bool = False
 

@@ -94,14 +94,22 @@ class PredictedErrors:
         """Width of the interval for the mean of the dataset, at most that of the range [data's unit]."""
         return float(self.grid.width) * min(1.0, 2 * self.dataset_margin())
 
-    def conclude(self, position: Fraction, details: Mapping[str, object] | None = None) -> Conclusion:
+    def conclude(
+        self,
+        position: Fraction,
+        details: Mapping[str, object] | None = None,
+        *,
+        population_level: float = LEVEL,
+    ) -> Conclusion:
         """The conclusion from the weighted mean before clipping, 0 and 1 being the ends of the range.
 
-        Shrinking is undone for the intervals, which it could only bias; they are extended to the estimate
-        where they do not hold it.
+        The population interval is stated at `LEVEL` and made for `population_level`: the difference is the
+        risk that the bound on the variance is too low. Shrinking is undone for the intervals, which it could
+        only bias; they are extended to the estimate where they do not hold it.
         """
         dataset, coverage = self.dataset_margin(), _EXACT if self.exact else _WORST_CASE
-        population = self.law(self.population_variance).quantile() + self.population_step + self.bias
+        law = self.law(self.population_variance)
+        population = law.quantile(population_level) + self.population_step + self.bias
         estimate = clip(position)
         facts = dict(details or {})
         if self.shrinkage < 1:

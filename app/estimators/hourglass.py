@@ -13,9 +13,9 @@ from app.core.noise import Hourglass as HourglassNoise
 from app.core.numbers import to_decimal
 from app.core.study import Relation, Trust
 from app.estimators.interface import Parameter, Plan, Question
-from app.estimators.pivot import PivotReader
+from app.estimators.pivot import PivotReader, ratio
 from app.estimators.quantiles import ErrorLaw
-from app.estimators.transformed import complementary_queries, predicted_error, ratio
+from app.estimators.transformed import complementary_queries, predicted_error
 from app.mechanisms.hourglass import hourglass, hourglass_moments
 from app.mechanisms.hourglass_law import pivot_tail
 

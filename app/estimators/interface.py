@@ -9,8 +9,9 @@ The canonical linear estimator needs no float at all: give group g the weight W_
 micro-epsilon, and add DiscreteLaplace(scale = UNIT_SCALE). Then a person of group g pays exactly W_g.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Protocol
 
 from app.core.cohort import Group
@@ -67,6 +68,8 @@ class Question:
         delta: Delta that this release may cost each central person [1e-12].
         people: replace_one: people with a live contribution, of any trust. add_remove_one: None.
         expected_size: add_remove_one: the caller's guess or the last noisy count. None if neither.
+        variance: replace_one: what the last release says that the population's variance is at most, for
+            weights and predictions, never for intervals [range width squared]. None where none said so.
         tilt: replace_one: how far the mean of people who weigh much may differ from that of people who weigh
             little, in [0, 1] [range widths].
         parameters: Value of every parameter that the estimator declares.
@@ -79,6 +82,7 @@ class Question:
     delta: int = 0
     people: int | None
     expected_size: float | None = None
+    variance: float | None = None
     tilt: float = 0.0
     parameters: Mapping[str, object] = field(default_factory=dict)
 
@@ -152,6 +156,40 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Statistic:
+    """An estimate with its accuracy, in one unit.
+
+    Attributes:
+        estimate: Never below 0 for what cannot be.
+        standard_error: Standard deviation of the noise in it, to first order.
+        interval: For the dataset: all people with a live contribution.
+        population_interval: For the population they were drawn from; wider.
+    """
+
+    estimate: float
+    standard_error: float
+    interval: Interval
+    population_interval: Interval
+
+    @property
+    def root(self) -> "Statistic":
+        """The standard deviation of which this is the variance."""
+        estimate, error = math.sqrt(self.estimate), math.sqrt(self.standard_error)
+        if estimate > error / 2:
+            error = self.standard_error / (2 * estimate)
+        intervals = [
+            replace(one, lower=math.sqrt(one.lower), upper=math.sqrt(one.upper))
+            for one in (self.interval, self.population_interval)
+        ]
+        return Statistic(
+            estimate=estimate,
+            standard_error=error,
+            interval=intervals[0],
+            population_interval=intervals[1],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
     """The answer read from noisy integers. Everything in it is post-processing.
 
@@ -162,6 +200,7 @@ class Conclusion:
             tilt.
         population_interval: For the mean of the population they were drawn from; wider.
         details: Further noisy facts, JSON-able, such as the noisy count.
+        variance: That of the values, where the second moment was asked for [data's unit squared].
     """
 
     estimate: float
@@ -169,6 +208,7 @@ class Conclusion:
     interval: Interval
     population_interval: Interval
     details: Mapping[str, object] = field(default_factory=dict)
+    variance: Statistic | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +226,8 @@ class Plan:
             [data's unit].
         interval_width: Predicts the width of the interval for the mean of the dataset, at most that of the
             range [data's unit]; None counts as the whole range.
+        conclude_within: Does so given an upper bound on the variance of the population [range width squared]
+            and the level of a population interval that relies on it. None where that would tell nothing.
     """
 
     queries: tuple[Query | SparseQuery, ...]
@@ -194,6 +236,12 @@ class Plan:
     conclude: Callable[[Sequence[int]], Conclusion]
     one_report: float | None = None
     interval_width: Callable[[], float] | None = None
+    conclude_within: Callable[[Sequence[int], float, float], Conclusion] | None = None
+
+    @property
+    def has_variance(self) -> bool:
+        """Whether the second moment is asked for."""
+        return any(of_squares for query in self.queries for *_, of_squares in query.terms)
 
 
 class Estimator(Protocol):

@@ -44,6 +44,7 @@ from app.estimators.accuracy import (
 )
 from app.estimators.interface import Conclusion, Plan, Query, Question, SparseQuery
 from app.estimators.output_view import output_guarantee
+from app.estimators.quantiles import LEVEL
 from app.estimators.reports import farthest, noise_of, noise_variance
 
 
@@ -243,7 +244,7 @@ def combine(
     errors = replace(errors, shrinkage=shrinkage)
 
     # After the draw: the position from noisy sums and reports, the guarantee, the interval.
-    def conclude(values: Sequence[int]) -> Conclusion:
+    def conclude(values: Sequence[int], variance: float = WORST_VARIANCE, level: float = LEVEL) -> Conclusion:
         position = read(values)
         if reports is not None:
             position += report_position(groups, reports)
@@ -256,7 +257,8 @@ def combine(
                 central_sigma=math.sqrt(curator),
                 reports=np.zeros(len(groups)) if reports is None else reports,
             )
-        return errors.conclude(position, facts)
+        known = replace(errors, population_variance=float(np.dot(np.minimum(bounds, variance), squares)))
+        return known.conclude(position, facts, population_level=level)
 
     # One liar moves the answer by the weight of one report times how far it can lie.
     one_report = None
@@ -282,6 +284,7 @@ def combine(
         conclude=conclude,
         one_report=one_report,
         interval_width=errors.interval_width,
+        conclude_within=conclude,
     )
 
 

@@ -60,7 +60,7 @@ class Optimal:
     """
 
     name: ClassVar[str] = "optimal"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     parameters: ClassVar[tuple[Parameter, ...]] = (
         VARIANCE,

@@ -19,7 +19,7 @@ from app.core.study import Trust
 from app.estimators.interface import Conclusion, Coverage, Interval
 from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
 
-_MASS_RISK = 0.001
+MASS_RISK = 0.001
 """Probability that the noisy total weight, raised by its slack, is still below the true one."""
 
 _SCAN = 32
@@ -105,7 +105,7 @@ class PivotReader:
         self.cap = cap
         self.floor = floor
         self.pivot = pivot
-        self._slack = pivot.mass_law().quantile(1 - 2 * _MASS_RISK)
+        self._slack = pivot.mass_law().quantile(1 - 2 * MASS_RISK)
 
     def conclude(self, values: Sequence[int]) -> Conclusion:
         """The conclusion from both noisy sums."""
@@ -119,12 +119,26 @@ class PivotReader:
         return Conclusion(
             estimate=self.grid.to_unit(position),
             standard_error=width * (min(0.5, spread / mass) if mass > 0 else 0.5),
-            interval=self.dataset_interval(first, second, p),
-            population_interval=self.population_interval(first, second, p),
+            interval=self._interval(
+                self.dataset_hull(first, second, p, 1 - LEVEL),
+                "at_least" if self.floor == self.cap else "worst_case",
+            ),
+            population_interval=self._interval(
+                self.population_hull(first, second, p, 1 - LEVEL), "worst_case"
+            ),
             details={"noisy_count": mass / self.cap},
         )
 
-    def dataset_interval(self, first: float, second: float, center: float) -> Interval:
+    def mass_bound(self, first: float, second: float) -> float:
+        """What the total weight exceeds with a probability of at most `MASS_RISK` [epsilons times people]."""
+        return max(self.pivot.mass(first, second), 0.0) + self._slack
+
+    @property
+    def inequality(self) -> float:
+        """Bound on the sum of squares of (weight - a common weight), over the total weight [epsilon]."""
+        return (math.sqrt(self.cap) - math.sqrt(self.floor)) ** 2
+
+    def dataset_hull(self, first: float, second: float, center: float, risk: float) -> tuple[float, float]:
         """The interval for the mean of those who take part.
 
         At least its level where every person weighs the same: the pivot's law is exact, but the interval is
@@ -135,22 +149,17 @@ class PivotReader:
         Args:
             first, second: The noisy sums [epsilons times people].
             center: The estimate, kept inside whatever the test says [position in [0, 1]].
+            risk: Probability that it does not hold the mean.
 
         Returns:
-            The interval [data's unit].
+            Its ends [positions in [0, 1]].
         """
         if self.floor == self.cap:
-            return self._interval(
-                lambda p: self.pivot.tail(p, abs(self.pivot.value(p, first, second))),
-                1 - LEVEL,
-                center,
-                "at_least",
-            )
-        mass = max(self.pivot.mass(first, second), 0.0) + self._slack
-        variance = 0.25 * (math.sqrt(self.cap) - math.sqrt(self.floor)) ** 2 * mass
-        return self._worst_case(first, second, center, lambda p: variance, (self.cap - self.floor) / 2)
+            return hull(lambda p: self.pivot.tail(p, abs(self.pivot.value(p, first, second))), risk, center)
+        variance = 0.25 * self.inequality * self.mass_bound(first, second)
+        return self._worst_case(first, second, center, lambda p: variance, (self.cap - self.floor) / 2, risk)
 
-    def population_interval(self, first: float, second: float, center: float) -> Interval:
+    def population_hull(self, first: float, second: float, center: float, risk: float) -> tuple[float, float]:
         """The interval for the mean of the population.
 
         If that mean is p, sum a_i (x_i - p) has variance at most p (1 - p) cap A.
@@ -158,42 +167,56 @@ class PivotReader:
         Args:
             first, second: The noisy sums [epsilons times people].
             center: The estimate [position in [0, 1]].
+            risk: Probability that it does not hold the mean.
 
         Returns:
-            The interval [data's unit].
+            Its ends [positions in [0, 1]].
         """
-        mass = max(self.pivot.mass(first, second), 0.0) + self._slack
-        return self._worst_case(first, second, center, lambda p: p * (1 - p) * self.cap * mass, self.cap / 2)
+        scale = self.cap * self.mass_bound(first, second)
+        return self._worst_case(first, second, center, lambda p: p * (1 - p) * scale, self.cap / 2, risk)
 
     def _worst_case(
-        self, first: float, second: float, center: float, variance: Callable[[float], float], step: float
-    ) -> Interval:
+        self,
+        first: float,
+        second: float,
+        center: float,
+        variance: Callable[[float], float],
+        step: float,
+        risk: float,
+    ) -> tuple[float, float]:
         """Test inversion with a Normal part of bounded variance; `step` is half of one person's move."""
 
         def tail(p: float) -> float:
             law = error_law(normal_variance=variance(p), laplaces=self.pivot.laplaces(p))
             return law.tail(abs(self.pivot.value(p, first, second)) - step)
 
-        return self._interval(tail, 1 - LEVEL - _MASS_RISK, center, "worst_case")
+        return hull(tail, risk - MASS_RISK, center)
 
-    def _interval(
-        self, tail: Callable[[float], float], risk: float, center: float, coverage: Coverage
-    ) -> Interval:
-        """The hull of all p with tail(p) >= risk; the whole range where there is none."""
-        points = sorted({center, *(index / _SCAN for index in range(_SCAN + 1))})
-        inside = [index for index, p in enumerate(points) if tail(p) >= risk]
-        lower, upper = 0.0, 1.0
-        if inside:
-            if inside[0] > 0:
-                lower = _edge(tail, risk, points[inside[0]], points[inside[0] - 1])
-            if inside[-1] < len(points) - 1:
-                upper = _edge(tail, risk, points[inside[-1]], points[inside[-1] + 1])
-        return Interval(
-            level=LEVEL,
-            lower=self.grid.to_unit(Fraction(min(lower, center))),
-            upper=self.grid.to_unit(Fraction(max(upper, center))),
-            coverage=coverage,
-        )
+    def _interval(self, ends: tuple[float, float], coverage: Coverage) -> Interval:
+        lower, upper = (self.grid.to_unit(Fraction(end)) for end in ends)
+        return Interval(level=LEVEL, lower=lower, upper=upper, coverage=coverage)
+
+
+def hull(tail: Callable[[float], float], risk: float, center: float) -> tuple[float, float]:
+    """The hull of `center` and all p in [0, 1] with tail(p) >= risk; the whole range where there is none.
+
+    Args:
+        tail: Probability of what was seen or worse, if p is the truth.
+        risk: The least probability that is not rejected.
+        center: A point that the hull holds in any case.
+
+    Returns:
+        Its ends.
+    """
+    points = sorted({center, *(index / _SCAN for index in range(_SCAN + 1))})
+    inside = [index for index, p in enumerate(points) if tail(p) >= risk]
+    lower, upper = 0.0, 1.0
+    if inside:
+        if inside[0] > 0:
+            lower = _edge(tail, risk, points[inside[0]], points[inside[0] - 1])
+        if inside[-1] < len(points) - 1:
+            upper = _edge(tail, risk, points[inside[-1]], points[inside[-1] + 1])
+    return min(lower, center), max(upper, center)
 
 
 def _edge(tail: Callable[[float], float], risk: float, inside: float, outside: float) -> float:
@@ -205,3 +228,22 @@ def _edge(tail: Callable[[float], float], risk: float, inside: float, outside: f
         else:
             outside = middle
     return outside
+
+
+def ratio(first: int, second: int) -> Fraction:
+    """The mean's position from the two noisy sums.
+
+    Args:
+        first: T1, noisy; any sign.
+        second: T2, noisy; any sign, same unit.
+
+    Returns:
+        max(T1, 0) / (max(T1, 0) + max(T2, 0)), in [0, 1]; 1/2 where both are 0.
+
+    Privacy: post-processing.
+
+    >>> ratio(1, -3), ratio(-2, -1), ratio(1, 3)
+    (Fraction(1, 1), Fraction(1, 2), Fraction(1, 4))
+    """
+    first, second = max(first, 0), max(second, 0)
+    return Fraction(first, first + second) if first + second else Fraction(1, 2)

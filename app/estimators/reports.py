@@ -44,7 +44,7 @@ VARIANCE = Parameter(
     parse=parse_variance,
     default=ESTIMATED,
     description="Variance of the data: a number (data units squared), worst_case, or estimated "
-    "from the local reports.",
+    "from the local reports and the last release.",
 )
 
 
@@ -57,18 +57,19 @@ def variances(local: Sequence[Group], question: Question) -> tuple[float, float]
 
     Returns:
         (bound, expected), both at most 1/4 [range width squared]. Known: the number twice. worst_case: 1/4
-        twice. estimated: 1/4 and `steering_variance`.
+        twice. estimated: 1/4 and `steering_variance`, or what the last release says if that is less.
 
     Raises:
         InternalFault: the parameter was not parsed, or reports of a mechanism without a known variance.
 
-    Privacy: post-processing of local reports.
+    Privacy: post-processing of local reports and of what is published.
     """
     parameter = question.parameters.get(VARIANCE.name, VARIANCE.default)
     if isinstance(parameter, str):
         if parameter == WORST_CASE:
             return WORST_VARIANCE, WORST_VARIANCE
-        return WORST_VARIANCE, steering_variance(local)
+        published = WORST_VARIANCE if question.variance is None else question.variance
+        return WORST_VARIANCE, min(steering_variance(local), published)
     if not isinstance(parameter, int | float):
         raise InternalFault("The parameter variance was not parsed.")
     known = min(float(Fraction(parameter) / question.grid.width**2), WORST_VARIANCE)

@@ -13,7 +13,8 @@ from app.core.grid import GRID_SIZE
 from app.core.release import Charge, Facts
 from app.core.study import Relation, StudyDefinition, Trust, assumption
 from app.estimators import registry
-from app.estimators.interface import Conclusion, Estimator, Interval, NotApplicable, Plan, Question
+from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
+from app.estimators.moments import with_second_moment
 from app.mechanisms.draw import draw
 from app.services.questions import Resolved
 
@@ -111,10 +112,18 @@ def choose(
     """
     try:
         if resolved.estimator == registry.AUTO:
-            return registry.choose(people.groups, question, among)
-        estimator = registry.get(resolved.estimator, study.relation)
-        tried = registry.for_estimator(estimator, question)
-        return estimator, estimator.plan(people.groups, tried), tried
+            estimator, plan, tried = registry.choose(people.groups, question, among)
+        else:
+            estimator = registry.get(resolved.estimator, study.relation)
+            tried = registry.for_estimator(estimator, question)
+            plan = estimator.plan(people.groups, tried)
+        if study.relation is Relation.REPLACE_ONE:
+            plan = with_second_moment(plan, people.groups, tried)
+        if resolved.spread and not plan.has_variance:
+            raise NotApplicable(
+                "This answer says nothing of the variance: it takes central or public people."
+            )
+        return estimator, plan, tried
     except NotApplicable:
         if not any(group.participates for group in people.groups):
             raise BudgetExhausted("no person in this study can take part in such a release") from None
@@ -204,8 +213,8 @@ def release_body(
         "estimate": conclusion.estimate,
         "standard_error": conclusion.standard_error,
         "predicted_error": plan.predicted_error,
-        "interval": _interval(conclusion.interval),
-        "population_interval": _interval(conclusion.population_interval),
+        "interval": asdict(conclusion.interval),
+        "population_interval": asdict(conclusion.population_interval),
         "relation": study.relation.value,
         "epsilon_max": epsilon_to_json(most),
         "created_at": created_at,
@@ -213,6 +222,9 @@ def release_body(
     }
     if resolved.tilt is not None:
         document["assumption"] = assumption(resolved.tilt)
+    if conclusion.variance is not None:
+        document["variance"] = asdict(conclusion.variance)
+        document["sd"] = asdict(conclusion.variance.root)
     if study.relation is Relation.REPLACE_ONE:
         document["people"] = people.people
         document["people_left_out"] = people.left_out
@@ -236,6 +248,7 @@ def facts(study: StudyDefinition, people: Crowd, plan: Plan, conclusion: Conclus
         estimate=conclusion.estimate,
         standard_error=conclusion.standard_error,
         noisy_count=float(count) if isinstance(count, int | float) else None,
+        variance=None if conclusion.variance is None else conclusion.variance.population_interval.upper,
         epsilon_max=most,
     )
 
@@ -244,7 +257,3 @@ def noise_json(plan: Plan) -> str:
     """The noise of a plan, for the ledger."""
     document: dict[str, object] = {"mechanism": type(plan.noise).__name__, **asdict(plan.noise)}
     return json.dumps(document, allow_nan=False)
-
-
-def _interval(interval: Interval) -> dict[str, object]:
-    return asdict(interval)

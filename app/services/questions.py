@@ -11,8 +11,13 @@ from app.core.release import Asked
 from app.core.study import Relation, StudyDefinition
 from app.estimators import registry
 from app.estimators.interface import Question
+from app.estimators.transformed import MOMENTS, Transformed
 
-STATISTICS = frozenset({"mean"})
+MEAN, SUM, VARIANCE, SD = "mean", "sum", "variance", "sd"
+
+STATISTICS = (MEAN, SUM, VARIANCE, SD)
+"""What is read off one release of a mean. In add_remove_one studies the two last ones have a release of their
+own, with three sums in place of two, and a sum has none: the number of people is secret."""
 
 NO_TILT = (
     "applies to replace_one studies only: how unequal the weights of people are depends on their number, "
@@ -26,7 +31,7 @@ class Ask:
     """A question as it was asked.
 
     Attributes:
-        statistic: What of the study; `mean`.
+        statistic: What of the study, one of `STATISTICS`.
         estimator: Name, or None for `auto`.
         share: Part of each personal epsilon to use [ppm]; None for the study's default.
         epsilon: The most that any person may be charged [micro-epsilon]; None for no such cap.
@@ -49,21 +54,22 @@ class Resolved:
     """A question with every default filled in.
 
     Attributes:
-        statistic, estimator: As asked; `auto` stays `auto`.
+        estimator: As asked; `auto` stays `auto`.
         share: [ppm].
         epsilon: The absolute cap, or None [micro-epsilon].
         expected_size: As asked.
         tilt: [ppm]; None in add_remove_one studies.
         parameters: Parsed values of the parameters that were given or have defaults.
+        spread: Whether the answer must have a variance. No part of the question: a mean has it too.
     """
 
-    statistic: str
     estimator: str
     share: int
     epsilon: int | None
     expected_size: float | None
     tilt: int | None
     parameters: Mapping[str, object]
+    spread: bool = False
 
     def offer(self, epsilon: int) -> int:
         """What a person with this epsilon may be charged [micro-epsilon]."""
@@ -94,7 +100,7 @@ class Resolved:
 
     def to_json(self) -> dict[str, object]:
         """The question as it stands on its releases."""
-        return {"statistic": self.statistic, "estimator": self.estimator, "parameters": self.asked()}
+        return {"statistic": MEAN, "estimator": self.estimator, "parameters": self.asked()}
 
     def asked(self) -> dict[str, object]:
         """Share, caps, tilt and the estimator's parameters, as JSON."""
@@ -108,9 +114,14 @@ class Resolved:
         return asked
 
     def question(
-        self, study: StudyDefinition, *, people: int | None, expected_size: float | None
+        self,
+        study: StudyDefinition,
+        *,
+        people: int | None,
+        expected_size: float | None = None,
+        variance: float | None = None,
     ) -> Question:
-        """The estimators' view of the question."""
+        """The estimators' view of the question; `variance` in the data's unit squared."""
         return Question(
             relation=study.relation,
             grid=study.grid,
@@ -120,6 +131,7 @@ class Resolved:
             people=people,
             expected_size=self.expected_size if self.expected_size is not None else expected_size,
             tilt=(self.tilt or 0) / MICRO,
+            variance=None if variance is None else variance / float(study.grid.width) ** 2,
             parameters=self.parameters,
         )
 
@@ -135,7 +147,10 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
         InvalidRequest: an unknown statistic, estimator or parameter, or an inadmissible value.
     """
     if ask.statistic not in STATISTICS:
-        raise InvalidRequest.field("statistic", "must be mean")
+        raise InvalidRequest.field("statistic", f"must be one of {', '.join(STATISTICS)}")
+    secret, spread = study.relation is Relation.ADD_REMOVE_ONE, ask.statistic in (VARIANCE, SD)
+    if secret and ask.statistic == SUM:
+        raise InvalidRequest.field("statistic", "there is no sum where the number of people is secret")
     if study.dimension > 1:
         reason = f"values of this study have {study.dimension} coordinates: start a K-means session instead"
         raise InvalidRequest.field("statistic", reason)
@@ -143,6 +158,10 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
     if ask.tilt is not None and not tilted:
         raise InvalidRequest.field("tilt", NO_TILT)
     name = ask.estimator or registry.AUTO
+    if secret and spread:
+        if name not in (registry.AUTO, Transformed.name):
+            raise InvalidRequest.field("estimator", f"must be {Transformed.name} for a {ask.statistic}")
+        name = Transformed.name
     declared = {parameter.name: parameter for parameter in registry.parameters(name, study.relation)}
     values: dict[str, object] = {name: parameter.default for name, parameter in declared.items()}
     for given, text in ask.parameters.items():
@@ -152,12 +171,16 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
             values[given] = declared[given].parse(text)
         except ValueError as error:
             raise InvalidRequest.field(given, str(error)) from error
+    if secret and spread:
+        values[MOMENTS.name] = 2
+    elif values.get(MOMENTS.name) == MOMENTS.default:
+        del values[MOMENTS.name]  # Questions of before it was a parameter keep their digests.
     return Resolved(
-        statistic=ask.statistic,
         estimator=name,
         share=study.default_share if ask.share is None else ask.share,
         epsilon=ask.epsilon,
         expected_size=ask.expected_size,
         tilt=(study.tilt if ask.tilt is None else ask.tilt) if tilted else None,
         parameters=values,
+        spread=spread,
     )

@@ -217,6 +217,7 @@ class Releases:
                 epoch=draft.epoch,
                 body=draft.body,
                 noisy_count=draft.facts.noisy_count,
+                variance=draft.facts.variance,
                 created_at=draft.created_at,
             )
 
@@ -312,10 +313,11 @@ async def _check_quota(connection: Connection, request: ReleaseRequest) -> None:
 
 
 async def _question(connection: Connection, study: Study, resolved: Resolved, people: Crowd) -> Question:
-    if study.definition.relation is Relation.REPLACE_ONE:
-        return resolved.question(study.definition, people=people.people, expected_size=None)
-    # A round of K-means counts those who can pay for the rest of its session, which may be none.
     last = await store.read_last_mean(connection, study.id)
+    if study.definition.relation is Relation.REPLACE_ONE:
+        variance = None if last is None else last.variance
+        return resolved.question(study.definition, people=people.people, variance=variance)
+    # A round of K-means counts those who can pay for the rest of its session, which may be none.
     count = None if last is None else last.noisy_count
     size = None if count is None else max(1.0, count)
     return resolved.question(study.definition, people=None, expected_size=size)

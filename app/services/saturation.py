@@ -9,7 +9,7 @@ import asyncio
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,13 +17,14 @@ import numpy as np
 from app.core.cohort import Cohort, Group, Reports
 from app.core.contribution import Offer
 from app.core.epsilon import MICRO
+from app.core.release import StoredRelease
 from app.core.study import Relation, Study, StudyDefinition, Trust
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.affine import AffineProblem
 from app.estimators.interface import Question
 from app.estimators.optimal import saturation
-from app.store import cohorts
-from app.store.database import Database
+from app.store import cohorts, releases
+from app.store.database import Connection, Database
 
 REFRESH_SECONDS = 1.0
 """Age at which a profile is read again, to learn what other processes stored."""
@@ -40,11 +41,12 @@ SMALL = 1_000
 
 @dataclass(slots=True)
 class _Profile:
-    """Who there is: people by trust and epsilon, and sums of reports and of their squares by epsilon."""
+    """People by trust and epsilon, sums of reports and of squares by epsilon, the variance last published."""
 
     people: Counter[tuple[Trust, int]] = field(default_factory=Counter)
     totals: Counter[int] = field(default_factory=Counter)
     squares: Counter[int] = field(default_factory=Counter)
+    variance: float | None = None
     took: float = 0.0
     expires: float = 0.0
     total: int = 0
@@ -151,12 +153,12 @@ class Saturation:
         task = asyncio.current_task()
         try:
             started = time.monotonic()
-            rows = await self._database.run_tx(
-                "saturation.profile", lambda c: cohorts.read_profile(c, study.id)
-            )
+            rows, last = await self._database.run_tx("saturation.profile", lambda c: _profile(c, study.id))
             took = time.monotonic() - started
             profile = _Profile(
-                took=took, expires=time.monotonic() + max(REFRESH_SECONDS, REFRESH_COST * took)
+                variance=None if last is None else last.variance,
+                took=took,
+                expires=time.monotonic() + max(REFRESH_SECONDS, REFRESH_COST * took),
             )
             for row in rows:
                 profile.add(row)
@@ -169,6 +171,11 @@ class Saturation:
                 del self._reading[study.id]
 
 
+async def _profile(connection: Connection, study_id: int) -> tuple[Sequence[Cohort], StoredRelease | None]:
+    rows = await cohorts.read_profile(connection, study_id)
+    return rows, await releases.read_last_mean(connection, study_id)
+
+
 def _note_failure(reading: asyncio.Task[_Profile]) -> None:
     """A waiting request gets its error; a search for which no request waits may fail quietly."""
     if not reading.cancelled():
@@ -176,6 +183,7 @@ def _note_failure(reading: asyncio.Task[_Profile]) -> None:
 
 
 def _point(study: StudyDefinition, profile: _Profile) -> int | None:
+    variance = None if profile.variance is None else profile.variance / float(study.grid.width) ** 2
     if study.delta or any(trust is Trust.LOCAL for trust, _ in profile.people):
         question = Question(
             relation=study.relation,
@@ -185,6 +193,7 @@ def _point(study: StudyDefinition, profile: _Profile) -> int | None:
             delta=study.delta,
             people=profile.total,
             tilt=study.tilt / MICRO,
+            variance=variance,
         )
         return saturation(profile.groups(study), question)
     # The same without a group for each cohort: this is computed for every change of a small study.
@@ -200,6 +209,7 @@ def _point(study: StudyDefinition, profile: _Profile) -> int | None:
         tilt=study.tilt / MICRO,
         people=float(profile.total),
     )
-    found = problem.solve(WORST_VARIANCE) if study.tilt else problem.minimax(WORST_VARIANCE)[0]
+    known = WORST_VARIANCE if variance is None else variance
+    found = problem.solve(known) if study.tilt else problem.minimax(known)[0]
     tau = found.tau * MICRO
     return None if math.isinf(tau) else math.ceil(tau)

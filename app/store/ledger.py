@@ -191,11 +191,13 @@ _CHECKS = {
         WHERE step.answers <> coalesce(a.count, 0) OR step.positives <> coalesce(a.positives, 0)
     """,
     "the columns of a release are not what its document says": """
-        SELECT CAST(release.id AS text) AS release, estimate, standard_error, noisy_count, epsilon_max
+        SELECT CAST(release.id AS text) AS release, estimate, standard_error, noisy_count, variance,
+               epsilon_max
         FROM release CROSS JOIN LATERAL (SELECT CAST(convert_from(body, 'UTF8') AS jsonb) AS body) said
         WHERE estimate IS DISTINCT FROM CAST(said.body->>'estimate' AS float8)
            OR standard_error IS DISTINCT FROM CAST(said.body->>'standard_error' AS float8)
            OR noisy_count IS DISTINCT FROM CAST(said.body->>'noisy_count' AS float8)
+           OR variance IS DISTINCT FROM CAST(said.body#>>'{variance,population_interval,upper}' AS float8)
            OR epsilon_max <> round(CAST(said.body->>'epsilon_max' AS numeric) * 1000000)
            OR people IS DISTINCT FROM CAST(said.body->>'people' AS bigint)
            OR people_left_out IS DISTINCT FROM CAST(said.body->>'people_left_out' AS bigint)

@@ -20,7 +20,7 @@ LOCK_CHAIN = Sql("SELECT number, hash FROM chain WHERE id = 1 FOR UPDATE")
 MOVE_CHAIN = Sql("UPDATE chain SET number = :number, hash = :hash WHERE id = 1")
 
 COLUMNS = """release.id, release.study_id, study.slug AS study, release.epoch, release.body,
-    release.noisy_count, release.created_at"""
+    release.noisy_count, release.variance, release.created_at"""
 
 STORED = f"SELECT {COLUMNS} FROM release JOIN study ON study.id = release.study_id"
 
@@ -78,10 +78,10 @@ DEBIT = Sql.of(int)("""
 
 INSERT_RELEASE = Sql("""
     INSERT INTO release (id, number, study_id, question, sequence, epoch, estimator, estimator_version,
-                         noise, body, estimate, standard_error, noisy_count, epsilon_max, family, share,
-                         cap, people, people_left_out, width, previous_hash, hash, created_at)
+                         noise, body, estimate, standard_error, noisy_count, variance, epsilon_max, family,
+                         share, cap, people, people_left_out, width, previous_hash, hash, created_at)
     VALUES (:id, :number, :study_id, :question, :sequence, :epoch, :estimator, :estimator_version,
-            CAST(:noise AS jsonb), :body, :estimate, :standard_error, :noisy_count, :epsilon_max,
+            CAST(:noise AS jsonb), :body, :estimate, :standard_error, :noisy_count, :variance, :epsilon_max,
             :family, :share, :cap, :people, :people_left_out, :width, :previous_hash, :hash, :created_at)
 """)
 
@@ -231,6 +231,7 @@ async def publish(connection: Connection, draft: Draft, *, head: tuple[int, byte
         estimate=draft.facts.estimate,
         standard_error=draft.facts.standard_error,
         noisy_count=draft.facts.noisy_count,
+        variance=draft.facts.variance,
         epsilon_max=draft.facts.epsilon_max,
         family=draft.asked and draft.asked.family,
         share=draft.asked and draft.asked.share,

@@ -155,6 +155,7 @@ release = Table(
     Column(
         "noisy_count", Float, nullable=True, comment="as in the body; NULL: the number of people is public"
     ),
+    Column("variance", Float, nullable=True, comment="upper end for the population, as in the body"),
     Column("epsilon_max", BigInteger, nullable=False, comment="micro-epsilon; as in the body"),
     Column("family", LargeBinary, comment="SHA-256 of the question without share and cap; NULL: K-means"),
     Column("share", Integer, comment="that was asked for [parts per million]"),

@@ -5,7 +5,7 @@ from typing import Any
 
 from app.core.errors import FieldError, InvalidRequest
 from app.estimators.registry import AUTO, ESTIMATORS
-from app.services.questions import Ask
+from app.services.questions import STATISTICS, Ask
 from app.web.documents.types import EPSILON_SCHEMA, parse_epsilon, parse_share, parse_size, parse_tilt
 from app.web.request import JSON
 from app.web.validation_messages import InvalidValue
@@ -18,7 +18,7 @@ _SHARE = {
     "examples": [0.1],
 }
 _FIELDS: Mapping[str, Mapping[str, Any]] = {
-    "statistic": {"type": "string", "enum": ["mean"], "description": "What to estimate."},
+    "statistic": {"type": "string", "enum": list(STATISTICS), "description": "What to estimate."},
     "estimator": {
         "type": "string",
         "enum": [AUTO, *ESTIMATORS],

@@ -69,7 +69,7 @@ async def test_a_question_repeated_until_nobody_can_pay_keeps_its_best_answer(se
             assert_problem(response, "no_gain", 409)
     assert codes == [201] * 3 + [409] * 7
     best = min(width(one) for one in answers)
-    assert width(answers[-1]) <= 1.001 * best < 3
+    assert width(answers[-1]) <= 1.01 * best < 3, "later ones weigh by the variance of earlier ones"
     stands = await current(service)
     assert stands["id"] == answers[-1]["id"]
     assert (stands["people"], stands["people_left_out"], stands["left_out_because"]) == (1001, 0, None)

@@ -46,7 +46,7 @@ ROUTES: Mapping[tuple[str, str], Row] = {
     ("DELETE", "/v1/studies/{study}/contributions/{subject}"): ({"contribute"}, {}),
     ("POST", "/v1/studies/{study}/contributions/batch"): ({"contribute"}, {"json": [VALUE]}),
     ("GET", "/v1/studies/{study}/plan"): ({"analyse"}, {}),
-    ("GET", "/v1/studies/{study}/statistics/mean"): ({"analyse"}, {}),
+    ("GET", "/v1/studies/{study}/statistics/{statistic}"): ({"analyse"}, {}),
     ("POST", "/v1/studies/{study}/releases"): ({"analyse"}, {"json": {}}),
     ("GET", "/v1/studies/{study}/releases"): ({"analyse", "admin"}, {}),
     ("GET", "/v1/releases/{release}"): ({"analyse", "admin"}, {}),
@@ -160,7 +160,12 @@ class Stage:
 
     def path(self, template: str) -> str:
         return template.format(
-            study=OWN, subject="alice", release=self.release, session=self.session, token=self.token
+            study=OWN,
+            subject="alice",
+            release=self.release,
+            session=self.session,
+            token=self.token,
+            statistic="mean",
         )
 
 

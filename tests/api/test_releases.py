@@ -55,6 +55,80 @@ async def test_a_question_is_answered_once_and_then_for_free(service: Service, c
     assert (await service.rows())["charge"] == before["charge"]
 
 
+async def test_variance_sd_and_sum_are_read_off_the_release_of_the_mean(
+    service: Service, crowded: str
+) -> None:
+    base = f"/v1/studies/{crowded}/statistics"
+    answers = {
+        statistic: (await service.call("GET", f"{base}/{statistic}?estimator=adpm", "analyse")).json()
+        for statistic in ("sd", "mean", "variance", "sum")
+    }
+    assert len({answer["id"] for answer in answers.values()}) == 1
+    assert [answer["statistic"] for answer in answers.values()] == list(answers)
+    mean = answers["mean"]
+    assert answers["variance"]["interval"] == mean["variance"]["interval"]
+    assert answers["sd"]["estimate"] == mean["sd"]["estimate"] == mean["variance"]["estimate"] ** 0.5
+    assert answers["sum"]["estimate"] == mean["estimate"] * mean["people"]
+    for answer in answers.values():
+        for interval in (answer["interval"], answer["population_interval"]):
+            assert interval["lower"] <= answer["estimate"] <= interval["upper"]
+    rows = await service.rows()
+    assert rows["release"] == 1
+    made = await service.call(
+        "POST", f"/v1/studies/{crowded}/releases", "analyse", json={"statistic": "sd", "estimator": "adpm"}
+    )
+    assert made.json()["statistic"] == "sd"
+    shown = await service.call("GET", f"/v1/releases/{made.json()['id']}", "analyse")
+    assert shown.json()["statistic"] == "mean"
+    assert shown.json()["sd"]["estimate"] == made.json()["estimate"]
+
+
+async def test_a_mean_that_says_nothing_of_the_variance_is_no_answer_to_it(service: Service) -> None:
+    study = await service.study(trust=["local"], local_mechanism="laplace")
+    for name in ("ann", "bob"):
+        report = {"subject": name, "report": 1 << 29, "epsilon": 1, "trust": "local"}
+        sent = await service.call("POST", f"/v1/studies/{study}/contributions", "contribute", json=report)
+        assert sent.status_code == 201, sent.text
+    path = f"/v1/studies/{study}/statistics"
+    refused = await service.call("GET", f"{path}/sd", "analyse")
+    assert_problem(refused, "estimator_not_applicable", 409)
+    assert (await service.rows())["release"] == 0
+    assert (await service.call("GET", f"{path}/mean", "analyse")).status_code == 200
+    assert_problem(await service.call("GET", f"{path}/sd", "analyse"), "estimator_not_applicable", 409)
+
+
+async def test_the_spread_of_a_secret_number_of_people_has_a_release_of_its_own(
+    service: Service, secret: str
+) -> None:
+    base = f"/v1/studies/{secret}/statistics"
+    mean = (await service.call("GET", f"{base}/mean?estimator=transformed", "analyse")).json()
+    assert "sd" not in mean
+    spread = (await service.call("GET", f"{base}/sd?estimator=transformed", "analyse")).json()
+    assert (spread["id"] != mean["id"], spread["estimator"]) == (True, "transformed")
+    assert spread["epsilon_max"] == mean["epsilon_max"]
+    assert (await service.call("GET", f"{base}/variance", "analyse")).json()["id"] == spread["id"]
+    assert_problem(await service.call("GET", f"{base}/sum", "analyse"), "invalid_request", 422, "statistic")
+    refused = await service.call("GET", f"{base}/sd?estimator=hourglass", "analyse")
+    assert_problem(refused, "invalid_request", 422, "estimator")
+
+
+async def test_the_next_plan_steers_by_the_variance_that_was_published(
+    service: Service, crowded: str
+) -> None:
+    async def predicted() -> float:
+        path = f"/v1/studies/{crowded}/plan?estimator=optimal&share=0.1"
+        plan = await service.call("GET", path, "analyse")
+        return float(plan.json()["estimators"][0]["predicted_error"])
+
+    before = await predicted()
+    path = f"/v1/studies/{crowded}/statistics"
+    made = (await service.call("GET", f"{path}/mean?estimator=uniform&share=0.9", "analyse")).json()
+    bound = made["variance"]["population_interval"]["upper"]
+    after = await predicted()
+    assert (after < before) == (bound < 100**2 / 4)
+    assert await predicted() == after
+
+
 async def test_a_question_may_be_written_in_several_ways(service: Service, crowded: str) -> None:
     base = f"/v1/studies/{crowded}/statistics/mean"
     answers = {

@@ -255,6 +255,9 @@ async def _releases(record: Recorder) -> None:
     )
     refused = {"estimator": "optimal", "share": 0.01}
     await record("releases", "POST", "/v1/studies/survey/releases", "analyse", json=refused)
+    for statistic in ("sd", "sum", "median"):
+        path = f"/v1/studies/survey/statistics/{statistic}"
+        await record("releases", "GET", path, "analyse", params=question)
     await record("releases", "GET", mean, "analyse", params={"estimator": "nothing"})
     await record("releases", "GET", mean, "analyse", params={"share": "2", "surprise": "1"})
     await record("releases", "POST", "/v1/studies/survey/releases", "analyse", json={"statistic": "mode"})

@@ -11,16 +11,18 @@ from app.api.routing import CONFLICTS, OPEN_QUERY, StrictRoute
 from app.core.errors import NotFound
 from app.core.principal import Role
 from app.core.release import StoredRelease
+from app.services.questions import STATISTICS
 from app.web import documents_out, idempotency, question_params
 from app.web.documents.lists import Limit, PageOut, UuidCursor
-from app.web.documents.paths import IdPath, StudyPath
+from app.web.documents.paths import IdPath, StatisticPath, StudyPath
 from app.web.documents.release import (
     ClusterReleaseOut,
-    MeanAnswerOut,
+    CurrentReleaseOut,
     PlanOut,
     ReleaseOut,
     ReleaseWithChargesOut,
     page_bytes,
+    read_off,
     with_charges,
     with_field,
 )
@@ -44,8 +46,8 @@ async def plan(request: ApiRequest, study: StudyPath) -> Response:
 
 
 @router.get(
-    "/studies/{study}/statistics/mean",
-    responses={200: {"model": MeanAnswerOut}},
+    "/studies/{study}/statistics/{statistic}",
+    responses={200: {"model": CurrentReleaseOut}},
     openapi_extra={
         CONFLICTS: True,
         OPEN_QUERY: True,
@@ -53,12 +55,18 @@ async def plan(request: ApiRequest, study: StudyPath) -> Response:
     },
 )
 @allow(Role.ANALYSE)
-async def current_mean(request: ApiRequest, study: StudyPath) -> Response:
-    """The best answer to this question so far. Made, and paid for, the first time; free afterwards."""
+async def current_statistic(request: ApiRequest, study: StudyPath, statistic: StatisticPath) -> Response:
+    """The best answer to this question so far. Made, and paid for, the first time; free afterwards.
+
+    Mean, sum, variance and sd are read off one release: after one of them the others are free. Where the
+    number of people is secret, variance and sd share a release of their own, and there is no sum.
+    """
     found = await request.study(study)
-    ask = question_params.read_question(request.single_query(), statistic="mean")
+    if statistic not in STATISTICS:
+        raise NotFound("There is no such statistic.")
+    ask = question_params.read_question(request.single_query(), statistic=statistic)
     answer = await request.api.services.releases.current(found, ask, asker=request.principal.token_id)
-    body = answer.release.body
+    body = read_off(answer.release.body, statistic)
     if answer.new_contributions is not None:
         body = with_field(body, "new_contributions", answer.new_contributions)
     return Response(body, media_type=JSON)
@@ -90,7 +98,7 @@ async def make_release(request: ApiRequest, study: StudyPath) -> Response:
     release = await request.api.services.releases.release(
         found, ask, key, asker=asker, allow_worse=allow_worse
     )
-    return Response(release.body, status_code=201, media_type=JSON)
+    return Response(read_off(release.body, ask.statistic), status_code=201, media_type=JSON)
 
 
 @router.get(

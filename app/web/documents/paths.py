@@ -4,6 +4,8 @@ from typing import Annotated
 
 from fastapi import Path
 
+from app.services.questions import STATISTICS
+
 StudyPath = Annotated[str, Path(description="Slug of the study.", examples=["commute-minutes"])]
 
 SubjectPath = Annotated[
@@ -12,6 +14,15 @@ SubjectPath = Annotated[
         description="External id of the person, percent-encoded.",
         json_schema_extra={"minLength": 1, "maxLength": 256},
         examples=["alice"],
+    ),
+]
+
+StatisticPath = Annotated[
+    str,
+    Path(
+        description="What to estimate: " + ", ".join(STATISTICS) + ".",
+        json_schema_extra={"enum": list(STATISTICS)},
+        examples=["mean"],
     ),
 ]
 

@@ -14,6 +14,8 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from app.core.records import CohortCharge
 from app.core.release import StoredRelease
 from app.core.study import Relation, assumption
+from app.estimators.interface import NotApplicable
+from app.services.questions import MEAN, SUM
 from app.web.documents.types import DeltaOut, EpsilonOut, TiltOut, WireOut
 
 
@@ -38,8 +40,20 @@ class ChargeOut(WireOut):
     delta: DeltaOut
 
 
+class StatisticOut(WireOut):
+    """An estimate that is read off the same release, with its accuracy; it never costs anything more."""
+
+    estimate: float
+    standard_error: float = Field(description="Standard deviation of its noise, to first order.")
+    interval: IntervalOut
+    population_interval: IntervalOut
+
+
 class ReleaseOut(WireOut):
-    """One published answer, with its price and its accuracy."""
+    """One published answer, with its price and its accuracy.
+
+    Asked for another statistic, `estimate`, `standard_error` and both intervals are that one's.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -54,7 +68,7 @@ class ReleaseOut(WireOut):
     parameters: dict[str, Any]
     estimate: float
     standard_error: float
-    predicted_error: float = Field(description="Root mean square error that the plan predicted.")
+    predicted_error: float = Field(description="Root mean square error that the plan predicted for the mean.")
     interval: IntervalOut
     population_interval: IntervalOut
     assumption: str | None = Field(
@@ -73,10 +87,14 @@ class ReleaseOut(WireOut):
     noisy_count: float | None = Field(
         None, description="People by their share of the cap, with noise; only where their number is secret."
     )
+    variance: StatisticOut | None = Field(
+        None, description="Of the values, in the data's unit squared; left out where nothing is known of it."
+    )
+    sd: StatisticOut | None = Field(None, description="The square root of the variance.")
     created_at: datetime
 
 
-class MeanAnswerOut(ReleaseOut):
+class CurrentReleaseOut(ReleaseOut):
     """The best answer to a question so far."""
 
     new_contributions: bool | None = None
@@ -164,6 +182,28 @@ class PlanOut(WireOut):
     estimators: list[PlannedOut]
     tilt: TiltOut | None = Field(None, description="That of the question; replace_one studies.")
     assumption: str | None = Field(None, description="What predictions and intervals assume of the people.")
+
+
+def read_off(body: bytes, statistic: str) -> bytes:
+    """A release of a mean as the answer to a statistic. Free: post-processing of what is published.
+
+    Raises:
+        NotApplicable: it says nothing of the variance.
+    """
+    if statistic == MEAN:
+        return body
+    document = json.loads(body)
+    if statistic == SUM:
+        people = document["people"]
+        shown = {name: document[name] * people for name in ("estimate", "standard_error")}
+        for name in ("interval", "population_interval"):
+            ends = {end: document[name][end] * people for end in ("lower", "upper")}
+            shown[name] = document[name] | ends
+    elif statistic in document:
+        shown = document[statistic]
+    else:
+        raise NotApplicable("This release says nothing of the variance. A new one does, of central people.")
+    return json.dumps(document | shown | {"statistic": statistic}, separators=(",", ":")).encode()
 
 
 def with_field(body: bytes, name: str, value: object) -> bytes:

@@ -48,7 +48,7 @@ def test_auto_takes_the_parameters_of_all_that_apply():
     union = [p.name for p in registry.parameters("auto", Relation.REPLACE_ONE)]
     assert len(union) == len(set(union))
     assert {"variance", "shrinkage", "noise"} <= set(union)
-    assert [p.name for p in registry.parameters("auto", Relation.ADD_REMOVE_ONE)] == ["level"]
+    assert [p.name for p in registry.parameters("auto", Relation.ADD_REMOVE_ONE)] == ["moments", "level"]
     assert registry.parameters("adpm", Relation.REPLACE_ONE) == ()
     assert [p.name for p in registry.parameters("kvh", Relation.REPLACE_ONE)] == [
         *("variance", "noise", "coalition"),

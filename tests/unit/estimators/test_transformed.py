@@ -12,8 +12,9 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteLaplace
 from app.core.study import Relation
 from app.estimators.interface import UNIT_SCALE
+from app.estimators.pivot import ratio
 from app.estimators.quantiles import two_laplace_tail
-from app.estimators.transformed import Transformed, ratio
+from app.estimators.transformed import Transformed
 from tests.support.groups import WIDE_GRID, add_remove_one, central, local, public, query_values
 
 noisy_sums = st.integers(-(10**20), 10**20)

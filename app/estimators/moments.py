@@ -1,0 +1,206 @@
+r"""The second moment beside a mean: what it says of the variance of the values.
+
+A linear release of a replace_one study asks for :math:`\sum W_i y_i` and, at no price
+(`app.accounting.prices`), for :math:`\sum W_i y_i^2`, where y is the distance from the middle of the range in
+range widths. With :math:`c_i = W_i / \sum W`, the noisy values are :math:`M_1 = m + e` and
+:math:`M_2 = m^2 + v + f`, and :math:`V = M_2 - M_1^2` errs by
+
+.. math:: V - v = A - e^2, \qquad A = f - 2 m e = \sum_i d_i ((y_i - m)^2 - v) + Z_2 - 2 m Z_1,
+
+where d is c about the population, and c - 1/n about the dataset. With R the largest distance from m that the
+range has, :math:`(y - m)^2 \le R^2`, so for independent people the sum has a variance of at most
+:math:`v (R^2 - v) \sum d_i^2`, and v is bounded by a fixed point: on the event that A and e are within their
+quantiles :math:`a(v)` and :math:`r(v)`,
+
+.. math:: V - a(v) \le v \le V + a(v) + r(v)^2,
+
+and both rise with v, so what starts at 1/4 and replaces v by the right side stays above the truth. Of the
+risk of 5 %, A has four parts in five and e one. A tilt t moves e by at most t TV, and A by at most R^2 t TV:
+it bounds the difference of the mean squares, in parts of the largest one, as it does that of the means.
+
+The second moment rests on central and public people. Reports carry squares too, but what is known of the
+fourth moments of their noise bounds no interval, and Duchi's carry none. Its population is that of all.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from app.core.cohort import Group
+from app.core.grid import GRID_SIZE, Grid
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
+from app.estimators.accuracy import WORST_VARIANCE
+from app.estimators.interface import Conclusion, Coverage, Interval, Plan, Query, Question, Statistic
+from app.estimators.quantiles import LEVEL, error_law
+
+MEAN_RISK = 0.2
+"""Part of an interval's risk for the error of the mean in it; the rest is for the mean square."""
+
+POPULATION_RISK = 0.2
+"""Part of the risk of a mean's population interval for the bound on the variance: 95 % are 4 % and 1 %."""
+
+_STEPS = 12
+_ROUNDING = 1 / GRID_SIZE
+"""The most that squares were rounded down by [range width squared]."""
+
+
+def with_second_moment(plan: Plan, groups: Sequence[Group], question: Question) -> Plan:
+    """A plan that asks for the second moment too, where that is free.
+
+    Args:
+        plan: Of a replace_one estimator.
+        groups: What it was made for.
+        question: What it answers.
+
+    Returns:
+        The plan with a second query of the same weights, under independent noise of the same scale (Gaussian:
+        half the sigma), whose conclusion has a variance, and a population interval that rests on it. The plan
+        itself where it is not linear, has several queries, or weighs neither central nor public people.
+
+    Privacy: what it costs is decided by the queries and the noise, and is what the first query costs.
+    """
+    if plan.conclude_within is None or len(plan.queries) != 1:
+        return plan
+    weights, conclude = plan.queries[0].sum_weights, plan.conclude_within
+    noise = _doubled(plan.noise)
+    mass = sum(weight * group.count for weight, group in zip(weights, groups, strict=True))
+    if noise is None or mass == 0 or any(plan.queries[0].count_weights):
+        return plan
+    moments = _Moments.of(groups, question, weights, mass, noise)
+    squares = Query(
+        sum_weights=(0,) * len(groups), count_weights=(0,) * len(groups), square_weights=tuple(weights)
+    )
+
+    def concluded(values: Sequence[int]) -> Conclusion:
+        first, second = values
+        mean = float(Fraction(first, mass) / GRID_SIZE - Fraction(1, 2))
+        square = float(Fraction(second, mass) / GRID_SIZE)
+        bound = moments.upper_bound(mean, square, (1 - LEVEL) * POPULATION_RISK)
+        conclusion = conclude([first], bound, 1 - (1 - LEVEL) * (1 - POPULATION_RISK))
+        return replace(conclusion, variance=moments.statistic(mean, square, question.grid))
+
+    return replace(plan, queries=(*plan.queries, squares), noise=noise, conclude=concluded)
+
+
+def _doubled(noise: Noise) -> Noise | None:
+    """Independent noise on a second moment beside that on a mean, or None where it is not free."""
+    match noise:
+        case NoNoise():
+            return noise
+        case DiscreteLaplace(scales=(scale,)):
+            return DiscreteLaplace(scales=(scale, scale))
+        case DiscreteGaussian(sigmas=(sigma,), delta=delta):
+            return DiscreteGaussian(sigmas=(sigma, sigma / 2), delta=delta)
+        case _:
+            return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _About:
+    """Weights d about one thing: the sum of squares, half the largest, and what a tilt moves A or e by."""
+
+    squares: float
+    step: float
+    bias: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Moments:
+    """Noise of the two moments, and their weights about the dataset and the population [range widths]."""
+
+    laplaces: tuple[float, float]
+    normals: tuple[float, float]
+    dataset: _About
+    population: _About
+
+    @classmethod
+    def of(
+        cls, groups: Sequence[Group], question: Question, weights: Sequence[int], mass: int, noise: Noise
+    ) -> "_Moments":
+        sizes = np.array([group.count for group in groups], dtype=np.float64)
+        person = np.array([weight / mass for weight in weights])
+        people = float(max(question.people or 0, sum(group.count for group in groups)))
+        absent = people - float(sizes.sum())
+        deviations = np.abs(person - 1 / people)
+        deviations[deviations <= 1e-9 / people] = 0.0
+        largest = float(deviations[sizes > 0].max(initial=1 / people if absent else 0.0))
+        bias = question.tilt * (float(np.dot(sizes, deviations)) + absent / people) / 2
+        sigmas, scales = (0.0, 0.0), (0.0, 0.0)
+        match noise:
+            case DiscreteLaplace(scales=(first, second)):
+                scales = first / mass / GRID_SIZE, second / mass / GRID_SIZE
+            case DiscreteGaussian(sigmas=(first, second)):
+                sigmas = first / mass / GRID_SIZE, second / mass / GRID_SIZE
+        return cls(
+            laplaces=scales,
+            normals=(sigmas[0] ** 2, sigmas[1] ** 2),
+            dataset=_About(
+                squares=float(np.dot(sizes, deviations**2)) + absent / people**2, step=largest / 2, bias=bias
+            ),
+            population=_About(
+                squares=float(np.dot(sizes, person**2)), step=float(person.max()) / 2, bias=bias
+            ),
+        )
+
+    def statistic(self, mean: float, square: float, grid: Grid) -> Statistic:
+        """The variance with both of its intervals [data's unit squared]."""
+        raw = square - mean * mean
+        noise = [2 * b * b + s for b, s in zip(self.laplaces, self.normals, strict=True)]
+        estimate = min(max(raw + noise[0], 0.0), WORST_VARIANCE)
+        unit = float(grid.width) ** 2
+
+        def interval(about: _About, coverage: Coverage) -> Interval:
+            risk = 1 - LEVEL
+            upper = self._upper(mean, raw, about, risk * (1 - MEAN_RISK), risk * MEAN_RISK)
+            below, _ = self._errors(mean, upper, about, risk * (1 - MEAN_RISK), risk * MEAN_RISK)
+            return Interval(
+                level=LEVEL,
+                lower=unit * min(max(raw - below, 0.0), estimate),
+                upper=unit * max(upper, estimate),
+                coverage=coverage,
+            )
+
+        return Statistic(
+            estimate=unit * estimate,
+            standard_error=unit * math.sqrt(noise[1] + 4 * min(mean * mean, WORST_VARIANCE) * noise[0]),
+            interval=interval(self.dataset, "worst_case" if self.dataset.squares else "at_least"),
+            population_interval=interval(self.population, "worst_case"),
+        )
+
+    def upper_bound(self, mean: float, square: float, risk: float) -> float:
+        """What the population's variance exceeds with a probability of at most `risk`."""
+        split = 2 * risk * (1 - MEAN_RISK), risk * MEAN_RISK
+        return self._upper(mean, square - mean * mean, self.population, *split)
+
+    def _upper(self, mean: float, raw: float, about: _About, risk: float, mean_risk: float) -> float:
+        """The fixed point of the upper bound, from above."""
+        upper = WORST_VARIANCE
+        for _ in range(_STEPS):
+            above, of_mean = self._errors(mean, upper, about, risk, mean_risk)
+            found = min(upper, max(raw + above + of_mean**2 + _ROUNDING, 0.0))
+            if found > upper * 0.999:
+                return found
+            upper = found
+        return upper
+
+    def _errors(
+        self, mean: float, variance: float, about: _About, risk: float, mean_risk: float
+    ) -> tuple[float, float]:
+        """Bounds on A and on e, for a variance of at most this."""
+        law = error_law(
+            normal_variance=variance * about.squares + self.normals[0], laplaces=((self.laplaces[0], 1),)
+        )
+        of_mean = law.quantile(1 - mean_risk) + about.step + about.bias
+        distance = min(abs(mean) + of_mean, 0.5)
+        reach = (0.5 + distance) ** 2
+        spread = min(variance, reach / 2)
+        law = error_law(
+            normal_variance=spread * (reach - spread) * about.squares
+            + self.normals[1]
+            + (2 * distance) ** 2 * self.normals[0],
+            laplaces=((self.laplaces[1], 1), (2 * distance * self.laplaces[0], 1)),
+        )
+        return law.quantile(1 - risk) + reach * (about.step + about.bias), of_mean

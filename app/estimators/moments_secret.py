@@ -1,0 +1,180 @@
+r"""Mean and variance where the number of people is secret: three noisy sums for one epsilon.
+
+With p the position in the range, one person adds :math:`p^2`, :math:`2 p (1 - p)` and :math:`(1 - p)^2` to
+the sums T11, T12 and T22: together exactly 1. The sums of p and of 1 - p are T11 + T12 / 2 and T22 + T12 / 2,
+and for every m
+
+.. math:: \sum a_i (p_i - m)^2 = (1 - m)^2 T_{11} - m (1 - m) T_{12} + m^2 T_{22},
+
+smallest at the noisy mean M, and larger by (m - M)^2 times the noisy total weight N elsewhere. So with D its
+value at M, what is seen of the variance v of people with the mean m is D + (m - M)^2 N - v N: noise whose
+coefficients :math:`(1 - m)^2 - v`, :math:`-m (1 - m) - v` and :math:`m^2 - v` are bounded over an interval
+for m, and of unequal or drawn people a part of bounded variance, as for the mean (`app.estimators.pivot`).
+The interval is the hull of all v that this does not reject. Of its risk the mean has one part in five.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from app.core.grid import GRID_SIZE, Grid
+from app.estimators.accuracy import WORST_VARIANCE
+from app.estimators.interface import UNIT_SCALE, Conclusion, Coverage, Interval, Query, Statistic
+from app.estimators.pivot import MASS_RISK, PivotReader, hull, laplace_tail, ratio
+from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
+
+MOMENT_SCALE = 4 * UNIT_SCALE
+"""Laplace scale at which four times a weight of W costs W micro-epsilon."""
+
+MEAN_RISK = 0.2
+"""Part of an interval's risk for the mean in it."""
+
+
+def moment_queries(weights: tuple[int, ...]) -> tuple[Query, Query, Query]:
+    r"""Four times the weighted sums of p^2, 2 p (1 - p) and (1 - p)^2.
+
+    About the middle, :math:`p^2 = u^2 + p - 1/4`, :math:`2 p (1 - p) = 1/2 - 2 u^2` and
+    :math:`(1 - p)^2 = u^2 - p + 3/4`; quarters are why there is a four.
+
+    Args:
+        weights: What one person of each group weighs.
+
+    Returns:
+        Three queries. With the square rounded down once for all of them, a person's parts are still at least
+        0 and sum to 1 exactly, so that they cost one weight, as `app.accounting.prices` finds.
+    """
+    ones = [tuple(factor * weight for weight in weights) for factor in range(5)]
+    minus = [tuple(-factor * weight for weight in weights) for factor in (1, 4, 8)]
+    return (
+        Query(sum_weights=ones[4], count_weights=minus[0], square_weights=ones[4]),
+        Query(sum_weights=ones[0], count_weights=ones[2], square_weights=minus[2]),
+        Query(sum_weights=minus[1], count_weights=ones[3], square_weights=ones[4]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _HalvesPivot:
+    """The sums of p and of 1 - p with half of T12 in each: (1 - p) T11 + (1 - 2 p) / 2 T12 - p T22."""
+
+    unit: float = 2 * MOMENT_SCALE
+
+    def position(self, first: int, second: int) -> Fraction:
+        """See `ratio`."""
+        return ratio(first, second)
+
+    def value(self, p: float, first: float, second: float) -> float:
+        """(1 - p) s1 - p s2."""
+        return (1 - p) * first - p * second
+
+    def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
+        """Of scales 1 - p, half of 1 - 2 p, and p."""
+        return ((1 - p, 1), (abs(1 - 2 * p) / 2, 1), (p, 1))
+
+    def tail(self, p: float, x: float) -> float:
+        """The law of three Laplaces."""
+        return laplace_tail(self.laplaces(p), x)
+
+    def mass(self, first: float, second: float) -> float:
+        """s1 + s2 is the total weight."""
+        return first + second
+
+    def mass_law(self) -> ErrorLaw:
+        """Three Laplaces of scale 1."""
+        return ErrorLaw(sigma=0.0, laplaces=((1.0, 3),))
+
+
+class MomentReader:
+    """Reads the three noisy sums. Knows the question, not the groups.
+
+    Args:
+        grid: The study's grid.
+        cap, floor: The most and the least that any person's weight can be [epsilon].
+    """
+
+    __slots__ = ("mean",)
+
+    def __init__(self, *, grid: Grid, cap: float, floor: float) -> None:
+        self.mean = PivotReader(grid=grid, cap=cap, floor=floor, pivot=_HalvesPivot())
+
+    def conclude(self, values: Sequence[int]) -> Conclusion:
+        """The conclusion from the three noisy sums."""
+        squares, mixed, others = values
+        conclusion = self.mean.conclude([2 * squares + mixed, 2 * others + mixed])
+        return replace(
+            conclusion, variance=self._variance([value / MOMENT_SCALE for value in (squares, mixed, others)])
+        )
+
+    def _variance(self, sums: Sequence[float]) -> Statistic:
+        """The variance with both of its intervals; negative sums are replaced by 0 in the estimate."""
+        squares, mixed, others = (max(value, 0.0) for value in sums)
+        mass = squares + mixed + others
+        estimate = error = WORST_VARIANCE
+        if mass > 0:
+            estimate = min(max((squares * others - mixed**2 / 4) / mass**2, 0.0), WORST_VARIANCE)
+            p = (squares + mixed / 2) / mass
+            scales = ((1 - p) ** 2 - estimate, p * (1 - p) + estimate, p * p - estimate)
+            error = min(error, math.sqrt(2 * sum(scale**2 for scale in scales)) / mass)
+        unit = float(self.mean.grid.width) ** 2
+
+        def interval(ends: tuple[float, float], coverage: Coverage) -> Interval:
+            return Interval(level=LEVEL, lower=unit * ends[0], upper=unit * ends[1], coverage=coverage)
+
+        mean, cap = self.mean, self.mean.cap
+        first, second = sums[0] + sums[1] / 2, sums[2] + sums[1] / 2
+        center = float(ratio(round(first * GRID_SIZE), round(second * GRID_SIZE)))
+        bound, risk = mean.mass_bound(first, second), (1 - LEVEL) * MEAN_RISK
+        dataset = self._hull(
+            sums,
+            estimate,
+            mean.dataset_hull(first, second, center, risk),
+            mean.inequality * bound,
+            (cap - mean.floor) / 2,
+        )
+        population = self._hull(
+            sums, estimate, mean.population_hull(first, second, center, risk), cap * bound, cap / 2
+        )
+        return Statistic(
+            estimate=unit * estimate,
+            standard_error=unit * error,
+            interval=interval(dataset, "at_least" if mean.floor == cap else "worst_case"),
+            population_interval=interval(population, "worst_case"),
+        )
+
+    def _hull(
+        self, sums: Sequence[float], estimate: float, mean: tuple[float, float], scale: float, step: float
+    ) -> tuple[float, float]:
+        """All variances that the sums do not reject, for a mean in an interval.
+
+        Args:
+            sums: T11, T12, T22 [epsilons times people].
+            estimate: A variance that is kept inside.
+            mean: Ends of the interval for the mean.
+            scale: What :math:`v (R^2 - v)` is multiplied by in the variance of what is not noise.
+            step: Half of one person's weight in it.
+        """
+        low, high = mean
+        mass = sum(sums)
+        if mass <= 0:
+            return 0.0, WORST_VARIANCE
+        first = sums[0] + sums[1] / 2
+        least = sums[0] - first**2 / mass
+        most = least + max(abs(low - first / mass), abs(high - first / mass)) ** 2 * mass
+        reach = max(high, 1 - low) ** 2
+        product = 0.25 if low <= 0.5 <= high else max(low * (1 - low), high * (1 - high))
+
+        def tail(place: float) -> float:
+            v = place * WORST_VARIANCE
+            scales = (
+                max(abs((1 - low) ** 2 - v), abs((1 - high) ** 2 - v)),
+                product + v,
+                max(abs(low**2 - v), abs(high**2 - v)),
+            )
+            spread = min(v, reach / 2)
+            law = error_law(
+                normal_variance=scale * spread * (reach - spread), laplaces=[(noise, 1) for noise in scales]
+            )
+            return law.tail(max(least - v * mass, v * mass - most, 0.0) - reach * step)
+
+        ends = hull(tail, (1 - LEVEL) * (1 - MEAN_RISK) - MASS_RISK, estimate / WORST_VARIANCE)
+        return WORST_VARIANCE * ends[0], min(WORST_VARIANCE * ends[1] + 1 / GRID_SIZE, WORST_VARIANCE)

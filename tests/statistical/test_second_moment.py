@@ -1,0 +1,154 @@
+"""Do intervals for the spread, and population intervals that rest on it, cover as stated?
+
+Every run draws fresh people and fresh noise and reads the noisy sums through the plan. A verdict is the
+binomial probability of so few hits if an interval covered 94 %: below ALPHA it is an alarm, so that a false
+one has a probability of at most 1e-8 for each of the 36 verdicts. The controls draw noise or people as no
+interval expects them.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from app.core.cohort import Group
+from app.core.grid import GRID_SIZE
+from app.core.noise import DiscreteLaplace
+from app.core.study import Relation
+from app.estimators import registry
+from app.estimators.interface import Conclusion, Plan, Question
+from app.estimators.moments import with_second_moment
+from tests.statistical import ALPHA
+from tests.support.groups import add_remove_one, central, replace_one
+
+pytestmark = pytest.mark.statistical
+
+RUNS = 400
+PROMISED = 0.94
+
+Floats = NDArray[np.float64]
+Law = tuple[Callable[[np.random.Generator, int], Floats], float, float]
+
+
+def _heavy(random: np.random.Generator, size: int) -> Floats:
+    """A Pareto law of index 3/2 from .01 on, cut off at the end of the range."""
+    return np.minimum(0.01 * (1 - random.random(size)) ** (-2 / 3), 1.0)
+
+
+def _moment(power: int) -> float:
+    """E x^k of the heavy-tailed law: the integral of k x^(k-1) P(X > x), P(X > x) = (.01 / x)^1.5."""
+    low, index = 0.01, 1.5
+    return low**power + power * low**index * (1 - low ** (power - index)) / (power - index)
+
+
+LAWS: dict[str, Law] = {
+    "uniform": (lambda random, size: random.random(size), 0.5, 1 / 12),
+    "two points": (lambda random, size: (random.random(size) < 0.5).astype(float), 0.5, 0.25),
+    "a rare point": (lambda random, size: (random.random(size) < 0.02).astype(float), 0.02, 0.02 * 0.98),
+    "heavy tail": (_heavy, _moment(1), _moment(2) - _moment(1) ** 2),
+}
+
+PEOPLE = {
+    "one epsilon": ("uniform", [central(1.0, 1_000)]),
+    "three epsilons": ("optimal", [central(0.2, 300), central(1.0, 300), central(3.0, 300)]),
+}
+
+
+def conclusions(
+    random: np.random.Generator, plan: Plan, groups: list[Group], law: Law, *, noise: float = 1.0
+) -> list[tuple[Conclusion, Floats]]:
+    """Releases of fresh people, each with their values; `noise` times the noise that the plan says."""
+    made = []
+    for _ in range(RUNS):
+        values = [law[0](random, group.count) for group in groups]
+        sums = np.array([(one.sum(), one.size, ((one - 0.5) ** 2).sum()) for one in values])
+        assert isinstance(plan.noise, DiscreteLaplace)
+        noisy = [
+            sum(float(np.dot(term[1:], sums[term[0]])) for term in query.terms) * GRID_SIZE
+            + noise * random.laplace() * scale
+            for query, scale in zip(plan.queries, plan.noise.scales, strict=True)
+        ]
+        made.append((plan.conclude([round(value) for value in noisy]), np.concatenate(values)))
+    return made
+
+
+def hits(made: list[tuple[Conclusion, Floats]], law: Law) -> dict[str, int]:
+    """How many intervals hold what they are for."""
+    found = dict.fromkeys(("sd of the dataset", "sd of the population", "mean of the population"), 0)
+    for conclusion, values in made:
+        assert conclusion.variance is not None
+        sd = conclusion.variance.root
+        for name, interval, truth in (
+            ("sd of the dataset", sd.interval, float(values.std())),
+            ("sd of the population", sd.population_interval, math.sqrt(law[2])),
+            ("mean of the population", conclusion.population_interval, law[1]),
+        ):
+            found[name] += interval.lower - 1e-9 <= truth <= interval.upper + 1e-9
+    return found
+
+
+def alarms(found: dict[str, int]) -> set[str]:
+    """What provably covers less than it should."""
+    return {name for name, count in found.items() if stats.binom.cdf(count, RUNS, PROMISED) < ALPHA}
+
+
+def plan_of(people: str) -> tuple[Plan, list[Group]]:
+    name, groups = PEOPLE[people]
+    question = replace_one(groups)
+    estimator = registry.get(name, Relation.REPLACE_ONE)
+    plan = estimator.plan(groups, registry.for_estimator(estimator, question))
+    return with_second_moment(plan, groups, question), groups
+
+
+def secret_plan() -> tuple[Plan, list[Group]]:
+    groups = [central(0.5, 300), central(1.0, 300)]
+    question = add_remove_one(cap=1.0, floor=0.5)
+    asked = Question(
+        **{name: getattr(question, name) for name in question.__slots__} | {"parameters": {"moments": 2}}
+    )
+    return registry.get("transformed", Relation.ADD_REMOVE_ONE).plan(groups, asked), groups
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("people", PEOPLE)
+def test_intervals_of_the_spread_and_of_the_population_cover(source, people, law):
+    plan, groups = plan_of(people)
+    found = hits(conclusions(source.people, plan, groups, LAWS[law]), LAWS[law])
+    assert not alarms(found), found
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_so_they_do_where_the_number_of_people_is_secret(source, law):
+    plan, groups = secret_plan()
+    found = hits(conclusions(source.people, plan, groups, LAWS[law]), LAWS[law])
+    assert not alarms(found), found
+
+
+@pytest.mark.parametrize("people", PEOPLE)
+def test_control_three_times_the_noise_is_caught(source, people):
+    plan, groups = plan_of(people)
+    found = hits(conclusions(source.people, plan, groups, LAWS["uniform"], noise=3.0), LAWS["uniform"])
+    assert "sd of the dataset" in alarms(found), found
+
+
+def test_control_three_times_the_noise_is_caught_where_the_number_is_secret(source):
+    plan, groups = secret_plan()
+    found = hits(conclusions(source.people, plan, groups, LAWS["uniform"], noise=6.0), LAWS["uniform"])
+    assert "sd of the dataset" in alarms(found), found
+
+
+def test_control_a_population_interval_with_the_variance_of_other_people_is_caught(source):
+    """Their second moment says a tenth of the deviation that values have."""
+    plan, groups = plan_of("one epsilon")
+    law = LAWS["two points"]
+    caught = 0
+    for _, values in conclusions(source.people, plan, groups, law):
+        weight = plan.queries[0].sum_weights[0] * values.size * GRID_SIZE
+        first = round(weight * float(values.mean()))
+        moment = weight * ((float(values.mean()) - 0.5) ** 2 + 0.0025)
+        wrong = plan.conclude([first, round(moment)])
+        caught += wrong.population_interval.lower <= law[1] <= wrong.population_interval.upper
+    assert stats.binom.cdf(caught, RUNS, PROMISED) < ALPHA
