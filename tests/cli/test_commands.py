@@ -83,7 +83,12 @@ def test_a_study_from_its_making_to_its_answer(ask, tmp_path):
 
     planned = json.loads(ask("analyse", "plan", "commute", "--share", "1", "--json").output)
     assert {row["estimator"] for row in planned["estimators"]} >= {"uniform", "adpm"}
-    assert "predicted error" in ask("analyse", "plan", "commute").output
+    moves = {row["estimator"]: row["one_report_moves"] for row in planned["estimators"]}
+    assert moves["uniform"] is None
+    assert 0 < moves["optimal"] < 120.5
+    shown = ask("analyse", "plan", "commute").output
+    assert "predicted error" in shown
+    assert "one report moves it by at most" in shown
 
     answer = json.loads(ask("analyse", "mean", "commute", "--estimator", "adpm", "--json").output)
     assert answer["interval"]["lower"] <= answer["estimate"] <= answer["interval"]["upper"]
