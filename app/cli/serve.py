@@ -1,10 +1,12 @@
 """`dither serve`: the service in the foreground, with everything that it needs."""
 
 import asyncio
+import errno
 import fcntl
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -22,10 +24,12 @@ from app.cli.common import CommandFailed, DataDir, load_settings, notes, open_da
 from app.core.clock import SystemClock
 from app.core.principal import Role
 from app.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresError
+from app.services.subjects import SubjectKey
 from app.services.tokens import Tokens
 from app.settings import Settings
 from app.store.database import Database
-from app.store.keyfile import KEY_FILE, load_or_create_key, replace_secret
+from app.store.journal import read_fact
+from app.store.keyfile import KEY_FILE, load_key, load_or_create_key, replace_secret
 from app.store.migrate import require_durable, require_head, upgrade
 from app.web.bounded_protocol import BoundedProtocol
 
@@ -63,13 +67,14 @@ def serve(
     settings = load_settings(data_dir, quiet=False)
     if settings.data_dir is None and (settings.database_url is None or settings.subject_key is None):
         raise usage_error("give --data-dir DIR, or set both DITHER_DATABASE_URL and DITHER_SUBJECT_KEY")
+    _check_port(host, port)
     with _stopped_by_signals(), open_database(settings, create=True) as (url, embedded):
         prepare(settings, url, migrate=embedded is not None)
         if not settings.allow_unsafe_database:
             asyncio.run(require_durable(url))
         settings = settings.model_copy(update={"database_url": SecretStr(url)})
         with _supervised(embedded):
-            notes.print(f"Starting on http://{host}:{port}" + _where_token_is(settings), soft_wrap=True)
+            notes.print(_greeting(f"http://{host}:{port}", settings), soft_wrap=True)
             _run(settings, host, port, workers)
 
 
@@ -79,16 +84,48 @@ def prepare(settings: Settings, url: str, *, migrate: bool) -> None:
     Raises:
         SchemaMismatch: the schema is not ours to migrate and not the one that is needed.
         KeyFileError: the key in the data directory cannot be used.
+        CommandFailed: it is not the key that the database was filled under.
     """
     if settings.data_dir is None:
         asyncio.run(require_head(url))
+        asyncio.run(_check_key(settings, url))
         return
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o711)
     with _exclusive(settings.data_dir / "setup.lock"):
         asyncio.run(upgrade(url) if migrate else require_head(url))
+        asyncio.run(_check_key(settings, url))
         if settings.subject_key is None:
             load_or_create_key(settings.data_dir / KEY_FILE)
         asyncio.run(_first_token(url, settings.data_dir / ADMIN_FILE))
+
+
+def _check_port(host: str, port: int) -> None:
+    """Refuse an address that cannot be listened on, before anything is made."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        taken = error.errno == errno.EADDRINUSE
+        reason = "another program listens there" if taken else error.strerror
+        raise CommandFailed(
+            f"cannot listen on {host}, port {port}: {reason}; choose another with --host and --port"
+        ) from error
+
+
+async def _check_key(settings: Settings, url: str) -> None:
+    """Refuse a subject key that the database was not filled under, before a key or a token is made."""
+    async with Database.open(url, pool_size=1) as database:
+        kept = await database.run_tx("installation.read", lambda c: read_fact(c, "subject_key"))
+    key = settings.subject_key_bytes
+    if key is None and settings.data_dir is not None and (settings.data_dir / KEY_FILE).exists():
+        key = load_key(settings.data_dir / KEY_FILE)
+    if kept is not None and (key is None or SubjectKey(key).fingerprint() != kept):
+        raise CommandFailed(
+            "this database was filled under another subject key: put its subject.key back into the data "
+            "directory, or set DITHER_SUBJECT_KEY to it; nothing was made"
+        )
 
 
 async def _first_token(url: str, path: Path) -> None:
@@ -221,7 +258,9 @@ def _exclusive(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _where_token_is(settings: Settings) -> str:
-    if settings.data_dir is None or not (settings.data_dir / ADMIN_FILE).exists():
-        return ""
-    return f"; the admin token is in {settings.data_dir / ADMIN_FILE}"
+def _greeting(address: str, settings: Settings) -> str:
+    """Where the service is, and how to get in."""
+    path = None if settings.data_dir is None else settings.data_dir / ADMIN_FILE
+    written = path is not None and path.exists()
+    token = f"the token in {path}" if written else "an admin's token (dither token recover makes one)"
+    return f"Starting on {address}\nDashboard: {address}/dashboard, log in with {token}"

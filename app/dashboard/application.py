@@ -5,6 +5,7 @@ from fastapi import FastAPI
 from app.dashboard.pages import (
     assets,
     budgets,
+    front,
     ledger,
     login,
     new_study,
@@ -18,6 +19,7 @@ from app.dashboard.pages import (
 )
 
 ROUTES = (
+    *front.ROUTES,
     *login.ROUTES,
     *sign_in.ROUTES,
     *overview.ROUTES,

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import stat
 import time
 
@@ -10,6 +11,7 @@ import pytest
 
 from app.postgres.embedded import EmbeddedPostgres
 from tests.support.databases import execute, run_apart, scratch_directory
+from tests.support.live import free_port
 from tests.system.load import make_study
 
 pytestmark = pytest.mark.system
@@ -208,3 +210,37 @@ def test_the_subject_key_is_changed_while_the_service_rests(live_server, dither,
     with service.client() as admin:
         assert admin.get("/v1/subjects/p3/budget").json()["epsilon"]["reserved"] == 1
     assert dither("audit", "--data-dir", str(service.data_directory)).status == 0
+
+
+def test_a_port_that_is_taken_is_one_line_before_anything_is_made(dither):
+    with scratch_directory() as directory, socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = dither("serve", "--data-dir", str(directory / "data"), "--port", str(port))
+        assert done.status == 1
+        assert done.errors.strip() == (
+            f"error: cannot listen on 127.0.0.1, port {port}: another program listens there; "
+            "choose another with --host and --port"
+        )
+        assert not (directory / "data").exists()
+
+
+def test_another_subject_key_is_one_line_and_nothing_is_made(dither, live_server):
+    service = live_server(embedded=True)
+    output = service.output()
+    assert f"Dashboard: {service.base_url}/dashboard, log in with the token in" in output
+    assert service.terminate() == 0
+    key = service.data_directory / "subject.key"
+    kept = key.read_text()
+    serve = ("serve", "--data-dir", str(service.data_directory), "--port", str(free_port()))
+    other = dither(*serve, DITHER_SUBJECT_KEY="ab" * 32)
+    key.unlink()
+    missing = dither(*serve)
+    for done in (other, missing):
+        assert done.status == 1
+        assert "error: this database was filled under another subject key" in done.errors
+        assert "Traceback" not in done.errors
+    assert not key.exists(), "no key is made for a database that has one"
+    key.write_text(kept)
+    key.chmod(0o600)
+    service.start()
+    assert studies_status(service) == 200

@@ -512,3 +512,12 @@ async def test_a_token_is_rotated_and_one_for_an_unknown_study_is_refused(
     await admin.get("/dashboard/tokens")
     assert f'href="/dashboard/audit?target={token}"' in admin.page
     assert re.search(r"<td>20\d\d-\d\d-\d\d</td>", admin.page), "the day of the last use"
+
+
+async def test_the_address_of_the_service_says_what_it_is(service):
+    answer = await service.call("GET", "/", None)
+    assert answer.status_code == 200
+    assert "script-src 'self'" in answer.headers["content-security-policy"]
+    for address in ("/dashboard", "/openapi.json", "/health/ready"):
+        assert f'href="{address}"' in answer.text
+        assert (await service.call("GET", address, None)).status_code in (200, 303)

@@ -29,6 +29,7 @@ READERS = {"admin", "analyse", "admin: own study", "analyse: own study"}
 # (method, path): who may, and the fields of a form that succeeds.
 PAGES: Mapping[tuple[str, str], Row] = {
     ("GET", "/dashboard/"): (EVERYBODY, {}),
+    ("GET", "/"): (EVERYBODY, {}),
     ("GET", "/dashboard/login"): (EVERYBODY, {}),
     ("POST", "/dashboard/login"): (EVERYBODY, {"token": "x"}),
     ("GET", "/dashboard/sign-in"): (EVERYBODY, {}),
