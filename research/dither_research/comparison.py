@@ -50,6 +50,7 @@ class Setting:
         mechanism: Randomizer of local reports.
         delta: What each person offers beside epsilon [1e-12].
         runs: Simulated releases.
+        tilt: replace_one: that of the question [range widths].
     """
 
     profile: Profile
@@ -58,6 +59,7 @@ class Setting:
     mechanism: LocalMechanism
     delta: int
     runs: int
+    tilt: float = 0.0
 
     @property
     def question(self) -> Question:
@@ -73,6 +75,7 @@ class Setting:
             delta=self.delta,
             people=None if secret else people,
             expected_size=float(people) if secret else None,
+            tilt=0.0 if secret else self.tilt,
         )
 
 

@@ -39,12 +39,12 @@ def test_a_study_from_its_making_to_its_answer(ask, tmp_path):
     made = ask(
         *("admin", "study", "create", "commute", "--lower", "0", "--upper", "120.5", "--title", "How long?"),
         *("--trust", "central", "--trust", "local", "--epsilon-max", "5", "--default-share", "0.5", "--json"),
-        *("--local-mechanism", "hybrid"),
+        *("--local-mechanism", "hybrid", "--tilt", "0.2"),
     )
     assert made.status == 0, made.errors
     study = json.loads(made.output)
     assert (study["lower"], study["upper"], study["trust"]) == (0, 120.5, ["central", "local"])
-    assert study["local_mechanism"] == "hybrid"
+    assert (study["local_mechanism"], study["tilt"]) == ("hybrid", 0.2)
     assert "commute" in ask("admin", "study", "list").output
     assert "0 to 120.5" in ask("analyse", "study", "show", "commute").output
 
@@ -86,9 +86,12 @@ def test_a_study_from_its_making_to_its_answer(ask, tmp_path):
     moves = {row["estimator"]: row["one_report_moves"] for row in planned["estimators"]}
     assert moves["uniform"] is None
     assert 0 < moves["optimal"] < 120.5
-    shown = ask("analyse", "plan", "commute").output
-    assert "predicted error" in shown
-    assert "one report moves it by at most" in shown
+    shown = " ".join(ask("analyse", "plan", "commute").output.split())
+    for heading in ("predicted error", "at tilt 0", "one report moves it by at most"):
+        assert heading in shown
+    assert "differs from the others' by at most 20 % of the range" in shown
+    wary = json.loads(ask("analyse", "plan", "commute", "--tilt", "1", "--json").output)
+    assert (wary["tilt"], wary["assumption"]) == (1, "holds however privacy and values go together")
 
     answer = json.loads(ask("analyse", "mean", "commute", "--estimator", "adpm", "--json").output)
     assert answer["interval"]["lower"] <= answer["estimate"] <= answer["interval"]["upper"]
@@ -102,6 +105,7 @@ def test_a_study_from_its_making_to_its_answer(ask, tmp_path):
     assert keyed[0]["id"] != answer["id"]
     shown = ask("analyse", "mean", "commute", "--estimator", "adpm").output
     assert "95% interval" in shown
+    assert "differs from the others'" in " ".join(shown.split())
     assert answer["id"] in shown
 
     listed = ask("analyse", "releases", "commute").output.splitlines()
@@ -211,6 +215,7 @@ def test_a_refusal_exits_with_1_and_says_why(ask):
     [
         (("plan", "x"), "--token"),
         (("plan", "x", "--token", "t", "--share", "much"), "--share"),
+        (("plan", "x", "--token", "t", "--tilt", "some"), "--tilt"),
         (("mean", "x", "--token", "t", "-p", "variance"), "NAME=VALUE"),
         (("study", "create", "x", "--token", "t", "--lower", "zero", "--upper", "1"), "--lower"),
         (("study", "create", "x", "--token", "t"), "--lower"),

@@ -13,6 +13,8 @@ from app.core.epsilon import MICRO, delta_limit
 from app.core.grid import NotANumber
 from app.core.numbers import to_decimal
 from app.core.study import LocalMechanism, Relation, Trust
+from app.web.documents.types import parse_tilt
+from app.web.validation_messages import InvalidValue
 from dither_research.comparison import COLUMNS, FIGURE, Compared, Setting, bars, compare_all
 from dither_research.people import Bernoulli, Beta, Law
 from dither_research.profiles import PROFILES, Profile, ProfileError, read_profile, scaled
@@ -60,6 +62,14 @@ def compare(
     delta: Annotated[
         str, typer.Option(metavar="DELTA", help="What each person offers beside epsilon; 0 for pure privacy.")
     ] = "0",
+    tilt: Annotated[
+        str,
+        typer.Option(
+            metavar="PART",
+            help="replace_one: how far the mean of those who ask for little privacy may differ from the "
+            "others', as a part of the range. The simulated people are drawn alike.",
+        ),
+    ] = "0.1",
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", file_okay=False, help="Write the table as CSV and a plot as PNG there."),
@@ -79,6 +89,7 @@ def compare(
         mechanism=local_mechanism,
         delta=_delta(delta),
         runs=runs,
+        tilt=_tilt(tilt),
     )
     local = any(one.trust is Trust.LOCAL for one in blocks)
     if local and local_mechanism is LocalMechanism.GAUSSIAN and not setting.delta:
@@ -99,6 +110,7 @@ def compare(
                 "data": data,
                 "relation": relation.value,
                 "runs": runs,
+                "tilt": setting.tilt,
                 "estimators": [one.row() for one in found],
                 "not_applicable": refused,
                 "files": [str(file) for file in files],
@@ -151,6 +163,13 @@ def _delta(text: str) -> int:
     if not Decimal(0) <= value < 1:
         raise usage_error("--delta must be in [0, 1)")
     return delta_limit(value)
+
+
+def _tilt(text: str) -> float:
+    try:
+        return parse_tilt(text) / MICRO
+    except InvalidValue as refusal:
+        raise usage_error(f"--tilt {refusal}") from None
 
 
 def _show(found: Sequence[Compared], refused: dict[str, str], setting: Setting, name: str) -> None:
