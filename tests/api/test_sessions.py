@@ -520,9 +520,9 @@ async def test_a_long_poll_ends_with_the_round_with_its_time_or_with_the_session
 
 
 async def test_a_round_closes_by_itself_when_its_time_is_over(service: Service, study: str) -> None:
-    made = await start(service, study, round_seconds=0.3, answers_per_round=None)
-    for person in range(5):
-        assert (await give(service, made, f"p{person}", 1)).status_code == 201
+    made = await start(service, study, round_seconds=1.5, answers_per_round=None)
+    given = await asyncio.gather(*(give(service, made, f"p{person}", 1) for person in range(5)))
+    assert [one.status_code for one in given] == [201] * 5
     poll = await service.call(
         "GET", f"/v1/sessions/{made['id']}/round?after=1&wait=10", "analyse", timeout=30
     )
