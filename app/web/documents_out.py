@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -14,7 +14,7 @@ from app.core.study import Study, assumption
 from app.services import Services
 from app.services.figures import DRY_PERCENT, NEAR_PERCENT
 from app.services.questions import Ask, resolve
-from app.web.documents.budget import PersonalChargeOut
+from app.web.documents.budget import AccountOut, PersonalChargeOut
 from app.web.documents.figures import (
     ChainOut,
     DaysOut,
@@ -29,6 +29,7 @@ from app.web.documents.ledger import LedgerLineOut, TrailLineOut
 from app.web.documents.lists import PageOut
 from app.web.documents.release import PlanOut
 from app.web.documents.study import StudyOut
+from app.web.documents.types import WireOut
 
 EXPORT_ROWS = 1000
 """Charges that an export reads at a time."""
@@ -157,16 +158,67 @@ async def personal_charges(
     return PageOut[PersonalChargeOut].of(page)
 
 
-async def charges_csv(services: Services, study: str | None, release: UUID | None) -> AsyncIterator[str]:
-    """All charges as CSV with a header, newest first, a few at a time."""
-    yield _line(list(LedgerLineOut.model_fields))
+def charges_csv(services: Services, study: str | None, release: UUID | None) -> AsyncIterator[str]:
+    """All charges as CSV with a header, newest first."""
+    return _csv(LedgerLineOut, lambda cursor: charges(services, EXPORT_ROWS, cursor, study, release))
+
+
+def releases_csv(services: Services, study: str | None) -> AsyncIterator[str]:
+    """All releases as CSV with a header, newest first."""
+    return _csv(LedgerReleaseOut, lambda cursor: ledger_releases(services, EXPORT_ROWS, cursor, study))
+
+
+def studies_csv(services: Services, principal: Principal) -> AsyncIterator[str]:
+    """The studies that a token may see as CSV with a header, by slug."""
+
+    async def read(cursor: str | None) -> PageOut[StudyOut]:
+        page = await services.studies.page(EXPORT_ROWS, cursor, principal)
+        return PageOut(items=[StudyOut.of(study) for study in page.items], next_cursor=page.next_cursor)
+
+    return _csv(StudyOut, read)
+
+
+def budgets_csv(services: Services) -> AsyncIterator[str]:
+    """The account of every person as CSV with a header, by the digest of their external id."""
+
+    async def read(cursor: str | None) -> PageOut[AccountOut]:
+        return PageOut[AccountOut].of(await services.budgets.page(EXPORT_ROWS, cursor))
+
+    return _csv(AccountOut, read)
+
+
+async def _csv(
+    model: type[WireOut], read: Callable[[str | None], Awaitable[PageOut[Any]]]
+) -> AsyncIterator[str]:
+    """The pages of a list as CSV, one at a time; a document within a line becomes columns of its own."""
+    yield _line(
+        [
+            name if part is None else f"{name}.{part}"
+            for name, field in model.model_fields.items()
+            for part in _parts(field.annotation)
+        ]
+    )
     cursor: str | None = None
     while True:
-        page = await charges(services, EXPORT_ROWS, cursor, study, release)
-        yield "".join(_line(list(one.model_dump(mode="json").values())) for one in page.items)
+        page = await read(cursor)
+        yield "".join(_line(_cells(one.model_dump(mode="json"))) for one in page.items)
         cursor = page.next_cursor
         if cursor is None:
             return
+
+
+def _parts(kind: object) -> Iterable[str | None]:
+    return kind.model_fields if isinstance(kind, type) and issubclass(kind, WireOut) else (None,)
+
+
+def _cells(document: Mapping[str, Any]) -> list[Any]:
+    cells: list[Any] = []
+    for value in document.values():
+        if isinstance(value, dict):
+            cells += value.values()
+        else:
+            cells.append(" ".join(value) if isinstance(value, list) else value)
+    return cells
 
 
 NO_STUDY = 0

@@ -1,6 +1,8 @@
 """What is on the pages: the numbers of the endpoints, one release for two clicks, links that work once."""
 
 import asyncio
+import csv
+import io
 import re
 import time
 from datetime import UTC, datetime
@@ -521,3 +523,23 @@ async def test_the_address_of_the_service_says_what_it_is(service):
     for address in ("/dashboard", "/openapi.json", "/health/ready"):
         assert f'href="{address}"' in answer.text
         assert (await service.call("GET", address, None)).status_code in (200, 303)
+
+
+async def test_releases_studies_and_budgets_come_as_csv(admin: Browser, service: Service, study: str):
+    await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={})
+    files = {}
+    for name in ("releases", "studies", "budgets"):
+        response = await admin.get(f"/dashboard/export/{name}")
+        assert (response.status_code, response.headers["content-type"]) == (200, "text/csv; charset=utf-8")
+        assert response.headers["content-disposition"] == f'attachment; filename="{name}.csv"'
+        files[name] = list(csv.DictReader(io.StringIO(response.text)))
+        assert all(None not in line and None not in line.values() for line in files[name])
+    (release,), (line,) = files["releases"], files["studies"]
+    kept = (await service.call("GET", f"/v1/releases/{release['release']}", "admin")).json()
+    assert float(release["estimate"]) == kept["estimate"]
+    assert (line["slug"], line["title"], line["trust"]) == (study, "How <b>long</b>?", "central local public")
+    assert float(line["epsilon.max"]) == 10
+    digest = service.api.services.subject_key.digest("alice").hex()
+    alice = next(one for one in files["budgets"] if one["subject"] == digest)
+    assert (float(alice["epsilon.reserved"]), len(files["budgets"])) == (1.5, 41)
+    assert (await admin.get("/dashboard/export/tokens")).status_code == 404

@@ -61,6 +61,7 @@ PAGES: Mapping[tuple[str, str], Row] = {
     ("GET", "/dashboard/audit"): (WHOLE, {}),
     ("GET", "/dashboard/ledger/charges"): (WHOLE, {}),
     ("GET", "/dashboard/ledger/export"): (WHOLE, {}),
+    ("GET", "/dashboard/export/{list}"): (WHOLE, {}),
     ("GET", "/dashboard/tokens"): (WHOLE, {}),
     ("POST", "/dashboard/tokens"): (WHOLE, {"name": "new", "role": "analyse"}),
     ("POST", "/dashboard/tokens/{token}/revoke"): (WHOLE, {}),
@@ -159,6 +160,7 @@ class Stage:
             token=self.token,
             link=self.link,
             name="dashboard.css",
+            list="releases",
         )
         browser = Browser(self.service)
         browser.client.headers.update(self.headers.get(who, {}))

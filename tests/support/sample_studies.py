@@ -16,6 +16,7 @@ STUDIES: tuple[dict[str, Any], ...] = (
     {
         "slug": COMMUTE,
         "title": "How long is your way to work?",
+        "local_mechanism": "laplace",
         "lower": 0,
         "upper": 120,
         "trust": ["central", "local", "public"],

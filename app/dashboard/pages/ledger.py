@@ -1,11 +1,12 @@
 """The ledger: releases, charges, export, and the state of the hash chain."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from uuid import UUID
 
 from starlette.responses import Response, StreamingResponse
 
-from app.core.errors import InvalidRequest
+from app.core.errors import InvalidRequest, NotFound
 from app.dashboard import forms
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
@@ -62,11 +63,26 @@ async def show_charges(request: PageRequest) -> Response:
 async def export(request: PageRequest) -> Response:
     """The charges as CSV."""
     study, release = await _filters(request)
-    return StreamingResponse(
-        documents_out.charges_csv(request.api.services, study, release),
-        media_type="text/csv",
-        headers={"Content-Disposition": 'attachment; filename="ledger.csv"'},
-    )
+    return _file("ledger", documents_out.charges_csv(request.api.services, study, release))
+
+
+async def export_list(request: PageRequest) -> Response:
+    """Releases, studies or budgets as CSV."""
+    services, name = request.api.services, request.path_params["list"]
+    match name:
+        case "releases":
+            study, _ = await _filters(request)
+            return _file(name, documents_out.releases_csv(services, study))
+        case "studies":
+            return _file(name, documents_out.studies_csv(services, request.principal))
+        case "budgets":
+            return _file(name, documents_out.budgets_csv(services))
+    raise NotFound("There is no such file.")
+
+
+def _file(name: str, lines: AsyncIterator[str]) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
+    return StreamingResponse(lines, media_type="text/csv", headers=headers)
 
 
 async def _filters(request: PageRequest) -> tuple[str | None, UUID | None]:
@@ -88,4 +104,5 @@ ROUTES = (
     PageRoute("/dashboard/ledger", show_releases, roles=ADMIN),
     PageRoute("/dashboard/ledger/charges", show_charges, roles=ADMIN),
     PageRoute("/dashboard/ledger/export", export, roles=ADMIN),
+    PageRoute("/dashboard/export/{list}", export_list, roles=ADMIN),
 )
