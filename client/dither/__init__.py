@@ -54,6 +54,7 @@ from dither._models import (
     Record,
     RecordResult,
     Release,
+    Statistic,
     Study,
     StudySpending,
 )
@@ -104,6 +105,7 @@ __all__ = [
     "SessionEntry",
     "SessionSpending",
     "SessionUnsound",
+    "Statistic",
     "Store",
     "Study",
     "StudyChanged",

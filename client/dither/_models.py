@@ -146,6 +146,23 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Statistic:
+    """An estimate that is read off a release beside its own, with its accuracy.
+
+    Attributes:
+        estimate: In the data's unit; squared for a variance.
+        standard_error: Of the noise.
+        interval: For the people who contributed.
+        population_interval: For the population they were drawn from.
+    """
+
+    estimate: float
+    standard_error: float
+    interval: Interval
+    population_interval: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
     """One published answer; it never changes.
 
@@ -156,6 +173,7 @@ class Release:
         interval: For the mean of the people who contributed.
         population_interval: For the mean of the population they were drawn from.
         assumption: What both intervals assume of the people, in words; None in add_remove_one studies.
+        variance, sd: Of the values, at no further price; None where the release says nothing of them.
         relation: What the guarantee compares.
         epsilon_max: The largest charge to a person.
         people, people_left_out: The people who contributed, and those of them that could not take part; None
@@ -175,6 +193,8 @@ class Release:
     interval: Interval | None
     population_interval: Interval | None
     assumption: str | None = None
+    variance: Statistic | None = None
+    sd: Statistic | None = None
     relation: str | None
     epsilon_max: Decimal | None
     people: int | None

@@ -18,7 +18,7 @@ from app.core.cohort import Cohort
 from app.core.contribution import Offer
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault, InvalidRequest
-from app.core.grid import GRID_SIZE
+from app.core.grid import GRID_SIZE, square
 from app.core.numbers import JsonNumber
 from app.core.study import Relation, StudyDefinition, Trust
 from app.services import planning
@@ -117,7 +117,7 @@ def _answers(relation: Relation, reader: Reader) -> Callable[[int], tuple[Cells,
             delta_spent=0,
             count=len(points),
             total=sum(points),
-            total_squares=0,
+            total_squares=sum(square(point) for point in points),
         )
         people = planning.crowd(definition, [cohort], resolved)
         question = resolved.question(

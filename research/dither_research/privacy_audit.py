@@ -19,7 +19,7 @@ from app.accounting.costs import Weights, group_costs
 from app.core.cohort import Group, Reports
 from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.errors import InternalFault
-from app.core.grid import GRID_SIZE, Grid, square
+from app.core.grid import GRID_SIZE, MIDDLE, Grid, square
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise
 from app.core.study import LocalMechanism, Relation, Trust
 from app.estimators import registry
@@ -130,6 +130,7 @@ def mechanism_subjects() -> Iterator[Subject]:
     laplace = DiscreteLaplace(scales=(float(GRID_SIZE),))
     gaussian = DiscreteGaussian(sigmas=(4.5 * GRID_SIZE,), delta=DELTA)
     yield _noise_subject("discrete laplace", one, laplace, Relation.REPLACE_ONE, [GRID_SIZE])
+    yield moments_subject("mean and second moment", MIDDLE)
     yield _noise_subject("discrete gaussian", one, gaussian, Relation.REPLACE_ONE, [GRID_SIZE])
     both = hourglass(GRID_SIZE, EPSILON)
     halves = [GRID_SIZE // 2, GRID_SIZE // 2]
@@ -139,6 +140,25 @@ def mechanism_subjects() -> Iterator[Subject]:
         yield Subject(
             name=f"randomized response of {size}", claimed=EPSILON / MICRO, outputs=_responses(size)
         )
+
+
+def moments_subject(name: str, about: int, *, planted: bool = False) -> Subject:
+    """A mean beside its second moment, at the mean's price, on the two ends of the range and beside them.
+
+    Args:
+        name: Of the subject.
+        about: The grid point that squares are taken about; only about the middle they are free.
+        planted: Whether it must be caught.
+    """
+    mean = Query(sum_weights=(1,), count_weights=(0,))
+    moment = Query(sum_weights=(0,), count_weights=(0,), square_weights=(1,))
+    noise = DiscreteLaplace(scales=(float(GRID_SIZE),) * 2)
+    group = Group(trust=Trust.CENTRAL, epsilon=MICRO, count=1)
+    ((epsilon, _),) = group_costs((mean, moment), noise, Relation.REPLACE_ONE, [group])
+    low, high = ((point, (point - about) ** 2 // GRID_SIZE) for point in (GRID_SIZE // 4, GRID_SIZE))
+    return Subject(
+        name=name, claimed=epsilon / MICRO, planted=planted, outputs=_shifted(noise, low, high, None)
+    )
 
 
 Sharpen = Callable[[int, float, float], int]

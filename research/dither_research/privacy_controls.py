@@ -13,7 +13,15 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteLaplace
 from app.mechanisms.draw import draw
-from dither_research.privacy_audit import STEPS, WIDE_STEPS, Cells, Subject, cells, refined_subject
+from dither_research.privacy_audit import (
+    STEPS,
+    WIDE_STEPS,
+    Cells,
+    Subject,
+    cells,
+    moments_subject,
+    refined_subject,
+)
 from dither_research.seeded import Floats, Random, draw_noise, seeded
 from dither_research.staircase import staircase
 
@@ -31,6 +39,7 @@ def controls() -> Iterator[Subject]:
     yield _control("staircase after shrinkage", EPSILON / 2, _staircases(1, 0.5))
     yield _control("staircase on each coordinate", EPSILON, _staircases(2, 0.5))
     yield _hybrid_minimum()
+    yield moments_subject("second moment about the end of the range", 0, planted=True)
     yield refined_subject("a second draw priced as a refinement", _second_draw, planted=True)
     yield refined_subject("a refinement after a person left", left=1, planted=True, effort=2)
     yield _control("K-means with half the sensitivity", EPSILON, _clusters)

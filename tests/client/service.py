@@ -141,7 +141,7 @@ class FakeService:
                 return self._batch(study["slug"], request)
             case ["GET", "plan"]:
                 return self._plan()
-            case ["GET", "statistics", "mean"]:
+            case ["GET", "statistics", "mean" | "sum" | "variance" | "sd"]:
                 return self._mean(study, dict(request.url.params))
             case ["POST", "releases"]:
                 return self._release(study, request)

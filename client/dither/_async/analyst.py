@@ -1,6 +1,6 @@
 """What an analyst does: look for studies, plan, and ask."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 from dither._async.base import AsyncBase
 from dither._calls import new_key, release_path, study_path
@@ -58,7 +58,46 @@ class AsyncAnalyst(AsyncBase):
             >>> first == second
             True
         """
-        path = f"{study_path(study)}/statistics/mean"
+        return await self._statistic(study, "mean", parameters)
+
+    async def sum(self, study: str, **parameters: Parameter) -> Release:
+        """The sum of the values of all who contributed, where their number is public.
+
+        Privacy: read off the release of the mean of the same question: after that it costs nothing more.
+
+        Examples:
+            >>> mean, total = await analyst.mean("commute"), await analyst.sum("commute")
+            >>> mean.id == total.id
+            True
+        """
+        return await self._statistic(study, "sum", parameters)
+
+    async def variance(self, study: str, **parameters: Parameter) -> Release:
+        """The variance of the values, in the data's unit squared.
+
+        Privacy: as `sum`; where the number of people is secret, variance and sd share a release of their own.
+
+        Examples:
+            >>> variance, sd = await analyst.variance("commute"), await analyst.sd("commute")
+            >>> variance.id == sd.id
+            True
+        """
+        return await self._statistic(study, "variance", parameters)
+
+    async def sd(self, study: str, **parameters: Parameter) -> Release:
+        """The standard deviation of the values.
+
+        Privacy: as `variance`, off the same release.
+
+        Examples:
+            >>> mean, sd = await analyst.mean("commute"), await analyst.sd("commute")
+            >>> mean.id == sd.id
+            True
+        """
+        return await self._statistic(study, "sd", parameters)
+
+    async def _statistic(self, study: str, statistic: str, parameters: Mapping[str, Parameter]) -> Release:
+        path = f"{study_path(study)}/statistics/{statistic}"
         return await self._run(self._operations.calls.read(Release, path, parameters))
 
     async def release(

@@ -1,7 +1,7 @@
 # Made by client/unasync.py from dither/_async/analyst.py. Do not edit.
 """What an analyst does: look for studies, plan, and ask."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dither._calls import new_key, release_path, study_path
 from dither._models import Plan, Release, Study
@@ -59,7 +59,46 @@ class Analyst(Base):
             >>> first == second
             True
         """
-        path = f"{study_path(study)}/statistics/mean"
+        return self._statistic(study, "mean", parameters)
+
+    def sum(self, study: str, **parameters: Parameter) -> Release:
+        """The sum of the values of all who contributed, where their number is public.
+
+        Privacy: read off the release of the mean of the same question: after that it costs nothing more.
+
+        Examples:
+            >>> mean, total = analyst.mean("commute"), analyst.sum("commute")
+            >>> mean.id == total.id
+            True
+        """
+        return self._statistic(study, "sum", parameters)
+
+    def variance(self, study: str, **parameters: Parameter) -> Release:
+        """The variance of the values, in the data's unit squared.
+
+        Privacy: as `sum`; where the number of people is secret, variance and sd share a release of their own.
+
+        Examples:
+            >>> variance, sd = analyst.variance("commute"), analyst.sd("commute")
+            >>> variance.id == sd.id
+            True
+        """
+        return self._statistic(study, "variance", parameters)
+
+    def sd(self, study: str, **parameters: Parameter) -> Release:
+        """The standard deviation of the values.
+
+        Privacy: as `variance`, off the same release.
+
+        Examples:
+            >>> mean, sd = analyst.mean("commute"), analyst.sd("commute")
+            >>> mean.id == sd.id
+            True
+        """
+        return self._statistic(study, "sd", parameters)
+
+    def _statistic(self, study: str, statistic: str, parameters: Mapping[str, Parameter]) -> Release:
+        path = f"{study_path(study)}/statistics/{statistic}"
         return self._run(self._operations.calls.read(Release, path, parameters))
 
     def release(
