@@ -7,8 +7,7 @@ import typer
 from dither import Interval, Release
 
 from app.cli.common import AsJson, console, moment, print_json, print_table, show, usage_error
-from app.cli.http import DEFAULT_URL, Token, Url, number, service
-from app.cli.studies import StudyName
+from app.cli.http import DEFAULT_URL, StudyName, Token, Url, number, service
 
 Estimator = Annotated[
     str | None, typer.Option(help="Which estimator; by default the one with the smallest predicted error.")

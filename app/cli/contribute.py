@@ -13,8 +13,7 @@ from dither import BatchProgress, BatchResult, FieldProblem, RecordFile
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from app.cli.common import AsJson, CommandFailed, console, notes, print_json, print_table, usage_error
-from app.cli.http import DEFAULT_URL, Token, Url, needed, number, service
-from app.cli.studies import StudyName
+from app.cli.http import DEFAULT_URL, StudyName, Token, Url, needed, number, service
 from app.cli.subjects import SubjectName
 from app.core.study import Trust
 

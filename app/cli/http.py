@@ -57,6 +57,8 @@ Token = Annotated[
     ),
 ]
 
+StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="Slug of the study.")]
+
 DEFAULT_URL = "http://127.0.0.1:8000"
 
 

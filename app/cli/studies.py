@@ -1,19 +1,17 @@
 """Commands of an admin over HTTP: studies."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from dither import Study
 
 from app.cli.common import AsJson, print_json, print_table, show
-from app.cli.http import DEFAULT_URL, Token, Url, service
+from app.cli.http import DEFAULT_URL, StudyName, Token, Url, service
 from app.cli.options import fields_of
 from app.web.documents.study import StudyIn
 
 studies = typer.Typer(no_args_is_help=True, help="Create, list, show, close and retire studies.")
-
-StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="Slug of the study.")]
 
 
 @studies.command("create")
