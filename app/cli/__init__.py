@@ -36,6 +36,7 @@ PASSED_ON = {"allow_extra_args": True, "allow_interspersed_args": False, "ignore
 COMMANDS = {
     "serve": "serve:serve",
     "migrate": "database:migrate",
+    "size": "size:size",
     "plan": "ask:plan",
     "mean": "ask:mean",
     "release": "ask:release",

@@ -1,6 +1,6 @@
 """Commands of an analyst: what an answer would cost, and the answer."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -8,6 +8,7 @@ from dither import Interval, Release
 
 from app.cli.common import AsJson, console, moment, print_json, print_table, show, usage_error
 from app.cli.http import DEFAULT_URL, StudyName, Token, Url, number, service
+from app.core.numbers import headline
 
 Estimator = Annotated[
     str | None, typer.Option(help="Which estimator; by default the one with the smallest predicted error.")
@@ -51,11 +52,12 @@ def plan(
     expected_size: ExpectedSize = None,
     tilt: Tilt = None,
     parameter: Parameters = None,
+    every: Annotated[bool, typer.Option("--all", help="Show every estimator that applies.")] = False,
     url: Url = DEFAULT_URL,
     token: Token = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show price and accuracy of every estimator that applies. Nothing is spent."""
+    """Show price and accuracy of an answer, and how many more like it there can be. Nothing is spent."""
     question = _question(
         share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt, parameter=parameter
     )
@@ -64,27 +66,19 @@ def plan(
     if as_json:
         print_json(found.raw)
         return
-    rows = [
-        {
-            "estimator": row.estimator,
-            "error": row.predicted_error,
-            "untilted": row.predicted_error_at_tilt_0,
-            "epsilon": row.epsilon_max,
-            "moves": row.one_report_moves,
-        }
-        for row in sorted(
-            found.estimators, key=lambda row: (row.predicted_error is None, row.predicted_error or 0)
-        )
-    ]
-    columns = {"estimator": "estimator", "error": "predicted error"}
+    every_row = found.estimators
+    rows = every_row if every else [row for row in every_row if row.chosen]
+    columns = {"estimator": "estimator", "predicted_error": "predicted error"}
     if found.assumption is not None:
-        columns["untilted"] = "at tilt 0"
-    columns["epsilon"] = "largest charge"
-    if any(row["moves"] is not None for row in rows):
-        columns["moves"] = "one report moves it by at most"
-    print_table(rows, columns)
+        columns["predicted_error_at_tilt_0"] = "at tilt 0"
+    columns |= {"epsilon_max": "largest charge", "answers_left": "answers left"}
+    if any(row.one_report_moves is not None for row in rows):
+        columns["one_report_moves"] = "one report moves it by at most"
+    print_table([{name: getattr(row, name) for name in columns} for row in rows], columns)
     if found.assumption is not None:
         console.print(f"An interval {found.assumption}.", highlight=False)
+    if len(every_row) > len(rows):
+        console.print("`--all` shows the other estimators.")
 
 
 def mean(
@@ -181,12 +175,18 @@ def _question(*, parameter: list[str] | None, **named: str | None) -> dict[str, 
         if text is None:
             continue
         question[name] = text if name == "estimator" else number(text, "--" + name.replace("_", "-"))
-    for item in parameter or ():
+    return question | parameters_of(parameter, taken=question)
+
+
+def parameters_of(given: list[str] | None, *, taken: Collection[str] = ()) -> dict[str, str]:
+    """What `--parameter NAME=VALUE` gives, by name."""
+    parameters: dict[str, str] = {}
+    for item in given or ():
         name, equals, value = item.partition("=")
-        if not (equals and name.isidentifier()) or name in question:
+        if not (equals and name.isidentifier()) or name in parameters or name in taken:
             raise usage_error(f"--parameter: {item!r} is not a NAME=VALUE of its own")
-        question[name] = value
-    return question
+        parameters[name] = value
+    return parameters
 
 
 def _show_release(found: Release, as_json: bool) -> None:
@@ -194,14 +194,16 @@ def _show_release(found: Release, as_json: bool) -> None:
         print_json(found.raw)
         return
     details: Mapping[str, object] = {
-        "estimate": found.estimate,
-        "noise, standard error": found.standard_error,
+        "estimate": _headline(found),
         "mean of these people": _interval(found.interval),
         "mean of the population": _interval(found.population_interval),
         "standard deviation": found.sd and found.sd.estimate,
         "standard deviation of these people": found.sd and _interval(found.sd.interval),
         "standard deviation of the population": found.sd and _interval(found.sd.population_interval),
         "an interval": found.assumption,
+        "people": found.people,
+        "left out": _left_out(found),
+        "noise, standard error": found.standard_error,
         "largest charge": found.epsilon_max,
         "estimator": found.estimator,
         "relation": found.relation,
@@ -212,6 +214,19 @@ def _show_release(found: Release, as_json: bool) -> None:
     print_table(rows, {"name": "", "value": ""})
     if found.new_contributions:
         console.print("People have contributed since: `dither release` makes a new answer.")
+
+
+def _headline(found: Release) -> str | None:
+    """The estimate with its interval, no more exact than that."""
+    if found.estimate is None or found.interval is None:
+        return None if found.estimate is None else show(found.estimate)
+    return "{} ({} to {})".format(*headline(found.estimate, found.interval.lower, found.interval.upper))
+
+
+def _left_out(found: Release) -> str | None:
+    if not found.people_left_out:
+        return show(found.people_left_out) if found.people is not None else None
+    return f"{found.people_left_out} ({(found.left_out_because or '').replace('_', ' ')})"
 
 
 def _interval(interval: Interval | None) -> str | None:

@@ -4,7 +4,9 @@ A float would round a value before it reaches the grid and an epsilon before it 
 JSON numbers are kept as their text until they become exact integers or decimals.
 """
 
-from decimal import Decimal
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from typing import NamedTuple
 
 from app.core.grid import NotANumber, parse_decimal
 
@@ -47,3 +49,33 @@ def to_integer(text: str) -> int:
     if rest:
         raise NotANumber
     return int(whole)
+
+
+class Headline(NamedTuple):
+    """An estimate and its interval as text, no more exact than the interval."""
+
+    estimate: str
+    lower: str
+    upper: str
+
+
+def headline(estimate: float, lower: float, upper: float) -> Headline:
+    """Round an estimate and its interval to two digits of half the interval's width, the interval outwards.
+
+    >>> headline(33.0142, 29.13, 36.92)
+    Headline(estimate='33.0', lower='29.1', upper='37.0')
+    >>> headline(51234.5, 48000.0, 55000.0).estimate
+    '51,200'
+    """
+    half = (upper - lower) / 2
+    if half <= 0:
+        return Headline(*(f"{value:,.10g}" for value in (estimate, lower, upper)))
+    place = math.floor(math.log10(half)) - 1
+    digit = Decimal(1).scaleb(place)
+
+    def text(value: float, rounding: str) -> str:
+        # More digits than a double has are none of the number.
+        exact = Decimal(f"{value:.15g}") / digit
+        return f"{exact.to_integral_value(rounding) * digit + 0:,.{max(0, -place)}f}"
+
+    return Headline(text(estimate, ROUND_HALF_EVEN), text(lower, ROUND_FLOOR), text(upper, ROUND_CEILING))

@@ -13,6 +13,9 @@ from markupsafe import Markup, escape
 from app.dashboard.canvas import FULL, HALF, LOW, Size, bar, draw_both
 from app.dashboard.scales import Counted, Linear, Logarithmic, Scale, Time, nice_ceiling
 
+FAR_WIDER = 4
+"""An interval that is this many times as wide as the median one is cut off."""
+
 
 @dataclass(frozen=True, slots=True)
 class Series:
@@ -148,12 +151,16 @@ def daily(
 
 
 def estimates(title: str, points: Sequence[Estimate], *, y: str, size: Size = FULL) -> Markup:
-    """Answers over time with their intervals."""
+    """Answers over time with their intervals; what is far wider than usual is cut off and sets no scale."""
     if not points:
         return Markup("")
-    low = min(point.lower for point in points)
-    high = max(point.upper for point in points)
+    widths = sorted(point.upper - point.lower for point in points if point.upper > point.lower) or [0.0]
+    usual = FAR_WIDER * widths[(len(widths) - 1) // 2]
+    near = [point for point in points if point.upper - point.lower <= usual]
+    low = min(point.lower for point in near)
+    high = max(point.upper for point in near)
     margin = (high - low) * 0.06 or 1.0
+    bottom, top = low - margin, high + margin
     times = [point.at.timestamp() for point in points]
     pad = max((max(times) - min(times)) * 0.05, 1.0)
 
@@ -161,20 +168,25 @@ def estimates(title: str, points: Sequence[Estimate], *, y: str, size: Size = FU
         drawn = []
         for point in points:
             at = across(point.at.timestamp())
-            lower, upper = up(point.lower), up(point.upper)
+            lower, upper, value = (
+                up(min(max(end, bottom), top)) for end in (point.lower, point.upper, point.value)
+            )
+            ends = "".join(
+                f'<line x1="{at - 4:.1f}" x2="{at + 4:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
+                for end, y in ((point.lower, lower), (point.upper, upper))
+                if bottom <= end <= top
+            )
             drawn.append(
                 f'<g class="estimate"><title>{escape(point.title)}</title>'
-                f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{lower:.1f}" y2="{upper:.1f}"/>'
-                f'<line x1="{at - 4:.1f}" x2="{at + 4:.1f}" y1="{lower:.1f}" y2="{lower:.1f}"/>'
-                f'<line x1="{at - 4:.1f}" x2="{at + 4:.1f}" y1="{upper:.1f}" y2="{upper:.1f}"/>'
-                f'<circle cx="{at:.1f}" cy="{up(point.value):.1f}" r="4"/></g>'
+                f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{lower:.1f}" y2="{upper:.1f}"/>{ends}'
+                f'<circle cx="{at:.1f}" cy="{value:.1f}" r="4"/></g>'
             )
         return drawn
 
     return draw_both(
         title,
         lambda start, end: Time(min(times) - pad, max(times) + pad, start, end),
-        lambda start, end: Linear(low - margin, high + margin, start, end),
+        lambda start, end: Linear(bottom, top, start, end),
         marks,
         x="time (UTC)",
         y=y,

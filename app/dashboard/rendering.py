@@ -12,6 +12,7 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response
 
 from app.core.errors import ServiceError, Unavailable
+from app.core.numbers import headline
 from app.core.principal import Role
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE, TOKEN_FIELD, PageRequest
 from app.services.logins import Login, form_token
@@ -21,6 +22,7 @@ HERE = Path(__file__).parent
 NAVIGATION = (
     ("", "Overview", True),
     ("/studies", "Studies", False),
+    ("/size", "Sizing", False),
     ("/budgets", "Budgets", True),
     ("/ledger", "Ledger", True),
     ("/tokens", "Tokens", True),
@@ -128,6 +130,7 @@ TEMPLATES.filters |= {
     "day": day,
     "plain": plain,
     "changes": changes,
+    "headline": lambda release: headline(release.estimate, release.interval.lower, release.interval.upper),
 }
 
 

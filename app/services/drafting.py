@@ -6,7 +6,7 @@ from uuid import uuid4
 from app.core.clock import Clock
 from app.core.errors import InternalFault, ServiceError
 from app.core.release import Draft, Used
-from app.core.study import Study, Trust
+from app.core.study import Study, StudyDefinition, Trust
 from app.estimators.interface import Estimator, NotApplicable, Plan, Question
 from app.services import planning
 from app.services.planning import Crowd
@@ -23,6 +23,8 @@ class PlannedEstimator:
         predicted_error_at_tilt_0: The same for a question without a tilt, if privacy and values have nothing
             to do with each other; None in add_remove_one studies.
         epsilon_max: The most that any person would be charged [micro-epsilon].
+        answers_left: How many more answers like this the study can give, see `app.services.answers_left`.
+        chosen: Whether the question is answered with it.
         one_report_moves: How far one local report can move the answer; None without reports [data's unit].
     """
 
@@ -32,32 +34,43 @@ class PlannedEstimator:
     predicted_error_at_tilt_0: float | None
     epsilon_max: int
     one_report_moves: float | None
+    answers_left: int | None = None
+    chosen: bool = False
+
+    def capped(self, width: float) -> "PlannedEstimator":
+        """With errors as they are shown: at most the width of the range, in which every answer lies."""
+        plain = self.predicted_error_at_tilt_0
+        return replace(
+            self,
+            predicted_error=min(self.predicted_error, width),
+            predicted_error_at_tilt_0=None if plain is None else min(plain, width),
+        )
 
 
 def price(
-    study: Study, resolved: Resolved, people: Crowd, question: Question, estimator: Estimator
+    study: StudyDefinition, resolved: Resolved, people: Crowd, question: Question, estimator: Estimator
 ) -> PlannedEstimator | None:
     """What this estimator would do; under `auto` with the parameters that `auto` would take."""
     untilted = None
     try:
         if resolved.tilt is not None:
             plain = replace(question, tilt=0.0)
-            _, plan, _ = planning.choose(study.definition, people, resolved, plain, among=[estimator])
+            _, plan, _ = planning.choose(study, people, resolved, plain, among=[estimator])
             untilted = plan.predicted_error
-        _, plan, question = planning.choose(study.definition, people, resolved, question, among=[estimator])
+        _, plan, question = planning.choose(study, people, resolved, question, among=[estimator])
     except NotApplicable:
         return None
     except ServiceError as refusal:
         if refusal.code == "budget_exhausted":
             return None
         raise
-    costs = [charge.epsilon for charge in planning.charges(plan, people, study.definition)]
+    costs = [charge.epsilon for charge in planning.charges(plan, people, study)]
     return PlannedEstimator(
         estimator=estimator.name,
         summary=estimator.summary,
         predicted_error=plan.predicted_error,
         predicted_error_at_tilt_0=untilted,
-        epsilon_max=planning.epsilon_max(study.definition, estimator, question, costs),
+        epsilon_max=planning.epsilon_max(study, estimator, question, costs),
         one_report_moves=plan.one_report,
     )
 

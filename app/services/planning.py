@@ -212,7 +212,7 @@ def release_body(
         "asked": resolved.estimator,
         "estimate": conclusion.estimate,
         "standard_error": conclusion.standard_error,
-        "predicted_error": plan.predicted_error,
+        "predicted_error": min(plan.predicted_error, float(study.grid.width)),
         "interval": asdict(conclusion.interval),
         "population_interval": asdict(conclusion.population_interval),
         "relation": study.relation.value,

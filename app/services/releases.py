@@ -8,19 +8,21 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from app.core.clock import Clock
+from app.core.cohort import Cohort
 from app.core.errors import InternalFault, NotFound, PrivacyRefusal, ServiceError, Unavailable
 from app.core.quota import QuotaExhausted
 from app.core.records import CohortCharge
 from app.core.release import Draft, StoredRelease
 from app.core.study import Relation, Study
 from app.estimators import registry
-from app.estimators.interface import NotApplicable, Question
+from app.estimators.interface import Estimator, NotApplicable, Question
 from app.services import drafting, planning
+from app.services.answers_left import answers_left
 from app.services.drafting import PlannedEstimator
 from app.services.observer import Observer
 from app.services.paging import Page, decode_cursor, page_of
 from app.services.planning import Crowd
-from app.services.questions import Ask, Resolved, resolve
+from app.services.questions import Ask, Resolved
 from app.services.release_request import ReleaseRequest
 from app.services.replies import Idempotency, Replies
 from app.services.saturation import Saturation
@@ -64,26 +66,36 @@ class Releases:
         Raises:
             InvalidRequest: the question is not admissible for this study.
         """
-        resolved = resolve(study.definition, ask)
-        relation = study.definition.relation
+        request = ReleaseRequest.of(study, ask, asker=None)
+        resolved, definition = request.resolved, study.definition
         estimators = (
-            registry.applicable(relation)
+            registry.applicable(definition.relation)
             if resolved.estimator == registry.AUTO
-            else [registry.get(resolved.estimator, relation)]
+            else [registry.get(resolved.estimator, definition.relation)]
         )
-        secret = relation is Relation.ADD_REMOVE_ONE
+        secret = definition.relation is Relation.ADD_REMOVE_ONE
 
-        async def body(connection: Connection) -> tuple[Crowd, Question]:
+        async def body(connection: Connection) -> tuple[Sequence[Cohort], Crowd, Question, float | None]:
             rows = [] if secret else await cohorts.read_profile(connection, study.id)
-            people = planning.crowd(study.definition, rows, resolved)
-            return people, await _question(connection, study, resolved, people)
+            people = planning.crowd(definition, rows, resolved)
+            question = await _question(connection, study, resolved, people)
+            return rows, people, question, await request.best(connection, people.people)
 
-        people, question = await self._database.run_tx("plan.profile", body)
-        planned = [
-            await asyncio.to_thread(drafting.price, study, resolved, people, question, one)
-            for one in estimators
+        rows, people, question, best = await self._database.run_tx("plan.profile", body)
+
+        def plan(estimator: Estimator) -> PlannedEstimator | None:
+            entry = drafting.price(definition, resolved, people, question, estimator)
+            if entry is None or secret:
+                return entry
+            left = answers_left(definition, resolved, rows, question, estimator, best=best)
+            return replace(entry, answers_left=left)
+
+        planned = [entry for one in estimators if (entry := await asyncio.to_thread(plan, one))]
+        planned.sort(key=lambda entry: entry.predicted_error)
+        return [
+            replace(entry.capped(float(definition.grid.width)), chosen=place == 0)
+            for place, entry in enumerate(planned)
         ]
-        return sorted((entry for entry in planned if entry), key=lambda entry: entry.predicted_error)
 
     async def current(self, study: Study, ask: Ask, *, asker: UUID | None = None) -> Answer:
         """The best answer to a question so far; makes one, and spends for it, the first time it is asked.

@@ -211,18 +211,23 @@ class PlannedEstimator:
 
     Attributes:
         estimator: Its name.
+        chosen: Whether the question is answered with it.
         predicted_error: Root mean square error, in the data's unit.
         predicted_error_at_tilt_0: That of the same question with tilt 0, if privacy and values have nothing
             to do with each other; None in add_remove_one studies.
         epsilon_max: The largest charge to a person.
+        answers_left: How many more answers like this the study can give, at least; None where that is
+            without end, or secret.
         one_report_moves: How far one local report can move the answer at most, in the data's unit; None
             without local reports.
     """
 
     estimator: str
+    chosen: bool | None
     predicted_error: float | None
     predicted_error_at_tilt_0: float | None = None
     epsilon_max: Decimal | None
+    answers_left: int | None
     one_report_moves: float | None
     raw: Mapping[str, object] = field(repr=False, compare=False)
 

@@ -188,3 +188,34 @@ async def test_a_secret_study_is_always_answered_and_its_newest_answer_stands(se
         assert not {"people", "people_left_out", "left_out_because"} & set(answer)
     assert (await current(service))["id"] == made[-1]["id"]
     assert (await current(service, share=0.25))["id"] not in {one["id"] for one in made}
+
+
+async def test_a_plan_says_how_many_more_answers_there_can_be_and_is_right(service: Service) -> None:
+    """A tenth of the people offer little, and most of them more than an answer needs."""
+    await crowded(service, 100, default_share=0.3)
+    await join(service, 20, prefix="shy", epsilon=0.1)
+    plan = (await service.call("GET", f"{STUDY}/plan", "analyse")).json()["estimators"]
+    assert [one["chosen"] for one in plan] == [True] + [False] * (len(plan) - 1)
+    assert all(one["predicted_error"] <= 120 for one in plan)
+    left = plan[0]["answers_left"]
+    made = 0
+    while (response := await service.call("POST", RELEASES, "analyse", json={})).status_code == 201:
+        made += 1
+        again = (await service.call("GET", f"{STUDY}/plan", "analyse")).json()["estimators"]
+        if again:
+            assert again[0]["answers_left"] == left - made
+    assert response.json()["code"] in ("no_gain", "budget_exhausted")
+    assert made == left > 1
+
+
+async def test_a_plan_counts_no_answer_that_would_be_refused(service: Service) -> None:
+    await crowded(service, 200)
+    await ask(service, share=0.5)
+    plan = await service.call("GET", f"{STUDY}/plan", "analyse", params={"share": "0.01"})
+    assert {one["answers_left"] for one in plan.json()["estimators"] if one["chosen"]} == {0}
+
+
+async def test_a_plan_of_a_secret_study_says_nothing_of_it(service: Service) -> None:
+    await service.study(slug="minutes", relation="add_remove_one", trust=["central"])
+    plan = await service.call("GET", f"{STUDY}/plan", "analyse", params={"expected_size": "50"})
+    assert {one["answers_left"] for one in plan.json()["estimators"]} == {None}

@@ -92,6 +92,9 @@ def test_a_study_from_its_making_to_its_answer(ask, tmp_path):
     assert "differs from the others' by at most 20 % of the range" in shown
     wary = json.loads(ask("analyse", "plan", "commute", "--tilt", "1", "--json").output)
     assert (wary["tilt"], wary["assumption"]) == (1, "holds however privacy and values go together")
+    assert "predicted error" in ask("analyse", "plan", "commute").output
+    assert "uniform" not in ask("analyse", "plan", "commute").output
+    assert "uniform" in ask("analyse", "plan", "commute", "--all").output
 
     answer = json.loads(ask("analyse", "mean", "commute", "--estimator", "adpm", "--json").output)
     assert answer["interval"]["lower"] <= answer["estimate"] <= answer["interval"]["upper"]
@@ -190,6 +193,26 @@ def test_tokens_are_made_listed_and_revoked(ask):
     assert ask("admin", "token", "revoke", mine["id"]).status == 0
     with ask.service.client(token) as client:
         assert client.get("/v1/studies").status_code == 401
+
+
+def test_a_sizing_needs_no_service(dither):
+    wanted = ("size", "--error", "1", "--range", "0", "120")
+    asked = json.loads(dither(*wanted, "--epsilon", ".5", "--json").output)
+    assert asked["asked"] == "people"
+    assert [row["chosen"] for row in asked["estimators"]][:2] == [True, False]
+    shown = dither(*wanted, "--epsilon", ".5").output
+    assert str(asked["estimators"][0]["people"]) in shown
+    assert "uniform" not in shown
+    assert "uniform" in dither(*wanted, "--epsilon", ".5", "--all").output
+    assert "share" in dither(*wanted, "--people", "100", "--epsilon", "1").output
+    for wrong, named in (
+        (("--people", "0"), "--people"),
+        ((), "--people"),
+        (("--epsilon", "x"), "--epsilon"),
+    ):
+        refused = dither(*wanted, *wrong)
+        assert refused.status == 2
+        assert named in refused.errors
 
 
 REFUSALS = [

@@ -10,8 +10,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 import asyncpg
+import httpx
 import pytest
 
+from app.core.numbers import headline
 from app.dashboard.rendering import count, epsilon, moment, number, total
 from app.dashboard.requests import PERSON_COOKIE
 from tests.api.service import Service
@@ -35,9 +37,13 @@ async def test_the_pages_show_the_numbers_of_the_endpoints(admin: Browser, servi
     assert f"People {count(overview['subjects'])}" in text
     assert f"{total(overview['epsilon']['spent'])} spent of" in text
     await admin.get(f"/dashboard/studies/{study}")
-    assert number(made["estimate"]) in text_of(admin.page)
+    shown = headline(made["estimate"], made["interval"]["lower"], made["interval"]["upper"])
+    assert f"{shown.estimate} {shown.lower} to {shown.upper} 41" in text_of(admin.page)
     assert "<b>long" not in admin.page, "titles are text"
     await admin.get(f"/dashboard/releases/{made['id']}")
+    assert f"{shown.estimate} ({shown.lower} to {shown.upper})" in text_of(admin.page)
+    assert f"Standard error of the noise {number(made['standard_error'])}" in text_of(admin.page)
+    assert "none left out" in text_of(admin.page)
     for charge in made.get("charges", []):
         assert epsilon(charge["epsilon"]) in text_of(admin.page)
     histogram = (await service.call("GET", "/v1/admin/budgets/histogram", "admin")).json()
@@ -543,3 +549,44 @@ async def test_releases_studies_and_budgets_come_as_csv(admin: Browser, service:
     alice = next(one for one in files["budgets"] if one["subject"] == digest)
     assert (float(alice["epsilon.reserved"]), len(files["budgets"])) == (1.5, 41)
     assert (await admin.get("/dashboard/export/tokens")).status_code == 404
+
+
+async def test_an_answer_that_is_no_gain_is_refused_on_the_page_and_can_be_insisted_on(
+    browser: Browser, service: Service, study: str
+):
+    await browser.log_in("analyse")
+    book = {"subject": "pat", "value": 90, "trust": "public"}
+    assert (
+        await service.call("POST", f"/v1/studies/{study}/contributions", "contribute", json=book)
+    ).is_success
+
+    async def ask(**fields: str) -> httpx.Response:
+        page = (await browser.get(f"/dashboard/studies/{study}")).text
+        key = re.findall(r'name="key" value="([^"]+)"', page)[0]
+        return await browser.post(
+            f"/dashboard/studies/{study}/releases",
+            {"key": key, "share": "1", "estimator": "uniform", **fields},
+        )
+
+    assert (await ask()).status_code == 303
+    refused = await ask()
+    assert refused.status_code == 409
+    assert "people cannot pay any more" in text_of(refused.text)
+    assert 'name="allow_worse"' in refused.text
+    assert (await ask(allow_worse="1")).status_code == 303
+    page = text_of((await browser.get(f"/dashboard/studies/{study}")).text)
+    assert "42 41 left out: budget exhausted" in page
+
+
+async def test_the_sizing_page_answers_what_is_left_out(browser: Browser):
+    await browser.log_in("analyse")
+    empty = await browser.get("/dashboard/size")
+    assert "What it takes" not in empty.text
+    asked = await browser.get("/dashboard/size?lower=0&upper=120&error=1&epsilon=0.5")
+    assert "people, with optimal" in text_of(asked.text)
+    assert "The other estimators" in asked.text
+    none = await browser.get("/dashboard/size?lower=0&upper=120&error=1&epsilon=0.5&people=100")
+    assert "No share is enough" in text_of(none.text)
+    bad = await browser.get("/dashboard/size?lower=0&upper=-1&error=1&epsilon=0.5")
+    assert bad.status_code == 422
+    assert "upper must be above lower" in text_of(bad.text)

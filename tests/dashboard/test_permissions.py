@@ -37,6 +37,7 @@ PAGES: Mapping[tuple[str, str], Row] = {
     ("POST", "/dashboard/logout"): ({*READERS, "analyse: other study", "admin: other study"}, {}),
     ("GET", "/dashboard"): ({*READERS, "analyse: other study", "admin: other study"}, {}),
     ("GET", "/dashboard/studies"): ({*READERS, "analyse: other study", "admin: other study"}, {}),
+    ("GET", "/dashboard/size"): ({*READERS, "analyse: other study", "admin: other study"}, {}),
     ("GET", "/dashboard/studies/{study}"): (READERS, {}),
     ("POST", "/dashboard/studies/{study}/releases"): (
         {"analyse", "analyse: own study"},

@@ -9,7 +9,8 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from app.core.epsilon import epsilon_to_json
-from app.core.errors import InvalidRequest, NotFound, ServiceError
+from app.core.errors import InvalidRequest, NoGain, NotFound, ServiceError
+from app.core.numbers import headline
 from app.core.study import Relation, Study
 from app.dashboard import forms, plots
 from app.dashboard.pages.overview import following
@@ -73,9 +74,10 @@ async def ask(request: PageRequest) -> Response:
             Idempotency.about_nobody(
                 request.principal.token_id,
                 f"dashboard-{key}",
-                json.dumps([study.definition.slug, fields]).encode(),
+                json.dumps([study.definition.slug, fields, "allow_worse" in request.fields]).encode(),
             ),
             asker=request.principal.token_id,
+            allow_worse="allow_worse" in request.fields,
         )
     except ServiceError as refusal:
         return await _page(request, fields, refusal)
@@ -142,6 +144,7 @@ async def _page(
         fields=fields,
         plan=plan,
         refusal=refusal,
+        no_gain=isinstance(refusal, NoGain),
         estimators=[one.name for one in registry.applicable(study.definition.relation)],
         parameters=_parameters(study),
         key=str(uuid4()),
@@ -202,7 +205,7 @@ def _estimate(release: ReleaseOut) -> plots.Estimate:
         value=release.estimate,
         lower=interval.lower,
         upper=interval.upper,
-        title=f"{release.estimate:.4g}, 95 %: {interval.lower:.4g} to {interval.upper:.4g}",
+        title="{}, 95 %: {} to {}".format(*headline(release.estimate, interval.lower, interval.upper)),
     )
 
 

@@ -144,11 +144,16 @@ class PlannedOut(WireOut):
 
     estimator: str
     summary: str
-    predicted_error: float
+    chosen: bool = Field(description="Whether the question is answered with it; `auto` takes the first one.")
+    predicted_error: float = Field(description="Root mean square error, at most the width of the range.")
     predicted_error_at_tilt_0: float | None = Field(
         None, description="The same for a question with `tilt` 0; replace_one studies."
     )
     epsilon_max: EpsilonOut
+    answers_left: int | None = Field(
+        description="How many more answers like this the study can give, at least, before they are refused; "
+        "null where they cost nothing, and where it is secret."
+    )
     one_report_moves: float | None = Field(
         description="How far one local report can move the answer at most, with the weights of this plan; "
         "null without local reports."
@@ -166,9 +171,11 @@ class PlanOut(WireOut):
                         {
                             "estimator": "adpm",
                             "summary": "personal epsilons, exact",
+                            "chosen": True,
                             "predicted_error": 0.42,
                             "predicted_error_at_tilt_0": 0.31,
                             "epsilon_max": 0.15,
+                            "answers_left": 10,
                             "one_report_moves": None,
                         }
                     ],

@@ -188,3 +188,24 @@ def test_names_cannot_break_out_of_a_drawing():
 def test_no_drawing_carries_a_style():
     plot = plots.histogram("t", BINS, TWO, x="epsilon", y="people")
     assert "style=" not in plot
+
+
+def test_one_terrible_answer_does_not_set_the_scale():
+    """Three answers about 50 +- 1 and one that says 0 to 120: those three keep most of the height."""
+
+    start = datetime(2030, 1, 1, tzinfo=UTC)
+
+    def answers(*, terrible: bool) -> list[Estimate]:
+        times = [start + timedelta(hours=hour) for hour in range(4)]
+        made = [Estimate(at=at, value=50, lower=49, upper=51, title="good") for at in times[:3]]
+        far = Estimate(at=times[3], value=110, lower=0, upper=120, title="terrible")
+        return [*made, far] if terrible else made
+
+    def heights(points: list[Estimate]) -> list[float]:
+        drawn = str(plots.estimates("Answers", points, y="mean"))
+        line = r'<title>good</title><line x1="[\d.]+" x2="[\d.]+" y1="([\d.]+)" y2="([\d.]+)"'
+        return [abs(float(low) - float(high)) for low, high in re.findall(line, drawn)]
+
+    assert heights(answers(terrible=True)) == heights(answers(terrible=False))
+    assert min(heights(answers(terrible=True))) > 50
+    assert "terrible" in str(plots.estimates("Answers", answers(terrible=True), y="mean"))

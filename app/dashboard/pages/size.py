@@ -1,0 +1,44 @@
+"""How many people, which epsilon or which share a wanted error takes: plans for people who are assumed."""
+
+import asyncio
+
+from starlette.responses import Response
+
+from app.core.errors import ServiceError
+from app.core.study import LocalMechanism, Relation
+from app.dashboard import forms
+from app.dashboard.rendering import render
+from app.dashboard.requests import PageRequest
+from app.dashboard.routing import BOTH, PageRoute
+from app.services.sizing import size
+from app.web.documents.sizing import SizingIn, SizingOut
+from app.web.problems import kind_of
+from app.web.sizing_params import read_sizing
+
+FIELDS = tuple(SizingIn.model_fields)
+
+
+async def show(request: PageRequest) -> Response:
+    """The form, and what it asks for once it is filled in."""
+    fields = forms.given(request.query_params, *FIELDS)
+    found, refusal = None, None
+    if fields:
+        try:
+            sizing = read_sizing(fields)
+            found = SizingOut.of(sizing, await asyncio.to_thread(size, sizing))
+        except ServiceError as error:
+            refusal = error
+    return render(
+        request,
+        "size.html",
+        status=200 if refusal is None else kind_of(refusal).status,
+        fields=fields,
+        refusal=refusal,
+        found=found,
+        relations=[one.value for one in Relation],
+        mechanisms=[one.value for one in LocalMechanism if one is not LocalMechanism.GAUSSIAN],
+        help={name: field.description for name, field in SizingIn.model_fields.items()},
+    )
+
+
+ROUTES = (PageRoute("/dashboard/size", show, roles=BOTH),)

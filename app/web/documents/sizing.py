@@ -1,0 +1,158 @@
+"""What a wanted error takes: what is asked, and what is answered."""
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+
+from app.core.errors import InvalidRequest
+from app.core.study import LocalMechanism, Relation, StudyDefinition, Trust
+from app.services.questions import Ask
+from app.services.sizing import MOST_PEOPLE, Sized, Sizing
+from app.web.documents.study import DEFAULT_SHARE, DEFAULT_TILT
+from app.web.documents.types import (
+    Bound,
+    Epsilon,
+    EpsilonOut,
+    Integer,
+    Share,
+    WireIn,
+    WireOut,
+    decimal_number,
+)
+from app.web.validation_messages import InvalidValue
+
+
+def _positive(value: object) -> Decimal:
+    number = decimal_number(value)
+    if number <= 0:
+        raise InvalidValue("must be above 0")
+    return number
+
+
+def _part(value: object) -> Decimal:
+    number = decimal_number(value)
+    if not 0 <= number <= 1:
+        raise InvalidValue("must be at least 0 and at most 1")
+    return number
+
+
+Part = Annotated[Decimal, BeforeValidator(_part)]
+
+
+class SizingIn(WireIn):
+    """A study that is thought of: of error, people, epsilon and share, the one left out is asked for."""
+
+    lower: Bound = Field(description="Lower end of the range.")
+    upper: Bound = Field(description="Upper end of the range.")
+    error: Annotated[Decimal, BeforeValidator(_positive)] | None = Field(
+        None, description="Wanted root mean square error."
+    )
+    people: Integer | None = Field(None, description="How many people there are.")
+    epsilon: Epsilon | None = Field(None, description="What each of them offers.")
+    share: Share | None = Field(
+        None, description="Part of it that one answer uses; 0.1 where it is left out and not asked for."
+    )
+    local: Part = Field(Decimal(0), description="Part of the people who send local reports.")
+    public: Part = Field(Decimal(0), description="Part of the people whose values are public.")
+    relation: Relation = Field(Relation.REPLACE_ONE, description="The study's relation.")
+    local_mechanism: LocalMechanism = Field(
+        LocalMechanism.HYBRID, description="What devices randomize local reports with; not gaussian."
+    )
+
+    @field_validator("upper")
+    @classmethod
+    def _above_lower(cls, value: Decimal, info: ValidationInfo) -> Decimal:
+        if value <= info.data.get("lower", value - 1):
+            raise InvalidValue("must be above lower")
+        return value
+
+    @field_validator("people")
+    @classmethod
+    def _some_people(cls, value: int | None) -> int | None:
+        if value is not None and not 1 <= value <= MOST_PEOPLE:
+            raise InvalidValue(f"must be between 1 and {MOST_PEOPLE}")
+        return value
+
+    @field_validator("public")
+    @classmethod
+    def _parts_of_one(cls, value: Decimal, info: ValidationInfo) -> Decimal:
+        if value + info.data.get("local", 0) > 1:
+            raise InvalidValue("must be at most 1 together with local")
+        return value
+
+    @field_validator("relation")
+    @classmethod
+    def _no_reports_where_presence_is_secret(cls, value: Relation, info: ValidationInfo) -> Relation:
+        if value is Relation.ADD_REMOVE_ONE and info.data.get("local"):
+            raise InvalidValue("an add_remove_one study takes no local reports")
+        return value
+
+    @field_validator("local_mechanism")
+    @classmethod
+    def _without_a_delta(cls, value: LocalMechanism) -> LocalMechanism:
+        if value is LocalMechanism.GAUSSIAN:
+            raise InvalidValue("must not be gaussian, whose reports need a delta")
+        return value
+
+    def sizing(self, ask: Ask) -> Sizing:
+        """The sizing of a question.
+
+        Raises:
+            InvalidRequest: not exactly one quantity is left out.
+        """
+        given = {name: getattr(self, name) for name in ("error", "people", "epsilon", "share")}
+        missing = [name for name, value in given.items() if value is None]
+        if len(missing) == 2 and "share" in missing:
+            given["share"] = DEFAULT_SHARE
+        elif len(missing) != 1:
+            reason = "leave exactly one of error, people, epsilon and share out: that one is asked for"
+            raise InvalidRequest.field(missing[0] if missing else "error", reason)
+        return Sizing(
+            study=StudyDefinition(
+                slug="sizing",
+                title="sizing",
+                lower=self.lower,
+                upper=self.upper,
+                relation=self.relation,
+                trust=frozenset(Trust),
+                epsilon_min=1,
+                epsilon_max=1,
+                default_share=DEFAULT_SHARE,
+                local_mechanism=self.local_mechanism,
+                tilt=DEFAULT_TILT if self.relation is Relation.REPLACE_ONE else 0,
+            ),
+            local=Fraction(self.local),
+            public=Fraction(self.public),
+            ask=ask,
+            error=None if self.error is None else float(self.error),
+            people=self.people,
+            epsilon=given["epsilon"],
+            share=given["share"],
+        )
+
+
+class SizedOut(WireOut):
+    """What one estimator takes; null where no value is enough."""
+
+    estimator: str
+    summary: str
+    chosen: bool
+    people: int | None
+    epsilon: EpsilonOut | None
+    share: EpsilonOut | None
+    predicted_error: float
+    epsilon_max: EpsilonOut
+
+
+class SizingOut(WireOut):
+    """What was asked for, and what every estimator that applies takes, the best one first."""
+
+    asked: str
+    estimators: list[SizedOut]
+
+    @classmethod
+    def of(cls, sizing: Sizing, found: list[Sized]) -> "SizingOut":
+        """The document of an answer."""
+        return cls(asked=sizing.asked, estimators=[SizedOut.model_validate(row) for row in found])
