@@ -100,6 +100,20 @@ class Study:
     created_at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyLine:
+    """A study in a list, with the moments that people look for.
+
+    Attributes:
+        closed_at: When it took contributions for the last time; None while it is open.
+        released_at: Of its last release; None for none.
+    """
+
+    study: Study
+    closed_at: datetime | None
+    released_at: datetime | None
+
+
 def assumption(tilt: int) -> str:
     """What an interval assumes of people, in words.
 

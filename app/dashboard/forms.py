@@ -1,6 +1,6 @@
 """Fields of forms and of addresses, checked like documents and parameters."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -25,8 +25,28 @@ def read(model: type[Model], fields: Mapping[str, Any]) -> Model:
 
 
 def given(fields: Mapping[str, str], *names: str) -> dict[str, str]:
-    """The fields with these names that are not empty."""
-    return {name: fields[name] for name in names if fields.get(name)}
+    """The fields with these names that are not empty.
+
+    Raises:
+        InvalidRequest: one of them is not text.
+    """
+    found = {name: fields[name] for name in names if fields.get(name)}
+    for name, text in found.items():
+        if "\0" in text:
+            raise InvalidRequest.field(name, "must not contain the character NUL")
+    return found
+
+
+def chosen(request: PageRequest, name: str, options: Iterable[str]) -> str | None:
+    """What was chosen of a list in the address; None for nothing.
+
+    Raises:
+        InvalidRequest: it is not in the list.
+    """
+    text, known = request.query_params.get(name) or None, list(options)
+    if text is not None and text not in known:
+        raise InvalidRequest.field(name, f"must be one of {', '.join(known)}")
+    return text
 
 
 def cursor(request: PageRequest, check: Callable[[str], str], name: str = "cursor") -> str | None:

@@ -83,6 +83,16 @@ def moment(value: datetime | str | None) -> Markup:
     )
 
 
+def date_of(value: datetime | None) -> Markup:
+    """The day of a moment in UTC; its title has the time."""
+    if value is None:
+        return Markup("never")
+    at = value.astimezone(UTC)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        at.isoformat(timespec="seconds"), at.strftime("%H:%M:%S"), at.date()
+    )
+
+
 def day(value: date) -> str:
     """A day."""
     return value.isoformat()
@@ -127,6 +137,7 @@ TEMPLATES.filters |= {
     "number": number,
     "count": count,
     "moment": moment,
+    "date": date_of,
     "day": day,
     "plain": plain,
     "changes": changes,

@@ -4,7 +4,7 @@ from app.core.clock import Clock
 from app.core.cohort import Cohort
 from app.core.errors import NotFound, StudyExists
 from app.core.principal import Principal
-from app.core.study import Study, StudyDefinition, StudyState
+from app.core.study import Study, StudyDefinition, StudyLine, StudyState
 from app.services.paging import Page, decode_cursor, page_of
 from app.services.retiring import retire
 from app.store import cohorts, journal
@@ -70,6 +70,32 @@ class Studies:
             lambda c: store.page_studies(c, after=after, limit=limit + 1, slugs=principal.studies),
         )
         return page_of(items, limit, lambda study: study.definition.slug)
+
+    async def listing(
+        self,
+        limit: int,
+        cursor: str | None,
+        principal: Principal,
+        *,
+        search: str,
+        state: str | None,
+        sort: str,
+    ) -> Page[StudyLine]:
+        """The studies that a token may see as people look for them (`app.store.studies.list_studies`)."""
+        behind = decode_cursor(cursor, int, 0)
+        items = await self._database.run_tx(
+            "study.list",
+            lambda c: store.list_studies(
+                c,
+                slugs=principal.studies,
+                search=search,
+                state=state,
+                sort=sort,
+                behind=behind,
+                limit=limit + 1,
+            ),
+        )
+        return page_of(items, limit, lambda _: str(behind + limit))
 
     async def cohorts(self, study: Study, limit: int, cursor: str | None) -> Page[Cohort]:
         """A study's cohorts as the ledger charges them, in the order of their ids. For admins."""

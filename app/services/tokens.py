@@ -18,7 +18,7 @@ from app.store import journal, logins, quotas
 from app.store import tokens as store
 from app.store.database import Connection, Database
 from app.store.quotas import StudyUsage
-from app.store.tokens import TokenRecord
+from app.store.tokens import TokenLine, TokenRecord
 
 PREFIX = "dither_"
 """Lets secret scanners recognize a token."""
@@ -202,6 +202,19 @@ class Tokens:
             "token.page", lambda c: store.page_tokens(c, after=after, limit=limit + 1)
         )
         return page_of(items, limit, lambda record: str(record.id))
+
+    async def listing(
+        self, limit: int, cursor: str | None, *, search: str, state: str | None, sort: str
+    ) -> Page[TokenLine]:
+        """Tokens as people look for them (`app.store.tokens.list_tokens`)."""
+        behind, now = decode_cursor(cursor, int, 0), self._clock.now()
+        items = await self._database.run_tx(
+            "token.list",
+            lambda c: store.list_tokens(
+                c, now=now, search=search, state=state, sort=sort, behind=behind, limit=limit + 1
+            ),
+        )
+        return page_of(items, limit, lambda _: str(behind + limit))
 
     async def get(self, token_id: UUID) -> TokenRecord:
         """One token, without its secret.

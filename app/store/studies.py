@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from app.core.study import Study, StudyDefinition
+from app.core.study import Study, StudyDefinition, StudyLine
 from app.store.cohorts import LOCK_EXCLUSIVE
 from app.store.contributions import ENROL_LOCK, EPOCH_LOCK
 from app.store.sql import Connection, Sql
@@ -25,6 +25,27 @@ PAGE = Sql.of(Study)(f"""
     SELECT {COLUMNS} FROM study
     WHERE slug > :after AND (CAST(:slugs AS text[]) IS NULL OR slug = ANY(CAST(:slugs AS text[])))
     ORDER BY slug LIMIT :limit
+""")
+
+LIST = Sql.of(StudyLine)(f"""
+    WITH closing AS (
+        SELECT target, min(at) AS at FROM audit
+        WHERE action IN ('study.close', 'study.retire') GROUP BY target
+    ), line AS (
+        SELECT {COLUMNS},
+               CASE WHEN state <> 'open' THEN closing.at END AS closed_at,
+               (SELECT release.created_at FROM release WHERE release.study_id = study.id
+                ORDER BY number DESC LIMIT 1) AS released_at
+        FROM study LEFT JOIN closing ON closing.target = study.slug
+        WHERE (CAST(:slugs AS text[]) IS NULL OR slug = ANY(CAST(:slugs AS text[])))
+          AND (CAST(:state AS text) IS NULL OR CAST(state AS text) = :state)
+          AND strpos(lower(slug || ' ' || title), lower(:search)) > 0
+    )
+    SELECT * FROM line
+    ORDER BY CASE :sort WHEN 'title' THEN lower(title) END,
+             CASE :sort WHEN 'created' THEN created_at WHEN 'closed' THEN closed_at
+                        WHEN 'released' THEN released_at END DESC NULLS LAST, slug
+    OFFSET :behind LIMIT :limit
 """)
 
 CLOSE = Sql.of(Study)(f"""
@@ -71,6 +92,37 @@ async def page_studies(
     """Studies in the order of their slugs, of these slugs only unless None."""
     allowed = None if slugs is None else sorted(slugs)
     return await PAGE.all(connection, after=after, limit=limit, slugs=allowed)
+
+
+async def list_studies(
+    connection: Connection,
+    *,
+    slugs: frozenset[str] | None,
+    search: str,
+    state: str | None,
+    sort: str,
+    behind: int,
+    limit: int,
+) -> list[StudyLine]:
+    """Studies as people look for them.
+
+    Args:
+        connection: In a transaction.
+        slugs: These only unless None.
+        search: Part of the slug or the title.
+        state: This one only unless None.
+        sort: `title`; or newest first, `created`, `closed` or `released`; by slug otherwise.
+        behind, limit: Which part of that list.
+    """
+    return await LIST.all(
+        connection,
+        slugs=None if slugs is None else sorted(slugs),
+        search=search,
+        state=state,
+        sort=sort,
+        behind=behind,
+        limit=limit,
+    )
 
 
 async def close_study(connection: Connection, study_id: int) -> Study:

@@ -45,6 +45,20 @@ class TokenRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TokenLine:
+    """A token in a list.
+
+    Attributes:
+        state: Valid, expired or revoked.
+        owner: Name of the token that made it, or what else did; None where the trail does not say.
+    """
+
+    token: TokenRecord
+    state: str
+    owner: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
     found: bytes
     token: TokenRecord
@@ -92,6 +106,25 @@ TOUCH = Sql("""
 """)
 
 PAGE = Sql.of(TokenRecord)(f"SELECT {OWN} FROM token WHERE id > :after ORDER BY id LIMIT :limit")
+
+LIST = Sql.of(TokenLine)(f"""
+    WITH made AS (
+        SELECT audit.target, coalesce(maker.name, audit.actor) AS owner
+        FROM audit LEFT JOIN token AS maker ON CAST(maker.id AS text) = audit.actor
+        WHERE action = 'token.create'
+    ), line AS (
+        SELECT {OWN}, made.owner,
+               CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN expires_at <= :now THEN 'expired'
+                    ELSE 'valid' END AS state
+        FROM token LEFT JOIN made ON made.target = CAST(token.id AS text)
+    )
+    SELECT * FROM line
+    WHERE (CAST(:state AS text) IS NULL OR state = :state)
+      AND strpos(lower(concat_ws(' ', name, role, owner, array_to_string(studies, ' '))), lower(:search)) > 0
+    ORDER BY CASE :sort WHEN 'name' THEN lower(name) WHEN 'owner' THEN lower(owner) END,
+             CASE :sort WHEN 'used' THEN last_used_on END DESC NULLS LAST, created_at DESC, id
+    OFFSET :behind LIMIT :limit
+""")
 
 REVOKE = Sql.of(UUID)("UPDATE token SET revoked_at = coalesce(revoked_at, :at) WHERE id = :id RETURNING id")
 
@@ -181,6 +214,31 @@ async def touch_tokens(connection: Connection, ids: Sequence[UUID], day: date) -
 async def page_tokens(connection: Connection, *, after: UUID, limit: int) -> list[TokenRecord]:
     """Tokens in the order of their ids."""
     return await PAGE.all(connection, after=after, limit=limit)
+
+
+async def list_tokens(
+    connection: Connection,
+    *,
+    now: datetime,
+    search: str,
+    state: str | None,
+    sort: str,
+    behind: int,
+    limit: int,
+) -> list[TokenLine]:
+    """Tokens as people look for them.
+
+    Args:
+        connection: In a transaction.
+        now: Tells what has expired.
+        search: Part of the name, the role, the owner or a slug.
+        state: This one only unless None.
+        sort: `name`, `owner`, or `used` for those used last; newest first otherwise.
+        behind, limit: Which part of that list.
+    """
+    return await LIST.all(
+        connection, now=now, search=search, state=state, sort=sort, behind=behind, limit=limit
+    )
 
 
 async def revoke_token(connection: Connection, token_id: UUID, at: datetime) -> bool:

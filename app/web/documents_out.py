@@ -13,6 +13,7 @@ from app.core.principal import Principal
 from app.core.study import Study, assumption
 from app.services import Services
 from app.services.figures import DRY_PERCENT, NEAR_PERCENT
+from app.services.paging import Page
 from app.services.questions import Ask, resolve
 from app.web.documents.budget import AccountOut, PersonalChargeOut
 from app.web.documents.figures import (
@@ -100,7 +101,11 @@ async def studies(
     services: Services, limit: int, cursor: str | None, principal: Principal
 ) -> StudiesFiguresOut:
     """Studies with how much of them is there and left, by slug."""
-    page = await services.studies.page(limit, cursor, principal)
+    return await with_figures(services, await services.studies.page(limit, cursor, principal))
+
+
+async def with_figures(services: Services, page: Page[Study]) -> StudiesFiguresOut:
+    """A page of studies with how much of them is there and left."""
     slugs = [study.definition.slug for study in page.items]
     snapshot = await services.figures.summaries(slugs)
     return StudiesFiguresOut(

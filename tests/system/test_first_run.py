@@ -49,6 +49,11 @@ def make_token(page: Page, name: str, role: str, *, studies: str = "") -> str:
     return page.get_by_label("Secret of the new token").input_value()
 
 
+def shows(text: str, value: float) -> bool:
+    """Whether a number is this one, rounded to the digits that it has."""
+    return abs(float(text) - value) <= 0.500001 * 10.0 ** -len(text.partition(".")[2])
+
+
 def test_from_an_empty_service_to_the_first_answer(service: LiveService, open_as: OpenAs) -> None:
     admin = open_as(service.admin_token)
     expect(admin.get_by_role("heading", name="Overview")).to_be_visible()
@@ -79,14 +84,34 @@ def test_from_an_empty_service_to_the_first_answer(service: LiveService, open_as
     released = analyst.url.rsplit("/", 1)[1]
     with service.client(analyst_secret) as reader:
         document = reader.get(f"/v1/releases/{released}").json()
-    assert float(found[0]) == pytest.approx(document["estimate"], rel=1e-3)
+    assert shows(found[0], document["estimate"])
     shown = analyst.locator("dl.facts dd").first.inner_text()
-    ends = [float(one) for one in re.findall(r"-?\d+(?:\.\d+)?", shown)[:2]]
-    assert ends[0] < document["estimate"] < ends[1]
-    assert ends == pytest.approx([document["interval"][end] for end in ("lower", "upper")], rel=1e-3)
+    lower, upper = re.findall(r"-?\d+(?:\.\d+)?", shown)[:2]
+    assert shows(lower, document["interval"]["lower"])
+    assert shows(upper, document["interval"]["upper"])
+    assert float(lower) <= float(found[0]) <= float(upper)
 
     analyst.get_by_role("link", name="How long is your way to work?").click()
     expect(analyst.locator(f'a[href$="{released}"]')).to_be_visible()
+
+
+def test_a_secret_is_copied_and_a_token_is_found_again(service: LiveService, open_as: OpenAs) -> None:
+    page = open_as(service.admin_token)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    secret = make_token(page, "the app", "contribute")
+    page.get_by_role("button", name="Copy", exact=True).click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == secret
+    for search, rows in (("nobody's", 0), ("THE APP", 1)):
+        page.get_by_label("Search").fill(search)
+        page.get_by_label("Order").select_option("name")
+        page.get_by_role("button", name="Find").click()
+        expect(page).to_have_url(re.compile("sort=name"))
+        expect(page.locator("tbody tr")).to_have_count(rows)
+    page.get_by_role("link", name="Studies", exact=True).click()
+    page.get_by_label("State").select_option("closed")
+    page.get_by_role("button", name="Find").click()
+    expect(page.get_by_text("There is no such study.")).to_be_visible()
 
 
 def test_one_admin_changes_a_budget_and_another_finds_who_did_and_why(

@@ -11,17 +11,18 @@ from starlette.responses import Response
 from app.core.epsilon import epsilon_to_json
 from app.core.errors import InvalidRequest, NoGain, NotFound, ServiceError
 from app.core.numbers import headline
-from app.core.study import Relation, Study
+from app.core.study import Relation, Study, StudyState
 from app.dashboard import forms, plots
 from app.dashboard.pages.overview import following
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, ANALYST, BOTH, PageRoute, redirect
 from app.estimators import registry
+from app.services.paging import Page
 from app.services.replies import Idempotency
 from app.web import documents_out, question_params
 from app.web.documents.figures import EpsilonsOut
-from app.web.documents.lists import is_slug, is_uuid
+from app.web.documents.lists import is_number, is_uuid
 from app.web.documents.release import ChargeOut, ReleaseOut, published
 from app.web.documents.session import session_document
 from app.web.documents.study import StudyOut
@@ -29,27 +30,42 @@ from app.web.problems import kind_of
 
 ROWS = 50
 SESSIONS = 10
+SORTS = {
+    "title": "question",
+    "created": "made last",
+    "closed": "closed last",
+    "released": "released last",
+}
+"""Orders of the list beside that of the addresses."""
+
 QUESTION = ("estimator", "share", "epsilon", "expected_size", "tilt", *question_params.PARAMETERS)
 """Fields of the form that asks."""
 
 
 async def list_studies(request: PageRequest) -> Response:
     """The studies that the token may see; admins also see how much of them is there and left."""
-    cursor = forms.cursor(request, is_slug)
     services = request.api.services
-    if request.is_admin:
-        page = await following(documents_out.studies(services, ROWS, cursor, request.principal))
-        if page is not None:
-            return render(
-                request, "studies.html", studies=page.items, next_cursor=page.next_cursor, first=False
-            )
-    found = await services.studies.page(ROWS, cursor, request.principal)
+    filters = forms.given(request.query_params, "search", "state", "sort")
+    lines = await services.studies.listing(
+        ROWS,
+        forms.cursor(request, is_number),
+        request.principal,
+        search=filters.get("search", ""),
+        state=forms.chosen(request, "state", StudyState),
+        sort=forms.chosen(request, "sort", SORTS) or "",
+    )
+    found = Page(items=[line.study for line in lines.items], next_cursor=lines.next_cursor)
+    figures = await following(documents_out.with_figures(services, found)) if request.is_admin else None
     return render(
         request,
         "studies.html",
-        studies=[StudyOut.of(study) for study in found.items],
+        studies=[StudyOut.of(study) for study in found.items] if figures is None else figures.items,
+        lines={line.study.definition.slug: line for line in lines.items},
         next_cursor=found.next_cursor,
-        first=request.is_admin,
+        first=request.is_admin and figures is None,
+        filters=filters,
+        states=[(state.value, state.value) for state in StudyState],
+        sorts=SORTS.items(),
     )
 
 

@@ -12,10 +12,13 @@ from app.dashboard import forms
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, PageRoute, redirect
-from app.web.documents.lists import is_uuid
+from app.web.documents.lists import is_number
 from app.web.documents.token import QuotaIn, TokenIn, TokenOut
 
 ROWS = 50
+STATES = ("valid", "expired", "revoked")
+SORTS = {"name": "name", "owner": "who made them", "used": "used last"}
+"""Orders of the list beside that of the newest ones first."""
 
 PERIODS = (("an hour", 3_600), ("a day", 86_400), ("a week", 604_800), ("30 days", 2_592_000))
 """Lengths of a quota's period that the form offers [s]; over HTTP it may be any."""
@@ -99,29 +102,34 @@ async def _page(
     request: PageRequest, *, refusal: InvalidRequest | None = None, made: dict[str, str] | None = None
 ) -> Response:
     services = request.api.services
-    page = await services.tokens.page(ROWS, forms.cursor(request, is_uuid))
-    now = services.clock.now()
-    tokens = [TokenOut.model_validate(record, from_attributes=True) for record in page.items]
+    filters = forms.given(request.query_params, "search", "state", "sort")
+    page = await services.tokens.listing(
+        ROWS,
+        forms.cursor(request, is_number),
+        search=filters.get("search", ""),
+        state=forms.chosen(request, "state", STATES),
+        sort=forms.chosen(request, "sort", SORTS) or "",
+    )
     return render(
         request,
         "tokens.html",
         status=200 if refusal is None else 422,
         tokens=[
             {
-                "token": one,
-                "state": "revoked"
-                if one.revoked_at is not None
-                else "expired"
-                if one.expires_at is not None and one.expires_at <= now
-                else "valid",
+                "token": TokenOut.model_validate(line.token, from_attributes=True),
+                "state": line.state,
+                "owner": "the identity provider" if line.token.by_provider else line.owner or "-",
             }
-            for one in tokens
+            for line in page.items
         ],
         periods=PERIODS,
         next_cursor=page.next_cursor,
         refusal=refusal,
         made=made,
         form=request.fields if refusal is not None else {},
+        filters=filters,
+        states=[(state, state) for state in STATES],
+        sorts=SORTS.items(),
     )
 
 

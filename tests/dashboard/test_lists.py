@@ -1,0 +1,138 @@
+"""Lists that people search, sort and filter: by the address alone, so that they need no script."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+
+from app.core.principal import Role
+from tests.api.service import Service
+from tests.dashboard.browser import Browser, text_of
+
+
+def studies_of(page: str) -> list[str]:
+    """The addresses in a list of studies, in their order."""
+    return re.findall(r"<code>([a-z0-9-]+)</code></th>", page)
+
+
+def tokens_of(page: str) -> list[str]:
+    """The names in the list of tokens, in their order."""
+    return re.findall(r'<tr><th scope="row">([^<]+)</th>', page)
+
+
+@pytest.fixture
+async def three(service: Service) -> None:
+    """Studies that were made, closed and released in different orders."""
+    await service.study(slug="c-first", title="Apples_a_day")
+    await service.study(slug="a-second", title="Walks")
+    await service.study(slug="b-third", title="naps")
+    for slug in ("b-third", "a-second"):
+        await service.call("POST", f"/v1/studies/{slug}/close", "admin")
+    await service.crowd("c-first", 40)
+    asked = await service.call("POST", "/v1/studies/c-first/releases", "analyse", json={"share": 0.1})
+    assert asked.status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("", ["a-second", "b-third", "c-first"]),
+        ("?sort=title", ["c-first", "b-third", "a-second"]),
+        ("?sort=created", ["b-third", "a-second", "c-first"]),
+        ("?sort=closed", ["a-second", "b-third", "c-first"]),
+        ("?sort=released", ["c-first", "a-second", "b-third"]),
+        ("?state=closed&sort=created", ["b-third", "a-second"]),
+        ("?search=ApPles", ["c-first"]),
+        ("?search=-t", ["b-third"]),
+        ("?search=_", ["c-first"]),
+        ("?search=%25", []),
+        ("?state=retired", []),
+    ],
+)
+async def test_studies_are_found(admin: Browser, three: None, query: str, found: list[str]):
+    assert (await admin.get(f"/dashboard/studies{query}")).status_code == 200
+    assert studies_of(admin.page) == found
+    assert ("There is no such study" in admin.page) is (not found)
+
+
+async def test_studies_have_their_dates(admin: Browser, three: None):
+    await admin.get("/dashboard/studies?search=first")
+    today = datetime.now(UTC).date().isoformat()
+    assert text_of(admin.page).count(today) == 2, "made and released"
+    await admin.get("/dashboard/studies?search=second")
+    assert re.search(f"closed {today} {today} never", text_of(admin.page)), "closed and made"
+
+
+async def test_a_search_shows_nobody_a_study_that_is_not_theirs(
+    browser: Browser, service: Service, three: None
+):
+    tokens = service.api.services.tokens
+    for role in (Role.ANALYSE, Role.ADMIN):
+        _, secret = await tokens.create(name="one", role=role, studies=frozenset({"a-second"}), actor="test")
+        await browser.log_in(secret)
+        for query in ("", "?search=first", "?search=s", "?state=open", "?sort=released"):
+            await browser.get(f"/dashboard/studies{query}")
+            assert set(studies_of(browser.page)) <= {"a-second"}, query
+
+
+async def test_a_list_goes_on_with_what_was_looked_for(
+    admin: Browser, three: None, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("app.dashboard.pages.studies.ROWS", 1)
+    await admin.get("/dashboard/studies?state=closed&sort=created")
+    pages = [studies_of(admin.page)]
+    link = re.search(r'href="(\?[^"]*cursor=[^"]*)"', admin.page)
+    assert link is not None
+    await admin.get(f"/dashboard/studies{link[1].replace('&amp;', '&')}")
+    assert [*pages, studies_of(admin.page)] == [["b-third"], ["a-second"]]
+    assert "cursor=" not in admin.page
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "audit?action=%00",
+        "audit?target=%00",
+        "ledger?study=%00",
+        "ledger/charges?study=%00",
+        "budgets?study=%00",
+    ],
+)
+async def test_no_filter_takes_what_no_database_stores(admin: Browser, query: str):
+    assert (await admin.get(f"/dashboard/{query}")).status_code in (404, 422)
+
+
+@pytest.mark.parametrize("page", ["studies", "tokens"])
+@pytest.mark.parametrize(
+    "query", ["state=sleeping", "sort=id", "cursor=x", "search=%00", "search=a&search=b"]
+)
+async def test_what_no_list_can_be_asked_is_refused(admin: Browser, page: str, query: str):
+    response = await admin.get(f"/dashboard/{page}?{query}")
+    assert response.status_code == 422
+    assert query.partition("=")[0] in text_of(response.text)
+
+
+async def test_tokens_are_found_with_who_made_them(admin: Browser, service: Service):
+    await service.study(slug="sleep")
+    boss = {"name": "Zeta", "role": "admin"}
+    zeta = (await service.call("POST", "/v1/admin/tokens", "admin", json=boss)).json()
+    service.tokens["zeta"] = zeta["token"]
+    for name, studies in (("beta", ["sleep"]), ("alpha", None)):
+        body = {"name": name, "role": "analyse", "studies": studies}
+        made = await service.call("POST", "/v1/admin/tokens", "zeta", json=body)
+        assert made.status_code == 201
+    await admin.get("/dashboard/tokens")
+    await admin.post(f"/dashboard/tokens/{made.json()['id']}/revoke")
+    for query, found in (
+        ("search=zeta", ["alpha", "beta", "Zeta"]),
+        ("search=zeta&sort=name", ["alpha", "beta", "Zeta"]),
+        ("search=zeta&sort=used", ["Zeta", "alpha", "beta"]),
+        ("search=zeta&state=valid", ["beta", "Zeta"]),
+        ("search=ZETA&state=revoked", ["alpha"]),
+        ("search=sleep", ["beta"]),
+        ("state=expired", []),
+    ):
+        await admin.get(f"/dashboard/tokens?{query}")
+        assert tokens_of(admin.page) == found, query
+    await admin.get("/dashboard/tokens?search=sleep")
+    assert re.search(r"beta analyse sleep \S+ \S+ Zeta never", text_of(admin.page))
