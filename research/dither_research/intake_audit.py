@@ -139,9 +139,9 @@ def _answers(relation: Relation, reader: Reader) -> Callable[[int], tuple[Cells,
 
 def _reports(reader: Reader) -> Callable[[int], tuple[Cells, Cells]]:
     """A device that is given a value, and a hostile one; what intake takes of its reports is stored."""
-    _, intake = _study(Relation.REPLACE_ONE, Trust.LOCAL)
+    definition, intake = _study(Relation.REPLACE_ONE, Trust.LOCAL)
     grid = Grid(Fraction(ENDS[0]), Fraction(ENDS[1]))
-    device = randomizer("laplace")
+    device = randomizer(definition.local_mechanism.value)
 
     def drawn(value: str, otherwise: str, draws: int) -> Cells:
         point = grid.point(*parse_decimal(value))
