@@ -5,6 +5,7 @@ from fastapi import FastAPI
 from app.dashboard.pages import (
     assets,
     budgets,
+    explorer,
     front,
     ledger,
     login,
@@ -21,6 +22,7 @@ from app.dashboard.pages import (
 
 ROUTES = (
     *front.ROUTES,
+    *explorer.ROUTES,
     *login.ROUTES,
     *sign_in.ROUTES,
     *overview.ROUTES,

@@ -163,7 +163,8 @@ def render(
     page = TEMPLATES.get_template(template).render(
         base=request.cookie_path,
         version=request.app.version,
-        api_reference=f"{request.scope.get('root_path', '')}{request.app.openapi_url}",
+        root=request.scope.get("root_path", ""),
+        openapi=request.app.openapi_url,
         form_field=TOKEN_FIELD,
         form_token=form_token(secret) if secret else "",
         navigation=_navigation(request),

@@ -15,10 +15,13 @@ from app.web.problems import kind_of
 
 Page = Callable[[PageRequest], Awaitable[Response]]
 
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""Nothing but our own style sheets, scripts and pictures, no frames, and forms go nowhere else."""
+
 HEADERS = {
-    # Nothing but our own style sheet, script and pictures, no frames, and forms go nowhere else.
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -40,6 +43,7 @@ class PageRoute(Route):
     Attributes:
         roles: Who may look, once they are logged in; empty for pages without a login or with a link.
         person: Whether it is a page of people with a link.
+        policy: Its content security policy.
     """
 
     def __init__(
@@ -51,7 +55,9 @@ class PageRoute(Route):
         person: bool = False,
         post: bool = False,
         cached: bool = False,
+        policy: str = POLICY,
     ) -> None:
+        self.policy = policy
         self.roles = roles
         self.person = person
         self._page = page
@@ -78,6 +84,7 @@ class PageRoute(Route):
             if kind_of(error).status == 500:
                 raise
             response = self._refusal(call, error)
+        response.headers["Content-Security-Policy"] = self.policy
         for name, value in HEADERS.items():
             if not (self._cached and name == "Cache-Control"):
                 response.headers[name] = value

@@ -30,6 +30,8 @@ READERS = {"admin", "analyse", "admin: own study", "analyse: own study"}
 PAGES: Mapping[tuple[str, str], Row] = {
     ("GET", "/dashboard/"): (EVERYBODY, {}),
     ("GET", "/"): (EVERYBODY, {}),
+    ("GET", "/docs"): (EVERYBODY, {}),
+    ("GET", "/docs/{name}"): (EVERYBODY, {}),
     ("GET", "/dashboard/login"): (EVERYBODY, {}),
     ("POST", "/dashboard/login"): (EVERYBODY, {"token": "x"}),
     ("GET", "/dashboard/sign-in"): (EVERYBODY, {}),

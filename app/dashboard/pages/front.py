@@ -9,7 +9,7 @@ from app.dashboard.routing import PageRoute
 
 async def show(request: PageRequest) -> Response:
     """The page."""
-    return render(request, "front.html", root=request.scope.get("root_path", ""))
+    return render(request, "front.html")
 
 
 ROUTES = (PageRoute("/", show),)

@@ -1,0 +1,49 @@
+"""The API explorer in a real Chromium: it shows and tries every operation, and asks no other site."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.conftest import LiveServer
+from tests.support.browser import chromium
+
+pytestmark = pytest.mark.system
+
+
+def test_it_shows_operations_and_tries_one(live_server: LiveServer) -> None:
+    service = live_server()
+    complaints: list[str] = []
+    with chromium() as browser:
+        page = browser.new_page()
+        page.on(
+            "console", lambda message: complaints.append(message.text) if message.type == "error" else None
+        )
+        page.on(
+            "request",
+            lambda request: (
+                None
+                if request.url.startswith((service.base_url, "data:"))
+                else complaints.append(f"asked {request.url}")
+            ),
+        )
+        page.goto(service.base_url)
+        page.get_by_role("link", name="API", exact=True).click()
+        operation = page.locator("#operations-studies-list_studies")
+        expect(operation).to_be_visible(timeout=30_000)
+        page.get_by_role("button", name="Authorize").first.click()
+        page.get_by_label("auth-bearer-value").fill(service.admin_token)
+        page.get_by_role("button", name="Apply credentials").click()
+        page.get_by_role("button", name="Close", exact=True).click()
+        operation.get_by_role("button").first.click()
+        operation.get_by_role("button", name="Try it out").click()
+        operation.get_by_role("button", name="Execute").click()
+        expect(operation.locator(".live-responses-table tbody .response-col_status").first).to_contain_text("200")
+    assert complaints == []
+
+
+def test_without_a_script_the_document_is_a_link_away(live_server: LiveServer) -> None:
+    service = live_server()
+    with chromium() as browser:
+        page = browser.new_context(java_script_enabled=False).new_page()
+        page.goto(f"{service.base_url}/docs")
+        expect(page.get_by_text("The explorer needs a script")).to_be_visible()
+        assert page.get_by_role("link", name="openapi.json").get_attribute("href") == "/openapi.json"
