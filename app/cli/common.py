@@ -104,9 +104,11 @@ def print_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *
         rows: One mapping a row.
         columns: Key in a row, and its heading. The first says which row it is and is never broken, so that
             it can be copied and searched for at any width.
-        title: Above the table.
+        title: Above the table; on standard error where a program reads the table.
     """
     if not console.is_terminal:
+        if title:
+            notes.print(title, markup=False, soft_wrap=True)
         _print_cells(rows, columns)
         return
     table = new_table(title=title or None, show_header=any(columns.values()))

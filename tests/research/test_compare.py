@@ -12,6 +12,7 @@ def test_a_built_in_profile_is_compared(dither, tmp_path):
         *("--out", str(tmp_path / "new")),
     )
     assert done.status == 0, done.errors
+    assert "mixed: 400 people" in done.errors
     assert done.output.startswith("estimator\t"), "tabs where a program reads"
     for name in ("optimal", "adpm", "kvh", "lm_only"):
         assert name in done.output

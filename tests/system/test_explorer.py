@@ -36,7 +36,8 @@ def test_it_shows_operations_and_tries_one(live_server: LiveServer) -> None:
         operation.get_by_role("button").first.click()
         operation.get_by_role("button", name="Try it out").click()
         operation.get_by_role("button", name="Execute").click()
-        expect(operation.locator(".live-responses-table tbody .response-col_status").first).to_contain_text("200")
+        status = operation.locator(".live-responses-table tbody .response-col_status").first
+        expect(status).to_contain_text("200")
     assert complaints == []
 
 

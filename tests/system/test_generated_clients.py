@@ -21,10 +21,10 @@ PROGRAM = """\
 import sys
 from made import AuthenticatedClient
 from made.api.contributions import contribute
-from made.api.releases import current_mean, make_release, plan
+from made.api.releases import current_statistic, make_release, plan
 from made.api.studies import create_study
 from made.models import (
-    ContributeCentralContribution, EpsilonRangeIn, MakeReleaseQuestion, MeanAnswerOut, Problem, StudyIn, Trust
+    ContributeCentralContribution, CurrentReleaseOut, MakeReleaseQuestion, Problem, StudyIn, Trust
 )
 
 url, admin, app, analyst = sys.argv[1:]
@@ -47,10 +47,12 @@ refused = contribute.sync("ages", client=client(app), body=ContributeCentralCont
 assert isinstance(refused, Problem) and refused.errors[0].field == "value", refused
 planned = plan.sync("ages", client=client(analyst))
 assert planned.estimators, planned
-answer = current_mean.sync("ages", client=client(analyst), share=0.5)
-assert isinstance(answer, MeanAnswerOut), answer
+answer = current_statistic.sync("ages", "mean", client=client(analyst), share=0.5)
+assert isinstance(answer, CurrentReleaseOut), answer
 assert 0 <= answer.interval.lower <= answer.estimate <= answer.interval.upper <= 120, answer
-again = make_release.sync("ages", client=client(analyst), body=MakeReleaseQuestion(share=0.25))
+refused = make_release.sync("ages", client=client(analyst), body=MakeReleaseQuestion(share=0.25))
+assert isinstance(refused, Problem) and refused.code == "no_gain", refused
+again = make_release.sync("ages", client=client(analyst), body=MakeReleaseQuestion(share=0.5))
 assert again.id != answer.id and again.people == 20, again
 """
 
