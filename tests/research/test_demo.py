@@ -101,10 +101,13 @@ def test_the_demo_tells_its_story_leaves_a_service_and_stops_everything_when_int
         assert time.monotonic() - started < ALLOWED_SECONDS
         story = running.output
 
-        assert len(re.findall(r"^(optimal|uniform|kvh|transformed)\b", story, re.MULTILINE)) == 4
+        used = re.findall(r"^(adpm|uniform|kvh|transformed)\b", story, re.MULTILINE)
+        assert used == ["adpm", "uniform", "kvh", "transformed"]
         for mean in ("9.009", "29.083", "0.322"):
             assert f" {mean} " in story
         assert "both times, the same" in story
+        assert story.index("409 no_gain: A new answer would be no gain") < story.index('"allow_worse": true}')
+        assert "spent nothing on that refusal" in " ".join(story.split())
         assert "409 budget_exhausted: The privacy budget is exhausted: no person" in story
         assert f"http://127.0.0.1:{port}" in story
         # The interval holds but for a chance of 5 %, and at this size is never far from the file's median.

@@ -12,7 +12,7 @@ from app.cli.common import CommandFailed, console, new_table, show
 from dither_research.demo.survey import Survey
 
 MAX_RELEASES = 25
-"""Releases after which a budget that is not exhausted would be a fault."""
+"""Releases after which an answer that is not refused would be a fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,21 +93,37 @@ def show_replay(analyst: httpx.Client, contributor: httpx.Client, asked: Asked) 
     )
 
 
-def show_exhaustion(analyst: httpx.Client, study: Survey) -> None:
-    """Make new releases, which cost, until no person can pay any more."""
-    question = {"statistic": "mean", "estimator": "adpm", "share": 0.5}
+def show_exhaustion(analyst: httpx.Client, contributor: httpx.Client, study: Survey) -> None:
+    """Make new releases, which cost, until one would be no gain; then worse ones until none can pay."""
+    question = {"statistic": "mean", "estimator": "adpm", "share": 0.25}
+    subject = study.records[0].subject
+    made = _ask_until(analyst, contributor, study, question, refusal="no_gain")
+    console.print(
+        f"{subject} spent nothing on that refusal: no answer gets worse by accident. "
+        "Who wants it worse has to say so.\n"
+    )
+    worse = question | {"allow_worse": True}
+    _ask_until(analyst, contributor, study, worse, refusal="budget_exhausted", made=made)
+
+
+def _ask_until(
+    analyst: httpx.Client,
+    contributor: httpx.Client,
+    study: Survey,
+    question: Mapping[str, object],
+    *,
+    refusal: str,
+    made: int = 0,
+) -> int:
+    """Make and print releases until this refusal, which must cost nothing; returns how many there are."""
     path = f"/v1/studies/{study.slug}/releases"
+    subject = study.records[0].subject
     console.print(f"POST {path} {json.dumps(question)}, again and again:")
     table = _table(
-        right=(
-            "release",
-            "noisy\nanswer",
-            "95 % interval",
-            "largest\ncharge",
-            "cannot pay\nany more",
-        )
+        right=("release", "noisy\nanswer", "95 % interval", "largest\ncharge", "cannot pay\nany more")
     )
-    for number in range(1, MAX_RELEASES + 1):
+    for number in range(made + 1, MAX_RELEASES + 1):
+        before = _spent(contributor, subject)
         response = analyst.post(path, json=question)
         if response.status_code == 409:
             break
@@ -120,12 +136,15 @@ def show_exhaustion(analyst: httpx.Client, study: Survey) -> None:
             f"{release['people_left_out']:,} of {release['people']:,}",
         )
     else:
-        raise CommandFailed(f"the budget of {study.slug} did not run out")
-    console.print(table)
+        raise CommandFailed(f"no answer about {study.slug} was refused")
     problem = response.json()
+    if problem["code"] != refusal or _spent(contributor, subject) != before:
+        raise CommandFailed(f"the refusal was another than {refusal}, or cost something: {response.text}")
+    console.print(table)
     console.print(
         f"Then: {problem['status']} [bold]{problem['code']}[/]: {problem['title']}: {problem['detail']}."
     )
+    return number - 1
 
 
 def show_statement(contributor: httpx.Client, subject: str) -> None:
