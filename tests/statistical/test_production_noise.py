@@ -170,7 +170,10 @@ async def test_a_release_over_http_carries_the_noise_that_it_charges(
 async def test_a_mean_over_http_moves_by_the_noise_that_it_charges(
     database_url: str, monkeypatch: pytest.MonkeyPatch, relation: str, estimator: str
 ) -> None:
-    """Every draw is as large as the scale that the sampler was asked for: exact, so 0.9 of it would show."""
+    """Every draw is as large as the scale that the sampler was asked for: exact, so 0.9 of it would show.
+
+    Both releases ask for two sums, each under its own draw: a mean square beside a mean, or two halves.
+    """
     asked: list[float] = []
 
     def one_scale(scale: float) -> Any:
@@ -187,9 +190,13 @@ async def test_a_mean_over_http_moves_by_the_noise_that_it_charges(
             await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=question)
         ).json()
     assert document["epsilon_max"] == 2
-    if estimator == "uniform":
-        assert document["estimate"] == pytest.approx(12.5 + 100 / (10 * 2), rel=1e-12)
+    if estimator == "uniform":  # distances from the middle, and their squares, for one price
+        moved = 1 / (10 * 2)
+        mean, square = -0.375 + moved, 0.375**2 + moved
+        assert document["estimate"] == pytest.approx(100 * (0.5 + mean), rel=1e-12)
+        variance = 100**2 * (square - mean**2 + 2 * moved**2)
+        assert document["variance"]["estimate"] == pytest.approx(variance, rel=1e-9)
     else:  # sums 1.25 and 8.75, each half a person more
         assert document["noisy_count"] == pytest.approx(11, rel=1e-12)
         assert document["estimate"] == pytest.approx(100 * 1.75 / 11, rel=1e-12)
-    assert len(asked) == (1 if estimator == "uniform" else 2)
+    assert asked == [UNIT_SCALE] * 2

@@ -9,6 +9,7 @@ what is compared is everything else. Random ids are taken out; clocks stand stil
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +22,7 @@ from app.core.ledger import same_value
 from app.core.study import Relation
 from app.estimators import registry
 from app.services import kmeans_release, saturation
+from app.services.questions import STATISTICS
 from app.store import contributions
 from tests.api.service import Service, open_service
 from tests.dashboard.browser import Browser
@@ -170,27 +172,28 @@ class History:
         """Every path that can be read, of everything there is."""
         for template in sorted(templates(self.service.app.routes)):
             yield from self._filled(template)
-            if template.endswith("/mean"):
+            if template.endswith("/{statistic}"):
                 for estimator in registry.applicable(self.relation):
-                    yield template.format(study=NUMBERS) + f"?estimator={estimator.name}"
+                    yield template.format(study=NUMBERS, statistic="mean") + f"?estimator={estimator.name}"
             if template.endswith(("/plan", "/dashboard/studies/{study}")):
                 yield template.format(study=NUMBERS) + "?share=1&epsilon=0.3"
 
     def _filled(self, template: str) -> Iterator[str]:
         everything = {
             "study": (NUMBERS, POINTS),
+            "statistic": (*STATISTICS, "none"),
             "release": self.releases,
             "session": (self.session,),
             "subject": ("bob", "p1"),
             "token": (NO_TOKEN,),
             "link": ("none",),
+            "list": ("releases", "studies", "budgets", "none"),
+            "name": ("swagger-ui.css", "swagger-ui-bundle.js", "none"),
         }
         names = [name for name in everything if f"{{{name}}}" in template]
-        assert template.count("{") == len(names) <= 1, f"nothing is known to fill {template} with"
-        if not names:
-            yield template
-        for name in names:
-            yield from (template.format(**{name: one}) for one in everything[name])
+        assert template.count("{") == len(names), f"nothing is known to fill {template} with"
+        for values in product(*(everything[name] for name in names)):
+            yield template.format(**dict(zip(names, values, strict=True)))
 
 
 def templates(routes: Sequence[Any]) -> Iterator[str]:
