@@ -65,7 +65,7 @@ class Fresh:
 
 # The scan groups by plain columns, which is quick; of its few rows the keys of the cohorts are made. Rows of
 # one key are added up when they are inserted. That is done apart: PostgreSQL scans in parallel only outside
-# INSERT ... SELECT.
+# INSERT ... SELECT. Their order is fixed, since plans round by the order of groups.
 AGGREGATE = """
     SELECT CAST(:epoch AS int) AS epoch, least, largest, 0 AS id, trust, epsilon, carried,
            CASE WHEN trust = 'local' THEN epsilon ELSE carried END AS spent, delta, delta_carried,
@@ -81,6 +81,7 @@ AGGREGATE = """
             GROUP BY trust, epsilon, carried{keys}
         ) AS c
     ) AS keyed
+    ORDER BY trust, epsilon, carried, delta, delta_carried
 """
 
 READ_EPOCH_ROWS = Sql.of(Fresh)(
