@@ -133,7 +133,7 @@ INSERT_COHORTS = Sql("""
                 CAST(:reaches AS bigint[]))
         AS fresh (epoch, trust, epsilon, carried, delta, delta_carried, count, total, total_squares, reach)
     GROUP BY epoch, trust, epsilon, carried, delta, delta_carried
-    ORDER BY epoch, trust, epsilon, carried
+    ORDER BY epoch, trust, epsilon, carried, delta, delta_carried
 """)
 
 MARK_FOLDED = Sql("UPDATE study SET folded_epoch = :sealed WHERE id = :study_id")
