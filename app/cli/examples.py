@@ -8,6 +8,7 @@ EXAMPLES: Mapping[str, str] = {
     "serve": "serve --data-dir .dither --port 8000",
     "migrate": "migrate --data-dir .dither",
     "plan": "plan commute --share 0.2",
+    "size": "size --error 1 --range 0 120 --epsilon 0.5",
     "mean": "mean commute --estimator adpm -p variance=worst_case",
     "release": "release commute --share 0.1 --key 2030-01",
     "releases": "releases commute",

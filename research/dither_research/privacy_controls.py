@@ -40,8 +40,8 @@ def controls() -> Iterator[Subject]:
     yield _control("staircase on each coordinate", EPSILON, _staircases(2, 0.5))
     yield _hybrid_minimum()
     yield moments_subject("second moment about the end of the range", 0, planted=True)
-    yield refined_subject("a second draw priced as a refinement", _second_draw, planted=True, effort=3)
-    yield refined_subject("a refinement after a person left", left=3, planted=True, effort=4)
+    yield refined_subject("a second draw priced as a refinement", _second_draw, planted=True, effort=2)
+    yield refined_subject("a refinement after a person left", left=3, planted=True, effort=3)
     yield _control("K-means with half the sensitivity", EPSILON, _clusters)
     yield _control(
         "K-means of two rounds with the printed noise", SESSION_CLAIM, _printed_clusters, effort=10

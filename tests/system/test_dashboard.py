@@ -401,7 +401,7 @@ def test_everything_is_read_without_scripts_and_reached_by_the_keyboard(visit, s
     plain.open("")
     plain.page.keyboard.press("Tab")
     expect(plain.page.get_by_role("link", name="Skip to the content")).to_be_focused()
-    for name in ("Dither", "Overview", "Studies", "Budgets"):
+    for name in ("Dither", "Overview", "Studies", "Sizing", "Budgets"):
         plain.page.keyboard.press("Tab")
         expect(plain.page.get_by_role("link", name=name, exact=True).first).to_be_focused()
     plain.page.keyboard.press("Enter")

@@ -54,7 +54,7 @@ def test_every_guide_is_run_here_or_elsewhere() -> None:
     assert {"docs/tutorial.md", "docs/first-hour.md"} < set(guides())
 
 
-@pytest.mark.parametrize("order", ["as linked", "shuffled"])
+@pytest.mark.parametrize("order", ["as linked", pytest.param("shuffled", marks=pytest.mark.slow)])
 def test_the_guides_run_one_after_the_other_and_leave_nothing(live_server: LiveServer, order: str) -> None:
     chosen = guides()
     if order == "shuffled":
