@@ -229,7 +229,7 @@ def test_an_analyst_asks_for_a_release_and_sees_it(visit, service, tokens):
     analyst.log_in(tokens["analyse"])
     page = analyst.page
     expect(page).to_have_url(re.compile("/dashboard/studies$"))
-    expect(page.get_by_role("link", name="Budgets")).to_have_count(0)
+    expect(page.get_by_role("link", name="Budgets", exact=True)).to_have_count(0)
     page.get_by_role("link", name="How long is your way to work?").click()
     page.get_by_label("Estimator", exact=True).select_option("adpm")
     page.get_by_label("Share", exact=True).fill("0.07")
@@ -289,7 +289,7 @@ def test_an_admin_makes_a_token_and_revoking_it_ends_its_login_at_once(visit, to
     admin, analyst = visit(), visit()
     admin.log_in(tokens["admin"])
     page = admin.page
-    page.get_by_role("link", name="Tokens").click()
+    page.get_by_role("link", name="Tokens", exact=True).click()
     page.get_by_label("Name").fill("for a week")
     page.get_by_label("Role").select_option("analyse")
     page.get_by_label("Studies").fill(SLEEP)
@@ -308,7 +308,7 @@ def test_an_admin_follows_the_ledger_and_takes_it_away(visit, service, tokens):
     admin = visit()
     admin.log_in(tokens["admin"])
     page = admin.page
-    page.get_by_role("link", name="Ledger").click()
+    page.get_by_role("link", name="Ledger", exact=True).click()
     page.get_by_label("Study").fill(COMMUTE)
     page.get_by_role("button", name="Filter").click()
     expect(page).to_have_url(re.compile(f"study={COMMUTE}"))

@@ -1,0 +1,126 @@
+"""The dashboard on a phone of 390 px: nothing is out of reach, and no number is broken over two lines."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.conftest import LiveServer
+from tests.support.browser import chromium
+from tests.support.live import LiveService
+from tests.support.sample_studies import COMMUTE, RENT, fill
+
+pytestmark = pytest.mark.system
+
+WIDTH = 390
+PAGES = (
+    "",
+    "/studies",
+    f"/studies/{COMMUTE}",
+    f"/budgets?study={RENT}",
+    "/ledger",
+    "/ledger/charges",
+    "/tokens",
+    "/audit",
+)
+
+BROKEN_NUMBERS = """() => {
+    const found = [];
+    const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const node = walker.currentNode;
+        if (node.parentElement.closest("code, svg, option")) continue;
+        for (const match of node.data.matchAll(/\\d[\\d.,:-]*\\d/g)) {
+            const range = document.createRange();
+            range.setStart(node, match.index);
+            range.setEnd(node, match.index + match[0].length);
+            const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+            if (lines.size > 1) found.push(match[0]);
+        }
+    }
+    return found;
+}"""
+
+OUT_OF_REACH = """() => [...document.querySelectorAll(".scroll")].filter((box) => {
+    const outer = box.getBoundingClientRect();
+    if (outer.width === 0) return false;
+    box.scrollLeft = box.scrollWidth;
+    const ends = [...box.querySelectorAll("tr > :last-child")].map((x) => x.getBoundingClientRect().right);
+    box.scrollLeft = 0;
+    return outer.left < 0 || outer.right > innerWidth || Math.max(...ends) > outer.right + 1;
+}).map((box) => box.getAttribute("aria-label"))"""
+
+
+@pytest.fixture
+def service(live_server: LiveServer) -> LiveService:
+    """One with people in it."""
+    service = live_server()
+    fill(service)
+    return service
+
+
+@pytest.fixture
+def phone(service: LiveService) -> Iterator[Page]:
+    """A phone that an admin is logged in with."""
+    with chromium() as browser:
+        page = browser.new_context(viewport={"width": WIDTH, "height": 844}, has_touch=True).new_page()
+        page.goto(f"{service.base_url}/dashboard/login")
+        page.get_by_label("Token").fill(service.admin_token)
+        page.get_by_role("button", name="Log in").click()
+        expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+        yield page
+
+
+def on_screen(one: Locator) -> bool:
+    """Whether it is wholly between the left and right edge, without scrolling to the side."""
+    box = one.bounding_box()
+    return box is not None and box["x"] >= 0 and box["x"] + box["width"] <= WIDTH
+
+
+def test_everything_is_in_reach_on_a_phone(service: LiveService, phone: Page) -> None:
+    for path in PAGES:
+        phone.goto(f"{service.base_url}/dashboard{path}")
+        expect(phone.locator(".scroll").first).to_be_attached()
+        assert phone.evaluate("document.documentElement.scrollWidth") <= WIDTH, path
+        assert phone.evaluate(BROKEN_NUMBERS) == [], path
+        assert phone.evaluate(OUT_OF_REACH) == [], path
+
+    phone.goto(f"{service.base_url}/dashboard/studies")
+    for cell in phone.locator(".cards td").all():
+        assert on_screen(cell), cell.inner_text()
+
+    service.create_token("analyse", name="lost")
+    phone.goto(f"{service.base_url}/dashboard/tokens?search=lost")
+    for cell in phone.locator(".cards td").all():
+        assert on_screen(cell), cell.inner_text()
+    assert on_screen(phone.get_by_label("Revoke lost"))
+    phone.get_by_label("Revoke lost").tap()
+    revoke = phone.get_by_role("button", name="Revoke lost")
+    assert on_screen(revoke)
+    revoke.tap()
+    row = phone.locator(".cards tr", has_text="lost")
+    expect(row.locator(".pill")).to_have_text("revoked")
+
+
+def test_the_check_sees_a_number_that_breaks(service: LiveService, phone: Page) -> None:
+    phone.goto(f"{service.base_url}/dashboard/studies/{COMMUTE}")
+    phone.evaluate(
+        """() => document.querySelectorAll("time").forEach((one) => {
+            one.style.cssText = "white-space: normal; overflow-wrap: anywhere; display: block; width: 3ch";
+        })"""
+    )
+    assert phone.evaluate(BROKEN_NUMBERS) != []
+
+
+def test_all_that_needs_attention_leads_somewhere(service: LiveService, phone: Page) -> None:
+    phone.goto(f"{service.base_url}/dashboard")
+    items = phone.locator(".alerts > li")
+    expect(items).to_have_count(3)
+    titles = []
+    for number in range(3):
+        items.nth(number).locator(":scope > a").last.click()
+        titles.append(phone.locator("h1").inner_text())
+        phone.goto(f"{service.base_url}/dashboard")
+    assert titles == ["Ledger", "Budgets", "Studies"]
+    assert re.search("state=open", items.nth(2).locator("a").last.get_attribute("href") or "")
