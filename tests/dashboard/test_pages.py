@@ -519,7 +519,7 @@ async def test_a_token_is_rotated_and_one_for_an_unknown_study_is_refused(
     assert (await service.call("GET", f"/v1/studies/{study}", second[0])).status_code == 200
     await admin.get("/dashboard/tokens")
     assert f'href="/dashboard/audit?target={token}"' in admin.page
-    assert re.search(r"<td>20\d\d-\d\d-\d\d</td>", admin.page), "the day of the last use"
+    assert re.search(r"<td data-label=\"Last used\">20\d\d-\d\d-\d\d</td>", admin.page)
 
 
 async def test_the_address_of_the_service_says_what_it_is(service):
