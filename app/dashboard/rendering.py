@@ -16,6 +16,7 @@ from app.core.numbers import headline
 from app.core.principal import Role
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE, TOKEN_FIELD, PageRequest
 from app.services.logins import Login, form_token
+from app.web.problems import kind_of
 
 HERE = Path(__file__).parent
 
@@ -174,6 +175,11 @@ def render(
         **values,
     )
     return HTMLResponse(page, status_code=status)
+
+
+def status_of(refusal: ServiceError | None) -> int:
+    """HTTP status of a page that shows its form again, with what was refused or without."""
+    return 200 if refusal is None else kind_of(refusal).status
 
 
 def error_page(request: PageRequest, status: int, title: str, error: ServiceError) -> Response:

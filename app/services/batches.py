@@ -247,8 +247,9 @@ class BatchReader:
             if isinstance(record, Unreadable):
                 self._batch.refuse(record.code, record.fields)
                 continue
-            record = {**self._trust, **record}
-            if record.get("trust") != Trust.PUBLIC:
+            if self._trust:
+                record = {**self._trust, **record}
+            if self._epsilon and record.get("trust") != Trust.PUBLIC:
                 record = {**self._epsilon, **record}
             try:
                 self._batch.admit(self._intake.offer(record, self._batch.sender))

@@ -52,12 +52,14 @@ def price(
 ) -> PlannedEstimator | None:
     """What this estimator would do; under `auto` with the parameters that `auto` would take."""
     untilted = None
+    plain = replace(question, tilt=0.0)
     try:
-        if resolved.tilt is not None:
-            plain = replace(question, tilt=0.0)
-            _, plan, _ = planning.choose(study, people, resolved, plain, among=[estimator])
-            untilted = plan.predicted_error
         _, plan, question = planning.choose(study, people, resolved, question, among=[estimator])
+        if resolved.tilt == 0:
+            untilted = plan.predicted_error
+        elif resolved.tilt is not None:
+            _, without, _ = planning.choose(study, people, resolved, plain, among=[estimator])
+            untilted = without.predicted_error
     except NotApplicable:
         return None
     except ServiceError as refusal:

@@ -6,7 +6,7 @@ from app.core.errors import ServiceError
 from app.core.numbers import JsonNumber
 from app.core.study import LocalMechanism, Trust
 from app.dashboard import forms
-from app.dashboard.rendering import epsilon, render
+from app.dashboard.rendering import epsilon, render, status_of
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, PageRoute, redirect
 from app.web.documents.study import (
@@ -16,7 +16,6 @@ from app.web.documents.study import (
     StudyIn,
     StudyOut,
 )
-from app.web.problems import kind_of
 
 NUMBERS = ("lower", "upper", "default_share", "delta", "dimension")
 
@@ -89,7 +88,7 @@ def _form(
     return render(
         request,
         "new_study.html",
-        status=200 if refusal is None else kind_of(refusal).status,
+        status=status_of(refusal),
         form=form,
         like=like,
         refusal=refusal,

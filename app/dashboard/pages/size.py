@@ -7,12 +7,11 @@ from starlette.responses import Response
 from app.core.errors import ServiceError
 from app.core.study import LocalMechanism, Relation
 from app.dashboard import forms
-from app.dashboard.rendering import render
+from app.dashboard.rendering import render, status_of
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import BOTH, PageRoute
 from app.services.sizing import size
 from app.web.documents.sizing import SizingIn, SizingOut
-from app.web.problems import kind_of
 from app.web.sizing_params import read_sizing
 
 FIELDS = tuple(SizingIn.model_fields)
@@ -31,7 +30,7 @@ async def show(request: PageRequest) -> Response:
     return render(
         request,
         "size.html",
-        status=200 if refusal is None else kind_of(refusal).status,
+        status=status_of(refusal),
         fields=fields,
         refusal=refusal,
         found=found,

@@ -14,7 +14,7 @@ from app.core.numbers import headline
 from app.core.study import Relation, Study, StudyState
 from app.dashboard import forms, plots
 from app.dashboard.pages.overview import following
-from app.dashboard.rendering import render
+from app.dashboard.rendering import render, status_of
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, ANALYST, BOTH, PageRoute, redirect
 from app.estimators import registry
@@ -26,7 +26,6 @@ from app.web.documents.lists import is_number, is_uuid
 from app.web.documents.release import ChargeOut, ReleaseOut, published
 from app.web.documents.session import session_document
 from app.web.documents.study import StudyOut
-from app.web.problems import kind_of
 
 ROWS = 50
 SESSIONS = 10
@@ -153,7 +152,7 @@ async def _page(
     return render(
         request,
         "study.html",
-        status=200 if refusal is None else kind_of(refusal).status,
+        status=status_of(refusal),
         study=StudyOut.of(study),
         vectors=vectors,
         secret=study.definition.relation is Relation.ADD_REMOVE_ONE,

@@ -19,6 +19,7 @@ from app.web.documents.types import (
     Share,
     WireIn,
     WireOut,
+    above_lower,
     decimal_number,
 )
 from app.web.validation_messages import InvalidValue
@@ -61,12 +62,7 @@ class SizingIn(WireIn):
         LocalMechanism.HYBRID, description="What devices randomize local reports with; not gaussian."
     )
 
-    @field_validator("upper")
-    @classmethod
-    def _above_lower(cls, value: Decimal, info: ValidationInfo) -> Decimal:
-        if value <= info.data.get("lower", value - 1):
-            raise InvalidValue("must be above lower")
-        return value
+    _above_lower = field_validator("upper")(above_lower)
 
     @field_validator("people")
     @classmethod

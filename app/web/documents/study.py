@@ -1,7 +1,6 @@
 """A study on the wire."""
 
 from datetime import datetime
-from decimal import Decimal
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, JsonValue, ValidationInfo, field_validator
@@ -21,6 +20,7 @@ from app.web.documents.types import (
     Tilt,
     WireIn,
     WireOut,
+    above_lower,
 )
 from app.web.validation_messages import InvalidValue
 
@@ -122,12 +122,7 @@ class StudyIn(WireIn):
         "with several coordinates are laplace ones, whatever the default.",
     )
 
-    @field_validator("upper")
-    @classmethod
-    def _above_lower(cls, value: Decimal, info: ValidationInfo) -> Decimal:
-        if value <= info.data.get("lower", value - 1):
-            raise InvalidValue("must be above lower")
-        return value
+    _above_lower = field_validator("upper")(above_lower)
 
     @field_validator("trust")
     @classmethod

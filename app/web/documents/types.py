@@ -12,6 +12,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     StringConstraints,
+    ValidationInfo,
     WithJsonSchema,
     model_validator,
 )
@@ -37,6 +38,13 @@ EPSILON_TEXT = r"^([1-9][0-9]{0,5}(\.[0-9]{1,30})?|0\.0{0,5}[1-9][0-9]{0,24})$"
 """An epsilon as text, the way it is best written."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def above_lower(value: Decimal, info: ValidationInfo) -> Decimal:
+    """Hold the upper end of a range above the lower one, where that one was readable."""
+    if value <= info.data.get("lower", value - 1):
+        raise InvalidValue("must be above lower")
+    return value
 
 
 class WireIn(BaseModel):
