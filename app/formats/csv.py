@@ -1,13 +1,13 @@
-"""CSV (RFC 4180) with a header line, in any case; an empty cell is a missing field."""
+"""CSV as people have it, with a header line; an empty cell is a missing field."""
 
-import csv
-import io
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
-from app.core.errors import MalformedDocument
+from dither.device.table import CsvReader, Decimals, NotATable, NotOneNumber, tidy_name, with_point
+
+from app.core.errors import FieldError, MalformedDocument
 from app.core.numbers import JsonNumber
-from app.formats.records import Record, Unreadable, check_lengths
+from app.formats.records import MAX_RECORD, Record, Unreadable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,73 +19,85 @@ class Columns:
         required: The one that must be there.
         numbers: Those that hold numbers.
         lists: Those whose cells hold several numbers: 1.5;-2;0.25.
+        words: Those that hold words in any case.
     """
 
     names: Set[str]
     required: str
     numbers: Set[str]
     lists: Set[str]
+    words: Set[str]
 
 
 class Csv:
-    """One document."""
+    """One document.
 
-    def __init__(self, columns: Columns) -> None:
+    Args:
+        columns: What it may have.
+        decimals: How it writes decimals; None: with a comma where it can be nothing else.
+    """
+
+    def __init__(self, columns: Columns, decimals: Decimals | None = None) -> None:
         self._columns = columns
-        self._rest = ""
+        self._decimals = decimals
+        self._reader = CsvReader(columns.names, MAX_RECORD)
         self._header: list[str] | None = None
 
     def feed(self, text: str) -> Iterator[Record | Unreadable]:
         """The records of complete lines."""
-        text = self._rest + text
-        end = text.rfind("\n") + 1
-        quotes = text.count('"', 0, end)
-        # A line end within quotes ends no record. Every quote is counted once forwards and once back.
-        while quotes % 2:
-            # All line ends behind the last quote are within quotes: go on before it, whatever their number.
-            start = text.rfind("\n", 0, text.rfind('"', 0, end)) + 1
-            quotes -= text.count('"', start, end)
-            end = start
-        self._rest = text[end:]
-        check_lengths(self._rest)
-        return self._records(text[:end])
+        return self._records(self._reader.feed(text))
 
     def finish(self) -> Iterator[Record | Unreadable]:
         """The record of a last line without an end."""
-        if self._rest.count('"') % 2:
-            raise MalformedDocument("the document breaks off within quotes")
-        yield from self._records(self._rest)
+        yield from self._records(self._reader.finish())
         if self._header is None:
-            raise MalformedDocument("the document has no header line")
+            raise MalformedDocument(f"the document has no header line; {self._remedy}")
 
-    def _records(self, text: str) -> Iterator[Record | Unreadable]:
+    @property
+    def _remedy(self) -> str:
+        return f"its first line must name fields out of {','.join(sorted(self._columns.names))}, each once"
+
+    def _records(self, rows: Iterable[Sequence[str]]) -> Iterator[Record | Unreadable]:
         try:
-            for row in csv.reader(io.StringIO(text, newline=""), strict=True):
+            for row in rows:
                 if self._header is None:
                     self._header = self._read_header(row)
-                elif row:
-                    check_lengths(*row)
+                else:
                     yield self._record(row, self._header)
-        except csv.Error:
-            raise MalformedDocument("the document is not CSV") from None
+        except NotATable as error:
+            raise MalformedDocument(f"the document {error}") from None
 
     def _read_header(self, row: Sequence[str]) -> list[str]:
-        header, allowed = [name.lstrip("\ufeff").strip().lower() for name in row], self._columns
-        if (
-            len(set(header)) != len(header)
-            or not set(header) <= allowed.names
-            or allowed.required not in header
-        ):
-            names = ",".join(sorted(allowed.names))
-            raise MalformedDocument(f"the header line must name fields out of {names}, each once")
-        return header
+        header, allowed = [tidy_name(name).lower() for name in row], self._columns
+        unknown = [name or "(empty)" for name in header if name not in allowed.names]
+        if unknown:
+            fault = f"columns that are no field: {', '.join(unknown)[:200]}"
+        elif len(set(header)) != len(header):
+            fault = "a column twice"
+        elif allowed.required not in header:
+            fault = f"no column {allowed.required}"
+        else:
+            return header
+        raise MalformedDocument(f"the header line has {fault}; {self._remedy}")
 
     def _record(self, row: Sequence[str], header: Sequence[str]) -> Record | Unreadable:
         if len(row) != len(header):
-            return Unreadable(code="malformed_row")
-        return {name: self._cell(name, cell) for name, cell in zip(header, row, strict=True) if cell}
+            reason = f"has {len(row)} cells, and the header line has {len(header)}"
+            remedy = "; put a number with a decimal comma in quotes" if len(row) > len(header) else ""
+            return Unreadable(code="malformed_row", fields=[FieldError("row", reason + remedy)])
+        record: dict[str, object] = {}
+        for name, cell in zip(header, map(str.strip, row), strict=True):
+            if cell:
+                try:
+                    record[name] = self._cell(name, cell)
+                except NotOneNumber as refusal:
+                    reason = f"{refusal}, with ?decimals=, or ?decimals=."
+                    return Unreadable(code="invalid_request", fields=[FieldError(name, reason)])
+        return record
 
     def _cell(self, name: str, cell: str) -> object:
         if name in self._columns.lists:
-            return [JsonNumber(number.strip()) for number in cell.split(";")]
-        return JsonNumber(cell) if name in self._columns.numbers else cell
+            return [JsonNumber(with_point(number, self._decimals)) for number in cell.split(";")]
+        if name in self._columns.numbers:
+            return JsonNumber(with_point(cell, self._decimals))
+        return cell.lower() if name in self._columns.words else cell

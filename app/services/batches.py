@@ -12,6 +12,7 @@ from typing import Any, get_type_hints
 from uuid import UUID
 
 import numpy as np
+from dither.device.table import Decimals, encoding_of
 
 from app.core.contribution import Offer, Outcome
 from app.core.errors import FieldError, InvalidRequest, MalformedDocument
@@ -26,7 +27,11 @@ from app.services.subjects import SubjectKey
 
 FIELDS = frozenset({"subject", "value", "report", "epsilon", "trust"})
 NUMBERS = frozenset({"value", "report", "epsilon"})
+WORDS = frozenset({"trust"})
 DIGEST_BYTES = 32
+
+START = 4
+"""Bytes that tell the encoding of a CSV."""
 
 _TYPES = get_type_hints(Offer)
 _NUMBERS = tuple(name for name, kind in _TYPES.items() if kind is int)
@@ -47,7 +52,8 @@ class Format(StrEnum):
     """One object a line."""
 
     CSV = "csv"
-    """A header line, then one record a line; an empty cell is a missing field."""
+    """A header line, then one record a line; an empty cell is a missing field. Text as people have it:
+    commas, semicolons or tabs, also in UTF-16."""
 
 
 class Batch:
@@ -191,6 +197,7 @@ class BatchReader:
         sender: The token that sent it.
         form: How it is written down.
         epsilon, trust: Of records that give none; a public one needs no epsilon.
+        decimals: How a CSV writes them; None: with a comma where it can be nothing else.
     """
 
     def __init__(
@@ -202,10 +209,14 @@ class BatchReader:
         *,
         epsilon: str | None = None,
         trust: Trust | None = None,
+        decimals: Decimals | None = None,
     ) -> None:
         self._trust = {} if trust is None else {"trust": trust.value}
         self._epsilon = {} if epsilon is None else {"epsilon": JsonNumber(epsilon)}
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._encoding = "" if form is Format.CSV else "utf-8"
+        self._decoder: codecs.IncrementalDecoder | None = None
+        self._start = b""
+        self._line = 1
         self._batch = Batch(sender, study.dimension)
         self._intake = Intake(study, subject_key)
         self._records: Records
@@ -216,7 +227,8 @@ class BatchReader:
                 self._records = Lines()
             case Format.CSV:
                 lists = frozenset({"value"} if study.dimension > 1 else ())
-                self._records = Csv(Columns(names=FIELDS, required="subject", numbers=NUMBERS, lists=lists))
+                columns = Columns(names=FIELDS, required="subject", numbers=NUMBERS, lists=lists, words=WORDS)
+                self._records = Csv(columns, decimals)
 
     def feed(self, piece: bytes) -> None:
         """Read the next piece.
@@ -232,15 +244,26 @@ class BatchReader:
         Raises:
             MalformedDocument: the document breaks off.
         """
-        self._decoded(b"", final=True)
+        self._add(self._records.feed(self._decoded(b"", final=True)))
         self._add(self._records.finish())
         return self._batch
 
     def _decoded(self, piece: bytes, *, final: bool = False) -> str:
+        if self._decoder is None:
+            piece, self._start = self._start + piece, b""
+            if len(piece) < START and not final:
+                self._start = piece
+                return ""
+            self._encoding = self._encoding or encoding_of(piece)
+            self._decoder = codecs.getincrementaldecoder(self._encoding)()
         try:
-            return self._decoder.decode(piece, final)
-        except UnicodeDecodeError:
-            raise MalformedDocument("the document is not UTF-8") from None
+            text = self._decoder.decode(piece, final)
+        except UnicodeDecodeError as error:
+            before = error.object[: error.start].decode(error.encoding, errors="ignore")
+            line, name = self._line + before.count("\n"), error.encoding.upper()
+            raise MalformedDocument(f"the document is not {name} in line {line}; send UTF-8") from None
+        self._line += text.count("\n")
+        return text
 
     def _add(self, records: Iterator[Record | Unreadable]) -> None:
         for record in records:

@@ -1,6 +1,5 @@
 """Files of records as people have them: CSV in many forms, Excel, Parquet."""
 
-import csv
 import io
 import os
 from collections.abc import Iterator, Sequence
@@ -9,11 +8,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from dither._errors import InvalidRequest
-from dither._rows import Columns, Decimals, Row, is_missing
+from dither._rows import FIELDS, Columns, Row, is_missing
+from dither.device.table import CsvReader, Decimals, NotATable, encoding_of
 
-_DELIMITERS = (",", ";", "\t")
-_SNIFFED = 65_536
-"""Bytes that tell what a file is."""
+_PIECE = 65_536
+"""Characters of a CSV that are read at a time."""
+
+_MAX_ROW = 1 << 20
+"""Characters of one row of a CSV."""
 
 
 class RecordFile:
@@ -102,55 +104,27 @@ class RecordFile:
     def _reader(self) -> Any:
         """What yields the rows, the header first, chosen by how the file begins."""
         with self._open() as file:
-            start = file.read(_SNIFFED)
+            start = file.read(8)
         if start.startswith(b"PK\3\4"):
             return self._excel
         if start.startswith(b"PAR1"):
             return self._parquet
         if start.startswith(b"\xd0\xcf\x11\xe0"):
             raise self._refuse("is an Excel file of the old kind; save it as .xlsx or as CSV")
-        encoding = _encoding(start)
-        first = start.decode(encoding, errors="replace").lstrip("\r\n").partition("\n")[0]
-        delimiter = max(_DELIMITERS, key=lambda mark: self._fit(first, mark))
-        return lambda: self._csv(encoding, delimiter)
+        return lambda: self._csv(encoding_of(start))
 
-    def _fit(self, header: str, delimiter: str) -> tuple[int, int]:
-        """How well a delimiter fits a header: columns that are looked for, then columns."""
-        names = next(csv.reader([header.strip("\r")], delimiter=delimiter), [])
-        own = {" ".join(name.split()).casefold() for name in names}
-        return sum(name.casefold() in own for name in self._wanted.values()), len(names)
-
-    def _csv(self, encoding: str, delimiter: str) -> Iterator[Sequence[object]]:
+    def _csv(self, encoding: str) -> Iterator[Sequence[object]]:
+        names = {*self._wanted.values(), *FIELDS[len(self._wanted) :]}
+        reader = CsvReader(names, _MAX_ROW)
         with self._open() as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
-            record: list[str] = []
-
-            def lines() -> Iterator[str]:
-                for line in text:
-                    if not record:
-                        record.append(line)
-                    yield line
-
-            reader, header, row = csv.reader(lines(), delimiter=delimiter, strict=True), None, 0
-            while True:
-                line = reader.line_num + 1
-                try:
-                    cells = next(reader, None)
-                except csv.Error:
-                    broken = next(csv.reader([record[0][:_SNIFFED]], delimiter=delimiter))
-                    place = min(len(broken), len(header or broken)) - 1
-                    column = (header or broken)[place] if header else "of the header"
-                    raise self._refuse(
-                        f"cannot be read in row {row} (line {line}), column {column}: a quote is not closed "
-                        'there, or stands in a cell alone; close it, or write it twice ("")'
-                    ) from None
-                except UnicodeDecodeError:
-                    raise self._refuse(self._undecodable(encoding)) from None
-                record.clear()
-                if cells is None:
-                    return
-                if any(cell.strip() for cell in cells):
-                    header, row = header or cells, row + 1
-                    yield cells
+            try:
+                while piece := text.read(_PIECE):
+                    yield from filter(_says_something, reader.feed(piece))
+                yield from filter(_says_something, reader.finish())
+            except NotATable as error:
+                raise self._refuse(str(error)) from None
+            except UnicodeDecodeError:
+                raise self._refuse(self._undecodable(encoding)) from None
 
     def _undecodable(self, encoding: str) -> str:
         with self._open() as file:
@@ -194,13 +168,8 @@ class RecordFile:
                 yield from zip(*batch.to_pydict().values(), strict=True)
 
 
-def _encoding(start: bytes) -> str:
-    """By the mark at the beginning; without one UTF-16 shows by the zeros beside ASCII."""
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16"
-    if b"\0" in start:
-        return "utf-16-be" if start[0] == 0 else "utf-16-le"
-    return "utf-8-sig"
+def _says_something(cells: list[str]) -> bool:
+    return any(map(str.strip, cells))
 
 
 def _plain(cell: object) -> object:

@@ -1,15 +1,12 @@
 """Rows as callers have them: records, dictionaries, tuples, data frames. Pure."""
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from dither._errors import InvalidRequest
 from dither._models import Record, Trust
-
-Decimals = Literal[".", ","]
-"""What stands before the decimals of a number in text."""
+from dither.device.table import Decimals, NotOneNumber, tidy_name, with_point
 
 Row = Record | InvalidRequest
 """A row that was read, or why it could not be."""
@@ -19,9 +16,6 @@ FIELDS = (*REQUIRED, "epsilon", "trust")
 
 _NOTHING = frozenset({"NAType", "NaTType"})
 """What pandas calls its missing values; equal to nothing, they cannot be compared."""
-
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
-_PERHAPS_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
 
 def read_rows(source: Iterable[Any]) -> Iterator[Row]:
@@ -84,13 +78,13 @@ class Columns:
         decimals: Decimals | None = None,
         what: str = "records",
     ) -> None:
-        self.names = [" ".join(name.replace("\ufeff", " ").split()) for name in names]
+        self.names = [tidy_name(name) for name in names]
         self._decimals = decimals
         self._places: dict[str, int] = {}
         own = [name.casefold() for name in self.names]
         found = ", ".join(self.names) or "none"
         for field, name in zip(FIELDS, (subject, value, *FIELDS[2:]), strict=True):
-            wanted = " ".join(name.split()).casefold()
+            wanted = tidy_name(name).casefold()
             if own.count(wanted) > 1:
                 raise InvalidRequest(what, f"has two columns {name}; the columns are: {found}")
             if wanted in own:
@@ -137,13 +131,10 @@ class Columns:
         """A cell; text with a decimal point in place of the comma."""
         if not isinstance(cell, str):
             return cell
-        text = cell.strip()
-        if self._decimals == "," and "." in text:
-            raise InvalidRequest(field, "has a point where decimals follow a comma")
-        if self._decimals is None and _PERHAPS_THOUSANDS.fullmatch(text):
-            reason = "may have a comma before decimals, or one between thousands: say decimals=',' or '.'"
-            raise InvalidRequest(field, f"{reason} (--decimals)")
-        return text.replace(",", ".") if self._decimals != "." and _DECIMAL_COMMA.fullmatch(text) else text
+        try:
+            return with_point(cell, self._decimals)
+        except NotOneNumber as refusal:
+            raise InvalidRequest(field, f"{refusal}, with decimals=',' or '.' (--decimals)") from None
 
 
 def is_missing(cell: object) -> bool:

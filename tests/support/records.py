@@ -357,9 +357,13 @@ def _cell(name: str, value: object) -> str:
 
 
 def read_cells(cells: Mapping[str, str], dimension: int) -> dict[str, object]:
-    """The JSON record that a row stands for: cells have no types, and an empty one is no field."""
+    """The JSON record that a row stands for: cells have no types, and an empty one is no field.
+
+    Spaces around cells do not count, nor does the case of a tag.
+    """
     record: dict[str, object] = {}
-    for name, cell in cells.items():
+    for name, padded in cells.items():
+        cell = padded.strip().lower() if name == "trust" else padded.strip()
         if not cell:
             continue
         if name == "value" and dimension > 1:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Annotated
 
+from dither.device.table import Decimals
 from fastapi import APIRouter, Query
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
@@ -13,7 +14,7 @@ from app.api.access import allow
 from app.api.routing import CONFLICTS, StrictRoute
 from app.core.errors import Forbidden, UnsupportedMediaType
 from app.core.principal import Role
-from app.core.study import Study, Trust
+from app.core.study import Trust
 from app.formats.compression import CODINGS
 from app.services.batches import Batch, BatchReader, BatchResult, Format
 from app.web.authentication import identify
@@ -74,18 +75,27 @@ async def contribute_batch(
         Query(max_length=60, description="Personal epsilon of records that give none; not of public ones."),
     ] = None,
     trust: Annotated[Trust | None, Query(description="Trust tag of records that give none.")] = None,
+    decimals: Annotated[
+        Decimals | None,
+        Query(description="What a CSV has before decimals; by default a comma where it can be nothing else."),
+    ] = None,
 ) -> Response:
     """Contribute many values. A refused record does not sink the others; a malformed document stores none.
 
     A JSON array, NDJSON (`application/x-ndjson` or `application/ndjson`, one record a line) or CSV
     (`text/csv`) with a header line such as `subject,value,epsilon,trust`, where an empty cell is a missing
-    field; each also in gzip.
+    field; each also in gzip. A CSV may have commas, semicolons or tabs, be in UTF-8 or UTF-16, and write
+    decimals with a comma; case and spaces around names and cells do not count.
     """
     found = await request.study(study)
     if request.principal.subject is not None:
         raise Forbidden("A token for one person contributes with single requests.")
     async with request.api.batch_workers.turn(request.principal.token_id):
-        batch = await _read(request, found, epsilon=epsilon, trust=trust)
+        key, sender = request.api.services.subject_key, request.principal.token_id
+        reader = BatchReader(
+            found.definition, key, sender, _form(request), epsilon=epsilon, trust=trust, decimals=decimals
+        )
+        batch = await _read(request, reader)
 
         async def proceed() -> None:
             """The work ends with the request; what is stored by then stays stored."""
@@ -97,17 +107,18 @@ async def contribute_batch(
     return StreamingResponse(_written(result), media_type=JSON)
 
 
-async def _read(request: ApiRequest, study: Study, *, epsilon: str | None, trust: Trust | None) -> Batch:
-    """The whole document as packed records, read in a thread of its own while it arrives."""
+def _form(request: ApiRequest) -> Format:
     form = FORMATS.get(request.media_type or "")
     if form is None:
         raise UnsupportedMediaType(f"The content type must be {', '.join(FORMATS)}.")
+    return form
+
+
+async def _read(request: ApiRequest, reader: BatchReader) -> Batch:
+    """The whole document as packed records, read in a thread of its own while it arrives."""
     coding = CODINGS[request.refuse_other_encodings(*CODINGS)]
     limits = request.api.limits
     request.refuse_announced_excess(limits.batch)
-    sender = request.principal.token_id
-    key = request.api.services.subject_key
-    reader = BatchReader(study.definition, key, sender, form, epsilon=epsilon, trust=trust)
     content = coding(reader.feed, limits.batch_content)
     run = request.api.batch_workers.run
     waiting, total = bytearray(), 0

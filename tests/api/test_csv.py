@@ -1,0 +1,101 @@
+"""CSV over HTTP, as people have it: read as the SDK reads it, or refused with a place and a remedy."""
+
+from typing import Any
+
+import pytest
+
+from tests.api.service import Service, assert_problem
+from tests.support.real_files import FILES, PEOPLE
+
+REFUSED = {
+    "open_quote.csv": ("row 2 (line 3), column value", "close it"),
+    "missing_column.csv": ("no field: name", "must name fields out of", "subject"),
+    "empty.csv": ("no header line", "must name fields out of", "subject"),
+}
+"""What a refusal of one of the files says."""
+
+
+async def send(service: Service, study: str, content: bytes, query: str = "trust=central") -> Any:
+    return await service.call(
+        "POST",
+        f"/v1/studies/{study}/contributions/batch?{query}",
+        "contribute",
+        content=content,
+        headers={"Content-Type": "text/csv"},
+    )
+
+
+async def assert_held(service: Service, study: str, subject: str, value: float, epsilon: float) -> None:
+    """Another value would be 409, a person who is not there 201."""
+    body = {"subject": subject, "value": value, "epsilon": epsilon, "trust": "central"}
+    again = await service.call("POST", f"/v1/studies/{study}/contributions", "contribute", json=body)
+    assert again.status_code == 200, again.text
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.endswith((".csv", ".tsv"))])
+async def test_a_file_as_people_have_it_is_stored_or_refused_with_row_column_and_remedy(
+    service: Service, study: str, name: str
+) -> None:
+    make, refusal = FILES[name]
+    before = await service.rows()
+    response = await send(service, study, make())
+    if refusal:
+        assert_problem(response, "malformed_document", 400)
+        assert all(part in response.json()["detail"] for part in REFUSED[name]), response.text
+        assert await service.rows() == before
+        return
+    assert response.json()["created"] == len(PEOPLE), response.text
+    # The same values, as a single request has them: nothing was read as something else.
+    for subject, value, epsilon in PEOPLE:
+        await assert_held(service, study, subject, value, float(epsilon))
+
+
+@pytest.mark.parametrize(
+    ("row", "field", "said"),
+    [
+        ("a;1,234;1", "value", "say which, with ?decimals="),
+        ("a;12,5,1;1", "value", "finite decimal number"),
+        ("a;1;2;3", "row", "has 4 cells, and the header line has 3"),
+        ("a;1", "row", "has 2 cells, and the header line has 3"),
+        ("a;;1", "value", "missing"),
+        ("a;1000,5;1", "value", "range"),
+    ],
+)
+async def test_a_row_that_is_refused_has_its_field_and_reason(
+    service: Service, study: str, row: str, field: str, said: str
+) -> None:
+    content = f"subject;value;epsilon\nfine;12,5;0,5\n{row}\n".encode()
+    document = (await send(service, study, content)).json()
+    assert [result["status"] for result in document["results"]] == ["created", "refused"]
+    [error] = document["results"][1]["errors"]
+    assert error["field"] == field
+    assert said in error["reason"]
+
+
+async def test_a_comma_means_what_the_request_says(service: Service, study: str) -> None:
+    content = b"subject;value;epsilon\na;1,234;1\n"
+    assert (await send(service, study, content, "trust=central&decimals=,")).json()["created"] == 1
+    await assert_held(service, study, "a", 1.234, 1)
+    refused = (await send(service, study, content, "trust=central&decimals=.")).json()
+    assert refused["results"][0]["errors"][0]["field"] == "value"
+    assert_problem(await send(service, study, content, "decimals=x"), "invalid_request", 422)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("subject,value\nada,1\nzoë,1\n".encode("latin-1"), "not UTF-8 in line 3"),
+        ("subject,value\nada,1\n".encode("utf-16") + b"\0", "not UTF-16"),
+        (b"subject,value,Value\na,1,2\n", "a column twice"),
+        (b"value,epsilon\n1,2\n", "no column subject"),
+        (b"subject,value,note\na,1,2\n", "no field: note"),
+        (b'subject,value\na,"3"4"\n', "row 1 (line 2), column value"),
+        (b"subject,value\na,1\n" + b"x" * 70_000 + b",1\n", "row 2 (line 3), column subject"),
+    ],
+)
+async def test_a_document_that_cannot_be_read_says_where(
+    service: Service, study: str, content: bytes, said: str
+) -> None:
+    response = await send(service, study, content)
+    assert_problem(response, "malformed_document", 400)
+    assert said in response.json()["detail"]
