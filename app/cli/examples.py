@@ -29,6 +29,7 @@ EXAMPLES: Mapping[str, str] = {
     "study list": "study list --json",
     "study show": "study show commute",
     "study close": "study close commute",
+    "study archive": 'study archive commute --reason "the week is over"',
     "study retire": "study retire commute",
     "session create": "session create commute --protocol quantile --quantile 0.5 --epsilon 1",
     "session list": "session list commute",

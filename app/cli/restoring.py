@@ -16,8 +16,13 @@ from app.store.migrate import require_head
 MEANINGS: Mapping[RetireOutcome, str] = {
     RetireOutcome.RETIRED: "retired: {study}; it gives stored answers only and frees nothing reserved there",
     RetireOutcome.RETIRED_BEFORE: "retired before: {study}",
+    RetireOutcome.ARCHIVED_BEFORE: "archived before: {study}; its people may spend again what was lost",
     RetireOutcome.UNKNOWN: "unknown: {study} is not in the database, no one is charged; do not make it again",
 }
+
+
+NOT_MENDED = (RetireOutcome.UNKNOWN, RetireOutcome.ARCHIVED_BEFORE)
+"""Outcomes after which charges stay lost."""
 
 
 def restore_check(
@@ -38,7 +43,7 @@ def restore_check(
     Run it after a restore and before the service starts; running it again changes nothing. Takes the lines
     of `dither audit export`, JSON lists of releases as GET /v1/admin/releases and
     GET /v1/studies/STUDY/releases give them, and the CSV of GET /v1/admin/ledger/export. Exit status 1 if
-    charges were lost of a study that is not in the database.
+    charges were lost of a study that is not in the database, or that was archived meanwhile.
     """
     exports = [_read(file) for file in files]
     export = Export(
@@ -56,7 +61,7 @@ def restore_check(
         print_json({study: found.to_json() for study, found in lost.items()})
     else:
         _print(export, lost)
-    if any(found.outcome is RetireOutcome.UNKNOWN for found in lost.values()):
+    if any(found.outcome in NOT_MENDED for found in lost.values()):
         raise typer.Exit(1)
 
 

@@ -1,7 +1,7 @@
 """Commands of an admin over HTTP: studies."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from dither import Study
@@ -11,7 +11,7 @@ from app.cli.http import DEFAULT_URL, StudyName, Token, Url, service
 from app.cli.options import fields_of
 from app.web.documents.study import StudyIn
 
-studies = typer.Typer(no_args_is_help=True, help="Create, list, show, close and retire studies.")
+studies = typer.Typer(no_args_is_help=True, help="Create, list, show, close and end studies.")
 
 
 @studies.command("create")
@@ -62,6 +62,24 @@ def close_study(
     _show_study(found, as_json)
 
 
+@studies.command("archive")
+def archive_study(
+    study: StudyName,
+    reason: Annotated[str, typer.Option(help="For the audit trail.")],
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """End a study for good: no contribution, no new question, no session.
+
+    Stored answers are still given. What people reserved in the study and have not spent is free again, for
+    other studies.
+    """
+    with service(url, token) as client:
+        found = client.archive_study(study, reason=reason)
+    _show_study(found, as_json)
+
+
 @studies.command("retire")
 def retire_study(
     study: StudyName, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False
@@ -69,7 +87,7 @@ def retire_study(
     """Give stored answers only, for good: no contribution, no new question, no session.
 
     What people reserved in the study stays reserved, also if they withdraw. It is for a study of which the
-    ledger may have forgotten charges; end any other one with `close`.
+    ledger may have forgotten charges; end any other one with `archive`.
     """
     with service(url, token) as client:
         found = client.retire_study(study)

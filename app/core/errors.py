@@ -132,8 +132,14 @@ class StudyClosed(Conflict):
     code = "study_closed"
 
 
+class StudyArchived(Conflict):
+    """The study has ended: it gives only the answers that are stored, and what was not spent is free."""
+
+    code = "study_archived"
+
+
 class StudyRetired(Conflict):
-    """The study gives only the answers that are stored."""
+    """The study gives only the answers that are stored, and frees nothing."""
 
     code = "study_retired"
 

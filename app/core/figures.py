@@ -183,11 +183,15 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """People of a study with the same trust tag, epsilon and spent epsilon, with a live contribution."""
+    """People with a live contribution to a study and the same trust tag, epsilon, and what is held of it.
+
+    `epsilon` is what they offered, `reserved` and `spent` what the study holds and has used of it.
+    """
 
     study_id: int
     trust: str
     epsilon: int
+    reserved: int
     spent: int
     people: int
 

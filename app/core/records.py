@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
-from app.core.study import Relation
+from app.core.study import Relation, StudyState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +57,10 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyLine:
-    """One study on a subject's statement."""
+    """One study on a subject's statement. An archived one holds of epsilon and delta what was spent."""
 
     study: str
+    state: StudyState
     trust: str
     live: bool
     epsilon: int

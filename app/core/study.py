@@ -37,6 +37,9 @@ class StudyState(StrEnum):
     CLOSED = "closed"
     """Takes no more contributions; still answers."""
 
+    ARCHIVED = "archived"
+    """Has ended: gives only the answers that are stored; what people reserved and did not spend is free."""
+
     RETIRED = "retired"
     """Gives only the answers that are stored; what people reserved in it is never freed."""
 

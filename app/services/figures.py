@@ -299,7 +299,7 @@ def _study_budgets(rows: Sequence[Held]) -> BudgetFigures:
     largest = max((row.epsilon for row in rows), default=0)
     return BudgetFigures(
         people=sum(row.people for row in rows),
-        reserved=distribution(((row.epsilon, row.people) for row in rows), PERCENTS, largest=largest),
+        reserved=distribution(((row.reserved, row.people) for row in rows), PERCENTS, largest=largest),
         spent=distribution(((row.spent, row.people) for row in rows), PERCENTS, largest=largest),
     )
 
@@ -311,12 +311,12 @@ def _summary(study: ListedStudy, rows: Sequence[Held]) -> StudySummary:
     able = sum(
         row.people
         for row in central
-        if 0 < share_of(row.epsilon, study.default_share) <= row.epsilon - row.spent
+        if 0 < share_of(row.epsilon, study.default_share) <= row.reserved - row.spent
     )
     return StudySummary(
         study=study.slug,
         people=sum(row.people for row in rows),
-        reserved=sum(row.epsilon * row.people for row in rows),
+        reserved=sum(row.reserved * row.people for row in rows),
         spent=sum(row.spent * row.people for row in rows),
         can_pay_percent=round(100 * able / number, 1) if number else None,
     )
@@ -337,7 +337,7 @@ def _by_epsilon(rows: Sequence[Held]) -> EpsilonFigures:
                 upper=upper,
                 central=sum(row.people for row in rows if row.trust == Trust.CENTRAL),
                 local=sum(row.people for row in rows if row.trust == Trust.LOCAL),
-                reserved=sum(row.epsilon * row.people for row in rows),
+                reserved=sum(row.reserved * row.people for row in rows),
                 spent=sum(row.spent * row.people for row in rows),
             )
             for (lower, upper), rows in zip(itertools.pairwise(edges), held, strict=True)

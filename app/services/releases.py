@@ -187,7 +187,7 @@ class Releases:
             known = await self._known(connection, request)
             if known is not None:
                 return known
-            await store.refuse_retired(connection, study.id)
+            await store.refuse_ended(connection, study.id)
             try:
                 # Before anything is drawn; checked again when it is published.
                 await _check_quota(connection, request)

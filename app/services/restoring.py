@@ -18,7 +18,8 @@ from uuid import UUID
 
 from app.core.clock import Clock
 from app.core.epsilon import epsilon_to_json
-from app.services.retiring import retire
+from app.core.study import StudyState
+from app.services.ending import end
 from app.store import exports as store
 from app.store import journal, studies
 from app.store.database import Connection, Database
@@ -41,6 +42,8 @@ class RetireOutcome(StrEnum):
 
     RETIRED = "retired"
     RETIRED_BEFORE = "retired before"
+    ARCHIVED_BEFORE = "archived before"
+    """What people had reserved was freed before anything was known to be lost."""
     UNKNOWN = "unknown"
     """It was made after the backup, so there is nothing to retire."""
 
@@ -160,8 +163,10 @@ async def _retire(connection: Connection, *, clock: Clock, slug: str, lost: Lost
     if study is None:
         return RetireOutcome.UNKNOWN
     detail = {"reason": "restore-check", **lost.to_json()}
-    retired = await retire(connection, study, clock=clock, actor=ACTOR, detail=detail)
-    return RetireOutcome.RETIRED if retired else RetireOutcome.RETIRED_BEFORE
+    if await end(connection, study, StudyState.RETIRED, clock=clock, actor=ACTOR, detail=detail):
+        return RetireOutcome.RETIRED
+    archived = study.state is StudyState.ARCHIVED
+    return RetireOutcome.ARCHIVED_BEFORE if archived else RetireOutcome.RETIRED_BEFORE
 
 
 def _line(row: Mapping[str, Any]) -> str:

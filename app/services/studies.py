@@ -1,15 +1,18 @@
-"""Making, finding, closing and retiring studies."""
+"""Making, finding, closing and ending studies."""
+
+from collections.abc import Mapping
 
 from app.core.clock import Clock
 from app.core.cohort import Cohort
 from app.core.errors import NotFound, StudyExists
 from app.core.principal import Principal
 from app.core.study import Study, StudyDefinition, StudyLine, StudyState
+from app.services.ending import Ended, end
 from app.services.paging import Page, decode_cursor, page_of
-from app.services.retiring import retire
 from app.store import cohorts, journal
 from app.store import studies as store
 from app.store.database import Connection, Database
+from app.store.releases import ENDED
 
 
 class Studies:
@@ -119,14 +122,34 @@ class Studies:
         self._known[slug] = await self._database.run_tx("study.close", body)
         return self._known[slug]
 
+    async def archive(self, slug: str, principal: Principal, reason: str) -> Study:
+        """Give stored answers only from now on, and free what people reserved and have not spent.
+
+        Raises:
+            StudyRetired: it frees nothing.
+        """
+        return await self._end(slug, StudyState.ARCHIVED, principal, {"reason": reason})
+
     async def retire(self, slug: str, principal: Principal) -> Study:
-        """Give stored answers only from now on, and end the study's sessions (`app.services.retiring`)."""
-        study = await self.read(slug)
+        """Give stored answers only from now on, and free nothing of what people reserved.
+
+        Raises:
+            StudyArchived: that is free already.
+        """
+        return await self._end(slug, StudyState.RETIRED, principal, {})
+
+    async def _end(
+        self, slug: str, state: Ended, principal: Principal, detail: Mapping[str, object]
+    ) -> Study:
+        """End a study and its sessions; the same again changes nothing."""
+        study, actor = await self.read(slug), str(principal.token_id)
         await self._database.run_tx(
-            "study.retire",
-            lambda c: retire(c, study, clock=self._clock, actor=str(principal.token_id), detail={}),
+            "study.end", lambda c: end(c, study, state, clock=self._clock, actor=actor, detail=detail)
         )
-        return await self.read(slug)
+        study = await self.read(slug)
+        if study.state is not state:
+            raise ENDED[study.state](f"the study is {study.state}, for good")
+        return study
 
     async def _note(self, connection: Connection, principal: Principal, action: str, slug: str) -> None:
         await journal.record(

@@ -3,7 +3,8 @@
 from uuid import UUID
 
 from app.core.records import Account, PersonalCharge, SessionLine, Statement, StudyLine
-from app.store.contributions import Allowance
+from app.store.cohorts import LOCK_EXCLUSIVE
+from app.store.contributions import ACCOUNTS_LOCK, Allowance
 from app.store.membership import is_member
 from app.store.sql import Connection, Sql
 
@@ -21,9 +22,28 @@ SPENT_DELTA = SPENT.format(kind="delta", column="delta_spent", carried="delta_ca
 IN_COHORT = f"cohort g ON c.value IS NOT NULL AND {is_member('c', 'g')}"
 JOIN_COHORT = f"LEFT JOIN {IN_COHORT}"
 
+# What a contribution holds of its owner's budget: an archived study holds what was spent and no more. The
+# contribution and its cohort keep what was offered, which is how they know each other.
+RESERVED = "CASE WHEN study.state = 'archived' THEN {spent} ELSE c.{kind} END"
+RESERVED_EPSILON = RESERVED.format(kind="epsilon", spent=SPENT_EPSILON)
+RESERVED_DELTA = RESERVED.format(kind="delta", spent=SPENT_DELTA)
+
+UNSPENT = f"""
+    SELECT c.subject_id, c.epsilon - {SPENT_EPSILON} AS epsilon, c.delta - {SPENT_DELTA} AS delta
+    FROM contribution c JOIN study ON study.id = c.study_id {JOIN_COHORT}
+"""
+
+FREE_UNSPENT = Sql(f"""
+    UPDATE subject
+    SET reserved = reserved - unspent.epsilon, delta_reserved = delta_reserved - unspent.delta
+    FROM ({UNSPENT} WHERE study.id = :study_id) unspent
+    WHERE subject.id = unspent.subject_id AND (unspent.epsilon > 0 OR unspent.delta > 0)
+""")
+
 READ_HOLDINGS = Sql.of(StudyLine)(f"""
-    SELECT study.slug AS study, c.trust, c.epsilon, c.delta, c.value IS NOT NULL AS live, c.contributed_on,
-           {SPENT_EPSILON} AS spent, {SPENT_DELTA} AS delta_spent
+    SELECT study.slug AS study, study.state, c.trust, c.value IS NOT NULL AS live, c.contributed_on,
+           {RESERVED_EPSILON} AS epsilon, {SPENT_EPSILON} AS spent,
+           {RESERVED_DELTA} AS delta, {SPENT_DELTA} AS delta_spent
     FROM contribution c JOIN study ON study.id = c.study_id {JOIN_COHORT}
     WHERE c.subject_id = :subject ORDER BY study.slug
 """)
@@ -124,6 +144,19 @@ async def set_budget(
         default_delta=allowance.delta,
     )
     return known is not None
+
+
+async def hold_accounts(connection: Connection) -> None:
+    """Keep every account as it is for everyone but this transaction, until it ends."""
+    await LOCK_EXCLUSIVE.run(connection, lock=ACCOUNTS_LOCK, study_id=0)
+
+
+async def free_unspent(connection: Connection, study_id: int) -> None:
+    """Free what people reserve in a study and have not spent.
+
+    Call once, when the study is archived, with all accounts held.
+    """
+    await FREE_UNSPENT.run(connection, study_id=study_id)
 
 
 async def page_accounts(connection: Connection, *, after: bytes, limit: int) -> list[Account]:

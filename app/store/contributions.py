@@ -1,8 +1,8 @@
 """Contributions and reservations.
 
 Lock order, the same on every path: the study's fold lock (shared, only for replace and withdraw), its
-epoch lock (shared), subjects in the order of their ids, then cohorts. Anyone who waits for a fold thus holds
-up no seal, and with it no contribution. Everything is set-based.
+epoch lock (shared), that of all accounts (shared), subjects in the order of their ids, then cohorts. Anyone
+who waits for a fold thus holds up no seal, and with it no contribution. Everything is set-based.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,15 @@ exclusive while an epoch is folded, and while a release holds back those who wou
 ENROL_LOCK = 3
 """Advisory lock class: shared while people enrol in a study's sessions, exclusive while it is closed."""
 
-LOCK_SHARED = Sql("SELECT pg_advisory_xact_lock_shared(:lock, :study_id)")
+ACCOUNTS_LOCK = 4
+"""Advisory lock class, one lock for all studies: shared while subjects are locked in their order, exclusive
+for a statement that changes many of them in no order."""
+
+# In the order in which they are given.
+LOCK_SHARED = Sql(f"""
+    SELECT pg_advisory_xact_lock_shared(lock, CASE lock WHEN {ACCOUNTS_LOCK} THEN 0 ELSE :study_id END)
+    FROM unnest(CAST(:locks AS int[])) AS lock
+""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,13 +154,9 @@ class Allowance:
     delta: int
 
 
-async def enter(connection: Connection, study_id: int, *, locks: Sequence[int] = (EPOCH_LOCK,)) -> Epoch:
-    """Hold a study's locks, shared, until this transaction ends, and read where the study stands.
-
-    With the usual one its epoch is not sealed before.
-    """
-    for lock in locks:
-        await LOCK_SHARED.run(connection, lock=lock, study_id=study_id)
+async def enter(connection: Connection, study_id: int, *, locks: Sequence[int]) -> Epoch:
+    """Hold a study's locks, shared, until this transaction ends, and read where the study stands."""
+    await LOCK_SHARED.run(connection, locks=locks, study_id=study_id)
     return await READ_EPOCH.one(connection, study_id=study_id)
 
 
@@ -198,7 +202,7 @@ async def _accept_new(
     connection: Connection, study_id: int, offers: Sequence[Offer], allowance: Allowance
 ) -> tuple[int, StudyState, frozenset[bytes]]:
     """Enter the epoch and store what comes from subjects not seen before; return it, the state, their ids."""
-    await LOCK_SHARED.run(connection, lock=EPOCH_LOCK, study_id=study_id)
+    await LOCK_SHARED.run(connection, locks=(EPOCH_LOCK, ACCOUNTS_LOCK), study_id=study_id)
     epoch, state, fresh = await ACCEPT_NEW.one(
         connection,
         study_id=study_id,
@@ -322,7 +326,9 @@ async def replace(connection: Connection, study_id: int, offer: Offer) -> Outcom
 
 
 async def withdraw(connection: Connection, study_id: int, subject: bytes) -> bool:
-    """Delete a value and free the unspent part of its reservation; in a retired study all of it is spent.
+    """Delete a value and free the unspent part of its reservation.
+
+    In a retired study all of it is spent; in an archived one the unspent part is free already.
 
     Returns:
         False where the subject never contributed to the study.
@@ -337,7 +343,8 @@ async def withdraw(connection: Connection, study_id: int, subject: bytes) -> boo
         # The ledger may have forgotten charges here, but no one was ever charged more than they reserved.
         spent, delta_spent = holding.epsilon, holding.delta
     await WITHDRAW.run(connection, study_id=study_id, subject=subject, spent=spent, delta_spent=delta_spent)
-    await reserve(connection, {subject: (spent - holding.epsilon, delta_spent - holding.delta)})
+    if epoch.state is not StudyState.ARCHIVED:
+        await reserve(connection, {subject: (spent - holding.epsilon, delta_spent - holding.delta)})
     return True
 
 
@@ -357,7 +364,7 @@ class Refused(Exception):
 async def _locked_holding(
     connection: Connection, study_id: int, subject: bytes
 ) -> tuple[Epoch, Holding | None]:
-    epoch = await enter(connection, study_id, locks=(FOLD_LOCK, EPOCH_LOCK))
+    epoch = await enter(connection, study_id, locks=(FOLD_LOCK, EPOCH_LOCK, ACCOUNTS_LOCK))
     await LOCK_SUBJECTS.run(connection, subjects=[subject])
     return epoch, (await read_holdings(connection, study_id, [subject])).get(subject)
 

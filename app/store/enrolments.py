@@ -10,7 +10,7 @@ from uuid import UUID
 from app.core.session import Answer, Terms
 from app.store.answers import accept_enrolled
 from app.store.arrays import array_literal
-from app.store.contributions import LOCK_SUBJECTS, Allowance, reserve
+from app.store.contributions import ACCOUNTS_LOCK, LOCK_SHARED, LOCK_SUBJECTS, Allowance, reserve
 from app.store.sql import Connection, Sql
 
 # Subjects who are new; all others are left for the statements below.
@@ -132,5 +132,6 @@ async def _join(connection: Connection, session_id: UUID, rest: Sequence[Answer]
 
 async def free_unspent(connection: Connection, session_id: UUID) -> None:
     """Free what enrolments reserve and have not spent; call with the session locked, when it has ended."""
+    await LOCK_SHARED.run(connection, locks=(ACCOUNTS_LOCK,), study_id=0)
     await LOCK_UNSPENT.run(connection, session_id=session_id)
     await FREE_UNSPENT.run(connection, session_id=session_id)

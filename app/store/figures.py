@@ -11,7 +11,7 @@ from datetime import date, datetime
 from pydantic import TypeAdapter, ValidationError
 
 from app.core.figures import Daily, Figure, Held, ListedStudy, NearlyExhausted, Spread, Totals
-from app.store.budgets import JOIN_COHORT, SPENT_EPSILON
+from app.store.budgets import JOIN_COHORT, RESERVED_EPSILON, SPENT_EPSILON
 from app.store.database import Database
 from app.store.sql import Connection, Sql
 
@@ -61,9 +61,10 @@ BALANCES = Sql(f"""
 """)
 
 HOLDINGS = Sql.of(Held)(f"""
-    SELECT c.study_id, c.trust, c.epsilon, {SPENT_EPSILON} AS spent, count(*) AS people
-    FROM contribution c {JOIN_COHORT}
-    WHERE c.value IS NOT NULL GROUP BY 1, 2, 3, 4
+    SELECT c.study_id, c.trust, c.epsilon, {RESERVED_EPSILON} AS reserved, {SPENT_EPSILON} AS spent,
+           count(*) AS people
+    FROM contribution c JOIN study ON study.id = c.study_id {JOIN_COHORT}
+    WHERE c.value IS NOT NULL GROUP BY 1, 2, 3, 4, 5
 """)
 
 CONTRIBUTION_DAYS = Sql.of(Daily)("""

@@ -9,6 +9,7 @@ import asyncpg
 
 from app.core.records import ClusterRelease, LedgerLine, Link, RecordedAudit, ReleaseLine
 from app.core.release import Charge, chain_hash
+from app.store.budgets import UNSPENT
 from app.store.membership import is_member, key_columns, sum_of_squares, summand
 from app.store.sql import Connection, Sql
 
@@ -61,13 +62,15 @@ _CHECKS = {
         SELECT encode(id, 'hex') AS subject, reserved, budget, delta_reserved, delta_budget FROM subject
         WHERE reserved > budget OR delta_reserved > delta_budget OR reserved < 0 OR delta_reserved < 0
     """,
-    "reserved is not the sum of a subject's reservations": """
+    "reserved is not the sum of a subject's reservations": f"""
         SELECT encode(s.id, 'hex') AS subject, s.reserved, coalesce(c.epsilon, 0) AS reservations,
                s.delta_reserved, coalesce(c.delta, 0) AS delta_reservations
         FROM subject s LEFT JOIN (
             SELECT subject_id, sum(epsilon) AS epsilon, sum(delta) AS delta FROM (
                 SELECT subject_id, epsilon, delta FROM contribution
                 UNION ALL SELECT subject_id, reserved, 0 FROM enrolment
+                UNION ALL SELECT subject_id, -epsilon, -delta
+                          FROM ({UNSPENT} WHERE study.state = 'archived') freed
             ) reservation GROUP BY subject_id
         ) c ON c.subject_id = s.id
         WHERE s.reserved <> coalesce(c.epsilon, 0) OR s.delta_reserved <> coalesce(c.delta, 0)
@@ -142,10 +145,10 @@ _CHECKS = {
         WHERE e.reserved <> CASE WHEN session.state = 'open' THEN session.epsilon ELSE e.spent END
           AND NOT (study.state = 'retired' AND e.reserved = session.epsilon)
     """,
-    "a retired study has an open session": """
+    "a study that has ended has an open session": """
         SELECT CAST(session.id AS text) AS session, study.slug AS study
         FROM session JOIN study ON study.id = session.study_id
-        WHERE study.state = 'retired' AND session.state = 'open'
+        WHERE study.state IN ('archived', 'retired') AND session.state = 'open'
     """,
     "spent is not what a person's answers in a session cost": """
         SELECT encode(coalesce(e.subject_id, a.subject_id), 'hex') AS subject,

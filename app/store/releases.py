@@ -1,11 +1,11 @@
 """Releases: charges, the noisy answer and the link in the chain are written in one transaction."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from app.core.errors import StudyRetired
+from app.core.errors import Conflict, StudyArchived, StudyRetired
 from app.core.records import CohortCharge
 from app.core.release import Asked, Draft, StoredRelease, chain_hash
 from app.core.study import StudyState
@@ -122,6 +122,12 @@ READ_CHARGES = Sql.of(_Charged)("""
 
 READ_STATE = Sql.of(StudyState)("SELECT state FROM study WHERE id = :study_id")
 
+ENDED: Mapping[StudyState, type[Conflict]] = {
+    StudyState.ARCHIVED: StudyArchived,
+    StudyState.RETIRED: StudyRetired,
+}
+"""States in which a study makes no new answer, and how it refuses."""
+
 
 class CohortsChanged(Exception):
     """A person withdrew, or another release was quicker: nothing was charged, plan again."""
@@ -129,7 +135,7 @@ class CohortsChanged(Exception):
 
 async def lock_cohorts(connection: Connection, study_id: int) -> None:
     """Wait until no other transaction holds the study's cohorts, and let none do so until this one ends."""
-    await LOCK_SHARED.run(connection, lock=FOLD_LOCK, study_id=study_id)
+    await LOCK_SHARED.run(connection, locks=(FOLD_LOCK,), study_id=study_id)
 
 
 async def lock_chain(connection: Connection, study_id: int) -> tuple[int, bytes]:
@@ -139,14 +145,15 @@ async def lock_chain(connection: Connection, study_id: int) -> tuple[int, bytes]
     return number, link
 
 
-async def refuse_retired(connection: Connection, study_id: int) -> None:
-    """Make no new answer in a retired study.
+async def refuse_ended(connection: Connection, study_id: int) -> None:
+    """Make no new answer in a study that has ended.
 
     Raises:
-        StudyRetired: it is retired.
+        StudyArchived, StudyRetired: it has.
     """
-    if await READ_STATE.one(connection, study_id=study_id) is StudyState.RETIRED:
-        raise StudyRetired("the study is retired: it gives only the answers that are stored")
+    state = await READ_STATE.one(connection, study_id=study_id)
+    if state in ENDED:
+        raise ENDED[state](f"the study is {state}: it gives only the answers that are stored")
 
 
 async def latest(connection: Connection, study_id: int, question: bytes) -> tuple[StoredRelease | None, int]:
@@ -196,9 +203,9 @@ async def publish(connection: Connection, draft: Draft, *, head: tuple[int, byte
 
     Raises:
         CohortsChanged: a cohort no longer has the members that were counted, or cannot pay.
-        StudyRetired: the study was retired meanwhile.
+        StudyArchived, StudyRetired: the study has ended meanwhile.
     """
-    await refuse_retired(connection, draft.study_id)
+    await refuse_ended(connection, draft.study_id)
     await _debit(connection, draft)
     number, previous = head[0] + 1, head[1]
     noise = json.loads(draft.noise)

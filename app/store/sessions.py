@@ -11,7 +11,7 @@ from datetime import datetime
 from uuid import UUID
 
 from app.core.session import SessionDefinition, SessionHead, SessionRecord, Terms
-from app.store.contributions import ENROL_LOCK
+from app.store.contributions import ACCOUNTS_LOCK, ENROL_LOCK
 from app.store.database import Database
 from app.store.sql import Connection, Sql
 
@@ -61,6 +61,7 @@ LOCK_FOR_ANSWERS = Sql.of(SessionHead)(f"""
     ),
     prepared AS MATERIALIZED (
         SELECT pg_advisory_xact_lock_shared({ENROL_LOCK}, study_id),
+               pg_advisory_xact_lock_shared({ACCOUNTS_LOCK}, 0),
                set_config('enable_seqscan', 'off', true)
         FROM locked
     )
@@ -164,7 +165,7 @@ async def lock_open(connection: Connection, study_id: int) -> list[SessionRecord
 
 
 async def lock_for_answers(connection: Connection, session_id: UUID) -> SessionHead:
-    """The same, and keep the session's study from being closed."""
+    """The same; keep the session's study from being closed, and all accounts from being changed at once."""
     return await LOCK_FOR_ANSWERS.one(connection, session_id=session_id)
 
 

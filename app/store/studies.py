@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from app.core.study import Study, StudyDefinition, StudyLine
+from app.core.study import Study, StudyDefinition, StudyLine, StudyState
 from app.store.cohorts import LOCK_EXCLUSIVE
 from app.store.contributions import ENROL_LOCK, EPOCH_LOCK
 from app.store.sql import Connection, Sql
@@ -30,7 +30,7 @@ PAGE = Sql.of(Study)(f"""
 LIST = Sql.of(StudyLine)(f"""
     WITH closing AS (
         SELECT target, min(at) AS at FROM audit
-        WHERE action IN ('study.close', 'study.retire') GROUP BY target
+        WHERE action IN ('study.close', 'study.archive', 'study.retire') GROUP BY target
     ), line AS (
         SELECT {COLUMNS},
                CASE WHEN state <> 'open' THEN closing.at END AS closed_at,
@@ -53,9 +53,10 @@ CLOSE = Sql.of(Study)(f"""
     WHERE id = :study_id RETURNING {COLUMNS}
 """)
 
-RETIRE = Sql.of(int)(
-    "UPDATE study SET state = 'retired' WHERE id = :study_id AND state <> 'retired' RETURNING id"
-)
+END = Sql.of(int)("""
+    UPDATE study SET state = CAST(:state AS study_state)
+    WHERE id = :study_id AND state IN ('open', 'closed') RETURNING id
+""")
 
 
 async def insert_study(
@@ -134,11 +135,11 @@ async def close_study(connection: Connection, study_id: int) -> Study:
     return await CLOSE.one(connection, study_id=study_id)
 
 
-async def retire_study(connection: Connection, study_id: int) -> bool:
+async def end_study(connection: Connection, study_id: int, state: StudyState) -> bool:
     """Give stored answers only, once contributions and enrolments in flight have committed.
 
-    Call with the chain locked, so that no release is in flight either. False where that is so already.
+    Call with the study's cohorts held, so that no release is in flight either. False where it had ended.
     """
     for lock in (EPOCH_LOCK, ENROL_LOCK):
         await LOCK_EXCLUSIVE.run(connection, lock=lock, study_id=study_id)
-    return await RETIRE.maybe(connection, study_id=study_id) is not None
+    return await END.maybe(connection, study_id=study_id, state=state.value) is not None

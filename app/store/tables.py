@@ -42,7 +42,7 @@ metadata = MetaData(
 
 trust = Enum("central", "local", "public", name="trust")
 relation = Enum("replace_one", "add_remove_one", name="relation")
-study_state = Enum("open", "closed", "retired", name="study_state")
+study_state = Enum("open", "closed", "archived", "retired", name="study_state")
 session_state = Enum("open", "finished", name="session_state")
 role = Enum("contribute", "analyse", "admin", "observe", name="role")
 
@@ -75,7 +75,12 @@ subject = Table(
     metadata,
     Column("id", LargeBinary, primary_key=True, comment="HMAC-SHA256(server key, external id)"),
     Column("budget", BigInteger, nullable=False, comment="lifetime epsilon [micro-epsilon]"),
-    Column("reserved", BigInteger, nullable=False, comment="sum over contribution and enrolment"),
+    Column(
+        "reserved",
+        BigInteger,
+        nullable=False,
+        comment="sum over contribution and enrolment, less what archived studies free",
+    ),
     Column("delta_budget", BigInteger, nullable=False, comment="lifetime delta [1e-12]"),
     Column("delta_reserved", BigInteger, nullable=False, comment="sum of contribution.delta"),
     CheckConstraint("0 <= reserved AND reserved <= budget", name="reserved_within_budget"),

@@ -57,6 +57,7 @@ KINDS: Mapping[type[ServiceError], Kind] = {
     errors.ReportAfterSpending: Kind(409, "A report needs what was spent before", surely_not_held=True),
     errors.StudyExists: Kind(409, "The slug is taken"),
     errors.StudyClosed: Kind(409, "The study is closed", surely_not_held=True),
+    errors.StudyArchived: Kind(409, "The study is archived"),
     errors.StudyRetired: Kind(409, "The study is retired"),
     errors.BudgetBelowReserved: Kind(409, "The budget is less than what is reserved"),
     errors.IdempotencyKeyReused: Kind(409, "The Idempotency-Key was used for another request"),

@@ -45,7 +45,7 @@ class Study:
         delta: Delta that each contribution reserves.
         dimension: Coordinates of a value, each of them in the range; 1 for a number.
         local_mechanism: Randomizer for local reports.
-        state: `open`; `closed` to contributions; or `retired`, which gives stored answers only.
+        state: `open`; `closed` to contributions; or, with stored answers only, `archived` or `retired`.
     """
 
     slug: str

@@ -39,6 +39,7 @@ ROUTES: Mapping[tuple[str, str], Row] = {
     ("GET", "/v1/studies"): ({"contribute", "analyse", "admin"}, {}),
     ("GET", "/v1/studies/{study}"): ({"contribute", "analyse", "admin"}, {}),
     ("POST", "/v1/studies/{study}/close"): ({"admin"}, {}),
+    ("POST", "/v1/studies/{study}/archive"): ({"admin"}, {"json": {"reason": "over"}}),
     ("POST", "/v1/studies/{study}/retire"): ({"admin"}, {}),
     ("GET", "/v1/studies/{study}/saturation"): ({"contribute", "analyse", "admin"}, {}),
     ("POST", "/v1/studies/{study}/contributions"): ({"contribute"}, {"json": VALUE}),

@@ -10,6 +10,8 @@ from tests.api.service import Service, assert_problem
 
 JSON = {"Content-Type": "application/json"}
 
+OVER = {"reason": "the week is over"}
+
 FULL: dict[str, Any] = {
     "slug": "full",
     "title": "How long?",
@@ -153,20 +155,22 @@ async def test_retiring_twice_or_closing_afterwards_changes_nothing(service: Ser
         assert response.json()["state"] == "retired"
 
 
-async def test_a_release_that_is_under_way_when_its_study_retires_is_not_published(
-    service: Service, study: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("action", ["archive", "retire"])
+async def test_a_release_that_is_under_way_when_its_study_ends_is_not_published(
+    service: Service, study: str, monkeypatch: pytest.MonkeyPatch, action: str
 ) -> None:
     await service.crowd(study)
     draft = Releases._draft
+    reason = {"json": OVER} if action == "archive" else {}
 
     async def overtaken(*arguments: Any, **options: Any) -> Any:
         made = await draft(*arguments, **options)
-        assert (await service.call("POST", f"/v1/studies/{study}/retire", "admin")).is_success
+        assert (await service.call("POST", f"/v1/studies/{study}/{action}", "admin", **reason)).is_success
         return made
 
     monkeypatch.setattr(Releases, "_draft", overtaken)
     refused = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={})
-    assert_problem(refused, "study_retired", 409)
+    assert_problem(refused, f"study_{action}d", 409)
     assert (await service.rows())["release"] == 0
 
 
@@ -185,6 +189,68 @@ async def test_a_retired_study_frees_nothing(service: Service, study: str) -> No
     budget = (await service.call("GET", "/v1/subjects/p0/budget", "admin")).json()
     assert budget["epsilon"]["reserved"] == 9
     assert (await service.api.services.ledger.audit()).clean
+
+
+async def test_an_archived_study_gives_stored_answers_only_and_frees_what_was_not_spent(
+    service: Service, study: str
+) -> None:
+    await service.crowd(study)
+    session = {"protocol": "minimum", "epsilon": 8, "participants": 20, "rounds": 2, "mode": "budget_split"}
+    made = (await service.call("POST", f"/v1/studies/{study}/sessions", "admin", json=session)).json()
+    answer = {"subject": "p0", "round": 1, "answer": 1}
+    path = f"/v1/sessions/{made['id']}"
+    assert (await service.call("POST", f"{path}/answers", "contribute", json=answer)).status_code == 201
+    release = (await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={})).json()
+    statistic = f"/v1/studies/{study}/statistics/mean"
+    answered = await service.call("GET", statistic, "analyse")
+
+    refused = await service.call("POST", f"/v1/studies/{study}/archive", "admin", json={})
+    assert_problem(refused, "invalid_request", 422, "reason")
+    for _ in range(2):
+        archived = await service.call("POST", f"/v1/studies/{study}/archive", "admin", json=OVER)
+        assert archived.json()["state"] == "archived"
+
+    # Stored answers, and nothing new.
+    assert (await service.call("GET", statistic, "analyse")).content == answered.content
+    assert (await service.call("GET", f"/v1/releases/{release['id']}", "analyse")).json() == release
+    other = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 0.3})
+    assert_problem(other, "study_archived", 409)
+    value = {"subject": "new", "value": 1, "epsilon": 1, "trust": "central"}
+    new = await service.call("POST", f"/v1/studies/{study}/contributions", "contribute", json=value)
+    assert_problem(new, "study_closed", 409)
+    assert (await service.call("GET", path, "analyse")).json()["state"] == "finished"
+    again = await service.call("POST", f"/v1/studies/{study}/sessions", "admin", json=session)
+    assert_problem(again, "study_closed", 409)
+    for action, code in (("close", None), ("retire", "study_archived")):
+        response = await service.call("POST", f"/v1/studies/{study}/{action}", "admin")
+        if code is not None:
+            assert_problem(response, code, 409)
+    assert (await service.call("GET", f"/v1/studies/{study}", "analyse")).json()["state"] == "archived"
+
+    # Each statement says that what is held there is what was spent.
+    charged, player = release["epsilon_max"], 4
+    budget = (await service.call("GET", "/v1/subjects/p0/budget", "admin")).json()
+    assert budget["epsilon"] == {
+        "total": 10,
+        "reserved": pytest.approx(charged + player),
+        "spent": pytest.approx(charged + player),
+        "remaining": pytest.approx(10 - charged - player),
+    }
+    (line,) = budget["studies"]
+    assert (line["state"], line["epsilon"], line["spent"]) == ("archived", charged, charged)
+    assert line["live"]
+
+    # Why it was done stands in the trail, once.
+    trail = (await service.call("GET", "/v1/admin/audit", "admin", params={"target": study})).json()["items"]
+    assert [(entry["action"], entry["detail"]) for entry in trail[:1]] == [("study.archive", OVER)]
+    assert [entry["action"] for entry in trail].count("study.archive") == 1
+    assert (await service.api.services.ledger.audit()).clean
+
+
+async def test_a_retired_study_is_not_archived(service: Service, study: str) -> None:
+    await service.call("POST", f"/v1/studies/{study}/retire", "admin")
+    refused = await service.call("POST", f"/v1/studies/{study}/archive", "admin", json=OVER)
+    assert_problem(refused, "study_retired", 409)
 
 
 async def test_a_document_is_read_whatever_its_order_and_spacing(service: Service) -> None:

@@ -128,8 +128,8 @@ class FakeService:
         match [request.method, *parts[2:]]:
             case ["GET"]:
                 return httpx.Response(200, json=study)
-            case ["POST", "close" | "retire" as verb]:
-                study["state"] = {"close": "closed", "retire": "retired"}[verb]
+            case ["POST", "close" | "archive" | "retire" as verb]:
+                study["state"] = {"close": "closed", "archive": "archived", "retire": "retired"}[verb]
                 return httpx.Response(200, json=study)
             case ["POST", "contributions"]:
                 return self._contribute(study["slug"], _read(request.content))

@@ -371,6 +371,13 @@ async def _figures(record: Recorder) -> None:
 
 
 async def _retirement(record: Recorder) -> None:
+    await record("studies", "POST", "/v1/studies/survey/archive", "admin", json={})
+    for _ in range(2):
+        await record(
+            "studies", "POST", "/v1/studies/survey/archive", "admin", json={"reason": "the week is over"}
+        )
+    await record("studies", "POST", "/v1/studies/survey/retire", "admin")
+    await record("subjects", "GET", "/v1/subjects/ann/budget", "admin")
     wish = {"reason": "restored from an old backup"}
     for _ in range(2):
         await record("studies", "POST", "/v1/studies/plane/retire", "admin", json=wish)

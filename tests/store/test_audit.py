@@ -37,7 +37,7 @@ SAID = "the columns of a release are not what its document says"
 ENROLMENT_ORPHAN = "an enrolment belongs to no subject or no session"
 ENROLMENT_OVERSPENT = "an enrolment has spent more than it reserves"
 ENROLMENT_RESERVED = "an enrolment does not reserve what its session costs"
-RETIRED_OPEN = "a retired study has an open session"
+ENDED_OPEN = "a study that has ended has an open session"
 ENROLMENT_SPENT = "spent is not what a person's answers in a session cost"
 ANSWERED_TWICE = "a person answered a session in more rounds than they are asked"
 OPEN_ANSWERS = "a session does not count the answers of its open round"
@@ -347,7 +347,7 @@ TAMPERINGS = (
     ),
     tampering(
         "a study retired under an open session",
-        RETIRED_OPEN,
+        ENDED_OPEN,
         f"""UPDATE study SET state = 'retired'
             WHERE id = (SELECT study_id FROM session WHERE id = {OPEN_SESSION})""",
     ),

@@ -30,13 +30,13 @@ async def differences(url: str) -> list[object]:
     return list(found)
 
 
-async def downgrade(url: str) -> None:
+async def downgrade(url: str, revision: str = "base") -> None:
     engine = create_async_engine(async_url(url), poolclass=NullPool)
     config = migrate._config()
 
     def down(connection: object) -> None:
         config.attributes["connection"] = connection
-        command.downgrade(config, "base")
+        command.downgrade(config, revision)
 
     async with engine.begin() as connection:
         await connection.run_sync(down)

@@ -1,4 +1,4 @@
-"""Studies: make, find, close, retire."""
+"""Studies: make, find, close, archive, retire."""
 
 from fastapi import APIRouter, Response
 
@@ -8,7 +8,7 @@ from app.core.epsilon import epsilon_to_json
 from app.core.principal import Role
 from app.web.documents.lists import Limit, PageOut, SlugCursor
 from app.web.documents.paths import StudyPath
-from app.web.documents.study import SaturationOut, StudyIn, StudyOut
+from app.web.documents.study import ArchiveIn, SaturationOut, StudyIn, StudyOut
 from app.web.request import ApiRequest
 
 router = APIRouter(prefix="/v1/studies", tags=["studies"], route_class=StrictRoute)
@@ -53,7 +53,20 @@ async def close_study(request: ApiRequest, study: StudyPath) -> StudyOut:
     return StudyOut.of(await request.api.services.studies.close(found.definition.slug, request.principal))
 
 
-@router.post("/{study}/retire")
+@router.post("/{study}/archive", openapi_extra={CONFLICTS: True})
+@allow(Role.ADMIN)
+async def archive_study(request: ApiRequest, study: StudyPath, document: ArchiveIn) -> StudyOut:
+    """End a study for good: no contribution, no new question, no session. Stored answers are still given.
+
+    What people reserved in the study and have not spent is free again. Doing it again changes nothing.
+    """
+    found = await request.study(study)
+    return StudyOut.of(
+        await request.api.services.studies.archive(found.definition.slug, request.principal, document.reason)
+    )
+
+
+@router.post("/{study}/retire", openapi_extra={CONFLICTS: True})
 @allow(Role.ADMIN)
 async def retire_study(request: ApiRequest, study: StudyPath) -> StudyOut:
     """Give stored answers only: no contribution, no new question, no session. Cannot be undone.

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from app.core.epsilon import delta_to_json, epsilon_to_json
 from app.core.records import Balance, Statement
+from app.core.study import StudyState
 from app.web.documents.types import (
     Delta,
     DeltaOut,
@@ -54,9 +55,10 @@ class StudyLineOut(WireOut):
     """What one study holds of a person's budget."""
 
     study: str
+    state: StudyState = Field(description="Of the study; an archived one has freed what it did not spend.")
     trust: str
     live: bool = Field(description="False once withdrawn: what was spent stays.")
-    epsilon: EpsilonOut = Field(description="What is reserved.")
+    epsilon: EpsilonOut = Field(description="What is reserved; once the study is archived, what was spent.")
     spent: EpsilonOut
     delta: DeltaOut
     delta_spent: DeltaOut

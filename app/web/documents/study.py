@@ -182,6 +182,14 @@ class StudyIn(WireIn):
         )
 
 
+class ArchiveIn(WireIn):
+    """The end of a study."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "last week's survey"}]})
+
+    reason: Text = Field(description="For the audit trail.")
+
+
 class EpsilonRangeOut(WireOut):
     """Admissible personal epsilons."""
 

@@ -85,6 +85,23 @@ class Admin(Base):
         """
         return self._run(self._operations.calls.call(Study, "POST", f"{study_path(study)}/close"))
 
+    def archive_study(self, study: str, *, reason: str) -> Study:
+        """End a study for good: no contribution, no new question, no session.
+
+        Privacy: costs nothing; what people reserved in the study and have not spent is free again.
+
+        Args:
+            study: Which one.
+            reason: For the audit trail.
+
+        Examples:
+            >>> study = admin.archive_study("commute", reason="the week is over")
+            >>> study.state
+            'archived'
+        """
+        path, document = f"{study_path(study)}/archive", {"reason": reason}
+        return self._run(self._operations.calls.call(Study, "POST", path, document))
+
     def retire_study(self, study: str) -> Study:
         """Give stored answers only, for good: no contribution, no new question, no session.
 
