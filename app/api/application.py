@@ -69,6 +69,6 @@ def install(
             allow_origins=cors_origins,
             allow_methods=("GET", "POST", "DELETE"),
             allow_headers=("Authorization", "Content-Type"),
-            expose_headers=("Retry-After",),
+            expose_headers=("Retry-After", "X-Request-Id"),
             max_age=PREFLIGHT_SECONDS,
         )

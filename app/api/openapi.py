@@ -23,13 +23,17 @@ PROBLEM_SCHEMA: Mapping[str, Any] = {
     "title": "Problem",
     "description": "RFC 9457. Names offending fields and reasons, never their values.",
     "type": "object",
-    "required": ["type", "title", "status", "code", "detail", "errors"],
+    "required": ["type", "title", "status", "code", "detail", "errors", "request_id"],
     "properties": {
         "type": {"type": "string", "examples": ["urn:dither:problem:budget_exhausted"]},
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "code": {"type": "string", "examples": ["budget_exhausted"]},
         "detail": {"type": "string"},
+        "request_id": {
+            "type": "string",
+            "description": "As in the header X-Request-Id and in the log of the service.",
+        },
         "errors": {
             "type": "array",
             "items": {

@@ -118,4 +118,6 @@ def integer(text: str, option: str) -> int:
 def explain(error: ProblemError) -> str:
     """What the service refused, and why, for a person."""
     reason = f"{error.detail} ({error.code})" if error.detail else f"the service answered {error}"
+    if error.status >= 500 and error.request_id:
+        reason += f", request {error.request_id} in the service's log"
     return reason + "".join(f"\n  {field.field}: {field.reason}" for field in error.errors)

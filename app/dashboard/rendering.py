@@ -17,6 +17,7 @@ from app.core.principal import Role
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE, TOKEN_FIELD, PageRequest
 from app.services.logins import Login, form_token
 from app.web.problems import kind_of
+from app.web.request_log import current_request_id
 
 HERE = Path(__file__).parent
 
@@ -192,6 +193,7 @@ def error_page(request: PageRequest, status: int, title: str, error: ServiceErro
         detail=error.detail,
         errors=error.fields,
         again=isinstance(error, Unavailable),
+        request_id=current_request_id(),
     )
     if status == 503:
         response.headers["Retry-After"] = "1"

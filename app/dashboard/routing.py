@@ -12,6 +12,7 @@ from app.core.principal import Role
 from app.dashboard.rendering import error_page
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE, PageRequest
 from app.web.problems import kind_of
+from app.web.request_log import REFUSAL
 
 Page = Callable[[PageRequest], Awaitable[Response]]
 
@@ -83,6 +84,7 @@ class PageRoute(Route):
         except ServiceError as error:
             if kind_of(error).status == 500:
                 raise
+            call.scope[REFUSAL] = error
             response = self._refusal(call, error)
         response.headers["Content-Security-Policy"] = self.policy
         for name, value in HEADERS.items():

@@ -7,9 +7,13 @@ an unfinished header field again with every piece of it. All this happens before
 import asyncio
 from typing import Any
 
+import structlog
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from app.web.problems import head_too_large
+from app.web.request_log import HEADER, new_request_id
+
+_log = structlog.get_logger("dither.http")
 
 MAX_HEAD_BYTES = 32 * 1024
 """Largest request line with its header fields, and largest trailer: twice the longest JWT that is taken."""
@@ -135,8 +139,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _refuse(self) -> None:
         if self._answered and not self.transport.is_closing():
-            refusal = head_too_large()
-            fields = (b"%s: %s\r\n" % field for field in refusal.raw_headers)
+            request_id = new_request_id()
+            with structlog.contextvars.bound_contextvars(request_id=request_id):
+                refusal = head_too_large()
+                _log.info("request", method="any", route=None, status=refusal.status_code)
+            named = [*refusal.raw_headers, (HEADER, request_id.encode())]
+            fields = (b"%s: %s\r\n" % field for field in named)
             head = b"".join((STATUS_LINE[refusal.status_code], *fields, b"\r\n"))
             self.transport.write(head + bytes(refusal.body))
         self._end()

@@ -1,4 +1,4 @@
-"""The outermost ASGI layer but for CORS: counts every request and turns the unexpected into a bare 500."""
+"""The outermost ASGI layer but for CORS: names, counts and logs requests; the unexpected is a bare 500."""
 
 import asyncio
 import time
@@ -13,6 +13,7 @@ from app.core.errors import RequestTimeout, Unavailable
 from app.web.metrics import Metrics
 from app.web.problems import internal_fault, problem_of
 from app.web.request import RESPONSE_HEADERS
+from app.web.request_log import HEADER, REFUSAL, log_request, method_of, request_id_of, template_of
 
 log = structlog.get_logger("dither.http")
 
@@ -25,7 +26,7 @@ SLOWEST_BYTES_PER_SECOND = 64 * 1024
 
 
 class LimitsMiddleware:
-    """Plain ASGI middleware: a time limit, the status and the duration of every request.
+    """Plain ASGI middleware: an id, a time limit, the status and the duration of every request.
 
     The text of an unexpected exception may hold data (a driver's error quotes parameters), so the log
     gets its class and where it happened, and the client gets neither.
@@ -43,6 +44,11 @@ class LimitsMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        request_id = request_id_of(scope.get("headers", ()))
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            await self._answer(scope, receive, send, (HEADER, request_id.encode()))
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, name: tuple[bytes, bytes]) -> None:
         started = time.perf_counter()
         status = 0
         timeout = BodyTimeout(receive, self._timeout_seconds)
@@ -51,10 +57,9 @@ class LimitsMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                noted = scope.get(RESPONSE_HEADERS)
-                if noted:
-                    headers = ((name.lower().encode(), value.encode()) for name, value in noted.items())
-                    message = {**message, "headers": [*message["headers"], *headers]}
+                noted = scope.get(RESPONSE_HEADERS) or {}
+                headers = ((name.lower().encode(), value.encode()) for name, value in noted.items())
+                message = {**message, "headers": [*message["headers"], name, *headers]}
             await send(message)
 
         try:
@@ -64,8 +69,8 @@ class LimitsMiddleware:
             status = status or CLIENT_LEFT
         except Exception as error:
             if timeout.limit.expired():
-                log.warning("request.timed_out", method=scope["method"], route=_route(scope))
-                refusal = problem_of(Unavailable("The answer took too long."))
+                scope[REFUSAL] = Unavailable("The answer took too long.")
+                refusal = problem_of(scope[REFUSAL])
             else:
                 _report(scope, error)
                 refusal = internal_fault()
@@ -73,7 +78,9 @@ class LimitsMiddleware:
                 raise BrokenResponse("the response broke off") from None
             await refusal(scope, receive, watch)
         finally:
-            self._metrics.observe(scope, status or 500, time.perf_counter() - started)
+            seconds = time.perf_counter() - started
+            self._metrics.observe(scope, status or 500, seconds)
+            log_request(scope, status or 500, seconds)
 
 
 class BodyTimeout:
@@ -126,9 +133,4 @@ def _report(scope: Scope, error: Exception) -> None:
             }
         )
         cause = cause.__cause__ or cause.__context__
-    log.error("request.failed", method=scope["method"], route=_route(scope), causes=causes)
-
-
-def _route(scope: Scope) -> str | None:
-    """The template of the route; the path itself may name a person."""
-    return getattr(scope.get("route"), "path_format", None)
+    log.error("request.failed", method=method_of(scope), route=template_of(scope), causes=causes)

@@ -9,6 +9,8 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
 
+from app.web.request_log import method_of, template_of
+
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -87,8 +89,7 @@ class Metrics:
             status: Status of the response; 499 where the client left before it.
             seconds: How long it took.
         """
-        route = scope.get("route")
-        method, template = ("any", UNMATCHED) if route is None else (scope["method"], route.path_format)
+        method, template = method_of(scope), template_of(scope) or UNMATCHED
         key = (method, template, status)
         self._answered += 1
         children = self._children.get(key)

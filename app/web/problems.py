@@ -21,6 +21,7 @@ from app.core.quota import QuotaExhausted
 from app.estimators.interface import NotApplicable
 from app.formats.strict_json import DuplicateKey
 from app.web.rate import RateLimited
+from app.web.request_log import REFUSAL, current_request_id
 from app.web.validation_messages import field_errors
 
 MEDIA_TYPE = "application/problem+json"
@@ -104,8 +105,8 @@ def problem(
     fields: Sequence[FieldError] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """A problem document."""
-    document = {
+    """A problem document, under the id of the request that it answers."""
+    document: dict[str, object] = {
         "type": TYPE_PREFIX + code,
         "title": title,
         "status": status,
@@ -113,6 +114,9 @@ def problem(
         "detail": detail,
         "errors": [{"field": error.field, "reason": error.reason} for error in fields],
     }
+    request_id = current_request_id()
+    if request_id is not None:
+        document["request_id"] = request_id
     return Response(
         json.dumps(document).encode(),
         status_code=status,
@@ -169,6 +173,7 @@ async def on_service_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, ServiceError)
     if kind_of(error).status == 500:
         raise error
+    request.scope[REFUSAL] = error
     state = request.scope.get("state") or {}
     if "api" in state:
         state["api"].metrics.refused(error.code)
@@ -178,7 +183,7 @@ async def on_service_error(request: Request, error: Exception) -> Response:
 async def on_validation_error(request: Request, error: Exception) -> Response:
     """Pydantic's refusals, as ours."""
     assert isinstance(error, RequestValidationError)
-    return problem_of(errors.InvalidRequest.naming(field_errors(error.errors())))
+    return await on_service_error(request, errors.InvalidRequest.naming(field_errors(error.errors())))
 
 
 async def on_http_exception(request: Request, error: Exception) -> Response:
@@ -193,9 +198,9 @@ async def on_http_exception(request: Request, error: Exception) -> Response:
             headers={"Allow": ", ".join(allowed_methods(request))},
         )
     if error.status_code == 404:
-        return problem_of(errors.NotFound("There is nothing at this path."))
+        return await on_service_error(request, errors.NotFound("There is nothing at this path."))
     if error.status_code == 400:
-        return problem_of(errors.MalformedDocument("The request could not be read."))
+        return await on_service_error(request, errors.MalformedDocument("The request could not be read."))
     return internal_fault()
 
 

@@ -19,6 +19,7 @@ from app.core.principal import Principal
 from app.core.study import Study
 from app.formats.strict_json import decode_json, decode_utf8
 from app.web.documents.types import SLUG_PATTERN
+from app.web.request_log import PRINCIPAL
 from app.web.state import Api
 
 JSON = "application/json"
@@ -32,8 +33,14 @@ SLUG = re.compile(SLUG_PATTERN, re.ASCII)
 class ApiRequest(Request):
     """A request that was let in."""
 
-    principal: Principal
-    """Who asks; unset on routes that take no token."""
+    @property
+    def principal(self) -> Principal:
+        """Who asks; unset on routes that take no token."""
+        return cast(Principal, self.scope[PRINCIPAL])
+
+    @principal.setter
+    def principal(self, principal: Principal) -> None:
+        self.scope[PRINCIPAL] = principal
 
     @property
     def api(self) -> Api:

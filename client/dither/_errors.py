@@ -199,6 +199,7 @@ class ProblemError(DitherError):
         detail: One sentence for a person; may be empty.
         errors: The offending fields.
         request: Method and path of the request.
+        request_id: Under which the service has it in its log; empty where a proxy answered.
     """
 
     def __init__(
@@ -209,6 +210,7 @@ class ProblemError(DitherError):
         detail: str = "",
         errors: Sequence[FieldProblem] = (),
         request: str = "",
+        request_id: str = "",
         certain: bool = True,
     ) -> None:
         super().__init__(f"{status} {code}" + (f": {detail}" if detail else ""))
@@ -217,6 +219,7 @@ class ProblemError(DitherError):
         self.detail = detail
         self.errors = tuple(errors)
         self.request = request
+        self.request_id = request_id
         # False where an earlier try of the same request may have been accepted unseen.
         self._certain = certain
 

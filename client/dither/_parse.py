@@ -31,6 +31,7 @@ def problem(status: int, body: bytes, *, request: str, certain: bool) -> Problem
         detail=_text(document.get("detail")) or _text(document.get("title")),
         errors=errors,
         request=request,
+        request_id=_text(document.get("request_id")),
         certain=certain,
     )
 

@@ -39,6 +39,7 @@ def assert_problem(response: httpx.Response, code: str, status: int, *fields: st
     assert document["type"] == TYPE_PREFIX + code
     assert document["title"]
     assert document["detail"]
+    assert document.pop("request_id") == response.headers["x-request-id"]
     if fields:
         assert sorted({error["field"] for error in document["errors"]}) == sorted(fields), document
     assert all(error["reason"] for error in document["errors"])

@@ -78,7 +78,7 @@ async def test_a_release_whose_commit_fails_shows_no_value(
     await make_commits_fail(table)
     response = await service.call(method, f"/v1/studies/{study}/{path}", "analyse")
     document = assert_problem(response, "internal_fault", 500)
-    assert set(document) == {"type", "title", "status", "code", "detail", "errors"}
+    assert set(response.json()) == {"type", "title", "status", "code", "detail", "errors", "request_id"}
     assert document["errors"] == []
     assert "estimate" not in response.text
     rows = await service.rows()

@@ -47,7 +47,7 @@ async def test_a_listed_page_may_contribute_and_read_the_answer(database_url):
         assert stored.status_code == 201
         assert cors_headers(stored) == {
             "access-control-allow-origin": PAGE,
-            "access-control-expose-headers": "Retry-After",
+            "access-control-expose-headers": "Retry-After, X-Request-Id",
         }
         assert stored.headers["vary"] == "Origin"
 

@@ -268,8 +268,9 @@ async def test_a_malformed_authorization_is_refused(service: Service, header: st
 async def test_another_study_is_refused_whether_or_not_it_exists(service: Service) -> None:
     token = await service.token("analyse", studies=frozenset({"own"}))
     await service.study(slug="exists")
-    known = await service.call("GET", "/v1/studies/exists", token)
-    unknown = await service.call("GET", "/v1/studies/does-not-exist", token)
+    named = {"X-Request-Id": "same"}
+    known = await service.call("GET", "/v1/studies/exists", token, headers=named)
+    unknown = await service.call("GET", "/v1/studies/does-not-exist", token, headers=named)
     assert_problem(known, "forbidden", 403)
     assert known.content == unknown.content
 

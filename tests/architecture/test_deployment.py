@@ -160,6 +160,8 @@ def test_the_proxy_is_patient_enough_and_logs_no_path() -> None:
     (line,) = re.findall(r"^log_format dither (.*);$", text, re.MULTILINE)
     assert not re.search(r"\$request\b|\$(request_)?uri|\$args|\$http_|\$remote_user", line)
     assert "proxy_next_upstream error timeout;" in text, "never non_idempotent"
+    assert "$request_id" in line
+    assert "proxy_set_header X-Request-Id $request_id;" in text
 
 
 def test_images_come_by_their_digest() -> None:

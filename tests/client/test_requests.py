@@ -207,6 +207,18 @@ def test_a_problem_carries_what_the_service_says(client: Any, service: FakeServi
     assert str(error) == "422 invalid_request: Look at the fields."
 
 
+def test_a_problem_has_the_id_of_its_request(client: Any, service: FakeService) -> None:
+    document = b'{"code": "internal_fault", "detail": "The fault was logged.", "request_id": "4bf92f35"}'
+    service.faults = [
+        httpx.Response(500, content=document),
+        httpx.Response(403, content=b'{"request_id": 7}'),
+    ]
+    for expected in ("4bf92f35", ""):
+        with pytest.raises(ProblemError) as refusal:
+            client.release("commute")
+        assert refusal.value.request_id == expected
+
+
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'"x"', b'{"code": 7}', b'{"errors": [1]}', b"\xff"])
 def test_a_refusal_without_a_problem_document_is_a_problem_too(
     client: Any, service: FakeService, body: bytes

@@ -21,7 +21,7 @@ UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 SECRET = re.compile(r"dither_[A-Za-z0-9_-]{43}|(?<=/open/)[A-Za-z0-9_-]{43}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
 DAY = re.compile(r"\b20\d\d-\d\d-\d\d\b")
-VOLATILE = frozenset({"hash", "next_cursor", "prefix", "version", "assignment_key"})
+VOLATILE = frozenset({"hash", "next_cursor", "prefix", "version", "assignment_key", "request_id"})
 """Fields whose text means nothing to a reader."""
 
 SURVEY = {

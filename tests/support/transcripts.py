@@ -12,6 +12,7 @@ from app.services import planning
 VARYING = (
     (re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), b"ID"),
     (re.compile(rb"\b[0-9a-f]{64}\b"), b"FORM"),
+    (re.compile(rb"\b[0-9a-f]{32}\b"), b"REQUEST"),
     (re.compile(rb"dither_(login|guest)=[\w-]+"), b"COOKIE"),
     (re.compile(rb"dither_[a-z_]*_seconds[^\n]*"), b"SECONDS"),
     (re.compile(rb"(dither_[a-z_]*_created[^\n]*) [^ \n]*"), rb"\1 TIME"),

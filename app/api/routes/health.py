@@ -57,7 +57,7 @@ async def metrics(request: ApiRequest) -> Response:
     except Unavailable:
         ready = False
     if ready and request.header(b"authorization") is not None:
-        principal = await identify(request)
+        principal = request.principal = await identify(request)
         private = principal.role in OBSERVERS and principal.studies is None
     if private:
         with suppress(Unavailable):

@@ -1,0 +1,88 @@
+"""The request log: one line a request, under an id that the client gets too.
+
+A line has the template of the route, never the path or the query, which may name a person.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import uuid4
+
+import structlog
+from starlette.types import Scope
+
+from app.core.errors import ServiceError
+from app.core.principal import Principal
+
+HEADER = b"x-request-id"
+
+SANE = re.compile(rb"[0-9A-Za-z][0-9A-Za-z._-]{0,63}")
+"""Ids of clients and proxies that are kept; in place of any other one there is a new one."""
+
+PRINCIPAL = "dither.principal"
+"""Key of the ASGI scope: who asks, once that is known."""
+
+REFUSAL = "dither.refusal"
+"""Key of the ASGI scope: the error that the request was refused with."""
+
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+WATCHING = frozenset({"/health/live", "/health/ready", "/metrics"})
+"""Routes that machines ask all the time: their lines are for the level debug, unless they fail."""
+
+_log = structlog.get_logger("dither.http")
+
+
+def new_request_id() -> str:
+    """An id of 32 hexadecimal digits."""
+    return uuid4().hex
+
+
+def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """The id that the client gave its request where that is a sane one, else a new one."""
+    for name, value in headers:
+        if name == HEADER:
+            return value.decode() if SANE.fullmatch(value) else new_request_id()
+    return new_request_id()
+
+
+def current_request_id() -> str | None:
+    """The id of the request that this task works for."""
+    found: str | None = structlog.contextvars.get_contextvars().get("request_id")
+    return found
+
+
+def template_of(scope: Mapping[str, Any]) -> str | None:
+    """The template of the route that took the request; None where none did."""
+    return getattr(scope.get("route"), "path_format", None)
+
+
+def method_of(scope: Mapping[str, Any]) -> str:
+    """The method of a request that a route took; any text may stand in the place of one."""
+    method: str = scope["method"]
+    return method if method in METHODS and template_of(scope) is not None else "any"
+
+
+def log_request(scope: Scope, status: int, seconds: float) -> None:
+    """Write the line of one finished request; the id is bound to the context."""
+    route = template_of(scope)
+    line: dict[str, Any] = {
+        "method": method_of(scope),
+        "route": route,
+        "status": status,
+        "seconds": round(seconds, 6),
+    }
+    principal: Principal | None = scope.get(PRINCIPAL)
+    if principal is not None:
+        line["token"] = str(principal.token_id)
+    refusal: ServiceError | None = scope.get(REFUSAL)
+    if refusal is not None:
+        line["code"] = refusal.code
+    if status >= 500:
+        if refusal is not None:
+            line["detail"] = refusal.detail
+        _log.warning("request", **line)
+    elif route in WATCHING:
+        _log.debug("request", **line)
+    else:
+        _log.info("request", **line)
