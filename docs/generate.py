@@ -14,8 +14,8 @@ import typer
 from nbconvert import MarkdownExporter
 from typer.core import TyperCommand, TyperGroup
 
-from app.cli import build
 from app.cli.extensions import installed
+from app.cli.tree import build
 from app.main import create_app
 from app.settings import COMMAND_VARIABLES, SECRETS_DIRECTORY, Settings
 

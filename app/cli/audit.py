@@ -81,9 +81,7 @@ def _print_report(report: AuditReport) -> None:
         console.print(f"All {len(report.checked)} rules hold: the ledger is clean.")
         return
     for finding in report.findings:
-        console.print(f"[bold red]BROKEN[/] {finding.rule}", soft_wrap=True)
+        console.print(f"[bold red]BROKEN[/] {finding.rule}")
         for example in finding.examples:
-            console.print(
-                "  " + ", ".join(f"{key}={value}" for key, value in example.items()), soft_wrap=True
-            )
+            console.print("  " + ", ".join(f"{key}={value}" for key, value in example.items()))
     console.print(f"{len(report.findings)} of {len(report.checked)} rules are broken.")

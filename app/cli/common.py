@@ -7,22 +7,24 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from app.logging import configure_logging
-from app.postgres.embedded import EmbeddedPostgres
-from app.settings import Settings
+if TYPE_CHECKING:
+    from app.postgres.embedded import EmbeddedPostgres
+    from app.settings import Settings
 
-console = Console(highlight=False)
-"""Results go to standard output."""
+# Commands that talk HTTP need no database: what does is loaded where it is used.
 
-notes = Console(stderr=True, highlight=False)
-"""Progress and errors go to standard error."""
+console = Console(highlight=False, soft_wrap=True)
+"""Results go to standard output. Lines are left to the terminal: what reads them finds them unbroken."""
+
+notes = Console(stderr=True, highlight=False, soft_wrap=True)
+"""Progress and errors go to standard error, unbroken too."""
 
 DataDir = Annotated[
     Path | None,
@@ -46,7 +48,7 @@ def usage_error(message: str) -> typer.BadParameter:
     return typer.BadParameter(message)
 
 
-def load_settings(data_dir: Path | None, *, quiet: bool = True) -> Settings:
+def load_settings(data_dir: Path | None, *, quiet: bool = True) -> "Settings":
     """The settings of the environment, with a data directory from the command line on top.
 
     Configures logging, too: for a person if standard error is a terminal.
@@ -55,6 +57,9 @@ def load_settings(data_dir: Path | None, *, quiet: bool = True) -> Settings:
         data_dir: From the command line.
         quiet: Keep what is no problem out of the log, unless a level was asked for.
     """
+    from app.logging import configure_logging
+    from app.settings import Settings
+
     settings = Settings.load()
     if data_dir is not None:
         settings = settings.model_copy(update={"data_dir": data_dir})
@@ -67,8 +72,8 @@ def load_settings(data_dir: Path | None, *, quiet: bool = True) -> Settings:
 
 @contextmanager
 def open_database(
-    settings: Settings, *, create: bool = False
-) -> Iterator[tuple[str, EmbeddedPostgres | None]]:
+    settings: "Settings", *, create: bool = False
+) -> Iterator[tuple[str, "EmbeddedPostgres | None"]]:
     """The URL of the database, and the embedded server behind it if that is ours to keep running.
 
     Args:
@@ -85,6 +90,8 @@ def open_database(
     elif settings.data_dir is not None:
         if not create and not (settings.data_dir / "postgres").exists():
             raise CommandFailed(f"there is no database in {settings.data_dir}")
+        from app.postgres.embedded import EmbeddedPostgres
+
         with EmbeddedPostgres(settings.data_dir, settings.postgres_bin) as embedded:
             yield embedded.url, embedded
     else:
@@ -108,7 +115,7 @@ def print_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *
     """
     if not console.is_terminal:
         if title:
-            notes.print(title, markup=False, soft_wrap=True)
+            notes.print(title, markup=False)
         _print_cells(rows, columns)
         return
     table = new_table(title=title or None, show_header=any(columns.values()))
@@ -122,7 +129,7 @@ def print_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *
         )
     for row in rows:
         table.add_row(*(show(row.get(key)) for key in columns))
-    console.print(table)
+    console.print(table, soft_wrap=False)
 
 
 def _print_cells(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> None:

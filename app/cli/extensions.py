@@ -5,8 +5,6 @@ from typing import Any
 
 import typer
 
-from app.cli.common import CommandFailed
-
 GROUP = "dither.commands"
 
 RESEARCH = "dither-research"
@@ -32,6 +30,8 @@ def add_extension(app: typer.Typer, name: str) -> None:
         return
 
     def missing() -> None:
+        from app.cli.common import CommandFailed
+
         raise CommandFailed(
             f"`dither {name}` needs {RESEARCH}, which is not installed: pip install {RESEARCH}"
         )
@@ -47,3 +47,8 @@ def add(app: typer.Typer, name: str, found: Any, settings: dict[str, Any] | None
         app.add_typer(found, name=name)
     else:
         app.command(name, context_settings=settings)(found)
+
+
+def add_summary(app: typer.Typer, name: str, summary: str) -> None:
+    """Add the name of a command that is not loaded, for the list of commands."""
+    app.command(name, help=summary)(lambda: None)

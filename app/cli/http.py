@@ -8,7 +8,7 @@ from typing import Annotated
 
 import httpx
 import typer
-from dither import Client, ProblemError, TransportError
+from dither import Client, DitherError, ProblemError, TransportError
 
 from app.cli.common import CommandFailed, usage_error
 
@@ -121,3 +121,28 @@ def explain(error: ProblemError) -> str:
     if error.status >= 500 and error.request_id:
         reason += f", request {error.request_id} in the service's log"
     return reason + "".join(f"\n  {field.field}: {field.reason}" for field in error.errors)
+
+
+def failure_of(error: Exception) -> tuple[str, int] | None:
+    """What is reported of an error in place of a traceback, and the exit status; None for a fault of ours."""
+    from app.core.errors import SchemaMismatch, ServiceError
+    from app.postgres.embedded import EmbeddedPostgresError
+    from app.settings import SettingsError
+    from app.store.keyfile import KeyFileError
+
+    match error:
+        case SettingsError():
+            return str(error), 2
+        case ProblemError():
+            return explain(error), 1
+        case (
+            CommandFailed()
+            | DitherError()
+            | EmbeddedPostgresError()
+            | KeyFileError()
+            | SchemaMismatch()
+            | ServiceError()
+            | httpx.HTTPError()
+        ):
+            return str(error) or type(error).__name__, 1
+    return None

@@ -84,9 +84,9 @@ def _print(export: Export, lost: Mapping[str, Lost]) -> None:
     console.print(f"Compared {len(export.releases):,} releases and {len(export.answers):,} sessions.")
     for study, found in lost.items():
         for release in found.releases:
-            console.print(f"lost: release {release} of {study}", markup=False, soft_wrap=True)
+            console.print(f"lost: release {release} of {study}", markup=False)
         for session in found.sessions:
-            console.print(f"lost: answers to session {session} of {study}", markup=False, soft_wrap=True)
-        console.print(MEANINGS[found.outcome].format(study=study), markup=False, soft_wrap=True)
+            console.print(f"lost: answers to session {session} of {study}", markup=False)
+        console.print(MEANINGS[found.outcome].format(study=study), markup=False)
     if not lost:
         console.print("The database knows all of them: nothing to retire.")

@@ -74,7 +74,7 @@ def serve(
             asyncio.run(require_durable(url))
         settings = settings.model_copy(update={"database_url": SecretStr(url)})
         with _supervised(embedded):
-            notes.print(_greeting(f"http://{host}:{port}", settings), soft_wrap=True)
+            notes.print(_greeting(f"http://{host}:{port}", settings))
             _run(settings, host, port, workers)
 
 

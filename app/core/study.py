@@ -47,6 +47,12 @@ class StudyState(StrEnum):
 MAX_DIMENSION = 64
 """The most coordinates that a value may have."""
 
+NO_TILT = (
+    "applies to replace_one studies only: how unequal the weights of people are depends on their number, "
+    "which an add_remove_one study keeps secret"
+)
+"""Why a study or a question cannot have a tilt."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyDefinition:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from app.core.epsilon import MICRO, round_down_to_significant, share_of
 from app.core.errors import InvalidRequest
 from app.core.release import Asked
-from app.core.study import Relation, StudyDefinition
+from app.core.study import NO_TILT, Relation, StudyDefinition
 from app.estimators import registry
 from app.estimators.interface import Question
 from app.estimators.transformed import MOMENTS, Transformed
@@ -18,12 +18,6 @@ MEAN, SUM, VARIANCE, SD = "mean", "sum", "variance", "sd"
 STATISTICS = (MEAN, SUM, VARIANCE, SD)
 """What is read off one release of a mean. In add_remove_one studies the two last ones have a release of their
 own, with three sums in place of two, and a sum has none: the number of people is secret."""
-
-NO_TILT = (
-    "applies to replace_one studies only: how unequal the weights of people are depends on their number, "
-    "which an add_remove_one study keeps secret"
-)
-"""Why a study or a question cannot have a tilt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

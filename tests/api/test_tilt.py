@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.services.questions import NO_TILT
+from app.core.study import NO_TILT
 from tests.api.service import Service, assert_problem
 
 SENTENCE = (

@@ -6,7 +6,7 @@ import re
 import pytest
 import typer.main
 
-from app.cli import build
+from app.cli.tree import build
 from tests.support.commands import Done
 from tests.support.databases import scratch_directory
 from tests.support.live import LiveService

@@ -6,10 +6,11 @@ from typing import Any, get_args
 import pytest
 import typer.main
 
-from app.cli import build, common
+from app.cli import common
 from app.cli.ask import Parameters
 from app.cli.examples import EXAMPLES
 from app.cli.extensions import installed
+from app.cli.tree import build
 from app.core.study import Relation
 from app.estimators import registry
 from tests.cli.test_commands import commands

@@ -10,7 +10,7 @@ from click import Command
 from dither import AsyncClient, Client, _admin_models, _models, _session_models
 from pydantic import BaseModel
 
-from app.cli import build
+from app.cli.tree import build
 from app.core.principal import Role
 from app.core.session import SessionProtocol
 from app.core.study import Relation, Trust

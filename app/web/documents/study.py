@@ -6,8 +6,16 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
 from app.core.epsilon import MICRO, delta_to_json, epsilon_to_json
-from app.core.study import MAX_DIMENSION, LocalMechanism, Relation, Study, StudyDefinition, StudyState, Trust
-from app.services.questions import NO_TILT
+from app.core.study import (
+    MAX_DIMENSION,
+    NO_TILT,
+    LocalMechanism,
+    Relation,
+    Study,
+    StudyDefinition,
+    StudyState,
+    Trust,
+)
 from app.web.documents.types import (
     Bound,
     Delta,

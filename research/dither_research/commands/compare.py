@@ -119,7 +119,7 @@ def compare(
         return
     _show(found, refused, setting, name)
     for file in files:
-        console.print(f"Written: {file}", markup=False, soft_wrap=True)
+        console.print(f"Written: {file}", markup=False)
 
 
 def _profile(text: str, people: int | None) -> tuple[str, Profile]:
@@ -198,7 +198,7 @@ def _show(found: Sequence[Compared], refused: dict[str, str], setting: Setting, 
         title=f"{name}: {people:,} people, {setting.relation.value}, {setting.runs} simulated releases each",
     )
     for estimator, reason in refused.items():
-        console.print(f"Not {estimator}: {reason}", markup=False, soft_wrap=True)
+        console.print(f"Not {estimator}: {reason}", markup=False)
 
 
 def _write(found: Sequence[Compared], name: str, directory: Path, title: str) -> list[Path]:

@@ -63,7 +63,7 @@ def demo(
             console.print(f"\nAll of that took {time.monotonic() - started:.1f} s.")
             if wait:
                 console.print(f"\nThe service runs at {service.base_url} until you press Ctrl-C. Ask it:\n")
-                console.print(f"  {curl}\n", soft_wrap=True, markup=False)
+                console.print(f"  {curl}\n", markup=False)
                 _stay(service)
 
 
@@ -131,10 +131,10 @@ def _tell(service: Service, studies: tuple[Survey, Survey, Survey]) -> str:
         show_session(service, admin, contribute, studies[0])
 
         _heading("Your turn")
-        console.print(f"analyst token   {analyse}", soft_wrap=True, markup=False)
-        console.print(f"admin token     in {service.data / 'admin.token'}", soft_wrap=True, markup=False)
+        console.print(f"analyst token   {analyse}", markup=False)
+        console.print(f"admin token     in {service.data / 'admin.token'}", markup=False)
         if httpx.get(f"{service.base_url}/dashboard", trust_env=False).status_code != 404:
-            console.print(f"dashboard       {service.base_url}/dashboard", soft_wrap=True, markup=False)
+            console.print(f"dashboard       {service.base_url}/dashboard", markup=False)
         return f"curl -H 'Authorization: Bearer {analyse}' '{service.base_url}{asked[0].path}'"
 
 

@@ -123,7 +123,7 @@ def _show(reproduction: Reproduction, outcome: Outcome, files: Sequence[Path], s
         style = {"Not private": "bold red", "Wrong": "yellow"}.get(kind, "cyan")
         console.print(Text.assemble(("  " + kind + " in the paper: ", style), text))
     written = " and ".join(str(file) for file in files)
-    console.print(f"  {written}, {len(outcome.rows)} rows, {seconds:.1f} s\n", markup=False, soft_wrap=True)
+    console.print(f"  {written}, {len(outcome.rows)} rows, {seconds:.1f} s\n", markup=False)
 
 
 def _deviation(check: Check) -> str:

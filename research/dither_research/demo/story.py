@@ -55,7 +55,7 @@ def show_studies(studies: tuple[Survey, ...]) -> None:
             f"{study.epsilon[0]} to {study.epsilon[1]}",
             *(f"{study.tags.get(tag, 0):,}" for tag in ("central", "local", "public")),
         )
-    console.print(table)
+    console.print(table, soft_wrap=False)
 
 
 def show_answers(analyst: httpx.Client, asked: list[Asked]) -> None:
@@ -72,7 +72,7 @@ def show_answers(analyst: httpx.Client, asked: list[Asked]) -> None:
             _interval(release),
             show(release["epsilon_max"]),
         )
-    console.print(table)
+    console.print(table, soft_wrap=False)
     console.print(
         "Each uses a tenth of what people offered, the studies' default. The true means are computed from "
         "the file; the service never says them. Of intervals like these one in twenty may miss."
@@ -140,7 +140,7 @@ def _ask_until(
     problem = response.json()
     if problem["code"] != refusal or _spent(contributor, subject) != before:
         raise CommandFailed(f"the refusal was another than {refusal}, or cost something: {response.text}")
-    console.print(table)
+    console.print(table, soft_wrap=False)
     console.print(
         f"Then: {problem['status']} [bold]{problem['code']}[/]: {problem['title']}: {problem['detail']}."
     )
@@ -154,7 +154,7 @@ def show_statement(contributor: httpx.Client, subject: str) -> None:
     table = _table("study", "trust", right=("epsilon offered", "spent"))
     for line in budget["studies"]:
         table.add_row(line["study"], line["trust"], show(line["epsilon"]), show(line["spent"]))
-    console.print(table)
+    console.print(table, soft_wrap=False)
     console.print(
         f"Lifetime budget of {subject}: epsilon {show(total['total'])}, of which "
         f"{show(total['reserved'])} is reserved and {show(total['spent'])} spent; "
