@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from app.postgres.embedded import EmbeddedPostgres
+from tests.support.citus import CitusServer
 from tests.support.databases import Server, scratch_directory
 from tests.support.live import LiveProcess, LiveService, free_port
 from tests.support.provider import Provider, provider
@@ -24,8 +25,16 @@ settings.load_profile("fresh" if os.environ.get("DITHER_TEST_ENTROPY") == "os" e
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Server]:
     """One embedded PostgreSQL for the whole session, with its durable defaults."""
-    with scratch_directory() as directory, EmbeddedPostgres(directory) as embedded:
-        yield Server(embedded)
+    with scratch_directory() as directory:
+        if os.environ.get("DITHER_TEST_DATABASES") == "citus":
+            cluster = CitusServer(directory)
+            try:
+                yield cluster
+            finally:
+                cluster.stop()
+            return
+        with EmbeddedPostgres(directory) as embedded:
+            yield Server(embedded.url)
 
 
 @pytest.fixture

@@ -91,6 +91,8 @@ class Budgets:
         """All accounts, by subject digest."""
         after = decode_cursor(cursor, bytes.fromhex, b"")
         items = await self._database.run_tx(
-            "budget.page", lambda c: store.page_accounts(c, after=after, limit=limit + 1)
+            "budget.page",
+            lambda c: store.page_accounts(c, after=after, limit=limit + 1),
+            isolation_level="REPEATABLE READ READ ONLY",
         )
         return page_of(items, limit, lambda account: account.subject.hex())

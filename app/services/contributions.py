@@ -26,7 +26,7 @@ from app.services.observer import Observer
 from app.services.replies import Idempotency, Replayed, Replies
 from app.services.saturation import Saturation
 from app.store import contributions as store
-from app.store import journal
+from app.store import journal, replacements
 from app.store.contributions import Allowance
 from app.store.database import Connection, Database
 from app.store.journal import Reply
@@ -176,9 +176,9 @@ class Contributions:
         """
         try:
             outcome = await self._database.run_tx(
-                "contribution.replace", lambda c: store.replace(c, study.id, offer)
+                "contribution.replace", lambda c: replacements.replace(c, study.id, offer)
             )
-        except store.Refused as refusal:
+        except replacements.Refused as refusal:
             outcome = refusal.outcome
         if outcome is None:
             raise NotFound("this subject has no live contribution in this study")
@@ -197,7 +197,7 @@ class Contributions:
         """
 
         async def body(connection: Connection) -> bool:
-            found = await store.withdraw(connection, study.id, subject)
+            found = await replacements.withdraw(connection, study.id, subject)
             await journal.forget_replies(connection, study.id, subject)
             return found
 

@@ -7,6 +7,7 @@ whichever process gets there first.
 from datetime import datetime, timedelta
 
 from app.core.clock import Clock
+from app.core.errors import Unavailable
 from app.core.session import SessionDefinition, SessionHead, SessionState
 from app.services.kmeans_release import Prepared, publish
 from app.sessions.protocol import RoundAnswers, RunningProtocol
@@ -96,8 +97,11 @@ class Rounds:
             # Before people are locked, as a person who leaves a cohort does.
             await lock_cohorts(connection, definition.study_id)
         dimension = before.terms.report_dimension
+        counts = await stored_answers.tally(connection, definition.id, head.round)
+        if sum(counts.values()) != head.answers:
+            raise Unavailable("a node of the database is recovering; ask again")
         answers = RoundAnswers(
-            counts=await stored_answers.tally(connection, definition.id, head.round),
+            counts=counts,
             sums={}
             if dimension is None
             else await stored_answers.tally_reports(connection, definition.id, head.round, dimension),

@@ -4,13 +4,14 @@ Everything here needs a transaction that holds the session's row.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 from uuid import UUID
 
 from app.core.session import Answer
 from app.core.study import StudyState
+from app.store.database import Overtaken
 from app.store.sql import Connection, Sql
 
 
@@ -35,23 +36,28 @@ class Known:
     study: StudyState
 
 
-# OFFSET 0 keeps a lookup of one person from becoming a join with all people who take part.
-LOOK_UP = Sql.of(Known)("""
-    SELECT given.answer, given.sender, enrolled.spent, enrolled.report,
-           enrolled.report_sender,
-           (SELECT study.state FROM session JOIN study ON study.id = session.study_id
-            WHERE session.id = :session_id) AS study
-    FROM unnest(CAST(:subjects AS bytea[]), CAST(:rounds AS int[]))
-        WITH ORDINALITY AS asked (subject_id, round, place)
-    LEFT JOIN LATERAL (
-        SELECT spent, report, report_sender FROM enrolment
-        WHERE session_id = :session_id AND subject_id = asked.subject_id OFFSET 0
-    ) AS enrolled ON true
-    LEFT JOIN LATERAL (
-        SELECT answer, sender FROM answer
-        WHERE session_id = :session_id AND round = asked.round AND subject_id = asked.subject_id OFFSET 0
-    ) AS given ON true
-    ORDER BY place
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    subject: bytes | None
+    round: int | None
+    known: Known
+
+
+# A row for each person who takes part and each of these rounds that they answered; one without a person where
+# none of them takes part.
+LOOK_UP = Sql.of(_Found)("""
+    SELECT part.subject, part.round, part.answer, part.sender, part.spent, part.report, part.report_sender,
+           study.state AS study
+    FROM session JOIN study ON study.id = session.study_id
+    LEFT JOIN (
+        SELECT enrolment.subject_id AS subject, answer.round, answer.answer, answer.sender, enrolment.spent,
+               enrolment.report, enrolment.report_sender
+        FROM enrolment LEFT JOIN answer
+          ON answer.subject_id = enrolment.subject_id AND answer.session_id = enrolment.session_id
+         AND answer.round = ANY(CAST(:rounds AS int[]))
+        WHERE enrolment.session_id = :session_id AND enrolment.subject_id = ANY(CAST(:subjects AS bytea[]))
+    ) AS part ON true
+    WHERE session.id = :session_id
 """)
 
 # Rows are found by their key: places within a table repeat from partition to partition.
@@ -70,6 +76,7 @@ ANSWER = Sql.of(bytes)("""
     INSERT INTO answer (session_id, round, subject_id, answer, sender)
     SELECT :session_id, :round, subject_id, answer, sender FROM given
     WHERE (subject_id IN (SELECT subject_id FROM paid)) IS TRUE
+    ON CONFLICT (subject_id, session_id, round) DO NOTHING
     RETURNING subject_id
 """)
 
@@ -92,12 +99,19 @@ def _tally_reports(dimension: int) -> Sql[Any]:
 
 async def look_up(connection: Connection, session_id: UUID, answers: Sequence[Answer]) -> list[Known]:
     """What the ledger holds for each of these answers; call with the session locked for answers."""
-    return await LOOK_UP.all(
+    rows = await LOOK_UP.all(
         connection,
         session_id=session_id,
         subjects=[answer.subject for answer in answers],
-        rounds=[answer.round for answer in answers],
+        rounds=sorted({answer.round for answer in answers}),
     )
+    enrolled = {row.subject: replace(row.known, answer=None, sender=None) for row in rows}
+    given = {(row.subject, row.round): row.known for row in rows}
+    stranger = replace(rows[0].known, answer=None, sender=None, spent=None, report=None, report_sender=None)
+    return [
+        given.get((answer.subject, answer.round)) or enrolled.get(answer.subject, stranger)
+        for answer in answers
+    ]
 
 
 async def accept_enrolled(
@@ -113,6 +127,9 @@ async def accept_enrolled(
 
     Returns:
         The subjects whose answers are stored: all of them.
+
+    Raises:
+        Overtaken: one of them was not seen to have answered, or to take part, as a node was recovering.
     """
     if not answers:
         return set()
@@ -125,6 +142,8 @@ async def accept_enrolled(
         costs=costs,
         senders=[answer.sender for answer in answers],
     )
+    if len(stored) != len(answers):
+        raise Overtaken
     return set(stored)
 
 

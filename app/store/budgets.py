@@ -1,5 +1,6 @@
 """Lifetime budgets and what is left of them."""
 
+from dataclasses import replace
 from uuid import UUID
 
 from app.core.records import Account, PersonalCharge, SessionLine, Statement, StudyLine
@@ -71,23 +72,25 @@ READ_ENROLMENTS = Sql.of(SessionLine)("""
     ORDER BY session.number
 """)
 
-SPENT_IN_SESSIONS = """
-    SELECT sum(enrolment.spent) FROM session
-    JOIN enrolment ON enrolment.session_id = session.id AND enrolment.subject_id = s.id
-"""
+# What people have spent is added up apart, by `SPENT_BY`.
+PAGE = Sql.of(Account)("""
+    SELECT id AS subject, budget, reserved, 0 AS spent, delta_budget, delta_reserved, 0 AS delta_spent
+    FROM subject WHERE id > :after ORDER BY id LIMIT :limit
+""")
 
-PAGE = Sql.of(Account)(f"""
-    SELECT s.id AS subject, s.budget, s.reserved, s.delta_budget, s.delta_reserved,
-           coalesce(sum({SPENT_EPSILON}), 0) + coalesce(({SPENT_IN_SESSIONS}), 0) AS spent,
-           coalesce(sum({SPENT_DELTA}), 0) AS delta_spent
-    FROM (SELECT * FROM subject WHERE id > :after ORDER BY id LIMIT :limit) s
-    LEFT JOIN contribution c ON c.subject_id = s.id {JOIN_COHORT}
-    GROUP BY s.id, s.budget, s.reserved, s.delta_budget, s.delta_reserved ORDER BY s.id
+SPENT_BY = Sql(f"""
+    SELECT subject_id, sum(spent) AS spent, sum(delta_spent) AS delta_spent FROM (
+        SELECT c.subject_id, {SPENT_EPSILON} AS spent, {SPENT_DELTA} AS delta_spent
+        FROM contribution c {JOIN_COHORT} WHERE c.subject_id = ANY(CAST(:subjects AS bytea[]))
+        UNION ALL
+        SELECT subject_id, spent, 0 FROM enrolment WHERE subject_id = ANY(CAST(:subjects AS bytea[]))
+    ) part GROUP BY subject_id
 """)
 
 SET_BUDGET = Sql.of(bytes)("""
     INSERT INTO subject (id, budget, reserved, delta_budget, delta_reserved)
-    VALUES (:subject, :budget, 0, coalesce(CAST(:delta_budget AS bigint), :default_delta), 0)
+    VALUES (:subject, :budget, CASE WHEN subject_key_holds() THEN 0 END,
+            coalesce(CAST(:delta_budget AS bigint), :default_delta), 0)
     ON CONFLICT (id) DO UPDATE
     SET budget = excluded.budget, delta_budget = coalesce(CAST(:delta_budget AS bigint), subject.delta_budget)
     WHERE subject.reserved <= excluded.budget
@@ -161,4 +164,11 @@ async def free_unspent(connection: Connection, study_id: int) -> None:
 
 async def page_accounts(connection: Connection, *, after: bytes, limit: int) -> list[Account]:
     """Accounts in the order of their subjects' ids; costs O(limit)."""
-    return await PAGE.all(connection, after=after, limit=limit)
+    accounts = await PAGE.all(connection, after=after, limit=limit)
+    rows = await SPENT_BY.all(connection, subjects=[account.subject for account in accounts])
+    spent = {subject: (epsilon, delta) for subject, epsilon, delta in rows}
+    return [
+        replace(account, spent=epsilon, delta_spent=delta)
+        for account in accounts
+        for epsilon, delta in [spent.get(account.subject, (0, 0))]
+    ]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from dither.device.randomizers import randomizer
 
 from app.core.cohort import Cohort, report_reach
+from app.core.errors import Unavailable
 from app.core.grid import GRID_SIZE
 from app.core.study import LocalMechanism, Trust
 from app.store.contributions import EPOCH_LOCK, FOLD_LOCK
@@ -136,6 +137,13 @@ INSERT_COHORTS = Sql("""
     ORDER BY epoch, trust, epsilon, carried, delta, delta_carried
 """)
 
+READ_TALLY = Sql.of(int)("""
+    SELECT CAST(coalesce(sum(count), 0) AS bigint) FROM tally
+    WHERE study_id = :study_id AND epoch <= :sealed
+""")
+
+CLEAR_TALLY = Sql("DELETE FROM tally WHERE study_id = :study_id AND epoch <= :sealed")
+
 MARK_FOLDED = Sql("UPDATE study SET folded_epoch = :sealed WHERE id = :study_id")
 
 COHORT_COLUMNS = """id, trust, epsilon, carried, spent, delta, delta_carried, delta_spent, count,
@@ -174,12 +182,22 @@ async def hold(connection: Connection, study_id: int) -> None:
 
 
 async def fold(connection: Connection, study_id: int) -> None:
-    """Fold every sealed epoch that is not folded yet into cohort rows."""
+    """Fold every sealed epoch that is not folded yet into cohort rows.
+
+    Raises:
+        Unavailable: a node of the database is recovering, and not everything that was acknowledged is to be
+            seen yet.
+    """
     await hold(connection, study_id)
     epochs = await read_epochs(connection, study_id)
     if epochs.sealed == epochs.folded:
         return
+    # Nothing is added to a sealed epoch, and those who leave one hold the fold lock, shared.
+    acknowledged = await READ_TALLY.one(connection, study_id=study_id, sealed=epochs.sealed)
     rows = await _aggregate(connection, study_id, epochs, last=epochs.sealed)
+    if sum(row.cohort.count for row in rows) != acknowledged:
+        raise Unavailable("a node of the database is recovering; ask again")
+    await CLEAR_TALLY.run(connection, study_id=study_id, sealed=epochs.sealed)
     if rows:
         await INSERT_COHORTS.run(
             connection,

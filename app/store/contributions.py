@@ -1,19 +1,22 @@
-"""Contributions and reservations.
+"""Contributions and reservations; `app.store.replacements` changes what one person holds.
 
 Lock order, the same on every path: the study's fold lock (shared, only for replace and withdraw), its
-epoch lock (shared), that of all accounts (shared), subjects in the order of their ids, then cohorts. Anyone
-who waits for a fold thus holds up no seal, and with it no contribution. Everything is set-based.
+epoch lock (shared), that of all accounts (shared), subjects, then cohorts. Anyone who waits for a fold thus
+holds up no seal, and with it no contribution. Everything is set-based.
+
+Several people are not locked before they are read, since a distributed database cannot do that. What is
+written says what it was decided on, and where that is no longer so, the transaction is `Overtaken` and runs
+again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.core.contribution import Offer, Outcome
-from app.core.errors import InternalFault
-from app.core.ledger import Entry, Holding, decide, entry, same_value
-from app.core.study import StudyState, Trust
+from app.core.ledger import Entry, Holding, decide, same_value
+from app.core.study import StudyState
 from app.store.arrays import array_literal
-from app.store.membership import is_member, square, summand
+from app.store.database import Overtaken
 from app.store.sql import Connection, Sql
 
 EPOCH_LOCK = 1
@@ -27,8 +30,8 @@ ENROL_LOCK = 3
 """Advisory lock class: shared while people enrol in a study's sessions, exclusive while it is closed."""
 
 ACCOUNTS_LOCK = 4
-"""Advisory lock class, one lock for all studies: shared while subjects are locked in their order, exclusive
-for a statement that changes many of them in no order."""
+"""Advisory lock class, one lock for all studies: shared while subjects are changed, exclusive for a statement
+that changes very many of them."""
 
 # In the order in which they are given.
 LOCK_SHARED = Sql(f"""
@@ -54,7 +57,7 @@ READ_EPOCH = Sql.of(Epoch)(
 # the statements below. A subject without a row has no contribution either, so nothing can be in the way.
 # IS TRUE makes PostgreSQL look ids up in a hash table, whatever it takes the number of offers for.
 ACCEPT_NEW = Sql("""
-    WITH here AS MATERIALIZED (SELECT epoch, state FROM study WHERE id = :study_id),
+    WITH here AS MATERIALIZED (SELECT epoch, state FROM study WHERE id = :study_id AND subject_key_holds()),
     offer AS MATERIALIZED (
         SELECT subject_id, CAST(trust AS trust) AS trust, epsilon, delta, value,
                sender, CAST(vector AS bigint[]) AS vector
@@ -78,14 +81,15 @@ ACCEPT_NEW = Sql("""
         SELECT :study_id, subject_id, trust, epsilon, 0, delta, 0, value, vector, epoch, sender
         FROM offer, here
         WHERE (subject_id IN (SELECT id FROM fresh)) IS TRUE
+    ),
+    counted AS (
+        INSERT INTO tally (study_id, epoch, writer, count)
+        SELECT :study_id, epoch, pg_backend_pid(), number
+        FROM here, (SELECT count(*) AS number FROM fresh) AS came WHERE number > 0
+        ON CONFLICT (study_id, epoch, writer) DO UPDATE SET count = tally.count + excluded.count
     )
     SELECT epoch, state, (SELECT array_agg(id) FROM fresh) AS fresh FROM here
 """)
-
-LOCK_SUBJECTS = Sql(
-    "SELECT id, budget - reserved AS room, delta_budget - delta_reserved AS delta_room FROM subject"
-    " WHERE id = ANY(CAST(:subjects AS bytea[])) ORDER BY id FOR UPDATE"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +105,23 @@ READ_HOLDINGS = Sql.of(_Held)("""
     WHERE study_id = :study_id AND subject_id = ANY(CAST(:subjects AS bytea[]))
 """)
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Person:
+    subject: bytes
+    room: int
+    delta_room: int
+    holding: Holding | None
+
+
+READ_PEOPLE = Sql.of(_Person)("""
+    SELECT subject.id AS subject, budget - reserved AS room, delta_budget - delta_reserved AS delta_room,
+           CASE WHEN c.subject_id IS NOT NULL THEN value IS NOT NULL END AS live, trust, epsilon, carried,
+           delta, delta_carried, value, vector, epoch, sender
+    FROM subject LEFT JOIN contribution c ON c.subject_id = subject.id AND c.study_id = :study_id
+    WHERE subject.id = ANY(CAST(:subjects AS bytea[]))
+""")
+
 RESERVE = Sql.of(bytes)("""
     UPDATE subject SET reserved = reserved + more.epsilon, delta_reserved = delta_reserved + more.delta
     FROM unnest(CAST(:subjects AS bytea[]), CAST(:epsilons AS bigint[]), CAST(:deltas AS bigint[]))
@@ -111,39 +132,34 @@ RESERVE = Sql.of(bytes)("""
     RETURNING subject.id
 """)
 
-WRITE = Sql("""
+# Where the person has a row already, it is the one that was decided on: withdrawn, with what was spent.
+WRITE = Sql.of(bytes)("""
     INSERT INTO contribution
         (study_id, subject_id, trust, epsilon, carried, delta, delta_carried, value, vector, epoch, sender)
-    SELECT :study_id, subject_id, CAST(trust AS trust), epsilon, carried, delta, delta_carried, value,
-           CAST(vector AS bigint[]), :epoch, sender
+    SELECT CAST(:study_id AS int), subject_id, CAST(trust AS trust), epsilon, carried, delta, delta_carried,
+           value, CAST(vector AS bigint[]), CAST(:epoch AS int), sender
     FROM unnest(CAST(:subjects AS bytea[]), CAST(:trusts AS text[]), CAST(:epsilons AS bigint[]),
                 CAST(:carried AS bigint[]), CAST(:deltas AS bigint[]), CAST(:deltas_carried AS bigint[]),
                 CAST(:values AS bigint[]), CAST(:senders AS uuid[]), CAST(:vectors AS text[]))
         AS entry (subject_id, trust, epsilon, carried, delta, delta_carried, value, sender, vector)
     ORDER BY subject_id
-    ON CONFLICT (study_id, subject_id) DO UPDATE SET
+    ON CONFLICT (subject_id, study_id) DO UPDATE SET
         trust = excluded.trust, epsilon = excluded.epsilon, carried = excluded.carried,
         delta = excluded.delta, delta_carried = excluded.delta_carried,
         value = excluded.value, vector = excluded.vector, epoch = excluded.epoch, sender = excluded.sender
+    WHERE contribution.value IS NULL
+      AND contribution.epsilon = excluded.carried AND contribution.delta = excluded.delta_carried
+    RETURNING subject_id
 """)
 
-WITHDRAW = Sql("""
-    UPDATE contribution
-    SET value = NULL, vector = NULL, sender = NULL, epsilon = :spent, carried = :spent, delta = :delta_spent,
-        delta_carried = :delta_spent
-    WHERE study_id = :study_id AND subject_id = :subject
+# In the transaction that wrote them. A fold that finds others does not see all of them yet, which happens
+# where the database has several nodes and one of them is recovering.
+COUNT = Sql("""
+    INSERT INTO tally (study_id, epoch, writer, count) VALUES (:study_id, :epoch, pg_backend_pid(), :more)
+    ON CONFLICT (study_id, epoch, writer) DO UPDATE SET count = tally.count + excluded.count
 """)
 
 VACUUM = Sql("VACUUM (ANALYZE) contribution, subject")
-
-LEAVE_COHORT = Sql(f"""
-    UPDATE cohort
-    SET count = count - 1, total = total - {summand("c")},
-        total_squares = total_squares - {square("c", summand("c"))}
-    FROM contribution c
-    WHERE c.study_id = :study_id AND c.subject_id = :subject AND {is_member("c")}
-    RETURNING cohort.spent, cohort.delta_spent
-""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,10 +238,11 @@ async def _accept_new(
 async def _recognise(connection: Connection, study_id: int, offers: Sequence[Offer]) -> list[Outcome]:
     """Outcomes in a closed study. Nothing is reserved, so no subject needs to be locked."""
     holdings = await read_holdings(connection, study_id, [offer.subject for offer in offers])
-    return [_closed_outcome(holdings.get(offer.subject), offer) for offer in offers]
+    return [closed_outcome(holdings.get(offer.subject), offer) for offer in offers]
 
 
-def _closed_outcome(holding: Holding | None, offer: Offer) -> Outcome:
+def closed_outcome(holding: Holding | None, offer: Offer) -> Outcome:
+    """What becomes of an offer in a study that takes none."""
     repeated = holding is not None and same_value(holding, offer)
     return Outcome.UNCHANGED if repeated else Outcome.STUDY_CLOSED
 
@@ -233,23 +250,28 @@ def _closed_outcome(holding: Holding | None, offer: Offer) -> Outcome:
 async def _accept_known(
     connection: Connection, study_id: int, epoch: int, people: Mapping[bytes, Sequence[Offer]]
 ) -> dict[bytes, list[Outcome]]:
-    """Lock subjects that exist, compare with what they hold, reserve and write what is new."""
-    subjects = list(people)
-    locked = {row["id"]: row for row in await LOCK_SUBJECTS.all(connection, subjects=subjects)}
-    holdings = await read_holdings(connection, study_id, subjects)
+    """Compare with what subjects that exist hold, reserve and write what is new.
+
+    Raises:
+        Overtaken: that changed meanwhile.
+    """
+    subjects = sorted(people)
+    found = await READ_PEOPLE.all(connection, study_id=study_id, subjects=subjects)
+    known = {person.subject: person for person in found}
     decided: dict[bytes, list[Outcome]] = {}
     entries: dict[bytes, Entry] = {}
     more: dict[bytes, tuple[int, int]] = {}
-    for subject, theirs in people.items():
-        holding, account = holdings.get(subject), locked.get(subject)
-        room, delta_room = (account["room"], account["delta_room"]) if account else (-1, -1)
-        decided[subject], row = decide(theirs, holding, room=room, delta_room=delta_room)
+    for subject in subjects:
+        person = known.get(subject)
+        holding = person.holding if person else None
+        room, delta_room = (person.room, person.delta_room) if person else (-1, -1)
+        decided[subject], row = decide(people[subject], holding, room=room, delta_room=delta_room)
         if row is not None:
             spent, delta_spent = (holding.epsilon, holding.delta) if holding else (0, 0)
             entries[subject] = row
             more[subject] = (row.epsilon - spent, row.delta - delta_spent)
     if await reserve(connection, more) != more.keys():
-        raise InternalFault("A reservation does not fit a budget that was locked.")
+        raise Overtaken
     await _write(connection, study_id, epoch, entries)
     return decided
 
@@ -263,7 +285,7 @@ async def read_holdings(
 
 
 async def reserve(connection: Connection, more: Mapping[bytes, tuple[int, int]]) -> set[bytes]:
-    """Reserve more (or, negative, less) of locked subjects' budgets, each only where it fits.
+    """Reserve more (or, negative, less) of subjects' budgets, each only where it fits; locks them.
 
     Returns:
         The subjects for whom it fitted.
@@ -275,10 +297,16 @@ async def reserve(connection: Connection, more: Mapping[bytes, tuple[int, int]])
 
 
 async def _write(connection: Connection, study_id: int, epoch: int, entries: Mapping[bytes, Entry]) -> None:
+    """Write rows of subjects who hold nothing live and whose reservation was just changed, which locked them.
+
+    Raises:
+        Overtaken: what one of them holds changed before.
+    """
     if not entries:
         return
     rows = entries.values()
-    await WRITE.run(
+    await note(connection, study_id, epoch, len(rows))
+    written = await WRITE.all(
         connection,
         study_id=study_id,
         epoch=epoch,
@@ -292,92 +320,15 @@ async def _write(connection: Connection, study_id: int, epoch: int, entries: Map
         senders=[row.sender for row in rows],
         vectors=_vectors(rows),
     )
+    if set(written) != entries.keys():
+        raise Overtaken
 
 
-async def replace(connection: Connection, study_id: int, offer: Offer) -> Outcome | None:
-    """Put a value in the place of a live one; what was spent stays spent.
-
-    The same central or public value again is a replacement like any other: it leaves its cohort and enters
-    the current epoch, so that nothing shows whether the value changed. A local report costs its whole
-    epsilon, and of the same epsilon only the very same report is accepted; its retry changes nothing.
-
-    Returns:
-        REPLACED, UNCHANGED or STUDY_CLOSED; None where the subject holds nothing live.
-
-    Raises:
-        Refused: the offer is less than what was spent, or does not fit the budget.
-    """
-    epoch, holding = await _locked_holding(connection, study_id, offer.subject)
-    if epoch.state is not StudyState.OPEN:
-        return _closed_outcome(holding, offer)
-    if holding is None or not holding.live:
-        return None
-    if holding.trust is Trust.LOCAL and same_value(holding, offer):
-        return Outcome.UNCHANGED
-    spent, delta_spent = await _leave(connection, study_id, offer.subject, holding, epoch)
-    result = entry(offer, spent=spent, delta_spent=delta_spent)
-    if isinstance(result, Outcome):
-        raise Refused(result)
-    difference = (result.epsilon - holding.epsilon, result.delta - holding.delta)
-    if offer.subject not in await reserve(connection, {offer.subject: difference}):
-        raise Refused(Outcome.BUDGET_EXHAUSTED)
-    await _write(connection, study_id, epoch.current, {offer.subject: result})
-    return Outcome.REPLACED
-
-
-async def withdraw(connection: Connection, study_id: int, subject: bytes) -> bool:
-    """Delete a value and free the unspent part of its reservation.
-
-    In a retired study all of it is spent; in an archived one the unspent part is free already.
-
-    Returns:
-        False where the subject never contributed to the study.
-    """
-    epoch, holding = await _locked_holding(connection, study_id, subject)
-    if holding is None:
-        return False
-    if not holding.live:
-        return True
-    spent, delta_spent = await _leave(connection, study_id, subject, holding, epoch)
-    if epoch.state is StudyState.RETIRED:
-        # The ledger may have forgotten charges here, but no one was ever charged more than they reserved.
-        spent, delta_spent = holding.epsilon, holding.delta
-    await WITHDRAW.run(connection, study_id=study_id, subject=subject, spent=spent, delta_spent=delta_spent)
-    if epoch.state is not StudyState.ARCHIVED:
-        await reserve(connection, {subject: (spent - holding.epsilon, delta_spent - holding.delta)})
-    return True
+async def note(connection: Connection, study_id: int, epoch: int, more: int) -> None:
+    """Note how many live values an epoch gains, or, negative, loses, until it is folded."""
+    await COUNT.run(connection, study_id=study_id, epoch=epoch, more=more)
 
 
 def _vectors(rows: Iterable[Offer | Entry]) -> list[str]:
     """Vectors as array literals. In a study of numbers there are none, and unnest fills up with NULL."""
     return [array_literal(row.vector) for row in rows if row.vector is not None]
-
-
-class Refused(Exception):
-    """Rolls a half-done replacement back."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__(outcome.value)
-        self.outcome = outcome
-
-
-async def _locked_holding(
-    connection: Connection, study_id: int, subject: bytes
-) -> tuple[Epoch, Holding | None]:
-    epoch = await enter(connection, study_id, locks=(FOLD_LOCK, EPOCH_LOCK, ACCOUNTS_LOCK))
-    await LOCK_SUBJECTS.run(connection, subjects=[subject])
-    return epoch, (await read_holdings(connection, study_id, [subject])).get(subject)
-
-
-async def _leave(
-    connection: Connection, study_id: int, subject: bytes, holding: Holding, epoch: Epoch
-) -> tuple[int, int]:
-    """Take a live value out of the cohort it was folded into, if any; return what its owner has spent."""
-    if holding.epoch > epoch.folded:
-        if holding.trust is Trust.LOCAL:
-            return holding.epsilon, holding.delta
-        return holding.carried, holding.delta_carried
-    spent, delta_spent = await LEAVE_COHORT.one(connection, study_id=study_id, subject=subject)
-    if holding.trust is Trust.PUBLIC:
-        return holding.carried, holding.delta_carried
-    return spent, delta_spent

@@ -37,6 +37,9 @@ NO_ROOM = "53"
 TLS_PARAMETERS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 """Parameters of a URL, as libpq spells them, that say how to encrypt and whom to trust."""
 
+FAILED_WITHIN = "XX000"
+"""An internal error: a node of a distributed database went away while it worked on the statement."""
+
 MAX_ATTEMPTS = 8
 
 APPLICATION = "dither"
@@ -92,6 +95,10 @@ def open_engine(url: str, **options: Any) -> AsyncEngine:
 def sql_state(error: DBAPIError | asyncpg.PostgresError) -> str | None:
     """The SQLSTATE of a driver error, as SQLAlchemy or the driver itself raises it."""
     return getattr(error.orig if isinstance(error, DBAPIError) else error, "sqlstate", None)
+
+
+class Overtaken(Exception):
+    """What a transaction decided on changed meanwhile. It is rolled back and runs again."""
 
 
 class Run(Protocol):
@@ -224,13 +231,15 @@ class Database:
         for number in range(MAX_ATTEMPTS):
             try:
                 return await attempt()
-            except (DBAPIError, asyncpg.PostgresError) as error:
-                if sql_state(error) in RETRIED_STATES:
+            except (Overtaken, DBAPIError, asyncpg.PostgresError) as error:
+                if isinstance(error, Overtaken) or sql_state(error) in RETRIED_STATES:
                     await asyncio.sleep(0.002 * 2**number)
                     continue
                 if is_disconnect(error):
                     self._lost = time.monotonic()
                     raise Unavailable(f"the database went away during {name}") from error
+                if sql_state(error) == FAILED_WITHIN:
+                    raise Unavailable(f"the database failed within {name}") from error
                 if (sql_state(error) or "").startswith(NO_ROOM):
                     raise Unavailable(f"the database has no room for {name}") from error
                 if isinstance(error, DBAPIError):

@@ -1,7 +1,6 @@
 """Who takes part in sessions: what they reserve, what they have spent, and their report.
 
-Everything here needs a transaction that holds the session's row. Subjects are locked in the order of their
-ids.
+Everything here needs a transaction that holds the session's row.
 """
 
 from collections.abc import Sequence
@@ -10,7 +9,8 @@ from uuid import UUID
 from app.core.session import Answer, Terms
 from app.store.answers import accept_enrolled
 from app.store.arrays import array_literal
-from app.store.contributions import ACCOUNTS_LOCK, LOCK_SHARED, LOCK_SUBJECTS, Allowance, reserve
+from app.store.contributions import ACCOUNTS_LOCK, LOCK_SHARED, Allowance, reserve
+from app.store.database import Overtaken
 from app.store.sql import Connection, Sql
 
 # Subjects who are new; all others are left for the statements below.
@@ -19,6 +19,7 @@ ENROL_NEW = Sql.of(bytes)("""
         SELECT subject_id, answer, sender
         FROM unnest(CAST(:subjects AS bytea[]), CAST(:answers AS int[]), CAST(:senders AS uuid[]))
             AS given (subject_id, answer, sender)
+        WHERE subject_key_holds()
     ),
     fresh AS (
         INSERT INTO subject (id, budget, reserved, delta_budget, delta_reserved)
@@ -40,36 +41,33 @@ ENROL_NEW = Sql.of(bytes)("""
     SELECT id FROM fresh
 """)
 
-ENROL = Sql("""
+ENROL = Sql.of(bytes)("""
     INSERT INTO enrolment (session_id, subject_id, reserved, spent)
-    SELECT :session_id, subject_id, :epsilon, 0
+    SELECT CAST(:session_id AS uuid), subject_id, CAST(:epsilon AS bigint), 0
     FROM unnest(CAST(:subjects AS bytea[])) AS joining (subject_id)
+    ON CONFLICT (subject_id, session_id) DO NOTHING
+    RETURNING subject_id
 """)
 
 WRITE_REPORTS = Sql("""
-    UPDATE enrolment SET report = CAST(given.report AS bigint[]), report_sender = given.sender
-    FROM unnest(CAST(:subjects AS bytea[]), CAST(:reports AS text[]), CAST(:senders AS uuid[]))
-        AS given (subject_id, report, sender)
+    WITH given AS MATERIALIZED (
+        SELECT subject_id, CAST(report AS bigint[]) AS report, sender
+        FROM unnest(CAST(:subjects AS bytea[]), CAST(:reports AS text[]), CAST(:senders AS uuid[]))
+            AS given (subject_id, report, sender)
+    )
+    UPDATE enrolment SET report = given.report, report_sender = given.sender FROM given
     WHERE enrolment.session_id = :session_id AND enrolment.subject_id = given.subject_id
 """)
 
-LOCK_UNSPENT = Sql("""
-    SELECT subject.id FROM subject JOIN enrolment ON enrolment.subject_id = subject.id
+FREE_UNSPENT = Sql("""
+    UPDATE subject SET reserved = subject.reserved - (enrolment.reserved - enrolment.spent) FROM enrolment
     WHERE enrolment.session_id = :session_id AND enrolment.spent < enrolment.reserved
-    ORDER BY subject.id FOR UPDATE OF subject
+      AND subject.id = enrolment.subject_id
 """)
 
-FREE_UNSPENT = Sql("""
-    WITH unspent AS MATERIALIZED (
-        SELECT subject_id, reserved - spent AS epsilon FROM enrolment
-        WHERE session_id = :session_id AND spent < reserved
-    ),
-    freed AS (
-        UPDATE enrolment SET reserved = spent WHERE session_id = :session_id AND spent < reserved
-    )
-    UPDATE subject SET reserved = reserved - unspent.epsilon
-    FROM unspent WHERE subject.id = unspent.subject_id
-""")
+RESERVE_SPENT = Sql(
+    "UPDATE enrolment SET reserved = spent WHERE session_id = :session_id AND spent < reserved"
+)
 
 
 async def accept_new(
@@ -122,9 +120,13 @@ async def _join(connection: Connection, session_id: UUID, rest: Sequence[Answer]
     """Enrol people who are known already, wherever the budget allows it, and store their answers."""
     if not rest:
         return set()
-    await LOCK_SUBJECTS.run(connection, subjects=[answer.subject for answer in rest])
     able = await reserve(connection, {answer.subject: (terms.epsilon_total, 0) for answer in rest})
-    await ENROL.run(connection, session_id=session_id, subjects=sorted(able), epsilon=terms.epsilon_total)
+    enrolled = await ENROL.all(
+        connection, session_id=session_id, subjects=sorted(able), epsilon=terms.epsilon_total
+    )
+    # Someone takes part already, who was not seen when the answers were judged: a node was recovering.
+    if set(enrolled) != able:
+        raise Overtaken
     joined = [answer for answer in rest if answer.subject in able]
     costs = [terms.cost(first=True)] * len(joined)
     return await accept_enrolled(connection, session_id, joined, costs)
@@ -133,5 +135,5 @@ async def _join(connection: Connection, session_id: UUID, rest: Sequence[Answer]
 async def free_unspent(connection: Connection, session_id: UUID) -> None:
     """Free what enrolments reserve and have not spent; call with the session locked, when it has ended."""
     await LOCK_SHARED.run(connection, locks=(ACCOUNTS_LOCK,), study_id=0)
-    await LOCK_UNSPENT.run(connection, session_id=session_id)
     await FREE_UNSPENT.run(connection, session_id=session_id)
+    await RESERVE_SPENT.run(connection, session_id=session_id)

@@ -37,9 +37,11 @@ PAGE_RELEASES = Sql.of(ExportedRelease)("""
 """)
 
 READ_ANSWERS = Sql.of(ExportedSession)("""
-    SELECT session.id AS session, study.slug AS study,
-           (SELECT count(*) FROM answer WHERE answer.session_id = session.id) AS answers
-    FROM session JOIN study ON study.id = session.study_id ORDER BY session.number
+    SELECT session.id AS session, study.slug AS study, coalesce(given.answers, 0) AS answers
+    FROM session JOIN study ON study.id = session.study_id
+    LEFT JOIN (SELECT session_id, count(*) AS answers FROM answer GROUP BY session_id) AS given
+      ON given.session_id = session.id
+    ORDER BY session.number
 """)
 
 READ_KNOWN = Sql.of(UUID)("SELECT id FROM release WHERE id = ANY(CAST(:ids AS uuid[]))")

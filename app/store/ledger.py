@@ -124,6 +124,18 @@ _CHECKS = {
            OR g.id IS NOT NULL AND (g.count <> coalesce(c.count, 0) OR g.total <> coalesce(c.total, 0)
                                     OR g.total_squares <> coalesce(c.squares, 0))
     """,
+    "an epoch that is not folded does not hold what was acknowledged": """
+        SELECT coalesce(c.study_id, t.study_id) AS study_id, coalesce(c.epoch, t.epoch) AS epoch,
+               coalesce(c.count, 0) AS live, coalesce(t.count, 0) AS acknowledged
+        FROM (
+            SELECT contribution.study_id, contribution.epoch, count(*) AS count
+            FROM contribution JOIN study ON study.id = contribution.study_id
+            WHERE contribution.value IS NOT NULL AND contribution.epoch > study.folded_epoch GROUP BY 1, 2
+        ) c FULL JOIN (
+            SELECT study_id, epoch, sum(count) AS count FROM tally GROUP BY 1, 2
+        ) t ON (t.study_id, t.epoch) = (c.study_id, c.epoch)
+        WHERE coalesce(c.count, 0) <> coalesce(t.count, 0)
+    """,
     "a contribution carries an epoch that has not begun": """
         SELECT c.study_id, c.epoch FROM contribution c JOIN study ON study.id = c.study_id
         WHERE c.epoch > study.epoch

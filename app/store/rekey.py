@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
+from typing import Any
 
 from app.store.database import APPLICATION
 from app.store.sql import Connection, Sql, driver
@@ -22,6 +23,9 @@ HOLDERS = tuple(
 
 PERSONAL_ACTIONS = ("budget.set", "link.create")
 """What the audit trail notes with the hex of a person's digest as its target."""
+
+DISTRIBUTED = ("contribution", "enrolment", "answer")
+"""Of these a row may lie on the node of its person, so it moves as a new one."""
 
 _OTHER_COLUMNS = ", ".join(column.name for column in subject.columns if column.name != "id")
 
@@ -55,10 +59,24 @@ COPY_SUBJECTS = Sql.of(int)(f"""
     SELECT count(*) FROM moved
 """)
 
-MOVE = tuple(
-    Sql(f"UPDATE {table} SET subject_id = rekeyed.new FROM rekeyed WHERE subject_id = rekeyed.old")
-    for table in HOLDERS
-)
+
+def _moving(table: str) -> tuple[Sql[Any], ...]:
+    if table not in DISTRIBUTED:
+        return (
+            Sql(f"UPDATE {table} SET subject_id = rekeyed.new FROM rekeyed WHERE subject_id = rekeyed.old"),
+        )
+    columns = [column.name for column in metadata.tables[table].columns if column.name != "subject_id"]
+    others = ", ".join(columns)
+    return (
+        Sql(
+            f"INSERT INTO {table} (subject_id, {others})"
+            f" SELECT rekeyed.new, {others} FROM {table} JOIN rekeyed ON subject_id = rekeyed.old"
+        ),
+        Sql(f"DELETE FROM {table} USING rekeyed WHERE subject_id = rekeyed.old"),
+    )
+
+
+MOVE = tuple(statement for table in HOLDERS for statement in _moving(table))
 
 DROP_SUBJECTS = Sql("DELETE FROM subject USING rekeyed WHERE id = rekeyed.old")
 

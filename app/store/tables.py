@@ -1,7 +1,7 @@
 """The schema, for reading and for `alembic check`; docs/data-model.md draws it.
 
-Every unique key of `subject`, `contribution`, `enrolment` and `answer` holds the subject id, so they can be
-distributed by it; all other tables stay small.
+Every unique key of `subject`, `contribution`, `enrolment` and `answer` starts with the subject id, so they
+can be distributed by it; all other tables stay small.
 """
 
 from sqlalchemy import (
@@ -90,8 +90,8 @@ subject = Table(
 contribution = Table(
     "contribution",
     metadata,
-    Column("study_id", Integer, primary_key=True),
     Column("subject_id", LargeBinary, ForeignKey("subject.id"), primary_key=True),
+    Column("study_id", Integer, primary_key=True),
     Column("epsilon", BigInteger, nullable=False, comment="reserved in this study; withdrawn: spent"),
     Column("carried", BigInteger, nullable=False, comment="spent before this value, never forgotten"),
     Column("delta", BigInteger, nullable=False),
@@ -112,6 +112,21 @@ contribution = Table(
     CheckConstraint("0 <= delta_carried AND delta_carried <= delta", name="carried_within_delta"),
     CheckConstraint("value IS NOT NULL OR vector IS NULL", name="vector_withdrawn_with_value"),
     Index("ix_contribution_study_id_epoch", "study_id", "epoch"),
+)
+
+tally = Table(
+    "tally",
+    metadata,
+    Column("study_id", Integer, primary_key=True, autoincrement=False),
+    Column("epoch", Integer, primary_key=True, autoincrement=False),
+    Column(
+        "writer",
+        Integer,
+        primary_key=True,
+        autoincrement=False,
+        comment="process of the server: none waits for another",
+    ),
+    Column("count", BigInteger, nullable=False, comment="live values that came, less those that went"),
 )
 
 cohort = Table(
@@ -227,8 +242,8 @@ session = Table(
 enrolment = Table(
     "enrolment",
     metadata,
-    Column("session_id", Uuid, primary_key=True),
     Column("subject_id", LargeBinary, ForeignKey("subject.id"), primary_key=True),
+    Column("session_id", Uuid, primary_key=True, index=True),
     Column("reserved", BigInteger, nullable=False, comment="finished: what was spent"),
     Column("spent", BigInteger, nullable=False),
     Column("report", ARRAY(BigInteger), comment="grid steps; NULL: none"),
@@ -239,11 +254,12 @@ enrolment = Table(
 answer = Table(
     "answer",
     metadata,
+    Column("subject_id", LargeBinary, primary_key=True),
     Column("session_id", Uuid, primary_key=True),
     Column("round", Integer, primary_key=True),
-    Column("subject_id", LargeBinary, primary_key=True),
     Column("answer", Integer, nullable=False, comment="the randomized category"),
     Column("sender", Uuid, comment="the token that sent it; NULL: before it was kept"),
+    Index("ix_answer_session_id_round", "session_id", "round"),
 )
 
 token = Table(

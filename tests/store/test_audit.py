@@ -31,6 +31,7 @@ CONTRIBUTION_OVERSPENT = "a contribution has spent more than its epsilon"
 COHORT_OVERSPENT = "a cohort has spent more than its epsilon"
 SPENT = "spent is not the sum of a cohort's charges"
 FOLDED = "a cohort does not hold what was folded into it"
+UNSEEN = "an epoch that is not folded does not hold what was acknowledged"
 FUTURE = "a contribution carries an epoch that has not begun"
 GAP = "a question has a gap in its releases"
 SAID = "the columns of a release are not what its document says"
@@ -244,6 +245,12 @@ TAMPERINGS = (
         "DELETE FROM cohort WHERE trust = 'public'",
     ),
     tampering("a fold undone", FOLDED, "UPDATE study SET folded_epoch = 0"),
+    tampering("a tally changed", UNSEEN, "UPDATE tally SET count = count + 1"),
+    tampering(
+        "a contribution that is not folded gone",
+        UNSEEN,
+        "DELETE FROM contribution c USING study WHERE study.id = c.study_id AND c.epoch > folded_epoch",
+    ),
     tampering(
         "an epoch ahead of its time", FUTURE, "UPDATE contribution SET epoch = 1000 WHERE value IS NULL"
     ),

@@ -47,8 +47,6 @@ def partitioned() -> list[str]:
             f"ALTER TABLE {table} ADD FOREIGN KEY (subject_id) REFERENCES subject (id)"
             for table in ("contribution", "enrolment")
         ),
-        "CREATE TRIGGER subject_key BEFORE INSERT ON subject "
-        "FOR EACH STATEMENT EXECUTE FUNCTION refuse_other_subject_key()",
     ]
 
 

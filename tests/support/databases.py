@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import asyncpg
 from sqlalchemy import make_url
 
-from app.postgres.embedded import EmbeddedPostgres
 from app.store import migrate
 from app.store.tables import metadata
 
@@ -23,7 +22,7 @@ DISCONNECT_OTHERS = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
 """
-ROWS_OVER = "SELECT count(*) > $1 FROM (SELECT FROM contribution LIMIT $1 + 1) few"
+ROWS_OVER = "SELECT count(*) > $1 FROM (SELECT 1 FROM contribution LIMIT $1 + 1) few"
 MANY_ROWS = 20_000
 APPEND_ONLY = ("release", "charge")
 FIRST_LINK = "INSERT INTO chain (id, number, hash) VALUES (1, 0, decode(repeat('00', 32), 'hex'))"
@@ -56,15 +55,21 @@ def scratch_directory() -> Iterator[Path]:
 
 
 class Server:
-    """One PostgreSQL for a whole test session, with a migrated template to copy databases from."""
+    """One PostgreSQL for a whole test session, with a migrated template to copy databases from.
+
+    Args:
+        url: Of a database on it.
+    """
 
     TEMPLATE = "template_migrated"
 
-    def __init__(self, embedded: EmbeddedPostgres) -> None:
-        self._embedded = embedded
+    def __init__(self, url: str) -> None:
         self._numbers = itertools.count(1)
         self._free: list[str] = []
-        self.url = embedded.start()
+        self.url = url
+        self._make_template()
+
+    def _make_template(self) -> None:
         run_apart(execute(self.url, f"CREATE DATABASE {self.TEMPLATE}"))
         run_apart(migrate.upgrade(self.url_of(self.TEMPLATE)))
 
@@ -91,9 +96,12 @@ class Server:
         yield self.url_of(self._create("template0"))
 
     def _create(self, template: str) -> str:
-        name = f"test_{next(self._numbers)}"
+        name = self._next_name()
         run_apart(execute(self.url, f"CREATE DATABASE {name} TEMPLATE {template}"))
         return name
+
+    def _next_name(self) -> str:
+        return f"test_{next(self._numbers)}"
 
 
 async def _empty(url: str) -> bool:

@@ -23,7 +23,7 @@ from app.core.study import Relation
 from app.estimators import registry
 from app.services import kmeans_release, saturation
 from app.services.questions import STATISTICS
-from app.store import contributions
+from app.store import contributions, replacements
 from tests.api.service import Service, open_service
 from tests.dashboard.browser import Browser
 from tests.store.session_kit import HandClock
@@ -301,7 +301,7 @@ async def test_the_comparison_sees_a_replacement_that_does_nothing(
     postgres_server: Server, clocks: Clocks, monkeypatch: pytest.MonkeyPatch
 ):
     """A control: where the same value again leaves the row as it is, the same comparison fails."""
-    replace = contributions.replace
+    replace = replacements.replace
 
     async def lazily(connection: AsyncConnection, study_id: int, offer: Offer) -> Outcome | None:
         holding = (await contributions.read_holdings(connection, study_id, [offer.subject]))[offer.subject]
@@ -309,7 +309,7 @@ async def test_the_comparison_sees_a_replacement_that_does_nothing(
             return Outcome.UNCHANGED
         return await replace(connection, study_id, offer)
 
-    monkeypatch.setattr(contributions, "replace", lazily)
+    monkeypatch.setattr(replacements, "replace", lazily)
     with postgres_server.database() as one, postgres_server.database() as other:
         same = await replacing(one, clocks, Relation.REPLACE_ONE, SAME)
         changed = await replacing(other, clocks, Relation.REPLACE_ONE, CHANGED)

@@ -1,0 +1,141 @@
+"""Replacing and withdrawing: what changes the value that one person holds.
+
+Locks are those of `app.store.contributions`.
+"""
+
+from dataclasses import asdict
+
+from app.core.contribution import Offer, Outcome
+from app.core.ledger import Holding, entry, same_value
+from app.core.study import StudyState, Trust
+from app.store.contributions import (
+    ACCOUNTS_LOCK,
+    EPOCH_LOCK,
+    FOLD_LOCK,
+    Epoch,
+    closed_outcome,
+    enter,
+    note,
+    read_holdings,
+    reserve,
+)
+from app.store.membership import is_member, square, summand
+from app.store.sql import Connection, Sql
+
+LOCK_SUBJECT = Sql("SELECT id FROM subject WHERE id = :subject FOR UPDATE")
+
+REPLACE = Sql("""
+    UPDATE contribution
+    SET trust = CAST(:trust AS trust), epsilon = :epsilon, carried = :carried, delta = :delta,
+        delta_carried = :delta_carried, value = :value, vector = CAST(:vector AS bigint[]), epoch = :epoch,
+        sender = :sender
+    WHERE study_id = :study_id AND subject_id = :subject
+""")
+
+WITHDRAW = Sql("""
+    UPDATE contribution
+    SET value = NULL, vector = NULL, sender = NULL, epsilon = :spent, carried = :spent, delta = :delta_spent,
+        delta_carried = :delta_spent
+    WHERE study_id = :study_id AND subject_id = :subject
+""")
+
+LEAVE_COHORT = Sql(f"""
+    UPDATE cohort
+    SET count = count - 1, total = total - {summand("c")},
+        total_squares = total_squares - {square("c", summand("c"))}
+    FROM contribution c
+    WHERE c.study_id = :study_id AND c.subject_id = :subject AND {is_member("c")}
+    RETURNING cohort.spent, cohort.delta_spent
+""")
+
+
+class Refused(Exception):
+    """Rolls a half-done replacement back."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.value)
+        self.outcome = outcome
+
+
+async def replace(connection: Connection, study_id: int, offer: Offer) -> Outcome | None:
+    """Put a value in the place of a live one; what was spent stays spent.
+
+    The same central or public value again is a replacement like any other: it leaves its cohort and enters
+    the current epoch, so that nothing shows whether the value changed. A local report costs its whole
+    epsilon, and of the same epsilon only the very same report is accepted; its retry changes nothing.
+
+    Returns:
+        REPLACED, UNCHANGED or STUDY_CLOSED; None where the subject holds nothing live.
+
+    Raises:
+        Refused: the offer is less than what was spent, or does not fit the budget.
+    """
+    epoch, holding = await _locked_holding(connection, study_id, offer.subject)
+    if epoch.state is not StudyState.OPEN:
+        return closed_outcome(holding, offer)
+    if holding is None or not holding.live:
+        return None
+    if holding.trust is Trust.LOCAL and same_value(holding, offer):
+        return Outcome.UNCHANGED
+    spent, delta_spent = await _leave(connection, study_id, offer.subject, holding, epoch)
+    result = entry(offer, spent=spent, delta_spent=delta_spent)
+    if isinstance(result, Outcome):
+        raise Refused(result)
+    difference = (result.epsilon - holding.epsilon, result.delta - holding.delta)
+    if offer.subject not in await reserve(connection, {offer.subject: difference}):
+        raise Refused(Outcome.BUDGET_EXHAUSTED)
+    await note(connection, study_id, epoch.current, 1)
+    await REPLACE.run(
+        connection,
+        study_id=study_id,
+        subject=offer.subject,
+        epoch=epoch.current,
+        **{**asdict(result), "trust": result.trust.value},
+    )
+    return Outcome.REPLACED
+
+
+async def withdraw(connection: Connection, study_id: int, subject: bytes) -> bool:
+    """Delete a value and free the unspent part of its reservation.
+
+    In a retired study all of it is spent; in an archived one the unspent part is free already.
+
+    Returns:
+        False where the subject never contributed to the study.
+    """
+    epoch, holding = await _locked_holding(connection, study_id, subject)
+    if holding is None:
+        return False
+    if not holding.live:
+        return True
+    spent, delta_spent = await _leave(connection, study_id, subject, holding, epoch)
+    if epoch.state is StudyState.RETIRED:
+        # The ledger may have forgotten charges here, but no one was ever charged more than they reserved.
+        spent, delta_spent = holding.epsilon, holding.delta
+    await WITHDRAW.run(connection, study_id=study_id, subject=subject, spent=spent, delta_spent=delta_spent)
+    if epoch.state is not StudyState.ARCHIVED:
+        await reserve(connection, {subject: (spent - holding.epsilon, delta_spent - holding.delta)})
+    return True
+
+
+async def _locked_holding(
+    connection: Connection, study_id: int, subject: bytes
+) -> tuple[Epoch, Holding | None]:
+    epoch = await enter(connection, study_id, locks=(FOLD_LOCK, EPOCH_LOCK, ACCOUNTS_LOCK))
+    await LOCK_SUBJECT.run(connection, subject=subject)
+    return epoch, (await read_holdings(connection, study_id, [subject])).get(subject)
+
+
+async def _leave(
+    connection: Connection, study_id: int, subject: bytes, holding: Holding, epoch: Epoch
+) -> tuple[int, int]:
+    """Take a live value out of the cohort it was folded into, if any; return what its owner has spent."""
+    if holding.epoch > epoch.folded:
+        await note(connection, study_id, holding.epoch, -1)
+        if holding.trust is Trust.LOCAL:
+            return holding.epsilon, holding.delta
+        return holding.carried, holding.delta_carried
+    spent, delta_spent = await LEAVE_COHORT.one(connection, study_id=study_id, subject=subject)
+    if holding.trust is Trust.PUBLIC:
+        return holding.carried, holding.delta_carried
+    return spent, delta_spent
