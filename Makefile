@@ -50,8 +50,8 @@ setup-browser: ## build client/js; installs Chromium and Node.js where they are 
 	fi
 
 lock: ## renew the lock files from pyproject.toml (needs uv: pip install uv)
-	$(COMPILE) --upgrade --extra dev --extra embedded -o requirements-dev.lock pyproject.toml
-	$(COMPILE) --constraint requirements-dev.lock --extra embedded -o requirements.lock pyproject.toml
+	$(COMPILE) --upgrade --extra dev --extra embedded --extra telemetry -o requirements-dev.lock pyproject.toml
+	$(COMPILE) --constraint requirements-dev.lock --extra embedded --extra telemetry -o requirements.lock pyproject.toml
 	echo hatchling | $(COMPILE) --constraint requirements-dev.lock -o requirements-build.lock -
 	echo openapi-python-client | $(COMPILE) -o requirements-generators.lock -
 

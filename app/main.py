@@ -34,6 +34,7 @@ from app.web.oidc import Grant, Provider, Verifier
 from app.web.rate import RateLimit
 from app.web.sign_in import SignIn
 from app.web.state import Api, Limits, State
+from app.web.tracing import NoTracing, OpenTelemetry, TracingNotInstalled
 
 PROVIDER_TIMEOUT_SECONDS = 5.0
 
@@ -54,7 +55,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         registry.allow(settings.estimators)
     except ValueError as error:
         raise SettingsError(f"DITHER_ESTIMATORS: {error}") from None
-    metrics = Metrics(_version())
+    try:
+        tracing = OpenTelemetry(_version()) if settings.telemetry else NoTracing()
+    except TracingNotInstalled as error:
+        raise SettingsError(f"DITHER_TELEMETRY: {error}") from None
+    metrics = Metrics(_version(), tracing)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[State]:
@@ -64,6 +69,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             with on_shutdown_signal(api.services.sessions.stop_waiting):
                 yield State(api=api)
             gc.unfreeze()
+            await asyncio.to_thread(metrics.tracing.close)
 
     app = FastAPI(
         title="Dither",

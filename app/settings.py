@@ -177,6 +177,11 @@ class Settings(BaseSettings):
         "spaces, or `all`: entry points `dither.estimators`, for example the papers' baselines of "
         "dither-research. Without it, only the service's own do.",
     )
+    telemetry: bool = Field(
+        default=False,
+        description="Send spans of requests and of the steps of an answer by OTLP over HTTP, to where "
+        "`OTEL_EXPORTER_OTLP_ENDPOINT` says. Takes the extra `telemetry`.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least severe log line that is written to standard error."
     )

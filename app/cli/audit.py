@@ -2,7 +2,10 @@
 
 import asyncio
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
+from importlib.metadata import version
 from typing import Annotated
 
 import typer
@@ -11,7 +14,9 @@ from app.cli.common import AsJson, DataDir, console, load_settings, open_databas
 from app.cli.extensions import add_extension
 from app.core.clock import SystemClock
 from app.services.ledger import AuditReport, Ledger
+from app.services.observer import NullObserver, Observer
 from app.services.restoring import export_lines
+from app.settings import Settings, SettingsError
 from app.store.database import Database
 from app.store.migrate import require_head
 
@@ -28,8 +33,8 @@ def audit(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = Fa
     if context.invoked_subcommand is not None:
         return
     settings = load_settings(data_dir)
-    with open_database(settings) as (url, _):
-        report = asyncio.run(_audit(url))
+    with open_database(settings) as (url, _), _followed(settings) as observer:
+        report = asyncio.run(_audit(url, observer))
     if as_json:
         print_json({"clean": report.clean, **asdict(report)})
     else:
@@ -65,10 +70,33 @@ async def _export(url: str, after: int) -> None:
             sys.stdout.write(line)
 
 
-async def _audit(url: str) -> AuditReport:
+@contextmanager
+def _followed(settings: Settings) -> Iterator[Observer]:
+    """A span for the audit where the settings want spans; nothing is loaded for them where not.
+
+    Raises:
+        SettingsError: what they take is not installed.
+    """
+    if not settings.telemetry:
+        yield NullObserver()
+        return
+    from app.web.metrics import Metrics
+    from app.web.tracing import OpenTelemetry, TracingNotInstalled
+
+    try:
+        tracing = OpenTelemetry(version("dither-server"))
+    except TracingNotInstalled as error:
+        raise SettingsError(f"DITHER_TELEMETRY: {error}") from None
+    try:
+        yield Metrics(version("dither-server"), tracing)
+    finally:
+        tracing.close()
+
+
+async def _audit(url: str, observer: Observer) -> AuditReport:
     await require_head(url)
     async with Database.open(url, pool_size=1) as database:
-        ledger = Ledger(database)
+        ledger = Ledger(database, observer)
         report = await ledger.audit()
         await ledger.record(report, at=SystemClock().now(), actor="command line")
         return report

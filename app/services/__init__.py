@@ -82,7 +82,7 @@ class Services:
         replies = Replies(database, clock, days=idempotency_days)
         cache = SessionCache(database)
         waiting = Waiting(partial(stored_sessions.read_heads, database))
-        closer = RoundCloser(database, clock, cache, waiting)
+        closer = RoundCloser(database, clock, cache, waiting, watching)
         return cls(
             database=database,
             clock=clock,
@@ -92,7 +92,7 @@ class Services:
             contributions=Contributions(database, clock, allowance, saturation, watching, replies),
             budgets=Budgets(database, clock, allowance),
             releases=Releases(database, clock, saturation, watching, replies),
-            ledger=Ledger(database),
+            ledger=Ledger(database, watching),
             sessions=Sessions(database, clock, cache, closer, waiting, replies),
             answers=Answers(database, subject_key, allowance, closer, waiting),
             session_watch=SessionWatch(database, clock, cache, closer),

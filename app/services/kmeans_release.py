@@ -24,6 +24,7 @@ from app.core.release import Charge, Draft, Facts, Used
 from app.core.session import SessionDefinition
 from app.core.study import Relation, Study, Trust
 from app.mechanisms.draw import draw
+from app.services.observer import Observer
 from app.sessions.kmeans import ClusterRules
 from app.sessions.kmeans_protocol import RunningKMeans
 from app.sessions.points import ClusterSums
@@ -75,17 +76,20 @@ class Participants:
 class Central:
     """Drafts the central parts of K-means rounds."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, observer: Observer) -> None:
         self._database = database
+        self._observer = observer
         self._clock = clock
 
     async def fold(self, definition: SessionDefinition, running: RunningProtocol) -> None:
         """Before the first round, take in all people who contributed so far."""
         if running.round == 1:
             study_id = definition.study_id
-            epochs = await self._database.run_tx("session.seal", lambda c: cohorts.seal(c, study_id))
+            with self._observer.step("seal"):
+                epochs = await self._database.run_tx("session.seal", lambda c: cohorts.seal(c, study_id))
             if epochs.folded < epochs.sealed:
-                await self._database.run_tx("session.fold", lambda c: cohorts.fold(c, study_id))
+                with self._observer.step("fold"):
+                    await self._database.run_tx("session.fold", lambda c: cohorts.fold(c, study_id))
 
     async def prepare(self, run: Run, definition: SessionDefinition, running: RunningProtocol) -> Prepared:
         """The central part of the open round, after `fold`.
@@ -112,7 +116,8 @@ class Central:
         crowd = await run("session.points", lambda c: _participants(c, study, running, cost))
         if crowd is None:
             return Prepared(None)
-        noisy = await asyncio.to_thread(_noisy, crowd.sums, noise)
+        with self._observer.step("draw"):
+            noisy = await asyncio.to_thread(_noisy, crowd.sums, noise)
         release_id, now = uuid4(), self._clock.now()
         sums = _read(noisy, running.rules, str(release_id))
         charges = tuple(

@@ -11,6 +11,7 @@ from app.core.errors import InternalFault
 from app.core.noise import DiscreteLaplace
 from app.core.records import ChainHead, LedgerLine, ReleaseLine, TrailLine
 from app.core.release import GENESIS
+from app.services.observer import NullObserver, Observer
 from app.services.paging import Page, decode_cursor, page_of
 from app.store import journal
 from app.store import ledger as store
@@ -56,8 +57,9 @@ class AuditReport:
 class Ledger:
     """Reads the ledger, and notes that it was audited."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, observer: Observer | None = None) -> None:
         self._database = database
+        self._observer = observer or NullObserver()
 
     async def page(
         self, limit: int, cursor: str | None, study_id: int | None = None, release: UUID | None = None
@@ -135,7 +137,8 @@ class Ledger:
                 findings=findings,
             )
 
-        return await self._database.run_tx("audit", body, isolation_level="REPEATABLE READ READ ONLY")
+        with self._observer.step("audit"):
+            return await self._database.run_tx("audit", body, isolation_level="REPEATABLE READ READ ONLY")
 
 
 ROUND_RULE = "a K-means round charged something else than its noise costs, or closed nothing"

@@ -1,6 +1,10 @@
 """What the services tell about their work: sizes and durations, never values, ids or names."""
 
-from typing import Protocol
+from contextlib import AbstractContextManager, nullcontext
+from typing import Literal, Protocol
+
+Step = Literal["seal", "fold", "plan", "draw", "publish", "audit"]
+"""What the services spend their time on, of one request or command."""
 
 
 class Observer(Protocol):
@@ -9,8 +13,8 @@ class Observer(Protocol):
     def committed(self, contributions: int) -> None:
         """A transaction committed this many single-request contributions."""
 
-    def folded(self, seconds: float) -> None:
-        """A study's new contributions were folded into cohorts."""
+    def step(self, name: Step) -> AbstractContextManager[object]:
+        """While a step is done."""
 
     def released(self, seconds: float) -> None:
         """A release was made, from the question to the commit."""
@@ -22,8 +26,9 @@ class NullObserver:
     def committed(self, contributions: int) -> None:
         """Nothing."""
 
-    def folded(self, seconds: float) -> None:
+    def step(self, name: Step) -> AbstractContextManager[object]:
         """Nothing."""
+        return nullcontext()
 
     def released(self, seconds: float) -> None:
         """Nothing."""

@@ -90,7 +90,8 @@ class Releases:
             left = answers_left(definition, resolved, rows, question, estimator, best=best)
             return replace(entry, answers_left=left)
 
-        planned = [entry for one in estimators if (entry := await asyncio.to_thread(plan, one))]
+        with self._observer.step("plan"):
+            planned = [entry for one in estimators if (entry := await asyncio.to_thread(plan, one))]
         planned.sort(key=lambda entry: entry.predicted_error)
         return [
             replace(entry.capped(float(definition.grid.width)), chosen=place == 0)
@@ -200,13 +201,13 @@ class Releases:
             epochs = await cohorts.seal(connection, study.id)
             return epochs.folded < epochs.sealed
 
-        begun = await self._database.run_tx("release.seal", begin)
+        with self._observer.step("seal"):
+            begun = await self._database.run_tx("release.seal", begin)
         if isinstance(begun, StoredRelease):
             return begun
         if begun:
-            folding = time.perf_counter()
-            await self._database.run_tx("release.fold", lambda c: cohorts.fold(c, study.id))
-            self._observer.folded(time.perf_counter() - folding)
+            with self._observer.step("fold"):
+                await self._database.run_tx("release.fold", lambda c: cohorts.fold(c, study.id))
 
         async def attempt(run: Run) -> StoredRelease:
             try:
@@ -266,21 +267,23 @@ class Releases:
             return epochs.folded, people, question, await request.best(connection, people.people)
 
         epoch, people, question, best = await run("release.cohorts", body)
-        estimator, plan, question = await asyncio.to_thread(
-            planning.choose, study.definition, people, resolved, question
-        )
+        with self._observer.step("plan"):
+            estimator, plan, question = await asyncio.to_thread(
+                planning.choose, study.definition, people, resolved, question
+            )
         request.check(people.people, people.left_out, planning.interval_width(study.definition, plan), best)
-        return await asyncio.to_thread(
-            drafting.answer,
-            study,
-            resolved,
-            people,
-            question,
-            estimator,
-            plan,
-            epoch=epoch,
-            clock=self._clock,
-        )
+        with self._observer.step("draw"):
+            return await asyncio.to_thread(
+                drafting.answer,
+                study,
+                resolved,
+                people,
+                question,
+                estimator,
+                plan,
+                epoch=epoch,
+                clock=self._clock,
+            )
 
     async def _publish(self, run: Run, draft: Draft, request: ReleaseRequest) -> None:
         async def body(connection: Connection) -> None:
@@ -306,7 +309,8 @@ class Releases:
             if use is not None:
                 await quotas.note(connection, draft.id, use.token_id, draft.study_id, use.share)
 
-        await run("release.publish", body)
+        with self._observer.step("publish"):
+            await run("release.publish", body)
 
     async def _known(
         self, connection: Connection, request: ReleaseRequest, *, any_share: bool = False

@@ -10,6 +10,7 @@ import structlog
 from app.core.clock import Clock
 from app.core.session import SessionDefinition
 from app.services.kmeans_release import Central, Prepared
+from app.services.observer import Observer
 from app.services.releases import FREE_ATTEMPTS
 from app.services.rounds import Rounds
 from app.services.session_cache import SessionCache
@@ -32,19 +33,22 @@ class RoundCloser:
         clock: Where the time comes from.
         cache: Reads the sessions.
         waiting: Who waits for a round to end is woken when this closes it.
+        observer: Who follows the steps of a central part.
 
     Attributes:
         rounds: How a session moves within a transaction.
         under_way: Rounds that this process is closing at the moment, by their session.
     """
 
-    def __init__(self, database: Database, clock: Clock, cache: SessionCache, waiting: Waiting) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, cache: SessionCache, waiting: Waiting, observer: Observer
+    ) -> None:
         self.rounds = Rounds(clock)
         self.under_way: dict[UUID, asyncio.Task[None]] = {}
         self._database = database
         self._cache = cache
         self._waiting = waiting
-        self._central = Central(database, clock)
+        self._central = Central(database, clock, observer)
         self._log = structlog.get_logger("dither.sessions")
 
     async def catch_up(self, definition: SessionDefinition) -> None:

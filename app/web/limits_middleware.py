@@ -13,7 +13,15 @@ from app.core.errors import RequestTimeout, Unavailable
 from app.web.metrics import Metrics
 from app.web.problems import internal_fault, problem_of
 from app.web.request import RESPONSE_HEADERS
-from app.web.request_log import HEADER, REFUSAL, log_request, method_of, request_id_of, template_of
+from app.web.request_log import (
+    HEADER,
+    REFUSAL,
+    begin_steps,
+    log_request,
+    method_of,
+    request_id_of,
+    template_of,
+)
 
 log = structlog.get_logger("dither.http")
 
@@ -46,9 +54,13 @@ class LimitsMiddleware:
             return
         request_id = request_id_of(scope.get("headers", ()))
         with structlog.contextvars.bound_contextvars(request_id=request_id):
-            await self._answer(scope, receive, send, (HEADER, request_id.encode()))
+            begin_steps()
+            with self._metrics.tracing.request(scope) as outcome:
+                await self._answer(scope, receive, send, (HEADER, request_id.encode()), outcome)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send, name: tuple[bytes, bytes]) -> None:
+    async def _answer(
+        self, scope: Scope, receive: Receive, send: Send, name: tuple[bytes, bytes], outcome: dict[str, int]
+    ) -> None:
         started = time.perf_counter()
         status = 0
         timeout = BodyTimeout(receive, self._timeout_seconds)
@@ -79,6 +91,7 @@ class LimitsMiddleware:
             await refusal(scope, receive, watch)
         finally:
             seconds = time.perf_counter() - started
+            outcome["status"] = status or 500
             self._metrics.observe(scope, status or 500, seconds)
             log_request(scope, status or 500, seconds)
 

@@ -4,12 +4,16 @@ How many people contributed is itself private in an add_remove_one study, and ev
 moves with them. Without a token for it there is only whether the service is up, and its version.
 """
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
 
-from app.web.request_log import method_of, template_of
+from app.services.observer import Step
+from app.web.request_log import method_of, note_step, template_of
+from app.web.tracing import NoTracing, Tracing
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -24,9 +28,11 @@ class Metrics:
 
     Args:
         version: Of the service.
+        tracing: Who follows the steps as spans.
     """
 
-    def __init__(self, version: str) -> None:
+    def __init__(self, version: str, tracing: Tracing | None = None) -> None:
+        self.tracing = tracing or NoTracing()
         self._public = CollectorRegistry()
         self._up = Gauge("dither_up", "Whether the service is ready: 1 or 0.", registry=self._public)
         Info("dither", "The version of the service.", registry=self._public).info({"version": version})
@@ -109,9 +115,16 @@ class Metrics:
         """A transaction committed this many single-request contributions."""
         self._commits.observe(contributions)
 
-    def folded(self, seconds: float) -> None:
-        """A study's new contributions were folded into cohorts."""
-        self._folds.observe(seconds)
+    @contextmanager
+    def step(self, name: Step) -> Iterator[None]:
+        """While a step is done: for the request's line in the log, and for a span where there are spans."""
+        started = time.perf_counter()
+        with self.tracing.step(name):
+            yield
+        seconds = time.perf_counter() - started
+        note_step(name, seconds)
+        if name == "fold":
+            self._folds.observe(seconds)
 
     def released(self, seconds: float) -> None:
         """A release was made, from the question to the commit."""

@@ -5,6 +5,7 @@ A line has the template of the route, never the path or the query, which may nam
 
 import re
 from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
 from typing import Any
 from uuid import uuid4
 
@@ -30,6 +31,8 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 WATCHING = frozenset({"/health/live", "/health/ready", "/metrics"})
 """Routes that machines ask all the time: their lines are for the level debug, unless they fail."""
 
+_steps: ContextVar[dict[str, float]] = ContextVar("dither_steps")
+
 _log = structlog.get_logger("dither.http")
 
 
@@ -50,6 +53,18 @@ def current_request_id() -> str | None:
     """The id of the request that this task works for."""
     found: str | None = structlog.contextvars.get_contextvars().get("request_id")
     return found
+
+
+def begin_steps() -> None:
+    """Steps of this task and of those that it starts are for one request from now on."""
+    _steps.set({})
+
+
+def note_step(name: str, seconds: float) -> None:
+    """A step of the request was done, perhaps once more; without a request nothing is noted."""
+    steps = _steps.get(None)
+    if steps is not None:
+        steps[name] = round(steps.get(name, 0.0) + seconds, 6)
 
 
 def template_of(scope: Mapping[str, Any]) -> str | None:
@@ -75,6 +90,8 @@ def log_request(scope: Scope, status: int, seconds: float) -> None:
     principal: Principal | None = scope.get(PRINCIPAL)
     if principal is not None:
         line["token"] = str(principal.token_id)
+    if steps := _steps.get(None):
+        line["steps"] = steps
     refusal: ServiceError | None = scope.get(REFUSAL)
     if refusal is not None:
         line["code"] = refusal.code

@@ -120,6 +120,8 @@ async def test_a_slow_request_is_found_by_its_minute_and_its_id(
     [line] = [line for line in requests(log()) if line["seconds"] > 5]
     assert line["request_id"] == asked[0].headers["x-request-id"]
     assert line["timestamp"].endswith("Z")
+    assert set(line["steps"]) == {"seal", "fold", "plan", "draw", "publish"}
+    assert line["steps"]["fold"] >= 7 > sum(line["steps"].values()) - line["steps"]["fold"]
 
 
 async def test_an_internal_fault_has_one_id_in_all_its_lines(

@@ -72,7 +72,7 @@ def test_compose_passes_every_setting_on() -> None:
     services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
     given = services["api"]["environment"]
     chosen = {*Settings.variables(), "DITHER_WORKERS"} - set(OWN)
-    assert set(given) - {"DITHER_DATABASE_URL"} == chosen
+    assert set(given) - {"DITHER_DATABASE_URL", "OTEL_EXPORTER_OTLP_ENDPOINT"} == chosen
     for name in chosen:
         assert given[name].startswith(f"${{{name}:"), "from .env"
     assert services["migrate"]["environment"] == given
