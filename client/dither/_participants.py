@@ -77,12 +77,14 @@ class Participants:
         """Count the whole price of the session, where the person may give as much.
 
         Raises:
+            SessionChanged: its description is not the one seen before.
             AlreadyContributed: the person takes part with another value.
             MaxEpsilonExceeded: the person's own limit.
         """
         terms = person.terms
         with self._ledger.transaction(durable=False) as transaction:
             rows = transaction.sessions
+            check_pinned(rows.pin(terms.session, terms.pinned), terms.pinned)
             enrolment = _enrolment(transaction, person)
             if enrolment is not None and enrolment.state == "finished":
                 return _standing(transaction, enrolment)

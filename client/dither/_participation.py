@@ -6,9 +6,10 @@ from functools import lru_cache
 from dither._calls import JSON, Calls, session_path
 from dither._errors import DirectoryRequired, ProblemError
 from dither._flow import Flow, Request, Retry, Sleep, exchange, work
-from dither._participants import Participants, Standing
+from dither._participants import Standing
 from dither._session_models import Participation, Session
 from dither._sessions import Person, Question, RoundReply, Terms, make_person, read_question, read_terms
+from dither._stores import AnyParticipants
 from dither._wire import Document, Parameter, build, decode, encode
 from dither.device.numbers import Value, epsilon_decimal
 
@@ -27,10 +28,10 @@ class SessionOperations:
     Args:
         retry: How often and how patiently requests are tried again.
         calls: Requests that are done with one answer.
-        device: The device's decisions, where the client has a directory.
+        device: The device's decisions, where the client has a directory or a store.
     """
 
-    def __init__(self, *, retry: Retry, calls: Calls, device: Participants | None) -> None:
+    def __init__(self, *, retry: Retry, calls: Calls, device: AnyParticipants | None) -> None:
         self._retry = retry
         self._calls = calls
         self._device = device
@@ -55,7 +56,7 @@ class SessionOperations:
         """Answer every round in which a person is asked, each answer written down before it is sent."""
         device = self._device
         if device is None:
-            raise DirectoryRequired("to take part, make the client with a directory")
+            raise DirectoryRequired("to take part, make the client with a directory or a store")
         name = wanted.id if isinstance(wanted, Session) else wanted
         session, terms = yield from self._description(name)
         person = make_person(session, terms, subject, value)
@@ -85,7 +86,7 @@ class SessionOperations:
             yield from self.session(session)
         return self._described[session]
 
-    def _end(self, device: Participants, person: Person) -> Flow[Participation]:
+    def _end(self, device: AnyParticipants, person: Person) -> Flow[Participation]:
         """What a person gave to a session that is finished, and what came out of it."""
         name = person.terms.session
         if self._described[name][0].state != "finished":
@@ -108,7 +109,7 @@ class SessionOperations:
             yield Sleep(self._retry.wait(failures))
 
     def _answer(
-        self, device: Participants, person: Person, question: Question
+        self, device: AnyParticipants, person: Person, question: Question
     ) -> Flow[tuple[Standing, bool]]:
         """Answer a round; whether there is news: an answer was sent and settled."""
         number = question.round

@@ -17,6 +17,9 @@ from dither._errors import DeviceRefusal, DirectoryRequired, InvalidRequest, Led
 from dither._ledger import Entry, Ledger, Transaction
 from dither._models import DeviceLedger, Study
 from dither._orders import Order
+from dither._participants import Participants, Standing
+from dither._session_ledger import AnswerState
+from dither._sessions import Person, Question, Terms
 
 T = TypeVar("T")
 
@@ -89,22 +92,71 @@ class PersonLedger(Ledger):
         self._key = key
 
 
-class StoreDevice:
-    """The decisions of a device about many people, each on a ledger of their own in a store."""
-
-    participants = None
+class _Ledgers:
+    """The ledgers of many people in a store, and the limit of each of them."""
 
     def __init__(self, store: Store, max_epsilon: int | None) -> None:
         self._store = store
         self._max_epsilon = max_epsilon
 
-    def _decide(self, subject: str, decision: Callable[[Device], T]) -> T:
+    def decide(self, subject: str, decision: Callable[[Ledger, int | None], T]) -> T:
+        """What a decision about a person returns, once it is in the store."""
         for _ in range(ATTEMPTS):
             try:
-                return decision(Device(PersonLedger(self._store, subject), self._max_epsilon))
+                return decision(PersonLedger(self._store, subject), self._max_epsilon)
             except _Overtaken:
                 continue
         raise LedgerError("another process changes this ledger faster than it can be written")
+
+
+class StoreParticipants:
+    """The decisions of a device about people in sessions, each on a ledger of their own in a store."""
+
+    def __init__(self, ledgers: _Ledgers) -> None:
+        self._ledgers = ledgers
+
+    def _decide(self, person: Person, decision: Callable[[Participants], T]) -> T:
+        return self._ledgers.decide(
+            person.subject, lambda ledger, limit: decision(Participants(ledger, limit))
+        )
+
+    def see(self, terms: Terms) -> None:
+        """Nothing: a session's description is remembered by person, when they enrol."""
+
+    def enrol(self, person: Person) -> Standing:
+        """See `Participants.enrol`."""
+        return self._decide(person, lambda device: device.enrol(person))
+
+    def answer(self, person: Person, question: Question) -> Standing:
+        """See `Participants.answer`: it is in the store before it is sent."""
+        return self._decide(person, lambda device: device.answer(person, question))
+
+    def settle(self, person: Person, number: int, state: AnswerState, *, last: bool) -> Standing:
+        """See `Participants.settle`."""
+        return self._decide(person, lambda device: device.settle(person, number, state, last=last))
+
+    def refuse(self, person: Person, number: int) -> None:
+        """See `Participants.refuse`."""
+        self._decide(person, lambda device: device.refuse(person, number))
+
+    def finish(self, person: Person) -> Standing:
+        """See `Participants.finish`."""
+        return self._decide(person, lambda device: device.finish(person))
+
+
+class StoreDevice:
+    """The decisions of a device about many people, each on a ledger of their own in a store.
+
+    Attributes:
+        participants: Its decisions about sessions.
+    """
+
+    def __init__(self, store: Store, max_epsilon: int | None) -> None:
+        self._ledgers = _Ledgers(store, max_epsilon)
+        self.participants = StoreParticipants(self._ledgers)
+
+    def _decide(self, subject: str, decision: Callable[[Device], T]) -> T:
+        return self._ledgers.decide(subject, lambda ledger, limit: decision(Device(ledger, limit)))
 
     def see(self, study: Study) -> None:
         """Nothing: terms are remembered by person, with their first contribution."""
@@ -208,6 +260,7 @@ class NoLedger:
 
 
 AnyDevice = Device | StoreDevice | NoLedger
+AnyParticipants = Participants | StoreParticipants
 
 
 def _by_subject(subjects: Iterable[str]) -> dict[str, list[int]]:

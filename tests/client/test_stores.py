@@ -4,6 +4,7 @@ import threading
 from decimal import Decimal
 from typing import Any
 
+import httpx
 import pytest
 from dither import (
     AlreadyContributed,
@@ -13,10 +14,12 @@ from dither import (
     LedgerError,
     MaxEpsilonExceeded,
     Record,
+    SessionChanged,
     TransportError,
 )
 
 from tests.client.service import FakeService
+from tests.client.sessions import MINIMUM
 
 ADA: dict[str, Any] = {"subject": "ada", "value": 34, "epsilon": 1, "trust": "local"}
 
@@ -145,7 +148,92 @@ def test_a_ledger_is_in_one_place(store: Memory, tmp_path: Any) -> None:
         Client("https://dither.example", "t", directory=tmp_path, store=store)
 
 
-def test_taking_part_in_sessions_needs_a_directory(connect: Any, store: Memory) -> None:
-    for options in ({}, {"store": store}):
-        with pytest.raises(DirectoryRequired):
-            connect(directory=None, **options).participate("s1", subject="ada", value=1)
+# --------------------------------------------------------------------------------- sessions
+
+
+def answers(service: FakeService) -> list[dict[str, Any]]:
+    return [body for request, body in service.requests("POST") if request.url.path.endswith("/answers")]
+
+
+def test_taking_part_needs_a_directory_or_a_store(connect: Any) -> None:
+    with pytest.raises(DirectoryRequired, match="a directory or a store"):
+        connect(directory=None).participate("s1", subject="ada", value=1)
+
+
+def test_a_person_takes_part_with_a_ledger_in_a_store(
+    connect: Any, service: FakeService, store: Memory
+) -> None:
+    service.sessions.put(MINIMUM)
+    client = connect(directory=None, store=store)
+    part = client.participate("s1", subject="ada", value=34)
+    assert (part.rounds, part.epsilon) == ((1, 2), Decimal(1))
+    assert store.rows.keys() == {"ada"}
+    [entry] = client.ledger("ada").sessions
+    assert (entry.session, entry.counted) == ("s1", Decimal(1))
+    sent = len(answers(service))
+    again = connect(directory=None, store=store).participate("s1", subject="ada", value=34)
+    assert (again.rounds, len(answers(service))) == ((1, 2), sent)
+    with pytest.raises(AlreadyContributed):
+        connect(directory=None, store=store).participate("s1", subject="ada", value=35)
+
+
+def test_an_answer_is_in_the_store_before_it_is_sent_and_is_not_drawn_again(
+    connect: Any, service: FakeService, store: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draws = iter([1, 0, 1])
+    monkeypatch.setattr("dither._participants.respond", lambda *_: next(draws))
+    service.sessions.put(MINIMUM)
+    held: list[bytes] = []
+
+    def lose(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/answers"):
+            held.append(store.rows["ada"])
+            raise httpx.ConnectError("gone", request=request)
+        return service.serve(request)
+
+    service.faults = [lose] * 20
+    with pytest.raises(TransportError):
+        connect(directory=None, store=store).participate("s1", subject="ada", value=34)
+    assert held
+    assert set(held) == {store.rows["ada"]}
+    service.faults = []
+    part = connect(directory=None, store=store).participate("s1", subject="ada", value=34)
+    assert part.rounds == (1, 2)
+    assert [body["answer"] for body in answers(service)][-2:] == [1, 0]
+    assert {body["answer"] for body in answers(service) if body["round"] == 1} == {1}
+
+
+def test_of_two_who_answer_at_once_one_answer_leaves(
+    connect: Any, service: FakeService, store: Memory
+) -> None:
+    service.sessions.put(MINIMUM | {"rounds": 10, "answers_per_person": 10, "epsilon_per_answer": 0.1})
+    other = Client("https://dither.example", "t", store=store, transport=service.transport)
+    store.overtakers = [lambda: other.participate("s1", subject="ada", value=34)]
+    connect(directory=None, store=store).participate("s1", subject="ada", value=34)
+    by_round: dict[int, set[int]] = {}
+    for body in answers(service):
+        by_round.setdefault(body["round"], set()).add(body["answer"])
+    assert by_round.keys() == {*range(1, 11)}
+    assert all(len(drawn) == 1 for drawn in by_round.values())
+
+
+def test_a_changed_session_and_a_limit_are_held_by_what_the_store_has(
+    connect: Any, service: FakeService, store: Memory
+) -> None:
+    service.sessions.put(MINIMUM)
+    client = connect(directory=None, store=store, max_epsilon=1)
+    client.participate("s1", subject="ada", value=34)
+    with pytest.raises(MaxEpsilonExceeded):
+        client.contribute("commute", **ADA)
+    service.sessions.put(MINIMUM | {"upper": 1000.0})
+    with pytest.raises(SessionChanged):
+        connect(directory=None, store=store).participate("s1", subject="ada", value=34)
+    assert len(answers(service)) == 2
+
+
+def test_a_store_that_fails_lets_no_answer_go(connect: Any, service: FakeService, store: Memory) -> None:
+    service.sessions.put(MINIMUM)
+    store.save = lambda *_: False  # type: ignore[method-assign]
+    with pytest.raises(LedgerError, match="faster than it can be written"):
+        connect(directory=None, store=store).participate("s1", subject="ada", value=34)
+    assert answers(service) == []

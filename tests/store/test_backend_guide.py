@@ -2,13 +2,15 @@
 
 import re
 import threading
+from decimal import Decimal
 from typing import Any
 
 import psycopg
 import pytest
-from dither import Client, Retry, Store
+from dither import Client, Participation, Retry, Store
 
 from tests.client.service import FakeService
+from tests.client.sessions import MINIMUM
 from tests.support.live import ROOT
 
 
@@ -95,3 +97,27 @@ def test_two_backends_on_one_store_send_one_report(store: Store) -> None:
     assert len({body["report"] for body in service.sent("POST")}) == 1
     [entry] = clients[0].ledger("ada").entries
     assert entry.state == "accepted"
+
+
+def test_two_backends_on_one_store_take_part_as_one(store: Store) -> None:
+    """In a session: each round has one answer, and what was given is counted once."""
+    service = FakeService()
+    service.sessions.put(MINIMUM | {"rounds": 5, "answers_per_person": 5, "epsilon_per_answer": 0.2})
+    started, parts = threading.Barrier(2), list[Participation]()
+
+    def take_part() -> None:
+        client = Client("https://dither.example", "t", store=store, transport=service.transport)
+        started.wait()
+        parts.append(client.participate("s1", subject="ada", value=34))
+
+    threads = [threading.Thread(target=take_part) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(parts) == 2
+    sent = [body for request, body in service.requests("POST") if request.url.path.endswith("/answers")]
+    drawn = {(body["round"], body["answer"]) for body in sent}
+    assert sorted(number for number, _ in drawn) == [1, 2, 3, 4, 5]
+    reader = Client("https://dither.example", "t", store=store, transport=service.transport)
+    assert reader.ledger("ada").totals == {"ada": Decimal(1)}
