@@ -119,9 +119,9 @@ export class Client {
     const digest = await this.digest(`study:${slug}`, subject, point);
     const order = { study: slug, subject, trust, epsilon: offered, point, digest, mechanism: study.localMechanism };
     const draws = await this.ledger.transact((memory) => decisions.mustDraw(memory, order));
-    const spent = draws ? await this.spent(slug, subject) : null;
+    const said = draws ? await this.spending(slug, subject) : null;
     const { entry, fresh } = await this.ledger.transact((memory) =>
-      decisions.contribute(memory, order, this.limit, spent),
+      decisions.contribute(memory, order, this.limit, said),
     );
     return this.sendContribution(entry, fresh, value);
   }
@@ -130,8 +130,8 @@ export class Client {
   async withdraw(slug: string, subject: string): Promise<void> {
     await this.http.send("DELETE", `/v1/studies/${segment(slug)}/contributions/${segment(subject)}`);
     const open = await this.ledger.transact((memory) => decisions.withdraw(memory, slug, subject));
-    const spent = open ? await this.spent(slug, subject) : null;
-    if (spent !== null) await this.ledger.transact((memory) => decisions.settle(memory, slug, subject, spent));
+    const said = open ? await this.spending(slug, subject) : null;
+    if (said !== null) await this.ledger.transact((memory) => decisions.settle(memory, slug, subject, said.spent));
   }
 
   /**
@@ -263,12 +263,13 @@ export class Client {
     return { round, threshold: BigInt(threshold), atMost: direction === "at_most" };
   }
 
-  /** What a subject has spent in a study, as the service counts it [micro-epsilon]; null where it does not say. */
-  private async spent(slug: string, subject: string): Promise<bigint | null> {
+  /** What the service says of a subject in a study; null where it does not say. */
+  private async spending(slug: string, subject: string): Promise<decisions.Spending | null> {
     try {
       const budget = await this.get(`/v1/subjects/${segment(subject)}/budget`);
       const lines = budget.objects("studies").filter((line) => line.text("study") === slug);
-      return lines.reduce((sum, line) => sum + epsilonCost(line.decimal("spent")), 0n);
+      const spent = lines.reduce((sum, line) => sum + epsilonCost(line.decimal("spent")), 0n);
+      return { spent, live: lines.some((line) => line.flag("live")) };
     } catch (fault) {
       if (fault instanceof ProblemError && CANNOT_TELL.has(fault.status)) return null;
       throw fault;

@@ -53,17 +53,25 @@ export function mustDraw(memory: Memory, order: Order): boolean {
   return order.trust === "local" && !sameAgain(history, order) && !history.some(isLive);
 }
 
+/** What the service says of a subject in a study. */
+export interface Spending {
+  /** What is gone [micro-epsilon]. */
+  readonly spent: bigint;
+  /** Whether it holds a contribution, whichever device that came from. */
+  readonly live: boolean;
+}
+
 /**
  * Decide on a contribution, draw its report if there is none yet, and write it down as pending.
  *
- * @param serverSpent What the service says the subject has spent in the study [micro-epsilon]; null: unknown.
+ * @param said What the service says of the subject in the study; null: unknown.
  * @returns Its entry, as it was before, and whether that was made for this order.
  */
 export function contribute(
   memory: Memory,
   order: Order,
   limit: bigint | null,
-  serverSpent: bigint | null,
+  said: Spending | null,
 ): { entry: Contributed; fresh: boolean } {
   const history = historyOf(memory, order.study, order.subject);
   const again = sameAgain(history, order);
@@ -77,6 +85,10 @@ export function contribute(
   if (history.some(isLive)) {
     throw new DeviceRefusal("already_contributed", "another contribution of this subject is live; withdraw it first");
   }
+  if (said?.live) {
+    throw new DeviceRefusal("already_contributed", "a contribution from another device is live; withdraw it first");
+  }
+  const serverSpent = said === null ? null : said.spent;
   const { noiseEpsilon, counted } = price(history, order, serverSpent);
   checkLimit(memory, limit, order.subject, max(0n, counted - total(history)));
   const drawn = order.trust === "local" ? randomize(order.mechanism, order.point, noiseEpsilon) : null;

@@ -41,6 +41,11 @@ export class Document {
     return this.fields[name] != null;
   }
 
+  /** Whether a field is there and true. */
+  flag(name: string): boolean {
+    return this.fields[name] === true;
+  }
+
   text(name: string): string {
     const value = this.fields[name];
     if (typeof value !== "string") throw improper(name);

@@ -166,6 +166,16 @@ test("an epsilon includes what the service says was spent", async () => {
   assert.equal(ledger.memory.contributions[0].noiseEpsilon, 300_000n);
 });
 
+test("what another device contributed is said, and not that epsilon is spent", async () => {
+  const budget = { subject: "ada", studies: [{ study: "commute", spent: 0.5, live: true }] };
+  const { client, ledger, posts } = connect({ ...takesAll(), "GET /v1/subjects/ada/budget": () => budget });
+  await assert.rejects(client.contribute("commute", ADA), refusal("already_contributed"));
+  assert.equal(posts().length, 0);
+  assert.deepEqual(ledger.memory.contributions, []);
+  budget.studies[0].live = false; // withdrawn there: now it is what was spent
+  await assert.rejects(client.contribute("commute", ADA), refusal("epsilon_below_spent"));
+});
+
 test("a bounded report is made with a whole epsilon, once", async () => {
   const study = { ...STUDY, local_mechanism: "hybrid" };
   const budget = { subject: "ada", studies: [{ study: "commute", spent: 0 }] };
