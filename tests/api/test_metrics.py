@@ -1,9 +1,11 @@
 """The metrics: each documented, none with a value or an id in a label, and what they count."""
 
+import json
 import re
 from pathlib import Path
 
 import asyncpg
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.api.routing import StrictRoute
@@ -149,3 +151,108 @@ def test_a_fresh_process_shows_every_family() -> None:
     text = Metrics("1.2.3").exposition(private=True).decode()
     names = re.findall(r"^# TYPE (\w+) (?:counter|gauge|histogram)$", text, re.M)
     assert {name for name in names if not name.endswith("_created")} == set(described())
+
+
+# -- what watches them
+
+
+DEPLOY = PAGE.parents[1] / "deploy"
+
+OF_PROMETHEUS = {"up"}
+"""What Prometheus itself says of each target."""
+
+ADDED = {"job", "instance"}
+"""Labels that Prometheus adds to each sample."""
+
+WORDS = {
+    *(
+        "sum",
+        "count",
+        "max",
+        "rate",
+        "increase",
+        "histogram_quantile",
+        "topk",
+        "vector",
+        "by",
+        "or",
+        "label_values",
+    ),
+}
+"""Functions and operators of PromQL in the examples."""
+
+
+def grafana() -> dict[str, str]:
+    """Expression by title; variables have a value, as Grafana puts one in."""
+    document = json.loads((DEPLOY / "grafana.json").read_text())
+    found = {
+        f"{panel['title']} {target['refId']}": target["expr"]
+        for panel in document["panels"]
+        for target in panel["targets"]
+    }
+    found |= {one["name"]: one["query"] for one in document["templating"]["list"] if one["type"] == "query"}
+    return {
+        name: text.replace("$__rate_interval", "5m").replace("$job", ".*") for name, text in found.items()
+    }
+
+
+def alerts() -> dict[str, str]:
+    """Expression by alert."""
+    [group] = yaml.safe_load((DEPLOY / "alerts.yml").read_text())["groups"]
+    for rule in group["rules"]:
+        assert {"summary", "description"} == set(rule["annotations"])
+        assert rule["labels"]["severity"] in ("warning", "critical")
+    return {rule["alert"]: rule["expr"] for rule in group["rules"]}
+
+
+def unknown(expression: str, samples: dict[str, list[dict[str, str]]]) -> list[str]:
+    """What of an expression no sample has: metrics, labels, codes, states; and brackets that stay open."""
+    unquoted = re.sub(r'"[^"]*"', "", expression)
+    wrong = [one for one in ("()", "{}", "[]") if unquoted.count(one[0]) != unquoted.count(one[1])]
+    bare = re.sub(r'"[^"]*"|\[[^\]]*\]', "", expression)
+    grouped = [name.strip() for names in re.findall(r"by \(([^)]*)\)", bare) for name in names.split(",")]
+    bare = re.sub(r"by \([^)]*\)|\{[^}]*\}", " ", bare)
+    names = set(re.findall(r"[a-z_][a-z_]*", bare)) - WORDS - ({"job"} if "label_values" in bare else set())
+    wrong += sorted(names - set(samples) - OF_PROMETHEUS)
+    labels = {label for name in names for one in samples.get(name, ()) for label in one} | ADDED
+    wrong += sorted(set(grouped) - labels)
+    for name, selector in re.findall(r'([a-z_]+)\{((?:[^"}]|"[^"]*")*)\}', expression):
+        for label, value in re.findall(r'(\w+)(?:=|!=|=~|!~)"([^"]*)"', selector):
+            had = {one.get(label) for one in samples.get(name, ())} - {None}
+            if label not in labels:
+                wrong.append(label)
+            elif label == "code":
+                wrong += [value] if value not in {kind.code for kind in KINDS} else []
+            elif label == "state":
+                wrong += [value] if value not in had else []
+    return wrong
+
+
+async def test_dashboard_and_alerts_ask_for_what_there_is(service: Service) -> None:
+    samples: dict[str, list[dict[str, str]]] = {}
+    for family in text_string_to_metric_families(await use(service)):
+        for sample in family.samples:
+            samples.setdefault(sample.name, []).append(dict(sample.labels))
+    assert len(grafana()) >= 12
+    assert len(alerts()) >= 6
+    for name, expression in (grafana() | alerts()).items():
+        assert unknown(expression, samples) == [], name
+    watched = " ".join((grafana() | alerts()).values())
+    for documented in described():
+        assert documented.removesuffix("_total") in watched, "a metric that nothing shows"
+    templates = {route.path_format for route in service.app.routes if isinstance(route, StrictRoute)}
+    assert set(re.findall(r'route!="([^"]*)"', watched)) <= templates
+    # The check sees what is wrong.
+    for wrong in (
+        "sum(dither_https_requests_total)",
+        "sum by (path) (dither_up)",
+        'dither_up{study="a"}',
+        'dither_refusals_total{code="no_money"}',
+        "sum(rate(dither_up[5m])",
+    ):
+        assert unknown(wrong, samples), wrong
+
+
+def test_prometheus_reads_the_alerts() -> None:
+    config = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())
+    assert [(DEPLOY / name).exists() for name in config["rule_files"]] == [True]
