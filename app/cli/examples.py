@@ -15,6 +15,7 @@ EXAMPLES: Mapping[str, str] = {
     "contribute": "contribute commute people.xlsx --trust central --epsilon 1",
     "withdraw": "withdraw commute ada",
     "budget": "budget ada",
+    "doctor": "doctor --data-dir .dither --backups /srv/backups",
     "postgres": "postgres pg_dump --data-dir .dither --format custom",
     "restore-check": "restore-check releases.jsonl --data-dir .dither",
     "audit export": "audit export --data-dir .dither",

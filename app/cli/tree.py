@@ -62,6 +62,9 @@ COMMANDS = {
         "Withdraw a person's contribution: its value is deleted, what was not spent of its epsilon is free.",
     ),
     "budget": Command("subjects:show_budget", "Show what a person's lifetime budget is, and what holds it."),
+    "doctor": Command(
+        "doctor:doctor", "Look for what is wrong with an installation, and say what to do about it."
+    ),
     "demo": Command("", "Show the whole service on a real survey of 6,366 people."),
     "reproduce": Command("", "Recompute the tables and figures of the four papers."),
     "compare": Command("", "Predict and simulate every estimator for a profile of people."),

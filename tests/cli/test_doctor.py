@@ -1,0 +1,235 @@
+"""`dither doctor`: every failure and warning that it can find, on a real installation."""
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import asyncpg
+import pytest
+
+from app.cli import checkup
+from app.core.clock import SystemClock
+from app.core.errors import InternalFault
+from app.services.subjects import SubjectKey
+from app.store.checkup import ServerFacts, Standby
+
+KEY = "5a" * 32
+CHECKS = {
+    *("settings", "database", "schema", "subject key", "clock"),
+    *("disk", "entropy", "replica", "audit", "backup"),
+}
+
+Look = Callable[..., dict[str, Any]]
+
+
+def execute(url: str, statement: str, *values: Any) -> None:
+    async def run() -> None:
+        connection = await asyncpg.connect(url)
+        try:
+            await connection.execute(statement, *values)
+        finally:
+            await connection.close()
+
+    asyncio.run(run())
+
+
+def dump(directory: Path, hours: float, content: bytes = b"PGDMP...") -> None:
+    path = directory / "dither-20300131T120000Z.dump"
+    path.write_bytes(content)
+    os.utime(path, (time.time() - hours * 3600,) * 2)
+
+
+@pytest.fixture
+def look(dither: Any, database_url: str, tmp_path: Path) -> Look:
+    """Runs the doctor on an installation without a fault; gives the state and remedy of each check."""
+    key = SubjectKey(bytes.fromhex(KEY)).fingerprint()
+    execute(database_url, "INSERT INTO installation (key, value) VALUES ('subject_key', $1)", key)
+    assert dither("audit", DITHER_DATABASE_URL=database_url).status == 0
+    backups = tmp_path / "backups"
+    backups.mkdir()
+    dump(backups, 3)
+
+    def run(*arguments: str, **variables: str) -> dict[str, Any]:
+        given = {"DITHER_DATABASE_URL": database_url, "DITHER_SUBJECT_KEY": KEY, **variables}
+        given = {name: value for name, value in given.items() if value}
+        options = ("doctor", *(arguments or ("--backups", str(backups))))
+        done = dither(*options, "--json", **given)
+        document = json.loads(done.output)
+        found = {line["check"]: line for line in document["checks"]}
+        failed = [line for line in found.values() if line["state"] == "failure"]
+        assert done.status == (1 if failed else 0) == (0 if document["healthy"] else 1)
+        for line in found.values():
+            assert line["found"]
+            assert bool(line["remedy"]) == (line["state"] != "ok"), line
+        text = dither(*options, **given)
+        assert text.status == done.status
+        assert all(line["found"].split(";")[0][:30] in text.output for line in failed)
+        return found
+
+    run.backups = backups  # type: ignore[attr-defined]
+    run.url = database_url  # type: ignore[attr-defined]
+    return run
+
+
+def states(found: dict[str, Any]) -> dict[str, str]:
+    return {name: line["state"] for name, line in found.items() if line["state"] != "ok"}
+
+
+def test_a_sound_installation_is_healthy(look: Any) -> None:
+    found = look()
+    assert set(found) == CHECKS
+    assert states(found) == {}
+
+
+def test_bad_settings_are_one_failure(look: Any) -> None:
+    found = look(DITHER_LIFETIME_EPSILONS="3")
+    assert states(found) == {"settings": "failure"}
+    assert "did you mean DITHER_LIFETIME_EPSILON" in found["settings"]["found"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("DITHER_ALLOW_UNSAFE_DATABASE", "true"), ("DITHER_PUBLIC_URL", "http://dither.example")],
+)
+def test_settings_that_are_not_for_production_are_warnings(look: Any, name: str, value: str) -> None:
+    assert states(look(**{name: value})) == {"settings": "warning"}
+
+
+def test_no_database_is_a_failure_and_no_traceback(look: Any, tmp_path: Path) -> None:
+    found = look(DITHER_DATABASE_URL="postgresql://dither@127.0.0.1:1/dither")
+    assert states(found) == {"database": "failure"}
+    found = look("--data-dir", str(tmp_path / "none"), DITHER_DATABASE_URL="")
+    assert states(found) == {"database": "failure"}
+
+
+def test_a_database_that_forgets_is_a_failure(look: Any) -> None:
+    name = look.url.partition("?")[0].rpartition("/")[2]
+    execute(look.url, f'ALTER DATABASE "{name}" SET synchronous_commit = off')
+    try:
+        found = look()
+    finally:
+        execute(look.url, f'ALTER DATABASE "{name}" RESET synchronous_commit')
+    assert states(found) == {"database": "failure"}
+    assert "synchronous_commit = off" in found["database"]["found"]
+
+
+def test_no_schema_and_another_one_are_failures(look: Any, empty_database_url: str) -> None:
+    assert states(look(DITHER_DATABASE_URL=empty_database_url)) == {"schema": "failure"}
+    execute(empty_database_url, "CREATE TABLE alembic_version (version_num text)")
+    execute(empty_database_url, "INSERT INTO alembic_version VALUES ('from the future')")
+    found = look(DITHER_DATABASE_URL=empty_database_url)
+    assert "from the future" in found["schema"]["found"]
+
+
+def test_no_subject_key_another_one_and_a_readable_one_are_failures(look: Any, tmp_path: Path) -> None:
+    assert states(look(DITHER_SUBJECT_KEY="ab" * 32)) == {"subject key": "failure"}
+    backups = ("--backups", str(look.backups))
+    assert states(look(*backups, DITHER_SUBJECT_KEY="")) == {"subject key": "failure"}
+    here = ("--data-dir", str(tmp_path), *backups)
+    (tmp_path / "subject.key").write_text(KEY)
+    (tmp_path / "subject.key").chmod(0o644)
+    assert states(look(*here, DITHER_SUBJECT_KEY="")) == {"subject key": "failure"}
+    (tmp_path / "subject.key").chmod(0o600)
+    assert states(look(*here, DITHER_SUBJECT_KEY="")) == {}
+
+
+@pytest.mark.parametrize(("seconds", "state"), [(0, None), (-5, "warning"), (5, "warning"), (90, "failure")])
+def test_a_clock_that_is_off_is_found(
+    look: Any, monkeypatch: pytest.MonkeyPatch, seconds: int, state: str | None
+) -> None:
+    monkeypatch.setattr(SystemClock, "now", lambda _: datetime.now(UTC) + timedelta(seconds=seconds))
+    assert states(look()).get("clock") == state
+
+
+@pytest.mark.parametrize(("free", "state"), [(2**31, None), (2**29, "warning"), (2**20, "failure")])
+def test_a_full_disk_is_found(
+    look: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, state: str | None
+) -> None:
+    monkeypatch.setattr("app.cli.checkup.shutil.disk_usage", lambda _: SimpleNamespace(free=free))
+    found = look("--data-dir", str(tmp_path), "--backups", str(look.backups))
+    assert states(found) == ({} if state is None else {"disk": state})
+
+
+def test_no_entropy_and_repeated_bits_are_failures(look: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: int) -> int:
+        raise InternalFault("The noise source failed.")
+
+    for source in (broken, lambda _: 7):
+        monkeypatch.setattr(checkup, "system_bits", source)
+        assert states(look()) == {"entropy": "failure"}
+
+
+SERVER = ServerFacts(
+    now=datetime(2030, 1, 31, tzinfo=UTC),
+    version="18",
+    is_standby=False,
+    awaited="",
+    connections=100,
+    bytes=2**20,
+)
+GOOD = Standby(name="b", state="streaming", sync_state="sync", lag_bytes=0, lag_seconds=None)
+
+
+@pytest.mark.parametrize(
+    ("server", "standbys", "state"),
+    [
+        ({}, [], None),
+        ({"is_standby": True}, [], "failure"),
+        ({"awaited": "ANY 1 (b)"}, [], "failure"),
+        ({"awaited": "ANY 1 (b)"}, [{}], None),
+        ({"awaited": "ANY 1 (b)"}, [{"sync_state": "quorum"}], None),
+        ({"awaited": "ANY 1 (b)"}, [{"sync_state": "async"}], "failure"),
+        ({"awaited": "ANY 1 (b)"}, [{"lag_bytes": 2**30}], "warning"),
+        ({"awaited": "ANY 1 (b)"}, [{"state": None, "sync_state": None, "lag_bytes": None}], "warning"),
+        ({}, [{"sync_state": "async"}], "warning"),
+    ],
+)
+def test_replicas_that_are_not_there_or_late_are_found(
+    look: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    server: dict[str, Any],
+    standbys: list[dict[str, Any]],
+    state: str | None,
+) -> None:
+    real = checkup._facts
+
+    async def facts(database: Any) -> Any:
+        own = {name: getattr(SERVER, name) for name in SERVER.__slots__} | server
+        followers = [
+            Standby(**({name: getattr(GOOD, name) for name in GOOD.__slots__} | one)) for one in standbys
+        ]
+        return (await real(database))._replace(server=ServerFacts(**own), standbys=followers)
+
+    monkeypatch.setattr(checkup, "_facts", facts)
+    assert states(look()) == ({} if state is None else {"replica": state})
+
+
+def test_an_audit_that_is_missing_old_or_found_something_is_found(look: Any) -> None:
+    execute(look.url, "UPDATE audit SET at = at - interval '3 days'")
+    assert states(look()) == {"audit": "warning"}
+    execute(
+        look.url, """UPDATE audit SET detail = jsonb_set(detail, '{findings}', '["a rule that is broken"]')"""
+    )
+    found = look()
+    assert states(found) == {"audit": "failure"}
+    assert "a rule that is broken" in found["audit"]["found"]
+    execute(look.url, "DELETE FROM audit")
+    assert states(look()) == {"audit": "warning"}
+
+
+def test_a_backup_that_is_missing_old_or_none_is_found(look: Any, tmp_path: Path) -> None:
+    for hours, state in ((30, "warning"), (24 * 8, "failure")):
+        dump(look.backups, hours)
+        assert states(look()) == {"backup": state}
+    dump(look.backups, 1, b"")
+    assert states(look()) == {"backup": "failure"}
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert states(look("--backups", str(empty))) == {"backup": "failure"}
+    assert states(look("--backups", str(tmp_path / "nowhere"))) == {"backup": "failure"}
