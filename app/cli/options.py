@@ -10,6 +10,7 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from app.cli.common import usage_error
 from app.cli.http import integer, number
 
 Command = Callable[..., None]
@@ -17,7 +18,11 @@ Schema = dict[str, Any]
 
 
 def fields_of(
-    model: type[BaseModel], *, argument: str | None = None, spelled: Container[str] = ()
+    model: type[BaseModel],
+    *,
+    argument: str | None = None,
+    spelled: Container[str] = (),
+    unless: str | None = None,
 ) -> Callable[[Command], Command]:
     """Give a command an option for every field of a document, with the help and the default of its model.
 
@@ -28,20 +33,26 @@ def fields_of(
         model: Of the document.
         argument: The field that is no option, but the command's argument.
         spelled: Fields that the command has options of its own for.
+        unless: A flag of the command; with it required fields need not be given.
     """
-    fields = {name: (field, schema) for name, field, schema in _fields(model) if name not in spelled}
+    fields = {name: (field, schema) for name, _, field, schema in fields_in(model) if name not in spelled}
 
     def decorate(command: Command) -> Command:
         @wraps(command)
         def run(**given: Any) -> None:
             document = {name: given.pop(name) for name in fields}
             for name, (_, schema) in fields.items():
+                if document[name] is None and unless is not None and not given[unless]:
+                    _require(name, fields[name][0], is_argument=name == argument)
                 if isinstance(document[name], str):
                     document[name] = _value(document[name], schema, f"--{name.replace('_', '-')}")
             command({name: value for name, value in document.items() if value not in (None, [])}, **given)
 
         _, *own = inspect.signature(command).parameters.values()
-        made = [_parameter(name, *found, is_argument=name == argument) for name, found in fields.items()]
+        made = [
+            _parameter(name, *found, is_argument=name == argument, unless=unless)
+            for name, found in fields.items()
+        ]
         run.__signature__ = inspect.Signature([*made, *own])  # type: ignore[attr-defined]  # typer reads both
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*made, *own)}
         return run
@@ -49,14 +60,27 @@ def fields_of(
     return decorate
 
 
-def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo, Schema]]:
-    """Name, definition and JSON schema of every field, those of documents within it too."""
+def fields_in(model: type[BaseModel], outer: str = "") -> Iterator[tuple[str, str, FieldInfo, Schema]]:
+    """Every field of a document, those of documents within it too.
+
+    Yields:
+        The name that the SDK has for it, the one in the document (epsilon_max, epsilon.max), its definition
+        and its JSON schema.
+    """
     schemas = model.model_json_schema()["properties"]
     for name, field in model.model_fields.items():
+        key = f"{outer}.{name}" if outer else name
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from _fields(field.annotation, f"{name}_")
+            yield from fields_in(field.annotation, key)
         else:
-            yield prefix + name, field, schemas[name]
+            yield key.replace(".", "_"), key, field, schemas[name]
+
+
+def _require(name: str, field: FieldInfo, *, is_argument: bool) -> None:
+    """Refuse a command line without a field that a document needs."""
+    if field.is_required():
+        given = f"argument '{name.upper()}'" if is_argument else f"option '--{name.replace('_', '-')}'"
+        raise usage_error(f"Missing {given}.")
 
 
 def _value(text: str, schema: Schema, option: str) -> object:
@@ -72,7 +96,9 @@ def _words(schema: Schema) -> list[str]:
     return [word for part in schema.get("anyOf", ()) for word in part.get("enum", ())]
 
 
-def _parameter(name: str, field: FieldInfo, schema: Schema, *, is_argument: bool) -> inspect.Parameter:
+def _parameter(
+    name: str, field: FieldInfo, schema: Schema, *, is_argument: bool, unless: str | None
+) -> inspect.Parameter:
     """A field as typer takes it. Numbers are text, which keeps every digit."""
     kind: Any = field.annotation
     metavar, help_text = None, schema.get("description", "")
@@ -86,7 +112,9 @@ def _parameter(name: str, field: FieldInfo, schema: Schema, *, is_argument: bool
     shown = ", ".join(map(str, default if isinstance(default, list) else [default]))
     place = typer.Argument if is_argument else typer.Option
     info = place(metavar=metavar, help=help_text, show_default=False if default is None else shown)
-    required = field.is_required()
+    required = field.is_required() and unless is None
+    if field.is_required() and not required:
+        info.help = f"{info.help} Required, but with --{unless}."
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,

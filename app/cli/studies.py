@@ -7,34 +7,52 @@ import typer
 from dither import Study
 
 from app.cli.common import AsJson, print_json, print_table, show
+from app.cli.editing import edited
 from app.cli.http import DEFAULT_URL, StudyName, Token, Url, service
 from app.cli.options import fields_of
-from app.web.documents.study import StudyIn
+from app.web.documents.study import StudyEditIn, StudyIn
 
 studies = typer.Typer(no_args_is_help=True, help="Create, list, show, close and end studies.")
 
 
 @studies.command("create")
-@fields_of(StudyIn, argument="slug")
+@fields_of(StudyIn, argument="slug", unless="edit")
 def create_study(
-    fields: Mapping[str, Any], *, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False
+    fields: Mapping[str, Any],
+    *,
+    edit: Annotated[
+        bool, typer.Option("--edit", help="Write it in $EDITOR, where each field says what it means.")
+    ] = False,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Make a study. It is never changed afterwards, only closed."""
+    """Make a study. What answers depend on is fixed from then on."""
     with service(url, token) as client:
-        _show_study(client.create_study(**fields), as_json)
+        if edit:
+            made = edited(StudyIn, fields, lambda written: client.create_study(**written))
+        else:
+            made = client.create_study(**fields)
+    _show_study(made, as_json)
 
 
 @studies.command("list")
-def list_studies(url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False) -> None:
+def list_studies(
+    series: Annotated[str | None, typer.Option(help="Only those of this series.")] = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
     """List the studies that the token may see."""
     with service(url, token) as client:
-        found = list(client.studies())
+        found = list(client.studies(series=series))
     if as_json:
         print_json([study.raw for study in found])
         return
     columns = {
         "slug": "study",
         "title": "question",
+        "series": "series",
         "lower": "lower",
         "upper": "upper",
         "relation": "relation",
@@ -49,6 +67,22 @@ def show_study(
     """Show one study."""
     with service(url, token) as client:
         found = client.study(study)
+    _show_study(found, as_json)
+
+
+@studies.command("edit")
+@fields_of(StudyEditIn)
+def edit_study(
+    fields: Mapping[str, Any],
+    *,
+    study: StudyName,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change what is said of a study, for people. What answers depend on is fixed."""
+    with service(url, token) as client:
+        found = client.edit_study(study, **fields)
     _show_study(found, as_json)
 
 
@@ -101,6 +135,8 @@ def _show_study(study: Study, as_json: bool) -> None:
     rows: list[dict[str, object]] = [
         {"name": "study", "value": study.slug},
         {"name": "question", "value": study.title},
+        {"name": "description", "value": study.description or None},
+        {"name": "series", "value": study.series},
         {"name": "range", "value": f"{show(study.lower)} to {show(study.upper)}"},
         {"name": "relation", "value": study.relation},
         {"name": "trust", "value": study.trust},

@@ -56,11 +56,13 @@ NO_TILT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyDefinition:
-    """What an admin fixes when the study is made; never changed afterwards.
+    """What an admin fixes when the study is made; only its title and description are changed afterwards.
 
     Attributes:
         slug: Address of the study.
         title: The question, for people.
+        description: More about it, for people; may be empty.
+        series: Slug of the series that it belongs to, as the weeks of a recurring survey do; None for none.
         lower, upper: Range of a value, in the data's unit.
         relation: The neighboring relation that is promised.
         trust: Accepted trust tags.
@@ -87,6 +89,8 @@ class StudyDefinition:
     delta: int = 0
     dimension: int = 1
     local_mechanism: LocalMechanism = LocalMechanism.HYBRID
+    description: str = ""
+    series: str | None = None
 
     @property
     def outside_range(self) -> str:

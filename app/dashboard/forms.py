@@ -24,6 +24,11 @@ def read(model: type[Model], fields: Mapping[str, Any]) -> Model:
         raise InvalidRequest.naming(field_errors(error.errors())) from None
 
 
+def prose(text: str) -> str:
+    """What was written into a field of several lines, with line ends as we keep them."""
+    return text.replace("\r\n", "\n")
+
+
 def given(fields: Mapping[str, str], *names: str) -> dict[str, str]:
     """The fields with these names that are not empty.
 

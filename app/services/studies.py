@@ -65,12 +65,16 @@ class Studies:
         self._known[slug] = study
         return study
 
-    async def page(self, limit: int, cursor: str | None, principal: Principal) -> Page[Study]:
-        """The studies that a token may see, by slug."""
+    async def page(
+        self, limit: int, cursor: str | None, principal: Principal, series: str | None = None
+    ) -> Page[Study]:
+        """The studies that a token may see, by slug, of this series only unless None."""
         after = decode_cursor(cursor, str, "")
         items = await self._database.run_tx(
             "study.page",
-            lambda c: store.page_studies(c, after=after, limit=limit + 1, slugs=principal.studies),
+            lambda c: store.page_studies(
+                c, after=after, limit=limit + 1, slugs=principal.studies, series=series
+            ),
         )
         return page_of(items, limit, lambda study: study.definition.slug)
 
@@ -82,6 +86,7 @@ class Studies:
         *,
         search: str,
         state: str | None,
+        series: str | None,
         sort: str,
     ) -> Page[StudyLine]:
         """The studies that a token may see as people look for them (`app.store.studies.list_studies`)."""
@@ -93,6 +98,7 @@ class Studies:
                 slugs=principal.studies,
                 search=search,
                 state=state,
+                series=series,
                 sort=sort,
                 behind=behind,
                 limit=limit + 1,
@@ -107,6 +113,21 @@ class Studies:
             "study.cohorts", lambda c: cohorts.page_cohorts(c, study.id, after=after, limit=limit + 1)
         )
         return page_of(items, limit, lambda cohort: str(cohort.id))
+
+    async def edit(
+        self, slug: str, principal: Principal, *, title: str | None, description: str | None, reason: str
+    ) -> Study:
+        """Give a study another title or description; None leaves one as it is."""
+        study = await self.read(slug)
+        changes = {"title": title, "description": description}
+        detail = {name: text for name, text in changes.items() if text is not None} | {"reason": reason}
+
+        async def body(connection: Connection) -> Study:
+            await self._note(connection, principal, "study.edit", slug, detail)
+            return await store.edit_study(connection, study.id, title=title, description=description)
+
+        self._known[slug] = await self._database.run_tx("study.edit", body)
+        return self._known[slug]
 
     async def close(self, slug: str, principal: Principal) -> Study:
         """Take no more contributions and enrolments, once those in flight have committed."""
@@ -151,12 +172,19 @@ class Studies:
             raise ENDED[study.state](f"the study is {study.state}, for good")
         return study
 
-    async def _note(self, connection: Connection, principal: Principal, action: str, slug: str) -> None:
+    async def _note(
+        self,
+        connection: Connection,
+        principal: Principal,
+        action: str,
+        slug: str,
+        detail: Mapping[str, object] | None = None,
+    ) -> None:
         await journal.record(
             connection,
             at=self._clock.now(),
             actor=str(principal.token_id),
             action=action,
             target=slug,
-            detail={},
+            detail=detail or {},
         )

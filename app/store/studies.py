@@ -7,14 +7,15 @@ from app.store.cohorts import LOCK_EXCLUSIVE
 from app.store.contributions import ENROL_LOCK, EPOCH_LOCK
 from app.store.sql import Connection, Sql
 
-COLUMNS = """id, slug, title, lower, upper, relation, trust, epsilon_min, epsilon_max, default_share, tilt,
-             delta, dimension, local_mechanism, state, created_at"""
+COLUMNS = """id, slug, title, description, series, lower, upper, relation, trust, epsilon_min, epsilon_max,
+             default_share, tilt, delta, dimension, local_mechanism, state, created_at"""
 
 INSERT = Sql.of(Study)(f"""
-    INSERT INTO study (slug, title, lower, upper, relation, trust, epsilon_min, epsilon_max, default_share,
-                       tilt, delta, dimension, local_mechanism, created_at)
-    VALUES (:slug, :title, :lower, :upper, CAST(:relation AS relation), CAST(:trust AS text[]), :epsilon_min,
-            :epsilon_max, :default_share, :tilt, :delta, :dimension, :local_mechanism, :created_at)
+    INSERT INTO study (slug, title, description, series, lower, upper, relation, trust, epsilon_min,
+                       epsilon_max, default_share, tilt, delta, dimension, local_mechanism, created_at)
+    VALUES (:slug, :title, :description, :series, :lower, :upper, CAST(:relation AS relation),
+            CAST(:trust AS text[]), :epsilon_min, :epsilon_max, :default_share, :tilt, :delta, :dimension,
+            :local_mechanism, :created_at)
     ON CONFLICT (slug) DO NOTHING
     RETURNING {COLUMNS}
 """)
@@ -24,6 +25,7 @@ READ = Sql.of(Study)(f"SELECT {COLUMNS} FROM study WHERE slug = :slug")
 PAGE = Sql.of(Study)(f"""
     SELECT {COLUMNS} FROM study
     WHERE slug > :after AND (CAST(:slugs AS text[]) IS NULL OR slug = ANY(CAST(:slugs AS text[])))
+      AND (CAST(:series AS text) IS NULL OR series = :series)
     ORDER BY slug LIMIT :limit
 """)
 
@@ -39,6 +41,7 @@ LIST = Sql.of(StudyLine)(f"""
         FROM study LEFT JOIN closing ON closing.target = study.slug
         WHERE (CAST(:slugs AS text[]) IS NULL OR slug = ANY(CAST(:slugs AS text[])))
           AND (CAST(:state AS text) IS NULL OR CAST(state AS text) = :state)
+          AND (CAST(:series AS text) IS NULL OR series = :series)
           AND strpos(lower(slug || ' ' || title), lower(:search)) > 0
     )
     SELECT * FROM line
@@ -46,6 +49,11 @@ LIST = Sql.of(StudyLine)(f"""
              CASE :sort WHEN 'created' THEN created_at WHEN 'closed' THEN closed_at
                         WHEN 'released' THEN released_at END DESC NULLS LAST, slug
     OFFSET :behind LIMIT :limit
+""")
+
+EDIT = Sql.of(Study)(f"""
+    UPDATE study SET title = coalesce(:title, title), description = coalesce(:description, description)
+    WHERE id = :study_id RETURNING {COLUMNS}
 """)
 
 CLOSE = Sql.of(Study)(f"""
@@ -67,6 +75,8 @@ async def insert_study(
         connection,
         slug=definition.slug,
         title=definition.title,
+        description=definition.description,
+        series=definition.series,
         lower=str(definition.lower),
         upper=str(definition.upper),
         relation=definition.relation.value,
@@ -88,11 +98,11 @@ async def read_study(connection: Connection, slug: str) -> Study | None:
 
 
 async def page_studies(
-    connection: Connection, *, after: str, limit: int, slugs: frozenset[str] | None
+    connection: Connection, *, after: str, limit: int, slugs: frozenset[str] | None, series: str | None
 ) -> list[Study]:
-    """Studies in the order of their slugs, of these slugs only unless None."""
+    """Studies in the order of their slugs, of these slugs and of this series only unless None."""
     allowed = None if slugs is None else sorted(slugs)
-    return await PAGE.all(connection, after=after, limit=limit, slugs=allowed)
+    return await PAGE.all(connection, after=after, limit=limit, slugs=allowed, series=series)
 
 
 async def list_studies(
@@ -101,6 +111,7 @@ async def list_studies(
     slugs: frozenset[str] | None,
     search: str,
     state: str | None,
+    series: str | None,
     sort: str,
     behind: int,
     limit: int,
@@ -111,7 +122,7 @@ async def list_studies(
         connection: In a transaction.
         slugs: These only unless None.
         search: Part of the slug or the title.
-        state: This one only unless None.
+        state, series: This one only unless None.
         sort: `title`; or newest first, `created`, `closed` or `released`; by slug otherwise.
         behind, limit: Which part of that list.
     """
@@ -120,10 +131,18 @@ async def list_studies(
         slugs=None if slugs is None else sorted(slugs),
         search=search,
         state=state,
+        series=series,
         sort=sort,
         behind=behind,
         limit=limit,
     )
+
+
+async def edit_study(
+    connection: Connection, study_id: int, *, title: str | None, description: str | None
+) -> Study:
+    """Give a study another title or description; None leaves one as it is."""
+    return await EDIT.one(connection, study_id=study_id, title=title, description=description)
 
 
 async def close_study(connection: Connection, study_id: int) -> Study:

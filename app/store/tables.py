@@ -52,6 +52,8 @@ study = Table(
     Column("id", Integer, Identity(), primary_key=True),
     Column("slug", Text, nullable=False, unique=True),
     Column("title", Text, nullable=False),
+    Column("description", Text, nullable=False, server_default=""),
+    Column("series", Text, comment="slug; NULL: none"),
     Column("lower", Text, nullable=False, comment="decimal text, exactly as it was given"),
     Column("upper", Text, nullable=False),
     Column("relation", relation, nullable=False),

@@ -50,10 +50,11 @@ class Calls:
         return build(kind, decode(reply.body))
 
     def page(
-        self, kind: Callable[..., T], path: str, limit: int, cursor: str | None
+        self, kind: Callable[..., T], path: str, limit: int, cursor: str | None, **filters: str | None
     ) -> Flow[tuple[list[T], str | None]]:
         """GET one page of a list, and where the next one begins."""
-        reply = yield from self.get(path, {"limit": limit} | ({} if cursor is None else {"cursor": cursor}))
+        query = {name: value for name, value in {**filters, "cursor": cursor}.items() if value is not None}
+        reply = yield from self.get(path, {"limit": limit, **query})
         page = decode(reply.body)
         items = page.get("items") if isinstance(page, dict) else None
         following = page.get("next_cursor") if isinstance(page, dict) else None

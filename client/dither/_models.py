@@ -34,7 +34,8 @@ class Study:
     """One bounded numeric question.
 
     Attributes:
-        slug, title: Its address, and the question for people.
+        slug, title, description: Its address, the question for people, and more about it.
+        series: Slug of the series that it belongs to; None for none.
         lower, upper: Range of a value, in the data's unit.
         relation: `replace_one` or `add_remove_one`: what the service's guarantee compares.
         trust: Accepted trust tags.
@@ -50,6 +51,8 @@ class Study:
 
     slug: str
     title: str = ""
+    description: str = ""
+    series: str | None = None
     lower: Decimal
     upper: Decimal
     relation: str

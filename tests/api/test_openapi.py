@@ -100,7 +100,7 @@ def test_the_reference_names_every_operation(document: dict[str, Any]) -> None:
     text = (Path(__file__).parents[2] / "docs" / "http.md").read_text()
     named = {
         (method, re.sub(r"\{\w+\}", "{}", path))
-        for method, path in re.findall(r"`(GET|POST|PUT|DELETE) (/[^`?]*)`", text)
+        for method, path in re.findall(r"`(GET|POST|PUT|PATCH|DELETE) (/[^`?]*)`", text)
     }
     described = {
         (name.split(" ")[0], re.sub(r"\{\w+\}", "{}", name.split(" ")[1])) for name, _ in operations(document)

@@ -38,6 +38,7 @@ ROUTES: Mapping[tuple[str, str], Row] = {
     ("POST", "/v1/studies"): ({"admin"}, {"json": NEW_STUDY}),
     ("GET", "/v1/studies"): ({"contribute", "analyse", "admin"}, {}),
     ("GET", "/v1/studies/{study}"): ({"contribute", "analyse", "admin"}, {}),
+    ("PATCH", "/v1/studies/{study}"): ({"admin"}, {"json": {"title": "Why?", "reason": "clearer"}}),
     ("POST", "/v1/studies/{study}/close"): ({"admin"}, {}),
     ("POST", "/v1/studies/{study}/archive"): ({"admin"}, {"json": {"reason": "over"}}),
     ("POST", "/v1/studies/{study}/retire"): ({"admin"}, {}),

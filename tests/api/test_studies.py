@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import httpx
 import pytest
 
 from app.services.releases import Releases
@@ -15,6 +16,8 @@ OVER = {"reason": "the week is over"}
 FULL: dict[str, Any] = {
     "slug": "full",
     "title": "How long?",
+    "description": "In minutes,\nfrom door to door.",
+    "series": "weekly",
     "lower": -10.5,
     "upper": 1e3,
     "relation": "replace_one",
@@ -73,6 +76,11 @@ async def test_the_same_definition_again_changes_nothing(service: Service) -> No
         ({"title": "x" * 201}, ["title"]),
         ({"title": "\x00"}, ["title"]),
         ({"title": 5}, ["title"]),
+        ({"description": "x" * 2001}, ["description"]),
+        ({"description": "\x00"}, ["description"]),
+        ({"description": None}, ["description"]),
+        ({"description": 0}, ["description"]),
+        ({"series": "No slug"}, ["series"]),
         ({"lower": 1000}, ["upper"]),
         ({"lower": 2000}, ["upper"]),
         ({"lower": "0"}, ["lower"]),
@@ -140,6 +148,58 @@ async def test_studies_are_listed_page_by_page(service: Service) -> None:
             break
         query["cursor"] = page["next_cursor"]
     assert listed == slugs
+
+
+async def test_studies_are_listed_by_series(service: Service) -> None:
+    for slug, series in (("a", "mood"), ("b", "sleep"), ("c", "mood"), ("d", None)):
+        await service.study(slug=slug, **({} if series is None else {"series": series}))
+
+    async def listed(**query: str) -> list[str]:
+        page = (await service.call("GET", "/v1/studies", "analyse", params=query)).json()
+        more = page["next_cursor"]
+        rest = await listed(**{**query, "cursor": more}) if more else []
+        return [item["slug"] for item in page["items"]] + rest
+
+    assert await listed(series="mood", limit="1") == ["a", "c"]
+    assert await listed(series="none") == []
+    assert await listed() == ["a", "b", "c", "d"]
+    refused = await service.call("GET", "/v1/studies", "analyse", params={"series": "No slug"})
+    assert_problem(refused, "invalid_request", 422, "series")
+
+
+async def test_what_is_said_of_a_study_is_changed_with_a_reason(service: Service) -> None:
+    made = (await service.call("POST", "/v1/studies", "admin", json=FULL)).json()
+    title = {"title": "How long, one way?", "reason": "people asked"}
+    edited = await service.call("PATCH", "/v1/studies/full", "admin", json=title)
+    assert edited.json() == made | {"title": title["title"]}
+    told = {"description": "", "reason": "says nothing"}
+    edited = await service.call("PATCH", "/v1/studies/full", "admin", json=told)
+    assert edited.json() == made | {"title": title["title"], "description": ""}
+    assert (await service.call("GET", "/v1/studies/full", "analyse")).json() == edited.json()
+    trail = (await service.call("GET", "/v1/admin/audit", "admin", params={"action": "study.edit"})).json()
+    assert [entry["detail"] for entry in trail["items"]] == [told, title]
+
+
+@pytest.mark.parametrize(
+    ("change", "fields"),
+    [
+        ({"lower": 0}, ["lower"]),
+        ({"title": "x", "upper": 7, "epsilon": {"max": 1}}, ["epsilon", "upper"]),
+        *(({name: FULL[name]}, [name]) for name in FULL if name not in ("title", "description")),
+        ({"title": ""}, ["title"]),
+        ({"title": "x", "note": 1}, ["note"]),
+        ({"reason": "nothing else"}, ["title"]),
+        ({"title": "x", "reason": ""}, ["reason"]),
+        ({"title": "x", "reason": None}, ["reason"]),
+    ],
+)
+async def test_nothing_else_of_a_study_changes(
+    service: Service, change: dict[str, Any], fields: list[str]
+) -> None:
+    made = (await service.call("POST", "/v1/studies", "admin", json=FULL)).json()
+    refused = await service.call("PATCH", "/v1/studies/full", "admin", json={"reason": "why", **change})
+    assert_problem(refused, "invalid_request", 422, *fields)
+    assert (await service.call("GET", "/v1/studies/full", "admin")).json() == made
 
 
 async def test_closing_twice_changes_nothing(service: Service, study: str) -> None:
@@ -245,6 +305,52 @@ async def test_an_archived_study_gives_stored_answers_only_and_frees_what_was_no
     assert [(entry["action"], entry["detail"]) for entry in trail[:1]] == [("study.archive", OVER)]
     assert [entry["action"] for entry in trail].count("study.archive") == 1
     assert (await service.api.services.ledger.audit()).clean
+
+
+async def test_twelve_weeks_of_epsilon_1_fit_a_lifetime_of_10_where_each_is_archived(
+    service: Service,
+) -> None:
+    people = 20
+
+    async def week(number: int, series: str) -> httpx.Response:
+        slug = await service.study(slug=f"{series}-{number}", series=series)
+        records = [
+            {"subject": f"p{one}", "value": one, "epsilon": 1, "trust": "central"} for one in range(people)
+        ]
+        return await service.call(
+            "POST", f"/v1/studies/{slug}/contributions/batch", "contribute", json=records
+        )
+
+    spent = 0.0
+    for number in range(1, 13):
+        assert (await week(number, "mood")).json()["created"] == people, number
+        asked = await service.call(
+            "POST", f"/v1/studies/mood-{number}/releases", "analyse", json={"estimator": "uniform"}
+        )
+        spent += asked.json()["epsilon_max"]
+        (open_one,) = [
+            study
+            for study in (
+                await service.call("GET", "/v1/studies", "admin", params={"series": "mood"})
+            ).json()["items"]
+            if study["state"] == "open"
+        ]
+        archived = await service.call(
+            "POST",
+            f"/v1/studies/{open_one['slug']}/archive",
+            "admin",
+            json={"reason": f"week {number} is over"},
+        )
+        assert archived.status_code == 200
+    budget = (await service.call("GET", "/v1/subjects/p3/budget", "admin")).json()
+    assert budget["epsilon"]["spent"] == pytest.approx(spent) == pytest.approx(1.2)
+    assert budget["epsilon"]["reserved"] == budget["epsilon"]["spent"]
+    assert len(budget["studies"]) == 12
+    assert (await service.api.services.ledger.audit()).clean
+
+    # Without archiving, what is left is full after eight weeks: 10 - 1.2.
+    results = [(await week(number, "kept")).json() for number in range(1, 10)]
+    assert [one["created"] for one in results] == [people] * 8 + [0]
 
 
 async def test_a_retired_study_is_not_archived(service: Service, study: str) -> None:

@@ -17,11 +17,13 @@ from app.core.study import Relation, Trust
 from app.sessions.search import Depth, Mode, Threshold
 from app.web.documents.budget import LifetimeIn
 from app.web.documents.session_in import SessionIn
-from app.web.documents.study import StudyIn
+from app.web.documents.study import ArchiveIn, StudyEditIn, StudyIn
 from app.web.documents.token import QuotaIn, RotateIn, TokenIn
 
 CALLS: dict[str, tuple[type[BaseModel], str, dict[str, str]]] = {
     "create_study": (StudyIn, "study create", {}),
+    "edit_study": (StudyEditIn, "study edit", {}),
+    "archive_study": (ArchiveIn, "study archive", {}),
     "create_session": (SessionIn, "session create", {"centre": "centres"}),
     "create_token": (TokenIn, "token create", {"study": "studies"}),
     "rotate_token": (RotateIn, "token rotate", {"grace": "grace_seconds"}),
@@ -33,7 +35,7 @@ CALLS: dict[str, tuple[type[BaseModel], str, dict[str, str]]] = {
 ADDRESSES = {"study", "subject", "token"}
 """What is part of the path, where it is no field."""
 
-NOT_FIELDS = {"url", "token", "token_id", "as_json", "help", "lift"}
+NOT_FIELDS = {"url", "token", "token_id", "as_json", "help", "lift", "edit"}
 
 NOT_OFFERED = {"create_session": {"clusters"}}
 """clusters: the command counts the centres."""

@@ -128,6 +128,11 @@ class FakeService:
         match [request.method, *parts[2:]]:
             case ["GET"]:
                 return httpx.Response(200, json=study)
+            case ["PATCH"]:
+                study.update(
+                    {name: text for name, text in _read(request.content).items() if name != "reason"}
+                )
+                return httpx.Response(200, json=study)
             case ["POST", "close" | "archive" | "retire" as verb]:
                 study["state"] = {"close": "closed", "archive": "archived", "retire": "retired"}[verb]
                 return httpx.Response(200, json=study)

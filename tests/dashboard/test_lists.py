@@ -12,7 +12,7 @@ from tests.dashboard.browser import Browser, text_of
 
 def studies_of(page: str) -> list[str]:
     """The addresses in a list of studies, in their order."""
-    return re.findall(r"<code>([a-z0-9-]+)</code></th>", page)
+    return re.findall(r"<br><code>([a-z0-9-]+)</code>", page)
 
 
 def tokens_of(page: str) -> list[str]:
@@ -25,7 +25,7 @@ async def three(service: Service) -> None:
     """Studies that were made, closed and released in different orders."""
     await service.study(slug="c-first", title="Apples_a_day")
     await service.study(slug="a-second", title="Walks")
-    await service.study(slug="b-third", title="naps")
+    await service.study(slug="b-third", title="naps", series="rest")
     for slug in ("b-third", "a-second"):
         await service.call("POST", f"/v1/studies/{slug}/close", "admin")
     await service.crowd("c-first", 40)
@@ -47,6 +47,8 @@ async def three(service: Service) -> None:
         ("?search=_", ["c-first"]),
         ("?search=%25", []),
         ("?state=retired", []),
+        ("?series=rest", ["b-third"]),
+        ("?series=rest&state=open", []),
     ],
 )
 async def test_studies_are_found(admin: Browser, three: None, query: str, found: list[str]):

@@ -442,6 +442,7 @@ async def test_an_admin_makes_a_study_and_another_one_like_it(admin: Browser, se
     form = {
         "slug": "sleep",
         "title": "How long do you sleep?",
+        "series": "nights",
         "lower": "0.25",
         "upper": "14",
         "relation": "replace_one",

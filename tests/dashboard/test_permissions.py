@@ -45,7 +45,12 @@ PAGES: Mapping[tuple[str, str], Row] = {
         {"analyse", "analyse: own study"},
         {"key": "6fd1bb7c-6b10-4d6d-9a43-4b9ea2a5f5c5", "share": "0.01"},
     ),
+    ("POST", "/dashboard/studies/{study}/edit"): (
+        {"admin", "admin: own study"},
+        {"title": "Why?", "reason": "clearer"},
+    ),
     ("POST", "/dashboard/studies/{study}/close"): ({"admin", "admin: own study"}, {}),
+    ("POST", "/dashboard/studies/{study}/archive"): ({"admin", "admin: own study"}, {"reason": "over"}),
     ("GET", "/dashboard/new-study"): (WHOLE, {}),
     ("POST", "/dashboard/new-study"): (
         WHOLE,

@@ -34,7 +34,7 @@ SURVEY = {
 }
 HIDDEN = {"slug": "hidden", "lower": 0, "upper": 100, "relation": "add_remove_one", "trust": ["central"]}
 PLANE = {"slug": "plane", "lower": 0, "upper": 100, "dimension": 2, "trust": ["central", "local", "public"]}
-EMPTY = {"slug": "empty", "lower": 0, "upper": 1}
+EMPTY = {"slug": "empty", "series": "weekly", "lower": 0, "upper": 1}
 CENTRAL = {"subject": "ann", "value": 12.5, "epsilon": 1.5, "trust": "central"}
 LOCAL = {"subject": "lou", "report": 400000000, "epsilon": 1, "trust": "local"}
 PUBLIC = {"subject": "pat", "value": 70, "trust": "public"}
@@ -371,6 +371,10 @@ async def _figures(record: Recorder) -> None:
 
 
 async def _retirement(record: Recorder) -> None:
+    edit = {"title": "Minutes to work?", "description": "One way.", "reason": "clearer"}
+    await record("studies", "PATCH", "/v1/studies/survey", "admin", json=edit)
+    await record("studies", "PATCH", "/v1/studies/survey", "admin", json={**edit, "lower": 5})
+    await record("studies", "GET", "/v1/studies", "admin", params={"series": "weekly"})
     await record("studies", "POST", "/v1/studies/survey/archive", "admin", json={})
     for _ in range(2):
         await record(

@@ -1,6 +1,8 @@
-"""Studies: make, find, close, archive, retire."""
+"""Studies: make, find, edit, close, archive, retire."""
 
-from fastapi import APIRouter, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
 
 from app.api.access import STUDY_ROLES, allow
 from app.api.routing import CONFLICTS, StrictRoute
@@ -8,8 +10,11 @@ from app.core.epsilon import epsilon_to_json
 from app.core.principal import Role
 from app.web.documents.lists import Limit, PageOut, SlugCursor
 from app.web.documents.paths import StudyPath
-from app.web.documents.study import ArchiveIn, SaturationOut, StudyIn, StudyOut
+from app.web.documents.study import ArchiveIn, SaturationOut, StudyEditIn, StudyIn, StudyOut
+from app.web.documents.types import SLUG_PATTERN
 from app.web.request import ApiRequest
+
+Series = Annotated[str | None, Query(pattern=SLUG_PATTERN, description="Only studies of this series.")]
 
 router = APIRouter(prefix="/v1/studies", tags=["studies"], route_class=StrictRoute)
 
@@ -31,10 +36,10 @@ async def create_study(request: ApiRequest, response: Response, document: StudyI
 @router.get("")
 @allow(*STUDY_ROLES)
 async def list_studies(
-    request: ApiRequest, limit: Limit = 50, cursor: SlugCursor | None = None
+    request: ApiRequest, limit: Limit = 50, cursor: SlugCursor | None = None, series: Series = None
 ) -> PageOut[StudyOut]:
     """The studies that the token may see, by slug."""
-    page = await request.api.services.studies.page(limit, cursor, request.principal)
+    page = await request.api.services.studies.page(limit, cursor, request.principal, series)
     return PageOut(items=[StudyOut.of(study) for study in page.items], next_cursor=page.next_cursor)
 
 
@@ -43,6 +48,21 @@ async def list_studies(
 async def read_study(request: ApiRequest, study: StudyPath) -> StudyOut:
     """One study."""
     return StudyOut.of(await request.study(study, fresh=True))
+
+
+@router.patch("/{study}")
+@allow(Role.ADMIN)
+async def edit_study(request: ApiRequest, study: StudyPath, document: StudyEditIn) -> StudyOut:
+    """Change what is said of a study. What answers depend on is fixed when it is made."""
+    found = await request.study(study)
+    edited = await request.api.services.studies.edit(
+        found.definition.slug,
+        request.principal,
+        title=document.title,
+        description=document.description,
+        reason=document.reason,
+    )
+    return StudyOut.of(edited)
 
 
 @router.post("/{study}/close")

@@ -31,6 +31,8 @@ async def show(request: PageRequest) -> Response:
         request,
         {
             "title": study.title,
+            "description": study.description,
+            "series": study.series or "",
             "lower": str(definition.lower),
             "upper": str(definition.upper),
             "relation": study.relation.value,
@@ -49,7 +51,10 @@ async def show(request: PageRequest) -> Response:
 async def make(request: PageRequest) -> Response:
     """Make the study; sending the same form again changes nothing."""
     given = request.fields
-    fields: dict[str, object] = {**forms.given(given, "slug", "title", "relation", "local_mechanism")}
+    fields: dict[str, object] = {
+        **forms.given(given, "slug", "title", "series", "relation", "local_mechanism")
+    }
+    fields["description"] = forms.prose(given.get("description", ""))
     fields |= {name: JsonNumber(text) for name, text in forms.given(given, *NUMBERS).items()}
     fields["trust"] = [tag.value for tag in Trust if given.get(f"trust_{tag.value}")]
     fields["epsilon"] = {

@@ -67,7 +67,7 @@ async def _page(request: PageRequest, withdrawn: str | None = None) -> Response:
         documents_out.personal_charges(services, _subject(request), CHARGES, None, request.principal),
     )
     slugs = {line.study for line in statement.studies} | {line.study for line in statement.sessions}
-    titles = {slug: (await services.studies.get(slug)).definition for slug in slugs}
+    titles = {slug: (await services.studies.read(slug)).definition for slug in slugs}
     return render(
         request,
         "person.html",

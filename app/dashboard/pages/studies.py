@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from uuid import UUID, uuid4
 
 from markupsafe import Markup
@@ -25,7 +25,7 @@ from app.web.documents.figures import EpsilonsOut
 from app.web.documents.lists import is_number, is_uuid
 from app.web.documents.release import ChargeOut, ReleaseOut, published
 from app.web.documents.session import session_document
-from app.web.documents.study import StudyOut
+from app.web.documents.study import ArchiveIn, StudyEditIn, StudyOut
 
 ROWS = 50
 SESSIONS = 10
@@ -44,13 +44,14 @@ QUESTION = ("estimator", "share", "epsilon", "expected_size", "tilt", *question_
 async def list_studies(request: PageRequest) -> Response:
     """The studies that the token may see; admins also see how much of them is there and left."""
     services = request.api.services
-    filters = forms.given(request.query_params, "search", "state", "sort")
+    filters = forms.given(request.query_params, "search", "state", "series", "sort")
     lines = await services.studies.listing(
         ROWS,
         forms.cursor(request, is_number),
         request.principal,
         search=filters.get("search", ""),
         state=forms.chosen(request, "state", StudyState),
+        series=filters.get("series"),
         sort=forms.chosen(request, "sort", SORTS) or "",
     )
     found = Page(items=[line.study for line in lines.items], next_cursor=lines.next_cursor)
@@ -106,6 +107,43 @@ async def close(request: PageRequest) -> Response:
     return redirect(request, f"/studies/{found.definition.slug}")
 
 
+async def edit(request: PageRequest) -> Response:
+    """Change the question and what is said about it."""
+    text = {"description": forms.prose(request.fields.get("description", ""))}
+
+    async def change(slug: str) -> None:
+        document = forms.read(StudyEditIn, forms.given(request.fields, "title", "reason") | text)
+        await request.api.services.studies.edit(
+            slug,
+            request.principal,
+            title=document.title,
+            description=document.description,
+            reason=document.reason,
+        )
+
+    return await _changed(request, change)
+
+
+async def archive(request: PageRequest) -> Response:
+    """End a study for good, with a reason."""
+
+    async def change(slug: str) -> None:
+        document = forms.read(ArchiveIn, forms.given(request.fields, "reason"))
+        await request.api.services.studies.archive(slug, request.principal, document.reason)
+
+    return await _changed(request, change)
+
+
+async def _changed(request: PageRequest, change: Callable[[str], Awaitable[None]]) -> Response:
+    """Change a study; its page then shows it, or why that was refused, with what was written."""
+    slug = (await request.study(request.path_params["study"])).definition.slug
+    try:
+        await change(slug)
+    except ServiceError as refusal:
+        return await _page(request, {}, changing=refusal)
+    return redirect(request, f"/studies/{slug}")
+
+
 async def show_release(request: PageRequest) -> Response:
     """One release; admins also see what it cost each cohort."""
     services = request.api.services
@@ -126,8 +164,13 @@ async def show_release(request: PageRequest) -> Response:
 
 
 async def _page(
-    request: PageRequest, fields: Mapping[str, str], refusal: ServiceError | None = None
+    request: PageRequest,
+    fields: Mapping[str, str],
+    refusal: ServiceError | None = None,
+    *,
+    changing: ServiceError | None = None,
 ) -> Response:
+    """The page of a study, with why a question was refused, or a change of the study."""
     services = request.api.services
     study = await request.study(request.path_params["study"], fresh=True)
     slug = study.definition.slug
@@ -152,7 +195,10 @@ async def _page(
     return render(
         request,
         "study.html",
-        status=status_of(refusal),
+        status=status_of(refusal or changing),
+        changing=changing,
+        change=request.fields,
+        ended=study.state in (StudyState.ARCHIVED, StudyState.RETIRED),
         study=StudyOut.of(study),
         vectors=vectors,
         secret=study.definition.relation is Relation.ADD_REMOVE_ONE,
@@ -228,6 +274,8 @@ ROUTES = (
     PageRoute("/dashboard/studies", list_studies, roles=BOTH),
     PageRoute("/dashboard/studies/{study}", show, roles=BOTH),
     PageRoute("/dashboard/studies/{study}/releases", ask, roles=ANALYST, post=True),
+    PageRoute("/dashboard/studies/{study}/edit", edit, roles=ADMIN, post=True),
     PageRoute("/dashboard/studies/{study}/close", close, roles=ADMIN, post=True),
+    PageRoute("/dashboard/studies/{study}/archive", archive, roles=ADMIN, post=True),
     PageRoute("/dashboard/releases/{release}", show_release, roles=BOTH),
 )

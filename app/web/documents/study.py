@@ -1,11 +1,12 @@
 """A study on the wire."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import ConfigDict, Field, JsonValue, ValidationInfo, field_validator
+from pydantic import ConfigDict, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from app.core.epsilon import MICRO, delta_to_json, epsilon_to_json
+from app.core.errors import FieldError, InvalidRequest
 from app.core.study import (
     MAX_DIMENSION,
     NO_TILT,
@@ -22,6 +23,7 @@ from app.web.documents.types import (
     Distinct,
     Epsilon,
     Integer,
+    Prose,
     Share,
     Slug,
     Text,
@@ -42,6 +44,9 @@ def shown(value: int, default: float, description: str | None = None) -> Any:
     """A field whose default is documented in the unit of the wire."""
     return Field(value, description=description, json_schema_extra={"default": default})
 
+
+FIXED = "is fixed when the study is made, since answers depend on it; make another study"
+"""Why a field of a study cannot be changed."""
 
 SUPPORTED_DIMENSIONS = range(1, MAX_DIMENSION + 1)
 """Coordinates that a value may have."""
@@ -81,12 +86,16 @@ class EpsilonRangeIn(WireIn):
 
 
 class StudyIn(WireIn):
-    """A new study. It is never changed afterwards, only closed."""
+    """A new study. What answers depend on is never changed afterwards."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
     slug: Slug = Field(description="Address of the study: lower-case letters, digits, hyphens.")
     title: Text | None = Field(None, description="The question, for people. The slug if not given.")
+    description: Prose = Field("", description="More about it, for people.")
+    series: Slug | None = Field(
+        None, description="Series that it belongs to, as the weeks of a recurring survey do: a slug."
+    )
     lower: Bound = Field(description="Lower end of the range.")
     upper: Bound = Field(description="Upper end of the range.")
     relation: Relation = Field(
@@ -114,6 +123,7 @@ class StudyIn(WireIn):
     delta: Delta = Field(0, description="Delta that each contribution reserves; 0 for pure studies.")
     dimension: Annotated[
         Integer,
+        Prose,
         Field(
             description="Coordinates of a value, each of them in the range. Above 1, questions are asked in "
             "K-means sessions.",
@@ -176,6 +186,8 @@ class StudyIn(WireIn):
         return StudyDefinition(
             slug=self.slug,
             title=self.slug if self.title is None else self.title,
+            description=self.description,
+            series=self.series,
             lower=self.lower,
             upper=self.upper,
             relation=self.relation,
@@ -188,6 +200,33 @@ class StudyIn(WireIn):
             dimension=self.dimension,
             local_mechanism=self.local_mechanism if self.dimension == 1 else LocalMechanism.LAPLACE,
         )
+
+
+class StudyEditIn(WireIn):
+    """What is said of a study, for people. What is not given stays."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"title": "How long is your way to work?", "reason": "a typo"}]}
+    )
+
+    title: Text | None = Field(None, description="The question.")
+    description: Prose | None = Field(None, description="More about it; may be empty.")
+    reason: Text = Field(description="For the audit trail.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nothing_else_changes(cls, value: object) -> object:
+        fixed = StudyIn.model_fields.keys() - cls.model_fields.keys()
+        found = [name for name in value if name in fixed] if isinstance(value, dict) else []
+        if found:
+            raise InvalidRequest.naming([FieldError(name, FIXED) for name in found])
+        return value
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if self.title is None and self.description is None:
+            raise InvalidRequest.field("title", "give a title, a description or both")
+        return self
 
 
 class ArchiveIn(WireIn):
@@ -212,6 +251,8 @@ class StudyOut(WireOut):
 
     slug: str
     title: str
+    description: str
+    series: str | None
     lower: float
     upper: float
     relation: Relation
@@ -232,6 +273,8 @@ class StudyOut(WireOut):
         return cls(
             slug=definition.slug,
             title=definition.title,
+            description=definition.description,
+            series=definition.series,
             lower=float(definition.lower),
             upper=float(definition.upper),
             relation=definition.relation,

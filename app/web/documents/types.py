@@ -201,6 +201,11 @@ def _text(value: object) -> str:
     return value
 
 
+def _prose(value: object) -> str:
+    _text(value.replace("\n", " ") if type(value) is str else value)
+    return str(value)
+
+
 def _distinct(value: object) -> object:
     if isinstance(value, list) and all(type(item) is str for item in value) and len(set(value)) != len(value):
         raise InvalidValue("names something twice")
@@ -291,6 +296,14 @@ Text = Annotated[
     schema(type="string", minLength=1, maxLength=200, pattern=r"^[^\x00-\x1f\x7f]*$"),
 ]
 """A line of text for people."""
+
+Prose = Annotated[
+    str,
+    BeforeValidator(_prose),
+    StringConstraints(max_length=2000),
+    schema(type="string", maxLength=2000, pattern=r"^[^\x00-\x09\x0b-\x1f\x7f]*$"),
+]
+"""Text for people, of one line or several; may be empty."""
 
 Slug = Annotated[
     str,

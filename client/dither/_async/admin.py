@@ -20,6 +20,8 @@ class AsyncAdmin(AsyncBase):
         lower: Numeric,
         upper: Numeric,
         title: str | None = None,
+        description: str | None = None,
+        series: str | None = None,
         relation: Relation | None = None,
         trust: Sequence[Trust] | None = None,
         epsilon_min: Numeric | None = None,
@@ -30,7 +32,7 @@ class AsyncAdmin(AsyncBase):
         dimension: int | None = None,
         local_mechanism: str | None = None,
     ) -> Study:
-        """Make a study. It is never changed afterwards, only closed. What is None is left to the service.
+        """Make a study. What answers depend on is fixed from then on. What is None is left to the service.
 
         Privacy: costs nothing.
 
@@ -38,6 +40,8 @@ class AsyncAdmin(AsyncBase):
             slug: Its address: lower-case letters, digits, hyphens.
             lower, upper: Range of a value, in the data's unit.
             title: The question, for people.
+            description: More about it.
+            series: Slug of the series that it belongs to, as the weeks of a recurring survey do.
             relation: What is protected: a value, or also whether a person is there.
             trust: Accepted trust tags.
             epsilon_min, epsilon_max: Admissible personal epsilons.
@@ -59,6 +63,8 @@ class AsyncAdmin(AsyncBase):
             lower=exact(lower),
             upper=exact(upper),
             title=title,
+            description=description,
+            series=series,
             relation=relation,
             trust=trust,
             epsilon=given(min=exact(epsilon_min), max=exact(epsilon_max)) or None,
@@ -71,6 +77,27 @@ class AsyncAdmin(AsyncBase):
         return await self._run(
             self._operations.calls.call(Study, "POST", "/v1/studies", document, repeatable=False)
         )
+
+    async def edit_study(
+        self, study: str, *, reason: str, title: str | None = None, description: str | None = None
+    ) -> Study:
+        """Change what is said of a study, for people; what is None stays.
+
+        Privacy: costs nothing, and answers do not depend on it.
+
+        Args:
+            study: Which one.
+            reason: For the audit trail.
+            title: The question.
+            description: More about it; may be empty.
+
+        Examples:
+            >>> study = await admin.edit_study("commute", title="How far is it?", reason="a typo")
+            >>> study.title
+            'How far is it?'
+        """
+        document = given(title=title, description=description, reason=reason)
+        return await self._run(self._operations.calls.call(Study, "PATCH", study_path(study), document))
 
     async def close_study(self, study: str) -> Study:
         """Take no more contributions; questions are still answered.

@@ -11,16 +11,20 @@ from dither._wire import Parameter
 class AsyncAnalyst(AsyncBase):
     """The methods about studies and their releases."""
 
-    def studies(self, *, page_size: int = 100) -> AsyncIterator[Study]:
+    def studies(self, *, series: str | None = None, page_size: int = 100) -> AsyncIterator[Study]:
         """The studies that the token may see, fetched page by page.
 
         Privacy: costs nothing.
+
+        Args:
+            series: Only those of this series.
+            page_size: How many are fetched at once.
 
         Examples:
             >>> [study.slug async for study in analyst.studies() if study.dimension > 1]
             ['places']
         """
-        return self._pages(Study, "/v1/studies", page_size)
+        return self._pages(Study, "/v1/studies", page_size, series=series)
 
     async def plan(self, study: str, *, statistic: str = "mean", **parameters: Parameter) -> Plan:
         """What a release would cost and how accurate it would be.

@@ -72,11 +72,15 @@ class AsyncBase(BaseClient):
             result: T = end.value
             return result
 
-    async def _pages(self, kind: type[T], path: str, page_size: int) -> AsyncIterator[T]:
-        """The items of a list, fetched page by page."""
+    async def _pages(
+        self, kind: type[T], path: str, page_size: int, **filters: str | None
+    ) -> AsyncIterator[T]:
+        """The items of a list, fetched page by page; the filters that are None do not narrow it down."""
         cursor: str | None = None
         while True:
-            items, cursor = await self._run(self._operations.calls.page(kind, path, page_size, cursor))
+            items, cursor = await self._run(
+                self._operations.calls.page(kind, path, page_size, cursor, **filters)
+            )
             for item in items:
                 yield item
             if cursor is None:

@@ -21,6 +21,8 @@ class Admin(Base):
         lower: Numeric,
         upper: Numeric,
         title: str | None = None,
+        description: str | None = None,
+        series: str | None = None,
         relation: Relation | None = None,
         trust: Sequence[Trust] | None = None,
         epsilon_min: Numeric | None = None,
@@ -31,7 +33,7 @@ class Admin(Base):
         dimension: int | None = None,
         local_mechanism: str | None = None,
     ) -> Study:
-        """Make a study. It is never changed afterwards, only closed. What is None is left to the service.
+        """Make a study. What answers depend on is fixed from then on. What is None is left to the service.
 
         Privacy: costs nothing.
 
@@ -39,6 +41,8 @@ class Admin(Base):
             slug: Its address: lower-case letters, digits, hyphens.
             lower, upper: Range of a value, in the data's unit.
             title: The question, for people.
+            description: More about it.
+            series: Slug of the series that it belongs to, as the weeks of a recurring survey do.
             relation: What is protected: a value, or also whether a person is there.
             trust: Accepted trust tags.
             epsilon_min, epsilon_max: Admissible personal epsilons.
@@ -60,6 +64,8 @@ class Admin(Base):
             lower=exact(lower),
             upper=exact(upper),
             title=title,
+            description=description,
+            series=series,
             relation=relation,
             trust=trust,
             epsilon=given(min=exact(epsilon_min), max=exact(epsilon_max)) or None,
@@ -72,6 +78,27 @@ class Admin(Base):
         return self._run(
             self._operations.calls.call(Study, "POST", "/v1/studies", document, repeatable=False)
         )
+
+    def edit_study(
+        self, study: str, *, reason: str, title: str | None = None, description: str | None = None
+    ) -> Study:
+        """Change what is said of a study, for people; what is None stays.
+
+        Privacy: costs nothing, and answers do not depend on it.
+
+        Args:
+            study: Which one.
+            reason: For the audit trail.
+            title: The question.
+            description: More about it; may be empty.
+
+        Examples:
+            >>> study = admin.edit_study("commute", title="How far is it?", reason="a typo")
+            >>> study.title
+            'How far is it?'
+        """
+        document = given(title=title, description=description, reason=reason)
+        return self._run(self._operations.calls.call(Study, "PATCH", study_path(study), document))
 
     def close_study(self, study: str) -> Study:
         """Take no more contributions; questions are still answered.

@@ -73,11 +73,11 @@ class Base(BaseClient):
             result: T = end.value
             return result
 
-    def _pages(self, kind: type[T], path: str, page_size: int) -> Iterator[T]:
-        """The items of a list, fetched page by page."""
+    def _pages(self, kind: type[T], path: str, page_size: int, **filters: str | None) -> Iterator[T]:
+        """The items of a list, fetched page by page; the filters that are None do not narrow it down."""
         cursor: str | None = None
         while True:
-            items, cursor = self._run(self._operations.calls.page(kind, path, page_size, cursor))
+            items, cursor = self._run(self._operations.calls.page(kind, path, page_size, cursor, **filters))
             for item in items:
                 yield item
             if cursor is None:

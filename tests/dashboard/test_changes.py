@@ -1,0 +1,66 @@
+"""Forms that change a study: what they change, what they refuse, and what stays of what was written."""
+
+import pytest
+
+from tests.api.service import Service
+from tests.dashboard.browser import Browser, text_of
+
+
+@pytest.fixture
+async def study(service: Service) -> str:
+    slug = await service.study(slug="walks", title="How far?", series="weekly", description="On foot.")
+    await service.crowd(slug, 40)
+    return slug
+
+
+async def test_what_is_said_of_a_study_is_changed_on_its_page(admin: Browser, service: Service, study: str):
+    await admin.get("/dashboard/studies/walks")
+    assert "in the series weekly" in text_of(admin.page)
+    change = {"title": "How far <i>today</i>?", "description": "On foot.\r\nOne way.", "reason": "clearer"}
+    assert (await admin.post("/dashboard/studies/walks/edit", change)).status_code == 303
+    await admin.get("/dashboard/studies/walks")
+    assert "How far &lt;i&gt;today&lt;/i&gt;?" in admin.page
+    stored = (await service.call("GET", "/v1/studies/walks", "admin")).json()
+    assert stored["description"] == "On foot.\nOne way."
+    refused = await admin.post("/dashboard/studies/walks/edit", {**change, "title": "Mine", "reason": ""})
+    assert refused.status_code == 422
+    assert "reason is required" in text_of(admin.page)
+    assert 'value="Mine"' in admin.page, "what was written stays"
+    await admin.get("/dashboard/audit?target=walks")
+    assert "clearer" in text_of(admin.page)
+
+
+async def test_a_study_is_archived_with_a_reason(admin: Browser, service: Service, study: str):
+    await admin.get("/dashboard/studies/walks")
+    refused = await admin.post("/dashboard/studies/walks/archive", {"reason": ""})
+    assert refused.status_code == 422
+    assert "reason is required" in text_of(admin.page)
+    assert (await admin.post("/dashboard/studies/walks/archive", {"reason": "week 1"})).status_code == 303
+    await admin.get("/dashboard/studies/walks")
+    text = text_of(admin.page)
+    assert "This study has ended" in text
+    assert "Archive walks" not in text
+    assert "Close walks" not in text
+    assert (await service.call("GET", "/v1/subjects/p0/budget", "admin")).json()["epsilon"]["reserved"] == 0
+    await admin.get("/dashboard/audit?target=walks")
+    assert "week 1" in text_of(admin.page)
+
+
+async def test_the_form_of_a_new_study_has_its_description_and_series(
+    admin: Browser, service: Service, study: str
+):
+    await admin.get("/dashboard/new-study?like=walks")
+    assert "On foot.</textarea>" in admin.page
+    fields = {
+        "slug": "walks-2",
+        "lower": "0",
+        "upper": "1",
+        "trust_central": "on",
+        "description": "On\r\nfoot.",
+        "series": "weekly",
+    }
+    assert (await admin.post("/dashboard/new-study", fields)).status_code == 303
+    made = (await service.call("GET", "/v1/studies/walks-2", "admin")).json()
+    assert (made["description"], made["series"]) == ("On\nfoot.", "weekly")
+    await admin.get("/dashboard/studies?series=weekly")
+    assert admin.page.count('class="pill open"') == 2
