@@ -28,7 +28,7 @@ from app.services.subjects import SubjectKey
 from app.settings import Settings, SettingsError
 from app.store.database import Database
 from app.store.keyfile import KEY_FILE, load_or_create_key
-from app.store.migrate import head_revision, require_durable, require_head, unsafe_words, upgrade
+from app.store.migrate import head_revision, require_head, unsafe_words, upgrade
 from app.web.metrics import Metrics
 from app.web.oidc import Grant, Provider, Verifier
 from app.web.rate import RateLimit
@@ -130,9 +130,7 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
     """
     async with AsyncExitStack() as stack:
         url = await _database_url(settings, stack)
-        await require_head(url)
-        if not settings.allow_unsafe_database:
-            await require_durable(url)
+        await require_head(url, durable=not settings.allow_unsafe_database)
         subject_key = SubjectKey(_subject_key(settings))
         head = head_revision()
         database = Database.open(
@@ -165,10 +163,12 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
         batch_workers = BatchWorkers(metrics.answered)
         stack.callback(batch_workers.close)
 
-        # To an identity provider, where there is one.
-        http = httpx.AsyncClient(timeout=PROVIDER_TIMEOUT_SECONDS, follow_redirects=False)
-        await stack.enter_async_context(http)
-        verifier = _verifier(settings, http)
+        verifier = sign_in = None
+        if (provider := _provider(settings)) is not None:
+            http = httpx.AsyncClient(timeout=PROVIDER_TIMEOUT_SECONDS, follow_redirects=False)
+            await stack.enter_async_context(http)
+            verifier = Verifier(provider, http)
+            sign_in = _sign_in(settings, verifier, http)
 
         yield Api(
             services=services,
@@ -181,7 +181,7 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
             metrics=metrics,
             rate=RateLimit(settings.rate_limit_per_minute),
             oidc=verifier,
-            sign_in=_sign_in(settings, verifier, http),
+            sign_in=sign_in,
             public_url=settings.public_url,
             check_ready=check_ready,
         )
@@ -200,11 +200,11 @@ async def _database_url(settings: Settings, stack: AsyncExitStack) -> str:
     return url
 
 
-def _verifier(settings: Settings, http: httpx.AsyncClient) -> Verifier | None:
-    """What checks the JWTs of the provider; None where there is none."""
+def _provider(settings: Settings) -> Provider | None:
+    """The identity provider whose JWTs are taken; None where there is none."""
     if settings.oidc_issuer is None or settings.oidc_audience is None:
         return None
-    provider = Provider(
+    return Provider(
         issuer=settings.oidc_issuer,
         audience=settings.oidc_audience,
         jwks_url=settings.oidc_jwks_url,
@@ -216,11 +216,10 @@ def _verifier(settings: Settings, http: httpx.AsyncClient) -> Verifier | None:
             for value, found in settings.oidc_roles.items()
         },
     )
-    return Verifier(provider, http)
 
 
-def _sign_in(settings: Settings, verifier: Verifier | None, http: httpx.AsyncClient) -> SignIn | None:
-    if verifier is None or settings.oidc_client_id is None:
+def _sign_in(settings: Settings, verifier: Verifier, http: httpx.AsyncClient) -> SignIn | None:
+    if settings.oidc_client_id is None:
         return None
     secret = settings.oidc_client_secret
     return SignIn(

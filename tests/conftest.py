@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -27,14 +27,11 @@ def postgres_server() -> Iterator[Server]:
     """One embedded PostgreSQL for the whole session, with its durable defaults."""
     with scratch_directory() as directory:
         if os.environ.get("DITHER_TEST_DATABASES") == "citus":
-            cluster = CitusServer(directory)
-            try:
+            with closing(CitusServer(directory)) as cluster:
                 yield cluster
-            finally:
-                cluster.stop()
             return
-        with EmbeddedPostgres(directory) as embedded:
-            yield Server(embedded.url)
+        with EmbeddedPostgres(directory) as embedded, closing(Server(embedded.url)) as server:
+            yield server
 
 
 @pytest.fixture

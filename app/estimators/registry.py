@@ -57,7 +57,7 @@ def allow(names: Iterable[str]) -> None:
         ValueError: there is no such estimator, or its name is taken.
     """
     wanted = set(names)
-    installed = {found.name: found for found in entry_points(group=GROUP)}
+    installed = {found.name: found for found in entry_points(group=GROUP)} if wanted else {}
     own = {estimator.name for estimator in _OWN}
     if missing := sorted(wanted - {ALL} - set(installed)):
         raise ValueError(f"no installed distribution has the estimator {missing[0]}")

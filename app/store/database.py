@@ -153,6 +153,8 @@ class Database:
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=30,
+            # The connection that was used last has its statements prepared.
+            pool_use_lifo=True,
             pool_pre_ping=False,
             connect_args={"server_settings": {"application_name": name}},
         )

@@ -76,8 +76,7 @@ async def current_revision(url: str) -> str | None:
         SchemaMismatch: the server is too old.
     """
     async with _connection(url) as connection:
-        await _check_server(connection)
-        return await connection.run_sync(_revision)
+        return await _checked_revision(connection)
 
 
 async def require_durable(url: str) -> None:
@@ -88,9 +87,7 @@ async def require_durable(url: str) -> None:
         SchemaMismatch: names the settings that are off.
     """
     async with _connection(url) as connection:
-        unsafe = await unsafe_settings(connection)
-    if unsafe:
-        raise SchemaMismatch(unsafe_words(unsafe))
+        await _check_durable(connection)
 
 
 def unsafe_words(unsafe: Sequence[str]) -> str:
@@ -103,11 +100,12 @@ def unsafe_words(unsafe: Sequence[str]) -> str:
     return f"PostgreSQL runs with {named}: a crash would forget what answers cost people"
 
 
-async def require_head(url: str, *, patience_seconds: float = 10) -> None:
+async def require_head(url: str, *, durable: bool = False, patience_seconds: float = 10) -> None:
     """Refuse a database whose schema is not the one this program works on.
 
     Args:
         url: Any postgresql:// URL.
+        durable: Refuse a server that may lose what it committed, too.
         patience_seconds: How long to wait for a database that cannot be reached yet.
 
     Raises:
@@ -116,7 +114,10 @@ async def require_head(url: str, *, patience_seconds: float = 10) -> None:
     deadline = time.monotonic() + patience_seconds
     while True:
         try:
-            check_revision(await current_revision(url))
+            async with _connection(url) as connection:
+                check_revision(await _checked_revision(connection))
+                if durable:
+                    await _check_durable(connection)
         except DatabaseUnreachable:
             if time.monotonic() > deadline:
                 raise
@@ -166,6 +167,16 @@ async def _connection(url: str) -> AsyncIterator[AsyncConnection]:
         raise DatabaseUnreachable(f"the database cannot be used: {_reason(error)}") from error
     finally:
         await engine.dispose()
+
+
+async def _checked_revision(connection: AsyncConnection) -> str | None:
+    await _check_server(connection)
+    return await connection.run_sync(_revision)
+
+
+async def _check_durable(connection: AsyncConnection) -> None:
+    if unsafe := await unsafe_settings(connection):
+        raise SchemaMismatch(unsafe_words(unsafe))
 
 
 async def _check_server(connection: AsyncConnection) -> None:

@@ -448,6 +448,7 @@ async def doors(database_url: str, tmp_path: Path) -> AsyncIterator[Doors]:
             yield Doors(service, sdk, recorder)
 
 
+@pytest.mark.long
 async def test_a_record_has_one_verdict_whichever_way_it_comes_in(doors: Doors) -> None:
     seed = secrets.randbits(64) if os.environ.get("DITHER_TEST_ENTROPY") == "os" else 0
     print(f"seed {seed}")  # shown where the test fails

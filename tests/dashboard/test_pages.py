@@ -258,7 +258,7 @@ async def test_links_begin_with_the_public_address(service: Service, database_ur
     assert made.json()["url"].startswith("http://dither.example.org/dashboard/person/open/")
 
 
-@pytest.mark.parametrize("slow", [False, True])
+@pytest.mark.parametrize("slow", [False, pytest.param(True, marks=pytest.mark.long)])
 async def test_the_first_visit_gets_pages_whose_figures_follow(
     admin: Browser, study: str, monkeypatch, slow: bool
 ):

@@ -48,6 +48,7 @@ def test_table_2_is_reproduced_within_the_spread_of_its_draws(table, method, var
         assert row["spread"] == pytest.approx(SPREADS[method, variance], rel=0.35)
 
 
+@pytest.mark.long
 def test_ldpe_of_the_table_keeps_people_apart_whose_epsilons_fall_together_in_micro_epsilons(table):
     """-1.375 for everybody's own epsilon; -1.386 where six of a thousand share a noise."""
     (row,) = [row for row in table.rows if (row["method"], row["variance"]) == ("ldpe", "low")]
@@ -58,6 +59,7 @@ def test_ldpe_of_the_table_keeps_people_apart_whose_epsilons_fall_together_in_mi
     assert ldpe_square_error(np.array([0.1, 0.2]), 0.04) == pytest.approx(expected)
 
 
+@pytest.mark.long
 def test_the_product_is_better_than_the_table(table):
     means = {(row["method"], row["variance"]): row["mean"] for row in table.rows}
     assert means["optimal (variance known)", "high"] < means["adpm", "high"] - 0.15

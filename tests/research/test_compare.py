@@ -6,6 +6,7 @@ import json
 import pytest
 
 
+@pytest.mark.long
 def test_a_built_in_profile_is_compared(dither, tmp_path):
     done = dither(
         *("compare", "--profile", "mixed", "--n", "400", "--runs", "5", "--data", "beta:2,3"),

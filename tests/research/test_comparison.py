@@ -127,6 +127,7 @@ def setting(*blocks, relation=Relation.REPLACE_ONE, runs=400, law=None):
     )
 
 
+@pytest.mark.long
 def test_every_estimator_that_applies_errs_as_it_predicts_on_worst_case_data():
     """400 runs: the mean square is right to sqrt(5 / 400), its root to half of that; four times."""
     found, refused = compare_all(
@@ -144,6 +145,7 @@ def test_every_estimator_that_applies_errs_as_it_predicts_on_worst_case_data():
     assert found[0].predicted == min(one.predicted for one in found)
 
 
+@pytest.mark.long
 def test_reports_are_new_in_every_run():
     found, _ = compare_all(
         setting(block(Trust.CENTRAL, 1, 20), block(Trust.LOCAL, 1, 400), runs=200, law=Beta(1, 1)), untracked
@@ -154,6 +156,7 @@ def test_reports_are_new_in_every_run():
     assert reports.most_charged == 0
 
 
+@pytest.mark.long
 def test_a_secret_number_of_people_is_compared_about_their_own_mean():
     found, _ = compare_all(
         setting(block(Trust.CENTRAL, 0.5, 500), relation=Relation.ADD_REMOVE_ONE, runs=150), untracked

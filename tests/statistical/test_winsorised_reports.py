@@ -41,6 +41,7 @@ def cut(source, mechanism, reports):
     return float(lost.mean()), float(lost.std()) / math.sqrt(DRAWS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_honest_bias_stays_below_a_ten_thousandth_of_the_range(source, mechanism):
     """False alarms are rarer than ALPHA: the bias is a twentieth of the bound, Z standard errors another."""
@@ -48,6 +49,7 @@ def test_honest_bias_stays_below_a_ten_thousandth_of_the_range(source, mechanism
     assert abs(mean) + Z * error < LARGEST_BIAS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_control_a_reach_for_the_cohort_alone_is_caught(source, mechanism):
     """Ten people of the study share an epsilon, and their reports are cut as if they were all there are."""

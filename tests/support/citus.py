@@ -72,8 +72,9 @@ class CitusServer(Server):
             node.create_database()
         super().__init__(self.nodes[0].url)
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Stop every node."""
+        super().close()
         for node in self.nodes:
             node.halt()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import asyncpg
+import psycopg
 from sqlalchemy import make_url
 
 from app.store import migrate
@@ -22,10 +23,19 @@ DISCONNECT_OTHERS = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
 """
-ROWS_OVER = "SELECT count(*) > $1 FROM (SELECT 1 FROM contribution LIMIT $1 + 1) few"
+ROWS_OVER = "SELECT count(*) > %(many)s FROM (SELECT 1 FROM contribution LIMIT %(many)s + 1) few"
 MANY_ROWS = 20_000
 APPEND_ONLY = ("release", "charge")
+TABLES = [table.name for table in reversed(metadata.sorted_tables)]
 FIRST_LINK = "INSERT INTO chain (id, number, hash) VALUES (1, 0, decode(repeat('00', 32), 'hex'))"
+DELETE_ALL = ";".join(
+    [
+        *(f"ALTER TABLE {table} DISABLE TRIGGER append_only" for table in APPEND_ONLY),
+        *(f"DELETE FROM {table}" for table in TABLES),
+        *(f"ALTER TABLE {table} ENABLE TRIGGER append_only" for table in APPEND_ONLY),
+        FIRST_LINK,
+    ]
+).encode()
 
 
 def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -65,7 +75,7 @@ class Server:
 
     def __init__(self, url: str) -> None:
         self._numbers = itertools.count(1)
-        self._free: list[str] = []
+        self._free: list[tuple[str, psycopg.Connection]] = []
         self.url = url
         self._make_template()
 
@@ -80,20 +90,32 @@ class Server:
     def database(self) -> Iterator[str]:
         """The URL of a migrated database without any rows.
 
-        Making a database takes far longer than emptying one, so they are used again.
+        Making a database takes far longer than emptying one, so they are used again. So are the connections
+        that empty them: each new one would read the whole catalog first.
         """
-        name = self._free.pop() if self._free else self._create(self.TEMPLATE)
+        if self._free:
+            url, owner = self._free.pop()
+        else:
+            url = self.url_of(self._create(self.TEMPLATE))
+            owner = psycopg.connect(url, autocommit=True)
         try:
-            yield self.url_of(name)
+            yield url
         finally:
             # One that is not used again goes with the server: dropping it would have to wait for autovacuum.
-            if run_apart(_empty(self.url_of(name))):
-                self._free.append(name)
+            if _empty(owner):
+                self._free.append((url, owner))
+            else:
+                owner.close()
 
     @contextmanager
     def empty_database(self) -> Iterator[str]:
         """The URL of a fresh database without a schema."""
         yield self.url_of(self._create("template0"))
+
+    def close(self) -> None:
+        """Close the connections to databases that no test uses."""
+        for _, owner in self._free:
+            owner.close()
 
     def _create(self, template: str) -> str:
         name = self._next_name()
@@ -104,24 +126,16 @@ class Server:
         return f"test_{next(self._numbers)}"
 
 
-async def _empty(url: str) -> bool:
-    """Delete every row, also of the append-only tables; False where that would take long."""
-    connection = await asyncpg.connect(url)
+def _empty(connection: psycopg.Connection) -> bool:
+    """Delete every row, also of the append-only tables.
+
+    False where that would take long, and where the test ended this connection with all others.
+    """
     try:
-        await connection.execute(DISCONNECT_OTHERS)
-        if await connection.fetchval(ROWS_OVER, MANY_ROWS):
+        connection.execute(DISCONNECT_OTHERS)
+        if connection.execute(ROWS_OVER, {"many": MANY_ROWS}).fetchone() == (True,):
             return False
-        tables = [table.name for table in reversed(metadata.sorted_tables)]
-        await connection.execute(
-            ";".join(
-                [
-                    *(f"ALTER TABLE {table} DISABLE TRIGGER append_only" for table in APPEND_ONLY),
-                    *(f"DELETE FROM {table}" for table in tables),
-                    *(f"ALTER TABLE {table} ENABLE TRIGGER append_only" for table in APPEND_ONLY),
-                    FIRST_LINK,
-                ]
-            )
-        )
-        return True
-    finally:
-        await connection.close()
+        connection.execute(DELETE_ALL)
+    except psycopg.OperationalError:
+        return False
+    return True

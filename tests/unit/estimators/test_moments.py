@@ -66,6 +66,7 @@ def planned(name: str, groups: list[Group], question: Question) -> Plan | None:
         return None
 
 
+@pytest.mark.long
 def test_the_mean_with_its_second_moment_costs_what_the_mean_costs():
     seen = gaussian = 0
     for number in range(PROFILES):

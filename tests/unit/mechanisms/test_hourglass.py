@@ -146,9 +146,10 @@ def test_the_pivots_tail_equals_its_sum(epsilon, tilt):
     v = np.arange(-60_000, 60_001)
     mass, tails = 0.0, np.zeros(4)
     thresholds = np.array([0.3, 1.0, 2.0, 4.0]) * 400 / min(epsilon / 1e6, 1.0)
-    for u in range(-100, 101):
-        blocks = np.maximum(np.ceil((np.abs(v) - shape.step - abs(u) * 400) / 800), 0)
-        weights = b ** (abs(u) + 2 * blocks)
+    for u in range(101):
+        blocks = np.maximum(np.ceil((np.abs(v) - shape.step - u * 400) / 800), 0)
+        # The law is symmetric: (u, v) and (-u, -v) have one weight and one pivot.
+        weights = b ** (u + 2 * blocks) * (1 if u == 0 else 2)
         mass += weights.sum()
         pivot = np.abs(tilt * 400 * u + v)
         tails += [weights[pivot > x].sum() for x in thresholds]

@@ -139,6 +139,7 @@ def empty_records() -> Iterator[str]:
     yield from ["{}"] * 20_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("records", [unknown_fields, long_epsilons, long_names, empty_records])
 @pytest.mark.parametrize("form", [Format.JSON, Format.NDJSON])
 def test_a_hostile_batch_takes_little_memory(records, form: Format) -> None:
