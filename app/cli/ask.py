@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
 import typer
-from dither import Interval, Release
+from dither import Bin, Interval, Release
 
 from app.cli.common import AsJson, console, moment, print_json, print_table, show, usage_error
 from app.cli.http import DEFAULT_URL, StudyName, Token, Url, number, service
@@ -12,6 +12,13 @@ from app.core.numbers import headline
 
 Estimator = Annotated[
     str | None, typer.Option(help="Which estimator; by default the one with the smallest predicted error.")
+]
+Statistic = Annotated[
+    str | None,
+    typer.Option(
+        metavar="STATISTIC",
+        help="mean (the default), sum, variance, sd, histogram, distribution, quantile or median.",
+    ),
 ]
 Share = Annotated[
     str | None, typer.Option(metavar="SHARE", help="Part of each personal epsilon to use, in (0, 1].")
@@ -40,13 +47,15 @@ Parameters = Annotated[
         help="A parameter of the estimator; may be repeated. variance=estimated, worst_case or a number; "
         "shrinkage=noise, minimax or none; noise=best, laplace or gaussian; group_variance and "
         "group_cap=TRUST:NUMBER or TRUST@EPSILON:NUMBER, with commas between; coalition=SHARE; in "
-        "add_remove_one studies level=floor or an epsilon, and moments=1 or 2.",
+        "add_remove_one studies level=floor or an epsilon, and moments=1 or 2. Of other "
+        "statistics: edges, bins, q, candidates.",
     ),
 ]
 
 
 def plan(
     study: StudyName,
+    statistic: Statistic = None,
     share: Share = None,
     epsilon: Epsilon = None,
     expected_size: ExpectedSize = None,
@@ -58,7 +67,8 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show price and accuracy of an answer, and how many more like it there can be. Nothing is spent."""
-    question = _question(
+    question = {} if statistic is None else {"statistic": statistic}
+    question |= question_of(
         share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt, parameter=parameter
     )
     with service(url, token) as client:
@@ -94,7 +104,7 @@ def mean(
     as_json: AsJson = False,
 ) -> None:
     """Show the best answer so far. The first to ask a question spends for it; asking again is free."""
-    question = _question(
+    question = question_of(
         estimator=estimator,
         share=share,
         epsilon=epsilon,
@@ -103,11 +113,12 @@ def mean(
         parameter=parameter,
     )
     with service(url, token) as client:
-        _show_release(client.mean(study, **question), as_json)
+        show_release(client.mean(study, **question), as_json)
 
 
 def release(
     study: StudyName,
+    statistic: Statistic = None,
     estimator: Estimator = None,
     share: Share = None,
     epsilon: Epsilon = None,
@@ -131,8 +142,9 @@ def release(
     token: Token = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a new release of the mean. Every new release spends; see `dither plan` and `dither mean`."""
-    question = _question(
+    """Make a new release. Every new release spends; see `dither plan` and `dither mean`."""
+    question = {} if statistic is None else {"statistic": statistic}
+    question |= question_of(
         estimator=estimator,
         share=share,
         epsilon=epsilon,
@@ -142,7 +154,7 @@ def release(
     )
     with service(url, token) as client:
         found = client.release(study, idempotency_key=key, allow_worse=allow_worse, **question)
-    _show_release(found, as_json)
+    show_release(found, as_json)
 
 
 def releases(study: StudyName, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False) -> None:
@@ -168,7 +180,7 @@ def releases(study: StudyName, url: Url = DEFAULT_URL, token: Token = None, as_j
     print_table(rows, columns | {"epsilon": "largest charge"})
 
 
-def _question(*, parameter: list[str] | None, **named: str | None) -> dict[str, Any]:
+def question_of(*, parameter: list[str] | None = None, **named: str | None) -> dict[str, Any]:
     """The question's parameters, as they go over the wire."""
     question: dict[str, Any] = {}
     for name, text in named.items():
@@ -189,13 +201,17 @@ def parameters_of(given: list[str] | None, *, taken: Collection[str] = ()) -> di
     return parameters
 
 
-def _show_release(found: Release, as_json: bool) -> None:
+def show_release(found: Release, as_json: bool) -> None:
+    """Print an answer to any statistic."""
     if as_json:
         print_json(found.raw)
         return
+    if found.bins is not None:
+        columns = ("from", "to", "share", "these people", "population", "all bins together")
+        print_table([_bin(one) for one in found.bins], {name: name for name in columns})
     details: Mapping[str, object] = {
         "estimate": _headline(found),
-        "mean of these people": _interval(found.interval),
+        "mean of these people" if found.statistic == "mean" else "interval": _interval(found.interval),
         "mean of the population": _interval(found.population_interval),
         "standard deviation": found.sd and found.sd.estimate,
         "standard deviation of these people": found.sd and _interval(found.sd.interval),
@@ -204,6 +220,7 @@ def _show_release(found: Release, as_json: bool) -> None:
         "people": found.people,
         "left out": _left_out(found),
         "noise, standard error": found.standard_error,
+        "predicted error, part of all people": None if found.standard_error else found.predicted_error,
         "largest charge": found.epsilon_max,
         "estimator": found.estimator,
         "relation": found.relation,
@@ -214,6 +231,19 @@ def _show_release(found: Release, as_json: bool) -> None:
     print_table(rows, {"name": "", "value": ""})
     if found.new_contributions:
         console.print("People have contributed since: `dither release` makes a new answer.")
+
+
+def _bin(one: Bin) -> dict[str, object]:
+    ends = (one.interval, one.population_interval, one.simultaneous)
+    these, population, together = (f"{interval.lower:.3f} to {interval.upper:.3f}" for interval in ends)
+    return {
+        "from": one.lower,
+        "to": one.upper,
+        "share": f"{one.share:.3f}",
+        "these people": these,
+        "population": population,
+        "all bins together": together,
+    }
 
 
 def _headline(found: Release) -> str | None:

@@ -48,9 +48,25 @@ COMMANDS = {
         "ask:mean",
         "Show the best answer so far. The first to ask a question spends for it; asking again is free.",
     ),
+    "histogram": Command(
+        "shapes:histogram",
+        "Show which part of the people lies in each bin. The first to ask spends; asking again is free.",
+    ),
+    "distribution": Command(
+        "shapes:distribution",
+        "Show which part of the people lies below each edge. It is free after the histogram of the bins.",
+    ),
+    "quantile": Command(
+        "shapes:quantile",
+        "Show the value that a part of the people does not exceed. The first to ask spends for it.",
+    ),
+    "median": Command(
+        "shapes:median",
+        "Show the value that half of the people do not exceed. The first to ask spends for it.",
+    ),
     "release": Command(
         "ask:release",
-        "Make a new release of the mean. Every new release spends; see `dither plan` and `dither mean`.",
+        "Make a new release. Every new release spends; see `dither plan` and `dither mean`.",
     ),
     "releases": Command("ask:releases", "List the answers that were published. Reading them is free."),
     "contribute": Command(

@@ -20,6 +20,7 @@ from app.services.saturation import Saturation
 from app.services.session_cache import SessionCache
 from app.services.session_watch import SessionWatch
 from app.services.sessions import Sessions
+from app.services.shapes import Shapes
 from app.services.studies import Studies
 from app.services.subjects import SubjectKey
 from app.services.tokens import Tokens
@@ -42,6 +43,7 @@ class Services:
     contributions: Contributions
     budgets: Budgets
     releases: Releases
+    shapes: Shapes
     ledger: Ledger
     sessions: Sessions
     answers: Answers
@@ -92,6 +94,7 @@ class Services:
             contributions=Contributions(database, clock, allowance, saturation, watching, replies),
             budgets=Budgets(database, clock, allowance),
             releases=Releases(database, clock, saturation, watching, replies),
+            shapes=Shapes(database, clock, watching, replies),
             ledger=Ledger(database, watching),
             sessions=Sessions(database, clock, cache, closer, waiting, replies),
             answers=Answers(database, subject_key, allowance, closer, waiting),

@@ -15,6 +15,8 @@ from app.services import Services
 from app.services.figures import DRY_PERCENT, NEAR_PERCENT
 from app.services.paging import Page
 from app.services.questions import Ask, resolve
+from app.services.shape_questions import SHAPES
+from app.services.shape_request import assumption as shape_assumption
 from app.web.documents.budget import AccountOut, PersonalChargeOut
 from app.web.documents.figures import (
     ChainOut,
@@ -122,6 +124,15 @@ async def with_figures(services: Services, page: Page[Study]) -> StudiesFiguresO
 
 async def plan(services: Services, study: Study, ask: Ask) -> PlanOut:
     """Price and accuracy of every estimator that applies; nothing is spent."""
+    if ask.statistic in SHAPES:
+        found = await services.shapes.plan(study, ask)
+        return PlanOut.model_validate(
+            {
+                "estimators": found.estimators,
+                "tilt": found.tilt,
+                "assumption": None if found.tilt is None else shape_assumption(found.tilt),
+            }
+        )
     tilt = resolve(study.definition, ask).tilt
     return PlanOut.model_validate(
         {

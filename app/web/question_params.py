@@ -6,6 +6,8 @@ from typing import Any
 from app.core.errors import FieldError, InvalidRequest
 from app.estimators.registry import AUTO, ESTIMATORS
 from app.services.questions import STATISTICS, Ask
+from app.services.shape_questions import PARAMETERS as SHAPE_PARAMETERS
+from app.services.shape_questions import SHAPES
 from app.web.documents.types import EPSILON_SCHEMA, parse_epsilon, parse_share, parse_size, parse_tilt
 from app.web.request import JSON
 from app.web.validation_messages import InvalidValue
@@ -18,7 +20,7 @@ _SHARE = {
     "examples": [0.1],
 }
 _FIELDS: Mapping[str, Mapping[str, Any]] = {
-    "statistic": {"type": "string", "enum": list(STATISTICS), "description": "What to estimate."},
+    "statistic": {"type": "string", "enum": [*STATISTICS, *SHAPES], "description": "What to ask for."},
     "estimator": {
         "type": "string",
         "enum": [AUTO, *ESTIMATORS],
@@ -46,7 +48,7 @@ _NUMBERS: Mapping[str, Callable[[str], Any]] = {
     "expected_size": parse_size,
     "tilt": parse_tilt,
 }
-PARAMETERS: Mapping[str, str] = {
+PARAMETERS: dict[str, str] = {
     parameter.name: parameter.description
     for estimator in ESTIMATORS.values()
     for parameter in estimator.parameters
@@ -65,7 +67,7 @@ def query_parameters(*, statistic: bool) -> list[dict[str, Any]]:
     }
     fields |= {
         name: {"type": "string", "minLength": 1, "description": description}
-        for name, description in PARAMETERS.items()
+        for name, description in (PARAMETERS | SHAPE_PARAMETERS).items()
     }
     return [
         {
@@ -81,10 +83,11 @@ def query_parameters(*, statistic: bool) -> list[dict[str, Any]]:
 
 def request_body() -> dict[str, Any]:
     """The question as an OpenAPI request body."""
-    parameters = {
+    parameters: dict[str, dict[str, Any]] = {
         name: {"type": ["string", "number"], "description": description}
-        for name, description in PARAMETERS.items()
+        for name, description in (PARAMETERS | SHAPE_PARAMETERS).items()
     }
+    parameters["edges"] |= {"type": ["string", "number", "array"], "items": {"type": "number"}}
     schema = {
         "title": "Question",
         "type": "object",
@@ -133,10 +136,14 @@ def read_question(*sources: Mapping[str, object], statistic: str | None = None) 
     known: dict[str, Any] = {}
     parameters: dict[str, str] = {}
     for name, value in fields.items():
+        if name == "edges" and isinstance(value, list) and all(isinstance(edge, str) for edge in value):
+            value = ",".join(value)
         if not isinstance(value, str):
             errors.append(FieldError(name, "must be a string or a number"))
         elif not value:
             errors.append(FieldError(name, "must not be empty"))
+        elif name == "statistic" and value not in (*STATISTICS, *SHAPES):
+            errors.append(FieldError(name, f"must be one of {', '.join((*STATISTICS, *SHAPES))}"))
         elif name in _NUMBERS:
             try:
                 known[name] = _NUMBERS[name](value)

@@ -1,7 +1,7 @@
 """One request, and a typed object from its answer."""
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
 from urllib.parse import quote
@@ -122,6 +122,29 @@ def exact(value: Numeric | None) -> Number | None:
         return None if value is None else Number.parse(value)
     except NotANumber:
         raise InvalidRequest("parameters", "must be finite decimal numbers") from None
+
+
+def exact_text(name: str, value: Numeric) -> str:
+    """A number as decimal text, with every digit that it was written with.
+
+    Raises:
+        InvalidRequest: it is not finite.
+    """
+    try:
+        return Number.parse(value).text
+    except NotANumber:
+        raise InvalidRequest(name, "must be a finite decimal number") from None
+
+
+def by_bins(edges: str | Sequence[Numeric] | None, bins: int | None) -> dict[str, Parameter]:
+    """The bins of a question: text is sent as it is."""
+    question: dict[str, Parameter] = {}
+    if edges is not None:
+        texts = edges if isinstance(edges, str) else ",".join(exact_text("edges", edge) for edge in edges)
+        question["edges"] = texts
+    if bins is not None:
+        question["bins"] = bins
+    return question
 
 
 def new_key() -> str:

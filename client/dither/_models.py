@@ -166,6 +166,26 @@ class Statistic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    """A part of the range, and how many people's values lie in it.
+
+    Attributes:
+        lower, upper: Its ends, in the data's unit; a value at the upper one is in the next bin.
+        share: Part of all people, 0 to 1; in a distribution of all up to `upper`.
+        interval: For the people who contributed; in a distribution a band, which holds everywhere at once.
+        population_interval: For the population they were drawn from.
+        simultaneous: For the people who contributed, such that those of all bins hold at once.
+    """
+
+    lower: float
+    upper: float
+    share: float
+    interval: Interval
+    population_interval: Interval
+    simultaneous: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
     """One published answer; it never changes.
 
@@ -177,12 +197,15 @@ class Release:
         population_interval: For the mean of the population they were drawn from.
         assumption: What both intervals assume of the people, in words; None in add_remove_one studies.
         variance, sd: Of the values, at no further price; None where the release says nothing of them.
+        bins: Of a histogram or a distribution; None for other statistics.
+        predicted_error: Root mean square error that the plan predicted: in the data's unit for a mean, as a
+            part of all people for a bin's share or the rank of a quantile.
         relation: What the guarantee compares.
         epsilon_max: The largest charge to a person.
         people, people_left_out: The people who contributed, and those of them that could not take part; None
             where their number is secret.
-        left_out_because: Why they could not: `budget_exhausted`; None where all could.
-        created_at: When it was published.
+        left_out_because: Why they could not: `budget_exhausted`, `local_reports_not_used`; None where all
+        could. created_at: When it was published.
         new_contributions: Whether contributions came in since; None where that is secret or not said.
     """
 
@@ -198,6 +221,8 @@ class Release:
     assumption: str | None = None
     variance: Statistic | None = None
     sd: Statistic | None = None
+    bins: tuple[Bin, ...] | None = None
+    predicted_error: float | None = None
     relation: str | None
     epsilon_max: Decimal | None
     people: int | None

@@ -16,6 +16,7 @@ from dither_research.intake_audit import intake_subjects, without_range_check
 from dither_research.privacy_audit import DELTA, Cells, Subject, Verdict, judge, off_grid_subject, subjects
 from dither_research.privacy_controls import controls
 from dither_research.protocol_audit import Device, protocol_subjects
+from dither_research.shape_audit import shape_controls, shape_subjects
 
 
 @cache
@@ -23,11 +24,13 @@ def everything() -> tuple[Subject, ...]:
     """Every subject, the planted bugs last."""
     return (
         *subjects(),
+        *shape_subjects(),
         off_grid_subject(),
         *report_subjects(),
         *intake_subjects(),
         *protocol_subjects(device()),
         *controls(),
+        *shape_controls(),
         *intake_subjects(without_range_check, planted=True),
     )
 

@@ -264,7 +264,7 @@ async def test_a_bad_question_is_refused_and_costs_nothing(
         ('{"share":null}', ("share",)),
         ('{"parameters":null}', ("parameters",)),
         ('{"share":[0.1]}', ("share",)),
-        ('{"statistic":"median"}', ("statistic",)),
+        ('{"statistic":"mode"}', ("statistic",)),
         ('{"statistic":5}', ("statistic",)),
         ('{"estimator":5}', ("estimator",)),
         ('{"parameters":5}', ("parameters",)),
@@ -298,7 +298,7 @@ async def test_the_query_and_the_document_do_not_say_the_same_thing(service: Ser
 async def test_the_path_alone_names_the_statistic(service: Service, crowded: str) -> None:
     path = f"/v1/studies/{crowded}/statistics/mean?statistic=mean"
     assert_problem(await service.call("GET", path, "analyse"), "invalid_request", 422, "statistic")
-    path = f"/v1/studies/{crowded}/statistics/median"
+    path = f"/v1/studies/{crowded}/statistics/mode"
     assert_problem(await service.call("GET", path, "analyse"), "not_found", 404)
 
 

@@ -148,6 +148,8 @@ class FakeService:
                 return self._plan()
             case ["GET", "statistics", "mean" | "sum" | "variance" | "sd"]:
                 return self._mean(study, dict(request.url.params))
+            case ["GET", "statistics", "histogram" | "distribution" | "quantile" | "median" as statistic]:
+                return self._shape(study, statistic, dict(request.url.params))
             case ["POST", "releases"]:
                 return self._release(study, request)
             case ["GET", "sessions"]:
@@ -314,6 +316,29 @@ class FakeService:
             if release["parameters"] == parameters:
                 return httpx.Response(200, json={**release, "new_contributions": False})
         return httpx.Response(200, json={**self._make(study, parameters), "new_contributions": False})
+
+    def _shape(self, study: dict[str, Any], statistic: str, parameters: dict[str, Any]) -> httpx.Response:
+        made = {**self._make(study, parameters), "statistic": statistic, "new_contributions": False}
+        for name in ("standard_error", "population_interval"):
+            made.pop(name, None)
+        interval = {"level": 0.95, "coverage": "at_least"}
+        if statistic in ("quantile", "median"):
+            return httpx.Response(
+                200, json=made | {"estimate": 58.0, "interval": interval | {"lower": 51.0, "upper": 66.0}}
+            )
+        starts, ends = (0, 30, 60), (30, 60, 120)
+        shares = (0.4, 0.5, 0.1)
+        if statistic == "distribution":
+            starts, shares = (0, 0, 0), (0.4, 0.9, 1.0)
+        around = [interval | {"lower": share, "upper": share} for share in shares]
+        kinds = ("interval", "population_interval", "simultaneous")
+        made["bins"] = [
+            {"lower": lower, "upper": upper, "share": share, **dict.fromkeys(kinds, one)}
+            for lower, upper, share, one in zip(starts, ends, shares, around, strict=True)
+        ]
+        for name in ("estimate", "interval"):
+            made.pop(name, None)
+        return httpx.Response(200, json=made)
 
     def _release(self, study: dict[str, Any], request: httpx.Request) -> httpx.Response:
         key = request.headers["idempotency-key"]

@@ -479,6 +479,28 @@ def test_a_release_is_read_in_full(client: Any) -> None:
     assert release.raw["estimator"] == release.estimator
 
 
+def test_bins_of_a_histogram_are_read_and_edges_are_sent_exactly(client: Any, service: FakeService) -> None:
+    found = client.histogram("commute", edges=[Decimal("30.0"), 60], share="0.10")
+    assert service.log[-1].url.query == b"edges=30.0%2C60&share=0.10"
+    assert [(one.lower, one.upper, one.share) for one in found.bins] == [
+        *((0.0, 30.0, 0.4), (30.0, 60.0, 0.5), (60.0, 120.0, 0.1))
+    ]
+    assert found.bins[0].simultaneous.level == 0.95
+    assert (found.estimate, found.population_interval) == (None, None)
+    client.distribution("commute", bins=4)
+    assert service.log[-1].url.query == b"bins=4"
+    assert client.quantile("commute", Decimal("0.90")).estimate == 58
+    assert service.log[-1].url.query == b"q=0.90"
+    assert client.median("commute").bins is None
+
+
+@pytest.mark.parametrize("edges", [[1, float("nan")], [float("inf")]])
+def test_edges_that_are_no_numbers_are_refused(client: Any, service: FakeService, edges: list[float]) -> None:
+    with pytest.raises(InvalidRequest, match="edges"):
+        client.histogram("commute", edges=edges)
+    assert service.log == []
+
+
 def test_releases_are_paged_through(client: Any, service: FakeService) -> None:
     for _ in range(5):
         client.release("commute")

@@ -591,3 +591,35 @@ async def test_the_sizing_page_answers_what_is_left_out(browser: Browser):
     bad = await browser.get("/dashboard/size?lower=0&upper=-1&error=1&epsilon=0.5")
     assert bad.status_code == 422
     assert "upper must be above lower" in text_of(bad.text)
+
+
+async def test_an_analyst_asks_for_a_histogram_and_a_median_and_sees_them_drawn(
+    browser: Browser, service: Service
+):
+    study = await service.study(default_share=0.2, trust=["central", "local"])
+    await service.crowd(study, 300)
+    await browser.log_in("analyse")
+    path = f"/dashboard/studies/{study}"
+    planned = await browser.get(f"{path}?statistic=histogram&edges=20,60")
+    assert planned.status_code == 200
+    assert "of a bin's share" in text_of(planned.text)
+    wrong = await browser.get(f"{path}?statistic=histogram&edges=60,20")
+    assert "must rise" in text_of(wrong.text)
+    key = re.findall(r'name="key" value="([^"]+)"', planned.text)[0]
+    asked = {"key": key, "statistic": "histogram", "edges": "20,60"}
+    made = await browser.post(f"{path}/releases", asked)
+    assert made.status_code == 303
+    release = await browser.get(made.headers["location"])
+    text = text_of(release.text)
+    assert "The distribution of the values" in text
+    assert "0 to 20" in text
+    assert 'class="reach"' in release.text
+    assert 'polygon class="free"' in release.text
+    key = re.findall(r'name="key" value="([^"]+)"', (await browser.get(path)).text)[0]
+    made = await browser.post(f"{path}/releases", {"key": key, "statistic": "median"})
+    assert made.status_code == 303
+    assert "The median" in text_of((await browser.get(made.headers["location"])).text)
+    page = await browser.get(path)
+    assert "3 bins" in text_of(page.text)
+    assert "The values" in text_of(page.text)
+    assert 'class="reach"' in page.text

@@ -47,6 +47,8 @@ QUANTILE = {
     "participants": 1000,
     "rounds": 3,
 }
+SHAPE = {"slug": "shape", "title": "Hours?", "lower": 0, "upper": 100, "epsilon": {"min": 1, "max": 3}}
+SHAPED = {"statistic": "histogram"}
 KMEANS = {"protocol": "kmeans", "epsilon": 4, "rounds": 1, "centres": [[20, 20], [80, 80]]}
 CONTRIBUTIONS = "/v1/studies/survey/contributions"
 
@@ -123,6 +125,7 @@ async def run(service: Service) -> dict[str, list[Exchange]]:
     await _figures(record)
     await _retirement(record)
     await _refusals(record)
+    await _shapes(record)
     return record.files
 
 
@@ -255,7 +258,7 @@ async def _releases(record: Recorder) -> None:
     )
     refused = {"estimator": "optimal", "share": 0.01}
     await record("releases", "POST", "/v1/studies/survey/releases", "analyse", json=refused)
-    for statistic in ("sd", "sum", "median"):
+    for statistic in ("sd", "sum", "mode"):
         path = f"/v1/studies/survey/statistics/{statistic}"
         await record("releases", "GET", path, "analyse", params=question)
     await record("releases", "GET", mean, "analyse", params={"estimator": "nothing"})
@@ -267,6 +270,36 @@ async def _releases(record: Recorder) -> None:
     await record("releases", "GET", "/v1/releases/00000000-0000-4000-8000-000000000000", "analyse")
     await record("releases", "GET", "/v1/studies/empty/statistics/mean", "analyse")
     await record("releases", "GET", "/v1/studies/survey/saturation", "analyse")
+
+
+async def _shapes(record: Recorder) -> None:
+    people = [
+        {"subject": f"s{number}", "value": number % 80, "epsilon": 1 + number % 3, "trust": "central"}
+        for number in range(4000)
+    ]
+    for study in (SHAPE, {**SHAPE, "slug": "hidden-shape", "relation": "add_remove_one"}):
+        slug = study["slug"]
+        await record._service.call("POST", "/v1/studies", "admin", json=study)
+        for start in (0, 2000):
+            await record._service.call(
+                "POST",
+                f"/v1/studies/{slug}/contributions/batch",
+                "contribute",
+                json=people[start : start + 2000],
+            )
+        bins = {"edges": "20,50"}
+        await record("shapes", "GET", f"/v1/studies/{slug}/plan", "analyse", params=SHAPED | bins)
+        for statistic in ("histogram", "distribution"):
+            path = f"/v1/studies/{slug}/statistics/{statistic}"
+            await record("shapes", "GET", path, "analyse", params=bins)
+        await record("shapes", "GET", f"/v1/studies/{slug}/statistics/median", "analyse")
+        question = {"statistic": "quantile", "q": 0.9, "candidates": 200}
+        made = await record("shapes", "POST", f"/v1/studies/{slug}/releases", "analyse", json=question)
+        for role in ("analyse", "admin"):
+            await record("shapes", "GET", f"/v1/releases/{made.json()['id']}", role)
+    wrong = {"statistic": "histogram", "edges": [50, 20], "bins": 3}
+    await record("shapes", "POST", "/v1/studies/shape/releases", "analyse", json=wrong)
+    await record("shapes", "GET", "/v1/studies/plane/statistics/median", "analyse")
 
 
 async def _secret_sizes(record: Recorder) -> None:

@@ -8,11 +8,12 @@ import pytest
 from dither_research.intake_audit import intake_subjects, without_range_check
 from dither_research.privacy_audit import Subject, judge, off_grid_subject, subjects
 from dither_research.privacy_controls import controls
+from dither_research.shape_audit import shape_controls, shape_subjects
 
 pytestmark = pytest.mark.statistical
 
-SUBJECTS = [*subjects(), off_grid_subject(), *intake_subjects()]
-CONTROLS = [*controls(), *intake_subjects(without_range_check, planted=True)]
+SUBJECTS = [*subjects(), *shape_subjects(), off_grid_subject(), *intake_subjects()]
+CONTROLS = [*controls(), *shape_controls(), *intake_subjects(without_range_check, planted=True)]
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)

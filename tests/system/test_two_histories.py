@@ -23,6 +23,7 @@ from app.core.study import Relation
 from app.estimators import registry
 from app.services import kmeans_release, saturation
 from app.services.questions import STATISTICS
+from app.services.shape_questions import SHAPES
 from app.store import contributions, replacements
 from tests.api.service import Service, open_service
 from tests.dashboard.browser import Browser
@@ -175,13 +176,18 @@ class History:
             if template.endswith("/{statistic}"):
                 for estimator in registry.applicable(self.relation):
                     yield template.format(study=NUMBERS, statistic="mean") + f"?estimator={estimator.name}"
+                yield template.format(study=NUMBERS, statistic="quantile") + "?q=0.9"
+                yield template.format(study=NUMBERS, statistic="histogram") + "?edges=20,60"
             if template.endswith(("/plan", "/dashboard/studies/{study}")):
                 yield template.format(study=NUMBERS) + "?share=1&epsilon=0.3"
+            if template.endswith("/plan"):
+                for statistic in ("histogram", "median"):
+                    yield template.format(study=NUMBERS) + f"?statistic={statistic}"
 
     def _filled(self, template: str) -> Iterator[str]:
         everything = {
             "study": (NUMBERS, POINTS),
-            "statistic": (*STATISTICS, "none"),
+            "statistic": (*STATISTICS, *SHAPES, "none"),
             "release": self.releases,
             "session": (self.session,),
             "subject": ("bob", "p1"),

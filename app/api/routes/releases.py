@@ -12,6 +12,7 @@ from app.core.errors import NotFound
 from app.core.principal import Role
 from app.core.release import StoredRelease
 from app.services.questions import STATISTICS
+from app.services.shape_questions import SHAPES
 from app.web import documents_out, idempotency, question_params
 from app.web.documents.lists import Limit, PageOut, UuidCursor
 from app.web.documents.paths import IdPath, StatisticPath, StudyPath
@@ -26,7 +27,11 @@ from app.web.documents.release import (
     with_charges,
     with_field,
 )
+from app.web.documents.shape import HistogramReleaseOut, QuantileReleaseOut, shape_off
 from app.web.request import JSON, ApiRequest
+
+SHOWN = ReleaseWithChargesOut | ClusterReleaseOut | HistogramReleaseOut | QuantileReleaseOut
+"""Whatever a release may be, as it is shown."""
 
 router = APIRouter(prefix="/v1", tags=["releases"], route_class=StrictRoute)
 
@@ -47,7 +52,7 @@ async def plan(request: ApiRequest, study: StudyPath) -> Response:
 
 @router.get(
     "/studies/{study}/statistics/{statistic}",
-    responses={200: {"model": CurrentReleaseOut}},
+    responses={200: {"model": CurrentReleaseOut | HistogramReleaseOut | QuantileReleaseOut}},
     openapi_extra={
         CONFLICTS: True,
         OPEN_QUERY: True,
@@ -59,14 +64,20 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
     """The best answer to this question so far. Made, and paid for, the first time; free afterwards.
 
     Mean, sum, variance and sd are read off one release: after one of them the others are free. Where the
-    number of people is secret, variance and sd share a release of their own, and there is no sum.
+    number of people is secret, variance and sd share a release of their own, and there is no sum. A histogram
+    and the distribution function share one, and so do a median and the quantile 0.5.
     """
     found = await request.study(study)
-    if statistic not in STATISTICS:
+    if statistic not in (*STATISTICS, *SHAPES):
         raise NotFound("There is no such statistic.")
     ask = question_params.read_question(request.single_query(), statistic=statistic)
-    answer = await request.api.services.releases.current(found, ask, asker=request.principal.token_id)
-    body = read_off(answer.release.body, statistic)
+    services, asker = request.api.services, request.principal.token_id
+    if statistic in SHAPES:
+        answer = await services.shapes.current(found, ask, asker=asker)
+        body = shape_off(answer.release.body, statistic)
+    else:
+        answer = await services.releases.current(found, ask, asker=asker)
+        body = read_off(answer.release.body, statistic)
     if answer.new_contributions is not None:
         body = with_field(body, "new_contributions", answer.new_contributions)
     return Response(body, media_type=JSON)
@@ -75,7 +86,12 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
 @router.post(
     "/studies/{study}/releases",
     status_code=201,
-    responses={201: {"model": ReleaseOut, "description": "A new release, or the one of the first request"}},
+    responses={
+        201: {
+            "model": ReleaseOut | HistogramReleaseOut | QuantileReleaseOut,
+            "description": "A new release, or the one of the first request",
+        }
+    },
     openapi_extra={
         CONFLICTS: True,
         OPEN_QUERY: True,
@@ -94,16 +110,17 @@ async def make_release(request: ApiRequest, study: StudyPath) -> Response:
     allow_worse = question_params.take_allow_worse(document)
     ask = question_params.read_question(request.single_query(), document)
     key = await idempotency.idempotency(request)
-    asker = request.principal.token_id
-    release = await request.api.services.releases.release(
-        found, ask, key, asker=asker, allow_worse=allow_worse
-    )
+    services, asker = request.api.services, request.principal.token_id
+    if ask.statistic in SHAPES:
+        shape = await services.shapes.release(found, ask, key, asker=asker, allow_worse=allow_worse)
+        return Response(shape_off(shape.body, ask.statistic), status_code=201, media_type=JSON)
+    release = await services.releases.release(found, ask, key, asker=asker, allow_worse=allow_worse)
     return Response(read_off(release.body, ask.statistic), status_code=201, media_type=JSON)
 
 
 @router.get(
     "/studies/{study}/releases",
-    responses={200: {"model": PageOut[ReleaseWithChargesOut | ClusterReleaseOut]}},
+    responses={200: {"model": PageOut[SHOWN]}},
 )
 @allow(Role.ANALYSE, Role.ADMIN)
 async def list_releases(
@@ -115,7 +132,7 @@ async def list_releases(
     return Response(page_bytes(await _shown(request, page.items), page.next_cursor), media_type=JSON)
 
 
-@router.get("/releases/{release}", responses={200: {"model": ReleaseWithChargesOut | ClusterReleaseOut}})
+@router.get("/releases/{release}", responses={200: {"model": SHOWN}})
 @allow(Role.ANALYSE, Role.ADMIN)
 async def read_release(request: ApiRequest, release: IdPath) -> Response:
     """One release."""

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 from uuid import UUID, uuid4
 
 from markupsafe import Markup
@@ -12,19 +13,23 @@ from app.core.epsilon import epsilon_to_json
 from app.core.errors import InvalidRequest, NoGain, NotFound, ServiceError
 from app.core.numbers import headline
 from app.core.study import Relation, Study, StudyState
-from app.dashboard import forms, plots
+from app.dashboard import forms, plots, shape_plots
 from app.dashboard.pages.overview import following
 from app.dashboard.rendering import render, status_of
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, ANALYST, BOTH, PageRoute, redirect
 from app.estimators import registry
 from app.services.paging import Page
+from app.services.questions import MEAN
 from app.services.replies import Idempotency
+from app.services.shape_questions import PARAMETERS as SHAPE_PARAMETERS
+from app.services.shape_questions import SHAPES
 from app.web import documents_out, question_params
 from app.web.documents.figures import EpsilonsOut
 from app.web.documents.lists import is_number, is_uuid
-from app.web.documents.release import ChargeOut, ReleaseOut, published
+from app.web.documents.release import ChargeOut, ReleaseOut
 from app.web.documents.session import session_document
+from app.web.documents.shape import HistogramReleaseOut, Published, published
 from app.web.documents.study import ArchiveIn, StudyEditIn, StudyOut
 
 ROWS = 50
@@ -37,7 +42,11 @@ SORTS = {
 }
 """Orders of the list beside that of the addresses."""
 
-QUESTION = ("estimator", "share", "epsilon", "expected_size", "tilt", *question_params.PARAMETERS)
+QUESTION = (
+    *("statistic", "estimator", "share", "epsilon", "expected_size", "tilt"),
+    *question_params.PARAMETERS,
+    *SHAPE_PARAMETERS,
+)
 """Fields of the form that asks."""
 
 
@@ -83,8 +92,10 @@ async def ask(request: PageRequest) -> Response:
     except ValueError:
         raise InvalidRequest.field("key", "is not one of this form's") from None
     try:
-        question = question_params.read_question(fields, statistic="mean")
-        release = await request.api.services.releases.release(
+        question = question_params.read_question({"statistic": MEAN, **fields})
+        services = request.api.services
+        releases = services.shapes if question.statistic in SHAPES else services.releases
+        release = await releases.release(
             study,
             question,
             Idempotency.about_nobody(
@@ -154,10 +165,12 @@ async def show_release(request: PageRequest) -> Response:
     request.refuse_other_studies(release.study)
     (charges,) = await services.releases.charges([release]) if request.is_admin else [[]]
     study = await request.study(release.study)
+    shown = published(release)
     return render(
         request,
         "release.html",
-        release=published(release),
+        release=shown,
+        **_shape_plots(shown),
         study=StudyOut.of(study),
         charges=[ChargeOut.model_validate(row) for row in charges],
     )
@@ -179,7 +192,7 @@ async def _page(
     try:
         if not vectors:
             plan = await documents_out.plan(
-                services, study, question_params.read_question(fields, statistic="mean")
+                services, study, question_params.read_question({"statistic": MEAN, **fields})
             )
     except InvalidRequest as error:
         refusal = refusal or error
@@ -189,6 +202,7 @@ async def _page(
         services.releases.page(study, ROWS, cursor),
     )
     releases = [published(release) for release in released.items]
+    shape = next((one for one in releases if isinstance(one, HistogramReleaseOut)), None)
     profile = await following(documents_out.epsilons(services, slug)) if request.is_admin else None
     taken = await following(services.figures.summaries((slug,))) if request.is_admin else None
     saturation = None if point is None else epsilon_to_json(point)
@@ -208,6 +222,9 @@ async def _page(
         no_gain=isinstance(refusal, NoGain),
         estimators=[one.name for one in registry.applicable(study.definition.relation)],
         parameters=_parameters(study),
+        statistics=(MEAN, *SHAPES),
+        shape=shape,
+        **_shape_plots(shape),
         key=str(uuid4()),
         saturation=saturation,
         saturation_plot=plots.saturation(
@@ -244,6 +261,16 @@ def profile_plot(profile: EpsilonsOut) -> Markup:
     )
 
 
+def _shape_plots(release: Published | None) -> dict[str, Any]:
+    """A histogram's plots; none of another release."""
+    if not isinstance(release, HistogramReleaseOut) or release.cumulative is None:
+        return {"histogram_plot": None, "distribution_plot": None}
+    return {
+        "histogram_plot": shape_plots.shares(release.bins),
+        "distribution_plot": shape_plots.distribution(release.cumulative),
+    }
+
+
 def _largest(study: Study, saturation: float | None, profile: EpsilonsOut | None) -> float:
     """How far the saturation curve goes: over all that may be offered, but not far beyond the bend."""
     most = epsilon_to_json(study.definition.epsilon_max)
@@ -256,6 +283,7 @@ def _parameters(study: Study) -> list[dict[str, str]]:
         for estimator in registry.applicable(study.definition.relation)
         for parameter in estimator.parameters
     }
+    found |= SHAPE_PARAMETERS
     return [{"name": name, "description": description} for name, description in sorted(found.items())]
 
 

@@ -9,10 +9,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field
 
 from app.core.records import CohortCharge
-from app.core.release import StoredRelease
 from app.core.study import Relation, assumption
 from app.estimators.interface import NotApplicable
 from app.services.questions import MEAN, SUM
@@ -129,14 +128,6 @@ class ClusterReleaseOut(WireOut):
     epsilon_max: float
     created_at: datetime
     charges: list[ChargeOut] | None = None
-
-
-PUBLISHED: TypeAdapter[ReleaseOut | ClusterReleaseOut] = TypeAdapter(ReleaseOut | ClusterReleaseOut)
-
-
-def published(release: StoredRelease) -> ReleaseOut | ClusterReleaseOut:
-    """What a release says, read from its stored bytes."""
-    return PUBLISHED.validate_json(release.body)
 
 
 class PlannedOut(WireOut):

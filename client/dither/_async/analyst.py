@@ -1,11 +1,12 @@
 """What an analyst does: look for studies, plan, and ask."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from dither._async.base import AsyncBase
-from dither._calls import new_key, release_path, study_path
+from dither._calls import by_bins, exact_text, new_key, release_path, study_path
 from dither._models import Plan, Release, Study
 from dither._wire import Parameter
+from dither.device.numbers import Numeric
 
 
 class AsyncAnalyst(AsyncBase):
@@ -100,6 +101,82 @@ class AsyncAnalyst(AsyncBase):
         """
         return await self._statistic(study, "sd", parameters)
 
+    async def histogram(
+        self,
+        study: str,
+        *,
+        edges: str | Sequence[Numeric] | None = None,
+        bins: int | None = None,
+        **parameters: Parameter,
+    ) -> Release:
+        """Which part of the people lies in each bin: the best release for this question so far.
+
+        Privacy: as `mean`. `distribution` with the same bins is read off the same release.
+
+        Args:
+            study: The study's slug.
+            edges: Where bins begin and end; what they leave of the range are bins of their own.
+            bins: The number of equal bins over the range, in place of edges.
+            **parameters: The question's parameters, for example `share`, `epsilon` or `tilt`.
+
+        Examples:
+            >>> found = await analyst.histogram("commute", edges=[30, 60])
+            >>> [(one.lower, one.upper, one.share) for one in found.bins]
+            [(0.0, 30.0, 0.4), (30.0, 60.0, 0.5), (60.0, 120.0, 0.1)]
+        """
+        return await self._statistic(study, "histogram", by_bins(edges, bins) | parameters)
+
+    async def distribution(
+        self,
+        study: str,
+        *,
+        edges: str | Sequence[Numeric] | None = None,
+        bins: int | None = None,
+        **parameters: Parameter,
+    ) -> Release:
+        """Which part of the people lies below the end of each bin, never falling, with a band.
+
+        Privacy: read off the release of the histogram with the same bins: after that it costs nothing more.
+
+        Args:
+            study, edges, bins, **parameters: As for `histogram`.
+
+        Examples:
+            >>> found = await analyst.distribution("commute", edges=[30, 60])
+            >>> [(one.upper, one.share) for one in found.bins]
+            [(30.0, 0.4), (60.0, 0.9), (120.0, 1.0)]
+        """
+        return await self._statistic(study, "distribution", by_bins(edges, bins) | parameters)
+
+    async def quantile(self, study: str, q: Numeric, **parameters: Parameter) -> Release:
+        """The value at or below which a part `q` of the people lies.
+
+        Privacy: as `mean`; three draws, for the value and for the ends of its interval, share the price.
+
+        Args:
+            study: The study's slug.
+            q: Above 0 and below 1, at most six decimals.
+            **parameters: The question's parameters, for example `share`, `epsilon` or `candidates`.
+
+        Examples:
+            >>> found = await analyst.quantile("commute", 0.9)
+            >>> print(found.estimate, found.interval.lower, found.interval.upper)
+            58.0 51.0 66.0
+        """
+        return await self._statistic(study, "quantile", {"q": exact_text("q", q)} | parameters)
+
+    async def median(self, study: str, **parameters: Parameter) -> Release:
+        """The value at or below which half of the people lie.
+
+        Privacy: as `quantile`, of which it is the one at 0.5: both are one release.
+
+        Examples:
+            >>> median = await analyst.median("commute")
+            >>> print(median.estimate)
+            58.0
+        """
+        return await self._statistic(study, "median", parameters)
+
     async def _statistic(self, study: str, statistic: str, parameters: Mapping[str, Parameter]) -> Release:
         path = f"{study_path(study)}/statistics/{statistic}"
         return await self._run(self._operations.calls.read(Release, path, parameters))
@@ -120,7 +197,7 @@ class AsyncAnalyst(AsyncBase):
 
         Args:
             study: The study's slug.
-            statistic: What is asked.
+            statistic: What is asked; `edges` of a histogram are text with commas between.
             idempotency_key: A key of your own, to make calls of different runs one. None: a random one.
             allow_worse: Make it also where it is no gain.
             **parameters: The question's parameters, for example `estimator`, `share`, `epsilon` or

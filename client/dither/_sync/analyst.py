@@ -1,12 +1,13 @@
 # Made by client/unasync.py from dither/_async/analyst.py. Do not edit.
 """What an analyst does: look for studies, plan, and ask."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from dither._calls import new_key, release_path, study_path
+from dither._calls import by_bins, exact_text, new_key, release_path, study_path
 from dither._models import Plan, Release, Study
 from dither._sync.base import Base
 from dither._wire import Parameter
+from dither.device.numbers import Numeric
 
 
 class Analyst(Base):
@@ -101,6 +102,82 @@ class Analyst(Base):
         """
         return self._statistic(study, "sd", parameters)
 
+    def histogram(
+        self,
+        study: str,
+        *,
+        edges: str | Sequence[Numeric] | None = None,
+        bins: int | None = None,
+        **parameters: Parameter,
+    ) -> Release:
+        """Which part of the people lies in each bin: the best release for this question so far.
+
+        Privacy: as `mean`. `distribution` with the same bins is read off the same release.
+
+        Args:
+            study: The study's slug.
+            edges: Where bins begin and end; what they leave of the range are bins of their own.
+            bins: The number of equal bins over the range, in place of edges.
+            **parameters: The question's parameters, for example `share`, `epsilon` or `tilt`.
+
+        Examples:
+            >>> found = analyst.histogram("commute", edges=[30, 60])
+            >>> [(one.lower, one.upper, one.share) for one in found.bins]
+            [(0.0, 30.0, 0.4), (30.0, 60.0, 0.5), (60.0, 120.0, 0.1)]
+        """
+        return self._statistic(study, "histogram", by_bins(edges, bins) | parameters)
+
+    def distribution(
+        self,
+        study: str,
+        *,
+        edges: str | Sequence[Numeric] | None = None,
+        bins: int | None = None,
+        **parameters: Parameter,
+    ) -> Release:
+        """Which part of the people lies below the end of each bin, never falling, with a band.
+
+        Privacy: read off the release of the histogram with the same bins: after that it costs nothing more.
+
+        Args:
+            study, edges, bins, **parameters: As for `histogram`.
+
+        Examples:
+            >>> found = analyst.distribution("commute", edges=[30, 60])
+            >>> [(one.upper, one.share) for one in found.bins]
+            [(30.0, 0.4), (60.0, 0.9), (120.0, 1.0)]
+        """
+        return self._statistic(study, "distribution", by_bins(edges, bins) | parameters)
+
+    def quantile(self, study: str, q: Numeric, **parameters: Parameter) -> Release:
+        """The value at or below which a part `q` of the people lies.
+
+        Privacy: as `mean`; three draws, for the value and for the ends of its interval, share the price.
+
+        Args:
+            study: The study's slug.
+            q: Above 0 and below 1, at most six decimals.
+            **parameters: The question's parameters, for example `share`, `epsilon` or `candidates`.
+
+        Examples:
+            >>> found = analyst.quantile("commute", 0.9)
+            >>> print(found.estimate, found.interval.lower, found.interval.upper)
+            58.0 51.0 66.0
+        """
+        return self._statistic(study, "quantile", {"q": exact_text("q", q)} | parameters)
+
+    def median(self, study: str, **parameters: Parameter) -> Release:
+        """The value at or below which half of the people lie.
+
+        Privacy: as `quantile`, of which it is the one at 0.5: both are one release.
+
+        Examples:
+            >>> median = analyst.median("commute")
+            >>> print(median.estimate)
+            58.0
+        """
+        return self._statistic(study, "median", parameters)
+
     def _statistic(self, study: str, statistic: str, parameters: Mapping[str, Parameter]) -> Release:
         path = f"{study_path(study)}/statistics/{statistic}"
         return self._run(self._operations.calls.read(Release, path, parameters))
@@ -121,7 +198,7 @@ class Analyst(Base):
 
         Args:
             study: The study's slug.
-            statistic: What is asked.
+            statistic: What is asked; `edges` of a histogram are text with commas between.
             idempotency_key: A key of your own, to make calls of different runs one. None: a random one.
             allow_worse: Make it also where it is no gain.
             **parameters: The question's parameters, for example `estimator`, `share`, `epsilon` or

@@ -1,0 +1,100 @@
+r"""Prices of one person's place in counts by bin, and in draws of a cell by rank.
+
+*Bins.* A person of weight W is in one of K bins and adds W to its count. add_remove_one: one count moves by
+W. replace_one: one count falls by W and another one rises by W, so under Laplace noise of one scale b the
+loss is :math:`2 W / b` in place of :math:`W / b`.
+
+*Cells.* `app.mechanisms.permute_and_flip` draws one of the cells of a range by integer scores. Its loss is
+the range of what the scores move by over its scale: a part of the move that all scores share cancels. With a
+target of rank a/b, integer weights W_i and :math:`L_j = b \sum_{x_i \le c_j} W_i` the score of cell j is
+
+.. math:: s_j = -\max(0,\; L_{j-1} - t,\; t - L_j), \qquad t = a \sum_i W_i + \text{a constant}.
+
+Let d_j be what s_j moves by. L rises with j, so s_j rises up to the cell of the target and falls from there.
+
+- replace_one: a person who moves down raises L by bW between the two places; t stays. Left of the target that
+  raises scores by at most bW, right of it that lowers them by at most bW: the range is at most
+  :math:`2 b W`. Between two cells, one on each side, it is exactly that.
+- add_remove_one: a person at x moves :math:`L_j - t` by (b - a)W at and above x, by -aW below. If the target
+  lies below x, scores below x change by between -aW (left of the target) and aW (right of it), those above
+  x by -(b - a)W: a range of at most :math:`\max(2a, b) W`. If it lies above x, it is at most
+  :math:`\max(2(b - a), b) W`. As :math:`2 \max(a, b - a) \ge b`, the range is at most
+  :math:`2 \max(a, b - a) W`; removing a person is the same backwards.
+
+Scores move in both directions, so the case of monotone scores, at half of the price, does not hold.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import isfinite
+
+from app.core.epsilon import epsilon_cost
+from app.core.errors import InternalFault
+from app.core.noise import DiscreteLaplace
+from app.core.study import Relation
+
+
+def bins_cost(weight: int, noise: DiscreteLaplace, relation: Relation) -> int:
+    """Price counts by bin for each person of one weight.
+
+    Args:
+        weight: What a person adds to the count of a bin, at least 0.
+        noise: One scale a bin, at least two [units of the counts].
+        relation: The neighboring relation.
+
+    Returns:
+        The cost, rounded up [micro-epsilon].
+
+    Raises:
+        InternalFault: a weight below 0 or no integer, fewer than two bins, a scale that is not positive and
+            finite.
+
+    Privacy: this is the price; exact, never too low, looks at no data.
+
+    References:
+        Dwork, McSherry, Nissim, Smith, TCC 2006, doi:10.1007/11681878_14, proposition 1.
+    """
+    if type(weight) is not int or weight < 0 or len(noise.scales) < 2:
+        raise InternalFault("The noise does not fit the bins.")
+    if not all(isfinite(scale) and scale > 0 for scale in noise.scales):
+        raise InternalFault("A Laplace scale is out of range.")
+    second, first = sorted(1 / Fraction(scale) for scale in noise.scales)[-2:]
+    return epsilon_cost(weight * (first if relation is Relation.ADD_REMOVE_ONE else first + second))
+
+
+def rank_range(rank: Fraction, relation: Relation) -> int:
+    """The range of what one person of weight 1 moves the scores of cells by; see the module's docstring.
+
+    Args:
+        rank: a/b of the target, in (0, 1).
+        relation: The neighboring relation.
+    """
+    part, whole = rank.as_integer_ratio()
+    if not 0 < part < whole:
+        raise InternalFault("A rank must lie between 0 and 1.")
+    return 2 * (whole if relation is Relation.REPLACE_ONE else max(part, whole - part))
+
+
+def ranks_cost(weight: int, draws: Sequence[tuple[Fraction, int]], relation: Relation) -> int:
+    """Price several draws of a cell by rank for each person of one weight.
+
+    Args:
+        weight: What a person counts for, at least 0.
+        draws: (rank, scale of the draw [units of the scores]) of each.
+        relation: The neighboring relation.
+
+    Returns:
+        The cost of all of them together, rounded up [micro-epsilon].
+
+    Raises:
+        InternalFault: a weight below 0 or no integer, a scale that is no positive integer, an impossible
+        rank.
+
+    Privacy: this is the price; the least upper bound over all data and all numbers of cells.
+    """
+    if type(weight) is not int or weight < 0:
+        raise InternalFault("A weight is not an integer.")
+    if any(type(scale) is not int or scale < 1 for _, scale in draws):
+        raise InternalFault("The scale of a draw is out of range.")
+    loss = sum((Fraction(weight * rank_range(rank, relation), scale) for rank, scale in draws), Fraction(0))
+    return epsilon_cost(loss)

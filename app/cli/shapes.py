@@ -1,0 +1,104 @@
+"""Commands about the distribution of the values: histogram, distribution function, quantiles."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from dither import Client, Release
+
+from app.cli.ask import Epsilon, ExpectedSize, Share, Tilt, question_of, show_release
+from app.cli.common import AsJson
+from app.cli.http import DEFAULT_URL, StudyName, Token, Url, service
+
+Edges = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBERS",
+        help="Where bins begin and end, with commas between; what they leave of the range is bins, too.",
+    ),
+]
+Bins = Annotated[
+    int | None, typer.Option(metavar="NUMBER", help="Equal bins over the range; 10 if there are no edges.")
+]
+Candidates = Annotated[
+    int | None,
+    typer.Option(metavar="NUMBER", help="Equal steps of the range, one of whose ends is the answer; 1000."),
+]
+
+
+def histogram(
+    study: StudyName,
+    edges: Edges = None,
+    bins: Bins = None,
+    share: Share = None,
+    epsilon: Epsilon = None,
+    expected_size: ExpectedSize = None,
+    tilt: Tilt = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show which part of the people lies in each bin. The first to ask spends; asking again is free."""
+    question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
+    with service(url, token) as client:
+        show_release(client.histogram(study, edges=edges, bins=bins, **question), as_json)
+
+
+def distribution(
+    study: StudyName,
+    edges: Edges = None,
+    bins: Bins = None,
+    share: Share = None,
+    epsilon: Epsilon = None,
+    expected_size: ExpectedSize = None,
+    tilt: Tilt = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show which part of the people lies below each edge. It is free after the histogram of the bins."""
+    question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
+    with service(url, token) as client:
+        show_release(client.distribution(study, edges=edges, bins=bins, **question), as_json)
+
+
+def quantile(
+    study: StudyName,
+    q: Annotated[str, typer.Argument(help="Which part of the people lies at or below it, such as 0.9.")],
+    candidates: Candidates = None,
+    share: Share = None,
+    epsilon: Epsilon = None,
+    expected_size: ExpectedSize = None,
+    tilt: Tilt = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the value that a part of the people does not exceed. The first to ask spends for it."""
+    question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
+    _ask(url, token, as_json, lambda client: client.quantile(study, q, **question | _of(candidates)))
+
+
+def median(
+    study: StudyName,
+    candidates: Candidates = None,
+    share: Share = None,
+    epsilon: Epsilon = None,
+    expected_size: ExpectedSize = None,
+    tilt: Tilt = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the value that half of the people do not exceed. The first to ask spends for it."""
+    question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
+    _ask(url, token, as_json, lambda client: client.median(study, **question | _of(candidates)))
+
+
+def _of(candidates: int | None) -> dict[str, Any]:
+    return {} if candidates is None else {"candidates": candidates}
+
+
+def _ask(url: str, token: str | None, as_json: bool, ask: Callable[[Client], Release]) -> None:
+    with service(url, token) as client:
+        show_release(ask(client), as_json)

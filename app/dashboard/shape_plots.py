@@ -1,0 +1,72 @@
+"""Plots of a histogram and of a distribution function with what is known of them."""
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from app.dashboard.canvas import HALF, bar, draw_both
+from app.dashboard.scales import Linear, Scale, nice_ceiling
+from app.web.documents.shape import BinOut
+
+
+def shares(bins: Sequence[BinOut]) -> Markup:
+    """A bar a bin, its height the share of the people in it, with its interval."""
+    top = nice_ceiling(max(one.interval.upper for one in bins))
+
+    def marks(across: Scale, up: Scale) -> Sequence[str]:
+        drawn = []
+        for one in bins:
+            left, right = across(one.lower), across(one.upper)
+            drawn.append(bar(left, right - left, up(0), up(one.share), "a", _said(one)))
+            middle, low, high = (left + right) / 2, up(one.interval.lower), up(one.interval.upper)
+            ends = f'x1="{middle:.1f}" x2="{middle:.1f}" y1="{low:.1f}" y2="{high:.1f}"'
+            drawn.append(f'<g class="reach"><line {ends}/></g>')
+        return drawn
+
+    return draw_both(
+        "Share of the people by bin, with 95 % intervals for these people",
+        lambda start, end: Linear(bins[0].lower, bins[-1].upper, start, end),
+        lambda start, end: Linear(0, top, start, end),
+        marks,
+        x="value",
+        y="share",
+        size=HALF,
+    )
+
+
+def distribution(bins: Sequence[BinOut]) -> Markup:
+    """The share of the people below each edge, in its band; nothing is known of what lies between edges."""
+
+    def marks(across: Scale, up: Scale) -> Sequence[str]:
+        def line(values: Sequence[float]) -> list[str]:
+            start = f"{across(bins[0].lower):.1f},{up(0):.1f}"
+            ends = zip(bins, values, strict=True)
+            return [start, *(f"{across(one.upper):.1f},{up(value):.1f}" for one, value in ends)]
+
+        upper = line([one.interval.upper for one in bins])
+        lower = line([one.interval.lower for one in bins])
+        points = [
+            f'<circle class="charged" cx="{across(one.upper):.1f}" cy="{up(one.share):.1f}" r="3">'
+            f"<title>{_said(one)}</title></circle>"
+            for one in bins
+        ]
+        return [
+            f'<polygon class="free" points="{" ".join([*upper, *reversed(lower)])}"/>',
+            f'<polyline class="charged" points="{" ".join(line([one.share for one in bins]))}"/>',
+            *points,
+        ]
+
+    return draw_both(
+        "Share of the people below a value, with a 95 % band for these people",
+        lambda start, end: Linear(bins[0].lower, bins[-1].upper, start, end),
+        lambda start, end: Linear(0, 1, start, end),
+        marks,
+        x="value",
+        y="share below",
+        size=HALF,
+    )
+
+
+def _said(one: BinOut) -> str:
+    ends = f"{one.interval.lower:.3f} to {one.interval.upper:.3f}"
+    return f"{one.lower:.6g} to {one.upper:.6g}: {one.share:.3f}, 95 %: {ends}"

@@ -1,0 +1,222 @@
+r"""A quantile and an interval for it, from draws of cells by rank.
+
+The range is cut into cells by m + 1 candidates: cell 0 holds what is at most c_0, the lower end, cell j what
+lies in :math:`(c_{j-1}, c_j]`. A draw aims at a rank t, and a cell scores by how far t lies from the ranks
+that its values have, 0 if it is one of them (`app.accounting.shape_prices`): the best score is always 0, also
+where many people share one value. The first cell has no lower and the last no upper bound, so that also
+holds where t is no rank at all. Three draws share the price: one at the quantile q, half of it, and one for
+each end of the interval, a quarter each. The answer is the upper end of the first cell.
+
+*The lower end* is the lower end of a cell that was drawn at :math:`t = b (q W - s)`, W the total weight, s a
+shift. Let j* be the cell of the true quantile x (the least value with :math:`F(x) \ge q`). The interval fails
+only if the draw is a cell j > j*. Then :math:`L_{j-1} \ge L_{j^*}`, so its score is at least the shift worse
+than the best one if :math:`L_{j^*} \ge b q W`, which has probability at most
+:math:`(m / 2) e^{-b s / \lambda}` (`app.mechanisms.permute_and_flip`). The upper end is the same upside down.
+
+*replace_one.* F counts people equally, L counts them by weight; and the quantile of the population lies
+elsewhere. With c_i the weight of person i over W, indicators :math:`1[x_i \le x]` of independent people and
+variance q (1 - q), Bernstein's inequality gives
+
+.. math:: P\Big(\sum_i c_i (1[x_i \le x] - q) < -s\Big) \le \alpha \quad\text{for}\quad
+    s = \sqrt{2 q (1 - q) \ln(1/\alpha) \sum c_i^2} + \tfrac13 \max_i c_i \ln(1/\alpha),
+
+and no less for the dataset, where c_i - 1/n stands in place of c_i, since
+:math:`\sum (c_i - 1/n)^2 \le \sum c_i^2`. So one interval holds for both. The tilt adds its bias. Half of the
+risk of each end is Bernstein's, half the draw's. An end that would be below rank 0 or above n is that of the
+range: no draw is made for it, and the answer gets its part of the price.
+
+*add_remove_one.* n is secret, so all three draws are made, and the interval is for those who take part.
+Weights lie between a floor and a cap, r their quotient: where :math:`F \ge q` the weighted distribution is
+at least :math:`r q / (1 - q + r q)`, and where F < q it is less than :math:`q / (q + r (1 - q))`. The ends
+are drawn at these ranks, and s is the draw's alone.
+
+*Weights* (replace_one) make :math:`\sum w_i^2 / 4 + 8 \eta^2 + (tilt\,TV)^2` small: a draw that misses by one
+scale, 2 eta, on either side, as Laplace noise of that scale does.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from statistics import NormalDist
+
+from app.accounting.shape_prices import rank_range
+from app.core.epsilon import MICRO
+from app.core.grid import Grid
+from app.core.study import Relation
+from app.estimators.interface import Coverage, Interval
+from app.estimators.quantiles import LEVEL
+from app.estimators.weighing import Target, Weighing
+
+CELLS = 1000
+"""Cells of the range, beside the first candidate's own."""
+
+TARGET = 1 / 16
+"""v of `Target`: 1/4 over the quarter of 8."""
+
+ENDS = Fraction(1, 4)
+"""Part of the price of each end of the interval."""
+
+
+def target_of(tilt: float) -> Target:
+    """What weights make small."""
+    return Target(variance=TARGET, tilt=tilt / 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draw:
+    """One draw of a cell.
+
+    Attributes:
+        rank: a/b; the scores count weights b times.
+        shift: Added to a times the total weight: where the draw aims [weights times b].
+        scale: Of the draw [weights times b].
+    """
+
+    rank: Fraction
+    shift: int
+    scale: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantile:
+    """What an answer says.
+
+    Attributes:
+        estimate: An upper end of a cell [data's unit].
+        interval: replace_one: for the quantile of the dataset and of the population; add_remove_one: of those
+            who take part [data's unit].
+    """
+
+    estimate: float
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankPlan:
+    """One release of a quantile.
+
+    Attributes:
+        quantile: q, in (0, 1).
+        cells: m.
+        weighing: What people count for.
+        draws: For the estimate, the lower and the upper end; None for an end that is the range's.
+        people: add_remove_one: the number of people to predict for; None: unknown.
+    """
+
+    quantile: Fraction
+    cells: int
+    weighing: Weighing
+    draws: tuple[Draw, Draw | None, Draw | None]
+    people: float | None
+
+    @classmethod
+    def of(
+        cls, quantile: Fraction, cells: int, weighing: Weighing, *, people: float | None = None
+    ) -> "RankPlan":
+        """Plan the draws; see the module's docstring."""
+        relation, risk = weighing.relation, (1 - LEVEL) / 2
+        whole = quantile.denominator
+        if relation is Relation.ADD_REMOVE_ONE:
+            ratio = Fraction(weighing.floor, weighing.cap)
+            low = ratio * quantile / (1 - quantile + ratio * quantile)
+            high = quantile / (quantile + ratio * (1 - quantile))
+            ends = [
+                _draw(rank, relation, ENDS, cells, risk, sign) if 0 < rank < 1 else None
+                for rank, sign in ((low, -1), (high, 1))
+            ]
+        else:
+            log = math.log(2 / risk)
+            q = float(quantile)
+            margin = math.sqrt(2 * q * (1 - q) * weighing.squares * log) + weighing.largest * log / 3
+            extra = math.ceil((margin + weighing.bias) * weighing.mass * whole)
+            ends = []
+            for sign in (-1, 1):
+                end = _draw(quantile, relation, ENDS, cells, risk / 2, sign, extra)
+                aim = quantile.numerator * weighing.mass + end.shift
+                ends.append(end if 0 < aim < whole * weighing.mass else None)
+        part = 1 - ENDS * sum(end is not None for end in ends)
+        scale = math.ceil(rank_range(quantile, relation) * MICRO / part)
+        first = Draw(rank=quantile, shift=0, scale=scale)
+        return cls(
+            quantile=quantile, cells=cells, weighing=weighing, draws=(first, ends[0], ends[1]), people=people
+        )
+
+    @property
+    def predicted_error(self) -> float:
+        """Root mean square error, as a part of all people: how far from q the answer's rank is."""
+        scale = self.draws[0].scale / self.quantile.denominator
+        if self.weighing.relation is Relation.ADD_REMOVE_ONE:
+            mass = self.weighing.cap * (self.people or 0)
+            return min(1.0, math.sqrt(2) * scale / mass) if mass else 1.0
+        noise = 2 * (scale / self.weighing.mass) ** 2
+        q = float(self.quantile)
+        return min(1.0, math.sqrt(q * (1 - q) * self.weighing.squares + noise + self.weighing.bias**2))
+
+    @property
+    def interval_width(self) -> float:
+        """How wide an answer counts where answers are compared, as a part of all people, at most 1.
+
+        Not its interval's: few people leave both ends of that at the ends of the range, and answers of any
+        accuracy would be the same.
+        """
+        return min(1.0, 2 * NormalDist().inv_cdf((1 + LEVEL) / 2) * self.predicted_error)
+
+    def scores(self, draw: Draw, weights: Sequence[int]) -> list[int]:
+        """The scores of all cells for one draw.
+
+        Args:
+            draw: One of `draws`.
+            weights: Sum of the weights of the people in each cell, m + 1.
+
+        Returns:
+            Integers, the largest of them 0. Raw: only for `app.mechanisms.permute_and_flip`.
+        """
+        part, whole = draw.rank.as_integer_ratio()
+        cumulated = [whole * weight for weight in accumulate(weights)]
+        aim = part * sum(weights) + draw.shift
+        last = len(cumulated) - 1
+        return [
+            -max(
+                0,
+                cumulated[cell - 1] - aim if cell else 0,
+                aim - cumulated[cell] if cell < last else 0,
+            )
+            for cell in range(last + 1)
+        ]
+
+    def read(self, grid: Grid, chosen: Sequence[int | None]) -> Quantile:
+        """What the drawn cells say.
+
+        Args:
+            grid: The study's grid.
+            chosen: The cell of each draw that was made.
+
+        Privacy: post-processing of the draws.
+        """
+        estimate, low, high = chosen
+        assert estimate is not None
+        # The interval is extended to the estimate: the three draws are independent.
+        lower = 0 if low is None else min(max(low - 1, 0), estimate)
+        upper = self.cells if high is None else max(high, estimate)
+
+        secret = self.weighing.relation is Relation.ADD_REMOVE_ONE
+        coverage: Coverage = "at_least" if secret else "worst_case"
+
+        def value(candidate: int) -> float:
+            return grid.to_unit(Fraction(candidate, self.cells))
+
+        return Quantile(
+            estimate=value(estimate),
+            interval=Interval(level=LEVEL, lower=value(lower), upper=value(upper), coverage=coverage),
+        )
+
+
+def _draw(
+    rank: Fraction, relation: Relation, part: Fraction, cells: int, risk: float, sign: int, extra: int = 0
+) -> Draw:
+    """A draw for one end: aside of its rank by what it may miss by, and by `extra`."""
+    scale = math.ceil(rank_range(rank, relation) * MICRO / part)
+    missed = math.ceil(scale * math.log(cells / (2 * risk)))
+    return Draw(rank=rank, shift=sign * (missed + extra), scale=scale)

@@ -1,0 +1,349 @@
+r"""Shares of people by bin, and the distribution function, from one noisy count a bin.
+
+Each of K bins has the integer count :math:`N_k = \sum_{x_i \in k} W_i` plus discrete Laplace noise. A person
+who is replaced moves two counts by W each, so with the scale 2 in units of one epsilon the price is W; one
+who is added moves one, so there the scale is 1 (`app.accounting.shape_prices`).
+
+*replace_one.* The total T is public. With b the scale over T, the share of any j bins is estimated by
+
+.. math:: \frac{\sum_{k \in J} N_k}{T} + \frac jK \Big(1 - \frac{\sum_k N_k}{T}\Big),
+
+the noisy counts moved onto the plane on which they sum to T. Its noise has exactly the law of j Laplaces of
+scale :math:`(1 - j/K) b` and K - j of scale :math:`(j/K) b`. Shares of single bins are then projected on the
+simplex, cumulated ones by isotonic regression, which can only bring them nearer to the truth.
+
+*Weights.* The error of all bins together is at most
+:math:`(1 - 1/K) \sum w_i^2 + 8 (K - 1) \eta^2 + 2 (tilt\,TV)^2`: a bin's indicator has variance p (1 - p),
+these sum to at most 1 - 1/K; the noise of scale 2 eta in K bins has variance 8 K eta^2, of which the plane
+leaves 1 - 1/K; and two distributions that differ by tilt in total variation differ by at most 2 tilt^2 in
+squares. Divided by 4 (K - 1) that is the target of `app.estimators.affine` with variance 1 / 4K in place of
+s2.
+
+*add_remove_one.* The total is secret, and the share of j bins is read off two noisy sums, that of its bins
+and that of the others (`app.estimators.pivot`).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+
+from app.core.epsilon import MICRO
+from app.core.grid import Grid
+from app.core.noise import DiscreteLaplace
+from app.core.study import Relation
+from app.estimators.interface import Coverage, Interval
+from app.estimators.pivot import MASS_RISK, PivotReader, laplace_tail, ratio
+from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
+from app.estimators.weighing import Target, Weighing
+
+UNIT = Grid(Decimal(0), Decimal(1))
+"""Shares are positions between 0 and 1."""
+
+_LEVELS = 24
+"""Variances of an indicator for which a quantile is computed; in between the next larger one counts."""
+
+_BISECTIONS = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What is said of a bin, or of all bins up to one.
+
+    Attributes:
+        share: The estimate, in [0, 1].
+        interval: For the dataset. Of cumulated bins it is a band: all hold together.
+        population_interval: For the population; of cumulated bins a band.
+        simultaneous: For the dataset, such that those of all bins hold together.
+    """
+
+    share: float
+    interval: Interval
+    population_interval: Interval
+    simultaneous: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinShares:
+    """What an answer says of all bins.
+
+    Attributes:
+        bins: Each of them.
+        cumulative: Bins up to and with each of them, the last one excepted; rising.
+        noisy_count: add_remove_one: the noisy total weight over the cap.
+    """
+
+    bins: tuple[Share, ...]
+    cumulative: tuple[Share, ...]
+    noisy_count: float | None
+
+
+def target_of(bins: int, tilt: float) -> Target:
+    """What weights make small; see the module's docstring."""
+    return Target(variance=1 / (4 * bins), tilt=tilt / math.sqrt(2 * (bins - 1)))
+
+
+@dataclass(frozen=True)
+class SharesPlan:
+    """One release of shares by bin.
+
+    Attributes:
+        bins: K, at least 2.
+        weighing: What people count for.
+        people: add_remove_one: the number of people to predict for; None: unknown.
+    """
+
+    bins: int
+    weighing: Weighing
+    people: float | None = None
+
+    @property
+    def noise(self) -> DiscreteLaplace:
+        """Of the count of each bin [micro-epsilon, as weights]."""
+        moves = 2 if self._public else 1
+        return DiscreteLaplace(scales=(float(moves * MICRO),) * self.bins)
+
+    @property
+    def predicted_error(self) -> float:
+        """Root mean square error of a bin's share, over all bins."""
+        rest = 1 - 1 / self.bins
+        if self._public:
+            noise = 2 * self.bins * rest * self._scale**2
+            bias = 2 * self.weighing.bias**2
+            return min(1.0, math.sqrt((rest * self.weighing.squares + noise + bias) / self.bins))
+        if not self.people:
+            return 1.0
+        return min(1.0, math.sqrt(2 * rest) * MICRO / (self.weighing.cap * self.people))
+
+    @property
+    def interval_width(self) -> float:
+        """Predicted width of a bin's interval for the dataset, at most 1."""
+        return min(1.0, 2 * self._margin(1, 0.25 * self.weighing.uneven, LEVEL, self._step))
+
+    def read(self, counts: Sequence[int]) -> BinShares:
+        """Read the noisy counts, one a bin.
+
+        Privacy: post-processing of the counts.
+        """
+        return self._read_public(counts) if self._public else self._read_secret(counts)
+
+    @property
+    def _public(self) -> bool:
+        return self.weighing.relation is Relation.REPLACE_ONE
+
+    @cached_property
+    def _scale(self) -> float:
+        """b: the scale of a bin's noise over the total weight."""
+        return self.noise.scales[0] / self.weighing.mass
+
+    @property
+    def _step(self) -> float:
+        """Half of the largest single weight, where weights are unequal: sums of indicators are a lattice."""
+        return self.weighing.largest / 2 if self.weighing.uneven else 0.0
+
+    def _margin(self, inside: int, variance: float, level: float, step: float) -> float:
+        """Half of an interval for `inside` bins, given the variance of what is not noise."""
+        part = inside / self.bins
+        law = error_law(
+            normal_variance=variance,
+            laplaces=(((1 - part) * self._scale, inside), (part * self._scale, self.bins - inside)),
+        )
+        return law.quantile(level) + step + self.weighing.bias
+
+    def _read_public(self, counts: Sequence[int]) -> BinShares:
+        weighing, bins = self.weighing, self.bins
+        raw = np.array([float(Fraction(count, weighing.mass)) for count in counts])
+        plane = raw + (1 - raw.sum()) / bins
+        together = 1 - (1 - LEVEL) / bins
+        # Single bins: whatever share p is not too far away, given the variance p (1 - p) of its indicator.
+        dataset = self._hulls(plane, weighing.uneven, LEVEL, self._step)
+        population = self._hulls(plane, weighing.squares, LEVEL, weighing.largest / 2)
+        jointly = self._hulls(plane, weighing.uneven, together, self._step)
+        shares = on_simplex(plane)
+        # Cumulated bins: bands whose ends hold together, by the union bound over all of them.
+        cumulated = np.cumsum(plane)[:-1]
+        rising = np.clip(isotonic_regression(cumulated).x, 0.0, 1.0)
+        each = 1 - (1 - LEVEL) / max(1, bins - 1)
+        bands = []
+        for spread, step in ((weighing.uneven, self._step), (weighing.squares, weighing.largest / 2)):
+            half = [
+                self._margin(min(j, bins - j), 0.25 * spread, each, step) for j in range(1, bins // 2 + 1)
+            ]
+            margins = np.array([half[min(j, bins - j) - 1] for j in range(1, bins)])
+            bands.append(rising_band(cumulated - margins, cumulated + margins))
+        exact: Coverage = "worst_case" if weighing.uneven else "exact"
+        joint: Coverage = "worst_case" if weighing.uneven else "at_least"
+        return BinShares(
+            bins=_shares(shares, (dataset, population, jointly), (exact, "worst_case", joint)),
+            cumulative=_shares(rising, (*bands, bands[0]), (joint, "worst_case", joint)),
+            noisy_count=None,
+        )
+
+    def _hulls(
+        self, plane: NDArray[np.float64], spread: float, level: float, step: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """For each bin the shares p that its noisy share does not reject.
+
+        The quantile of noise and of a Normal part of variance p (1 - p) `spread` is concave in p, so what
+        is not rejected is an interval, and each of its ends is bisected.
+        """
+        if spread == 0:
+            margin = self._margin(1, 0.0, level, step)
+            return plane - margin, plane + margin
+        margins = np.array(
+            [self._margin(1, spread * (0.5 * k / _LEVELS) ** 2, level, step) for k in range(_LEVELS + 1)]
+        )
+
+        def margin_at(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+            deviation = np.sqrt(np.clip(shares * (1 - shares), 0.0, 0.25))
+            places = np.minimum(np.ceil(2 * deviation * _LEVELS), _LEVELS).astype(int)
+            return np.asarray(margins[places], dtype=np.float64)
+
+        ends = []
+        for sign, bound in ((-1.0, 0.0), (1.0, 1.0)):
+            inside = np.clip(plane, 0.0, 1.0)
+            outside = np.full_like(inside, bound)
+            for _ in range(_BISECTIONS):
+                middle = (inside + outside) / 2
+                kept = sign * (middle - plane) <= margin_at(middle)
+                inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
+            ends.append(outside)
+        return ends[0], ends[1]
+
+    def _read_secret(self, counts: Sequence[int]) -> BinShares:
+        bins, total = self.bins, sum(counts)
+        raw = np.array([count / total for count in counts]) if total > 0 else np.full(bins, 1 / bins)
+        equal = self.weighing.floor == self.weighing.cap
+        # Several intervals share the risk. That the total weight is larger than its bound is one event for
+        # all.
+        risk, others = 1 - LEVEL, max(1, bins - 1)
+        of_total = 0.0 if equal else MASS_RISK
+        single = [self._hulls_secret(1, count, total - count, risk, risk) for count in counts]
+        jointly = of_total + (risk - of_total) / bins
+        joint = [self._hulls_secret(1, count, total - count, jointly, risk) for count in counts]
+        within = np.cumsum(np.array(counts, dtype=object))[:-1].tolist()
+        each, sampled = of_total + (risk - of_total) / others, MASS_RISK + (risk - MASS_RISK) / others
+        cumulated = [
+            self._hulls_secret(place, count, total - count, each, sampled)
+            for place, count in enumerate(within, 1)
+        ]
+        bands = [rising_band(*_columns([one[place] for one in cumulated])) for place in (0, 1)]
+        rising = np.clip(isotonic_regression(np.cumsum(raw)[:-1]).x, 0.0, 1.0)
+        coverage: Coverage = "at_least" if equal else "worst_case"
+        coverages: tuple[Coverage, Coverage, Coverage] = (coverage, "worst_case", coverage)
+        sets = [
+            _columns([one[place] for one in hulls]) for hulls, place in ((single, 0), (single, 1), (joint, 0))
+        ]
+        return BinShares(
+            bins=_shares(on_simplex(raw), sets, coverages),
+            cumulative=_shares(rising, (*bands, bands[0]), coverages),
+            noisy_count=max(total, 0) / self.weighing.cap,
+        )
+
+    def _hulls_secret(
+        self, inside: int, first: int, second: int, dataset: float, population: float
+    ) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Intervals for the share of some bins, from the noisy sums of these and of the others.
+
+        Args:
+            inside: How many bins.
+            first, second: The sums [micro-epsilon].
+            dataset, population: Probability that either interval does not hold the share.
+        """
+        pivot = _BinPivot(inside, self.bins)
+        weighing = self.weighing
+        reader = PivotReader(grid=UNIT, cap=weighing.cap / MICRO, floor=weighing.floor / MICRO, pivot=pivot)
+        center = float(ratio(first, second))
+        sums = first / pivot.unit, second / pivot.unit, center
+        return reader.dataset_hull(*sums, dataset), reader.population_hull(*sums, population)
+
+
+@dataclass(frozen=True, slots=True)
+class _BinPivot:
+    """The noisy counts of `inside` of `bins` bins and those of the others: (1 - p) s1 - p s2."""
+
+    inside: int
+    bins: int
+    unit: float = float(MICRO)
+
+    def position(self, first: int, second: int) -> Fraction:
+        """See `ratio`."""
+        return ratio(first, second)
+
+    def value(self, p: float, first: float, second: float) -> float:
+        """(1 - p) s1 - p s2."""
+        return (1 - p) * first - p * second
+
+    def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
+        """One a bin, of scale 1 - p or p."""
+        parts = ((1 - p, self.inside), (p, self.bins - self.inside))
+        return tuple(part for part in parts if part[0] > 0)
+
+    def tail(self, p: float, x: float) -> float:
+        """The law of all of them."""
+        return laplace_tail(self.laplaces(p), x)
+
+    def mass(self, first: float, second: float) -> float:
+        """s1 + s2 is the total weight."""
+        return first + second
+
+    def mass_law(self) -> ErrorLaw:
+        """A Laplace of scale 1 a bin."""
+        return ErrorLaw(sigma=0.0, laplaces=((1.0, self.bins),))
+
+
+def on_simplex(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The nearest shares that are not negative and sum to 1 (Euclidean projection).
+
+    >>> on_simplex(np.array([0.75, 0.5, -0.25])).tolist()
+    [0.625, 0.375, 0.0]
+    """
+    falling = np.sort(shares)[::-1]
+    excess = (np.cumsum(falling) - 1) / np.arange(1, shares.size + 1)
+    level = float(excess[np.flatnonzero(falling > excess)[-1]])
+    return np.asarray(np.maximum(shares - level, 0.0), dtype=np.float64)
+
+
+def rising_band(
+    lower: NDArray[np.float64], upper: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The part of a band that a rising function can lie in: where the band holds it, so does this."""
+    return np.maximum.accumulate(lower), np.minimum.accumulate(upper[::-1])[::-1]
+
+
+def _columns(ends: Sequence[tuple[float, float]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return np.array([lower for lower, _ in ends]), np.array([upper for _, upper in ends])
+
+
+def _shares(
+    estimates: NDArray[np.float64],
+    ends: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]],
+    coverages: tuple[Coverage, Coverage, Coverage],
+) -> tuple[Share, ...]:
+    """Estimates with their intervals, within [0, 1] and extended to the estimate if they do not hold it."""
+    shares = []
+    for place, estimate in enumerate(estimates.tolist()):
+        intervals = [
+            Interval(
+                level=LEVEL,
+                lower=max(0.0, min(float(lower[place]), estimate)),
+                upper=min(1.0, max(float(upper[place]), estimate)),
+                coverage=coverage,
+            )
+            for (lower, upper), coverage in zip(ends, coverages, strict=True)
+        ]
+        shares.append(
+            Share(
+                share=estimate,
+                interval=intervals[0],
+                population_interval=intervals[1],
+                simultaneous=intervals[2],
+            )
+        )
+    return tuple(shares)

@@ -1,0 +1,140 @@
+r"""What people count for where an answer says how many of them are where: shares and ranks.
+
+The answer is about a weighted distribution of values, c_i the weight of person i, in place of that of all
+people. Two distributions differ the most in total variation, so a question's tilt bounds that here: the
+values of those who weigh much and of those who weigh little differ in at most a part `tilt` of them. Then a
+share, or a rank, is off by at most tilt TV, :math:`TV = \tfrac12 \sum |c_i - 1/n|`, by the same division of
+:math:`\sum (c_i - 1/n)` into its two signs as in `app.estimators.linear`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.core.cohort import Group
+from app.core.epsilon import MAX_EPSILON, MICRO
+from app.core.study import Relation, Trust
+from app.estimators.affine import AffineProblem
+from app.estimators.interface import NotApplicable
+from app.estimators.linear import participants
+from app.estimators.pivot import offered_weight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    r"""What weights are to make small, in the form :math:`v \sum w_i^2 + 2 \eta^2 + t^2 TV^2`.
+
+    :math:`w_i \le \epsilon_i \eta` are weights that sum to one. An answer's own target, divided by what
+    makes the coefficient of eta^2 a 2.
+
+    Attributes:
+        variance: v.
+        tilt: t.
+    """
+
+    variance: float
+    tilt: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighing:
+    """The weights of a question.
+
+    Attributes:
+        relation: The neighboring relation.
+        weights: Of one person of each group; 0 for those who take no part [micro-epsilon].
+        mass: replace_one: the weights of all people together [micro-epsilon]; 0 where that is secret.
+        squares: replace_one: sum of c_i^2, c_i the weight over `mass`.
+        uneven: replace_one: sum of (c_i - 1/n)^2 over all n people of the study.
+        largest: replace_one: the largest c_i.
+        bias: replace_one: the most that unequal weights move a share, within the question's tilt.
+        cap, floor: add_remove_one: the most and the least that a person can offer [micro-epsilon].
+    """
+
+    relation: Relation
+    weights: tuple[int, ...]
+    mass: int = 0
+    squares: float = 0.0
+    uneven: float = 0.0
+    largest: float = 0.0
+    bias: float = 0.0
+    cap: int = 1
+    floor: int = 1
+
+
+def weigh_public(groups: Sequence[Group], people: int, target: Target, tilt: float) -> Weighing:
+    """Weights min(epsilon, tau) for a study whose number of people is public.
+
+    Args:
+        groups: All groups of the study.
+        people: n, everyone with a live contribution.
+        target: What the weights make small.
+        tilt: The question's, in [0, 1].
+
+    Returns:
+        The weights. Public people weigh tau; where no person is central they weigh `MAX_EPSILON`, which
+        makes noise negligible.
+
+    Raises:
+        NotApplicable: no person central or public can take part.
+
+    Privacy: depends on offers and group sizes, which are public under replace_one.
+    """
+    central, public = participants(groups, Trust.CENTRAL), participants(groups, Trust.PUBLIC)
+    if not central and not public:
+        raise NotApplicable("No person central or public can take part.")
+    largest = max((groups[index].epsilon for index in central), default=MAX_EPSILON)
+    saturated = largest
+    if central:
+        tau = (
+            AffineProblem(
+                np.array([groups[index].epsilon for index in central], dtype=np.float64) / MICRO,
+                np.array([groups[index].count for index in central], dtype=np.float64),
+                public=sum(groups[index].count for index in public),
+                tilt=target.tilt,
+                people=people,
+            )
+            .solve(target.variance)
+            .tau
+        )
+        saturated = max(1, math.floor(tau * MICRO)) if math.isfinite(tau) else largest
+    weights = [0] * len(groups)
+    for index in central:
+        weights[index] = min(groups[index].epsilon, saturated)
+    for index in public:
+        weights[index] = saturated
+    # How unequal they are, over all people of the study.
+    sizes = np.array([group.count for group in groups], dtype=np.float64)
+    mass = sum(weight * group.count for weight, group in zip(weights, groups, strict=True))
+    shares = np.array([float(weight) for weight in weights]) / mass
+    absent = people - float(sizes.sum())
+    deviations = np.abs(shares - 1 / people)
+    uneven = float(np.dot(sizes, deviations**2)) + absent / people**2
+    equal = not absent and bool(np.all(deviations[sizes > 0] <= 1e-9 / people))
+    return Weighing(
+        relation=Relation.REPLACE_ONE,
+        weights=tuple(weights),
+        mass=mass,
+        squares=float(np.dot(sizes, shares**2)),
+        uneven=0.0 if equal else uneven,
+        largest=float(shares.max()),
+        bias=0.0 if equal else tilt * (float(np.dot(sizes, deviations)) + absent / people) / 2,
+    )
+
+
+def weigh_secret(groups: Sequence[Group], *, cap: int, floor: int) -> Weighing:
+    """Weights for a study whose number of people is secret: everyone counts by their own offer.
+
+    Args:
+        groups: The groups; their sizes are not looked at.
+        cap: The most that any person may be charged [micro-epsilon].
+        floor: The least that any person offers [micro-epsilon].
+    """
+    return Weighing(
+        relation=Relation.ADD_REMOVE_ONE,
+        weights=tuple(offered_weight(group, cap) for group in groups),
+        cap=max(cap, 1),
+        floor=max(min(floor, cap), 0),
+    )

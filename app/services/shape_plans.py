@@ -1,0 +1,242 @@
+"""From cohorts to the plan of a histogram or a quantile, and from counts to an answer; no database."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from app.accounting.shape_prices import bins_cost, ranks_cost
+from app.core.cohort import Cohort, Group
+from app.core.epsilon import MICRO
+from app.core.errors import BudgetExhausted, InternalFault
+from app.core.grid import Grid
+from app.core.noise import DiscreteLaplace
+from app.core.release import Charge, Used
+from app.core.study import Relation, StudyDefinition, Trust
+from app.estimators import ranks, shares
+from app.estimators.interface import Interval
+from app.estimators.ranks import RankPlan
+from app.estimators.shares import Share, SharesPlan
+from app.estimators.weighing import Target, Weighing, weigh_public, weigh_secret
+from app.mechanisms.draw import draw
+from app.mechanisms.permute_and_flip import choose
+from app.services.shape_questions import ShapeQuestion
+
+SUMMARIES = {
+    "histogram": "Noisy counts by bin with weights min(epsilon, tau); the distribution function is read off.",
+    "quantile": "Steps of the range drawn by how near their rank is (permute-and-flip), with an interval.",
+}
+"""One line about each estimator."""
+
+LOCAL = "local_reports_not_used"
+"""Why local people have no part in these answers: a report is a noisy number, and in no bin."""
+
+MOST_STEPS = 20
+"""Times that people drop out before the rest is not followed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeCrowd:
+    """The cohorts of a study as groups of equal offers.
+
+    Attributes:
+        groups: What plans see; without reports.
+        members: For each group its cohorts.
+    """
+
+    groups: tuple[Group, ...]
+    members: tuple[tuple[Cohort, ...], ...]
+
+    @classmethod
+    def of(cls, cohorts: Sequence[Cohort], question: ShapeQuestion) -> "ShapeCrowd":
+        """Group cohorts by what they offer. A cohort takes part with its whole offer or not at all."""
+        merged: dict[tuple[Trust, int, bool], list[Cohort]] = {}
+        for cohort in cohorts:
+            offer, participates = 0, cohort.trust is Trust.PUBLIC
+            if cohort.trust is Trust.CENTRAL:
+                offer = question.offer(cohort.epsilon)
+                participates = 0 < offer <= cohort.epsilon - cohort.spent
+            merged.setdefault((cohort.trust, offer, participates), []).append(cohort)
+        groups = tuple(
+            Group(
+                trust=trust,
+                epsilon=offer,
+                count=sum(cohort.count for cohort in members),
+                participates=participates,
+            )
+            for (trust, offer, participates), members in merged.items()
+        )
+        return cls(groups=groups, members=tuple(tuple(members) for members in merged.values()))
+
+    @property
+    def people(self) -> int:
+        """All people with a live contribution."""
+        return sum(group.count for group in self.groups)
+
+    @property
+    def unable(self) -> int:
+        """Central people who cannot pay what is asked."""
+        return sum(
+            group.count for group in self.groups if group.trust is Trust.CENTRAL and not group.participates
+        )
+
+    @property
+    def local(self) -> int:
+        """Local people."""
+        return sum(group.count for group in self.groups if group.trust is Trust.LOCAL)
+
+    def used(self) -> tuple[Used, ...]:
+        """Every cohort whose counts are in the answer, in the order of ids."""
+        used = (
+            Used(cohort_id=cohort.id, count=cohort.count, offer=group.epsilon)
+            for group, members in zip(self.groups, self.members, strict=True)
+            if group.participates
+            for cohort in members
+        )
+        return tuple(sorted(used, key=lambda cohort: cohort.cohort_id))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapePlan:
+    """One question, priced, for one crowd.
+
+    Attributes:
+        crowd: Whom it was made for.
+        weighing: What each group's people count for.
+        plan: Of the statistic.
+        costs: What each person of each group pays [micro-epsilon].
+        most: The largest charge to a person; in add_remove_one studies the largest that is possible.
+    """
+
+    crowd: ShapeCrowd
+    weighing: Weighing
+    plan: SharesPlan | RankPlan
+    costs: tuple[int, ...]
+    most: int
+
+    def charges(self) -> tuple[Charge, ...]:
+        """What it costs each cohort, in the order of ids."""
+        charges = (
+            Charge(cohort_id=cohort.id, epsilon=cost, delta=0)
+            for cost, members in zip(self.costs, self.crowd.members, strict=True)
+            if cost
+            for cohort in members
+        )
+        return tuple(sorted(charges, key=lambda charge: charge.cohort_id))
+
+    def noise_json(self) -> str:
+        """The noise, for the ledger: what is needed to compute the price again."""
+        if isinstance(self.plan, SharesPlan):
+            return json.dumps({"mechanism": DiscreteLaplace.__name__, **asdict(self.plan.noise)})
+        draws = [one for one in self.plan.draws if one is not None]
+        document = {
+            "mechanism": "PermuteAndFlip",
+            "scales": [one.scale for one in draws],
+            "ranks": [str(one.rank) for one in draws],
+        }
+        return json.dumps(document)
+
+    def answer(
+        self, counts: Mapping[int, Sequence[int]], grid: Grid, edges: Sequence[float]
+    ) -> dict[str, object]:
+        """Weigh the counts, add exact noise or draw, read the result. Integers until then; draws entropy.
+
+        Args:
+            counts: For each cohort that takes part its people by cell.
+            grid: Of the study.
+            edges: Of the bins, for a histogram.
+
+        Returns:
+            The part of the body that depends on them.
+        """
+        weighted = weigh(self, counts)
+        if isinstance(self.plan, RankPlan):
+            found = self.plan.read(grid, _drawn(self.plan, weighted))
+            return {"estimate": found.estimate, "interval": asdict(found.interval)}
+        noise = draw(self.plan.noise, queries=len(weighted))
+        read = self.plan.read([value + error for value, error in zip(weighted, noise, strict=True)])
+        document: dict[str, object] = {
+            "bins": [_bin(edges[place], edges[place + 1], share) for place, share in enumerate(read.bins)],
+            "cumulative": [
+                *(_bin(edges[0], edges[place + 1], share) for place, share in enumerate(read.cumulative)),
+                _bin(edges[0], edges[-1], _whole(read.cumulative[-1])),
+            ],
+        }
+        if read.noisy_count is not None:
+            document["noisy_count"] = read.noisy_count
+        return document
+
+
+def weigh(made: ShapePlan, counts: Mapping[int, Sequence[int]]) -> list[int]:
+    """The weights of the people in each cell. Raw: must not leave the services."""
+    cells = made.plan.bins if isinstance(made.plan, SharesPlan) else made.plan.cells + 1
+    weighted = [0] * cells
+    for weight, members in zip(made.weighing.weights, made.crowd.members, strict=True):
+        if weight:
+            for cohort in members:
+                for cell, count in enumerate(counts[cohort.id]):
+                    weighted[cell] += weight * count
+    return weighted
+
+
+def _drawn(plan: RankPlan, weighted: Sequence[int]) -> list[int | None]:
+    """The cell of each draw that is made. Draws entropy."""
+    return [None if one is None else choose(plan.scores(one, weighted), one.scale) for one in plan.draws]
+
+
+def _bin(lower: float, upper: float, share: Share) -> dict[str, object]:
+    return {"lower": lower, "upper": upper, **asdict(share)}
+
+
+def _whole(like: Share) -> Share:
+    """All bins together: everyone is in one of them."""
+
+    def one(interval: Interval) -> Interval:
+        return replace(interval, lower=1.0, upper=1.0)
+
+    return Share(
+        share=1.0,
+        interval=one(like.interval),
+        population_interval=one(like.population_interval),
+        simultaneous=one(like.simultaneous),
+    )
+
+
+def make(study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Cohort]) -> ShapePlan:
+    """Plan and price a question.
+
+    Raises:
+        BudgetExhausted: people could take part, but cannot pay any more.
+        NotApplicable: no person central or public is there.
+        InternalFault: a charge exceeds an offer.
+    """
+    crowd = ShapeCrowd.of(cohorts, question)
+    by_bins, cells, relation = question.quantile is None, len(question.starts), study.relation
+    tilt = (question.tilt or 0) / MICRO
+    cap, floor = question.offer(study.epsilon_max), question.offer(study.epsilon_min)
+    if relation is Relation.ADD_REMOVE_ONE:
+        weighing = weigh_secret(crowd.groups, cap=cap, floor=floor)
+    else:
+        if crowd.unable and not any(group.participates for group in crowd.groups):
+            raise BudgetExhausted("no person in this study can take part in such a release")
+        target: Target = shares.target_of(cells + 1, tilt) if by_bins else ranks.target_of(tilt)
+        weighing = weigh_public(crowd.groups, crowd.people, target, tilt)
+    plan: SharesPlan | RankPlan
+    if question.quantile is None:
+        plan = SharesPlan(bins=cells + 1, weighing=weighing, people=question.expected_size)
+    else:
+        plan = RankPlan.of(question.quantile, cells, weighing, people=question.expected_size)
+    costs = tuple(
+        _price(plan, weight, relation) if group.trust is Trust.CENTRAL else 0
+        for weight, group in zip(weighing.weights, crowd.groups, strict=True)
+    )
+    if any(cost > group.epsilon for cost, group in zip(costs, crowd.groups, strict=True)):
+        raise InternalFault("A charge exceeds what a group offered.")
+    most = max(costs, default=0) if relation is Relation.REPLACE_ONE else _price(plan, cap, relation)
+    return ShapePlan(crowd=crowd, weighing=weighing, plan=plan, costs=costs, most=most)
+
+
+def _price(plan: SharesPlan | RankPlan, weight: int, relation: Relation) -> int:
+    if isinstance(plan, SharesPlan):
+        return bins_cost(weight, plan.noise, relation)
+    draws = [(one.rank, one.scale) for one in plan.draws if one is not None]
+    return ranks_cost(weight, draws, relation)

@@ -1,0 +1,223 @@
+"""What an analyst asks of the distribution of the values: equal questions have equal digests."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from app.core.epsilon import MICRO, round_down_to_significant, share_of
+from app.core.errors import FieldError, InvalidRequest
+from app.core.grid import GRID_SIZE, NotANumber, parse_decimal
+from app.core.release import Asked
+from app.core.study import NO_TILT, Relation, StudyDefinition
+from app.estimators.ranks import CELLS
+from app.estimators.registry import AUTO
+from app.services.questions import Ask
+
+HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN = "histogram", "distribution", "quantile", "median"
+
+SHAPES = (HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN)
+"""Statistics of the distribution. A histogram and the distribution function over the same bins are read off
+one release, and so are a median and the quantile 0.5."""
+
+BY_BINS = (HISTOGRAM, DISTRIBUTION)
+
+MOST_BINS = 100
+DEFAULT_BINS = 10
+MOST_CELLS = 1000
+_DIGITS = 6
+
+PARAMETERS: dict[str, str] = {
+    "edges": "Histogram and distribution: where bins begin and end, ascending, with commas between; what "
+    "they leave of the range are bins of their own.",
+    "bins": f"Histogram and distribution: the number of equal bins over the range, 2 to {MOST_BINS}; "
+    f"{DEFAULT_BINS} if neither it nor edges are given.",
+    "q": "Quantile: which part of the people lies at or below it, above 0 and below 1, at most "
+    f"{_DIGITS} decimals.",
+    "candidates": "Quantile and median: the number of equal steps of the range; the answer is one of their "
+    f"ends. 10 to {MOST_CELLS}; {CELLS} if not given.",
+}
+"""Parameters of these statistics, with what they mean."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeQuestion:
+    """A question with every default filled in.
+
+    Attributes:
+        estimator: What answers, `histogram` or `quantile`.
+        starts: Where each cell but the first one begins [grid steps].
+        edges: The ends of all bins, ascending [data's unit]; empty for quantiles.
+        quantile: q, for quantiles.
+        share: Part of each personal epsilon [ppm].
+        epsilon: The most that any person may be charged, or None [micro-epsilon].
+        expected_size: add_remove_one: the number of people to predict for.
+        tilt: [ppm]; None in add_remove_one studies.
+    """
+
+    estimator: str
+    starts: tuple[int, ...]
+    edges: tuple[float, ...]
+    quantile: Fraction | None
+    share: int
+    epsilon: int | None
+    expected_size: float | None
+    tilt: int | None
+
+    def offer(self, epsilon: int) -> int:
+        """What a person with this epsilon may be charged [micro-epsilon]."""
+        offer = share_of(epsilon, self.share)
+        return offer if self.epsilon is None else min(offer, self.epsilon)
+
+    def share_taken(self, study: StudyDefinition) -> int:
+        """The most that a release takes of any person's epsilon [ppm]."""
+        if self.epsilon is None:
+            return self.share
+        least = max(1, round_down_to_significant(study.epsilon_min))
+        return min(self.share, -(-self.epsilon * MICRO // least))
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the question with share and cap."""
+        return _digest({**self._asked(), "share": self.share, "epsilon": self.epsilon})
+
+    @property
+    def by_parts(self) -> Asked:
+        """The question apart from share and cap, and these two."""
+        return Asked(family=_digest(self._asked()), share=self.share, cap=self.epsilon)
+
+    def _asked(self) -> dict[str, object]:
+        return {
+            "statistic": self.estimator,
+            "starts": self.starts,
+            "quantile": None if self.quantile is None else str(self.quantile),
+            "expected_size": self.expected_size,
+            "tilt": self.tilt or None,
+        }
+
+    def parameters(self) -> dict[str, object]:
+        """Share, caps, and what was asked, as JSON."""
+        shown: dict[str, object] = {"share": self.share / MICRO}
+        if self.quantile is None:
+            shown["edges"] = list(self.edges)
+        else:
+            shown |= {"q": float(self.quantile), "candidates": len(self.starts)}
+        if self.epsilon is not None:
+            shown["epsilon"] = self.epsilon / MICRO
+        if self.expected_size is not None:
+            shown["expected_size"] = self.expected_size
+        if self.tilt is not None:
+            shown["tilt"] = self.tilt / MICRO
+        return shown
+
+
+def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
+    """Check a question against its study and fill in the defaults.
+
+    Raises:
+        InvalidRequest: names every offending field.
+    """
+    if study.dimension > 1:
+        reason = f"values of this study have {study.dimension} coordinates: start a K-means session instead"
+        raise InvalidRequest.field("statistic", reason)
+    estimator = HISTOGRAM if ask.statistic in BY_BINS else QUANTILE
+    errors: list[FieldError] = []
+    if ask.estimator not in (None, AUTO, estimator):
+        errors.append(FieldError("estimator", f"must be {estimator} for a {ask.statistic}"))
+    secret = study.relation is Relation.ADD_REMOVE_ONE
+    if secret and ask.tilt is not None:
+        errors.append(FieldError("tilt", NO_TILT))
+    if not secret and ask.expected_size is not None:
+        errors.append(FieldError("expected_size", "applies to add_remove_one studies only"))
+    known = {
+        HISTOGRAM: ("edges", "bins"),
+        DISTRIBUTION: ("edges", "bins"),
+        QUANTILE: ("q", "candidates"),
+        MEDIAN: ("candidates",),
+    }
+    errors += [
+        FieldError(name, f"not a parameter of a {ask.statistic}")
+        for name in ask.parameters
+        if name not in known[ask.statistic]
+    ]
+    starts: tuple[int, ...] = ()
+    edges: tuple[float, ...] = ()
+    quantile: Fraction | None = None
+    try:
+        if estimator == HISTOGRAM:
+            starts, edges = _bins(study, ask.parameters)
+        else:
+            quantile = Fraction(1, 2) if ask.statistic == MEDIAN else _rank(ask.parameters)
+            cells = _whole("candidates", ask.parameters.get("candidates", str(CELLS)), 10, MOST_CELLS)
+            # A value belongs to the cell of the first candidate that is not below it.
+            starts = tuple((2 * cell * GRID_SIZE + cells) // (2 * cells) + 1 for cell in range(cells))
+    except InvalidRequest as refusal:
+        errors += refusal.fields
+    if errors:
+        raise InvalidRequest.naming(errors, "the question is ")
+    return ShapeQuestion(
+        estimator=estimator,
+        starts=starts,
+        edges=edges,
+        quantile=quantile,
+        share=study.default_share if ask.share is None else ask.share,
+        epsilon=ask.epsilon,
+        expected_size=ask.expected_size,
+        tilt=None if secret else study.tilt if ask.tilt is None else ask.tilt,
+    )
+
+
+def _bins(study: StudyDefinition, parameters: Mapping[str, str]) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Where bins begin [grid steps], and the ends of all bins [data's unit]."""
+    grid = study.grid
+    if "edges" not in parameters:
+        bins = _whole("bins", parameters.get("bins", str(DEFAULT_BINS)), 2, MOST_BINS)
+        places = [Fraction(edge, bins) for edge in range(bins + 1)]
+        starts = tuple((2 * edge * GRID_SIZE + bins) // (2 * bins) for edge in range(1, bins))
+        return starts, tuple(grid.to_unit(place) for place in places)
+    if "bins" in parameters:
+        raise InvalidRequest.field("bins", "cannot be given beside edges")
+    points: list[int] = []
+    values: list[float] = []
+    for text in parameters["edges"].split(","):
+        try:
+            mantissa, exponent = parse_decimal(text.strip())
+        except NotANumber:
+            raise InvalidRequest.field("edges", "must be numbers with commas between") from None
+        point = grid.point(mantissa, exponent)
+        if point is None:
+            raise InvalidRequest.field("edges", study.outside_range)
+        if points and point <= points[-1]:
+            raise InvalidRequest.field("edges", "must rise, by more than 2^-30 of the range")
+        points.append(point)
+        values.append(float(mantissa * Fraction(10) ** exponent))
+    inner = [(point, value) for point, value in zip(points, values, strict=True) if 0 < point < GRID_SIZE]
+    if not 1 <= len(inner) < MOST_BINS:
+        raise InvalidRequest.field("edges", f"must divide the range into 2 to {MOST_BINS} bins")
+    ends = (float(study.lower), *(value for _, value in inner), float(study.upper))
+    return tuple(point for point, _ in inner), ends
+
+
+def _rank(parameters: Mapping[str, str]) -> Fraction:
+    if "q" not in parameters:
+        raise InvalidRequest.field("q", "is needed for a quantile")
+    reason = f"must be a number above 0 and below 1 with at most {_DIGITS} decimals"
+    try:
+        mantissa, exponent = parse_decimal(parameters["q"])
+    except NotANumber:
+        raise InvalidRequest.field("q", reason) from None
+    rank = mantissa * Fraction(10) ** exponent
+    if not 0 < rank < 1 or (rank * 10**_DIGITS).denominator != 1:
+        raise InvalidRequest.field("q", reason)
+    return rank
+
+
+def _whole(name: str, text: str, least: int, most: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and least <= int(text) <= most):
+        raise InvalidRequest.field(name, f"must be a whole number from {least} to {most}")
+    return int(text)
+
+
+def _digest(document: Mapping[str, object] | Sequence[object]) -> bytes:
+    return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).digest()

@@ -1,0 +1,141 @@
+"""A request for a histogram or a quantile: what stands for it, what a new answer is compared with."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from app.core.cohort import Cohort
+from app.core.errors import PrivacyRefusal
+from app.core.release import StoredRelease
+from app.core.study import Relation, Study
+from app.estimators.interface import NotApplicable
+from app.services import gain, shape_plans
+from app.services.questions import Ask
+from app.services.replies import Idempotency
+from app.services.shape_plans import MOST_STEPS
+from app.services.shape_questions import ShapeQuestion, resolve
+from app.store import releases as store
+from app.store.database import Connection
+
+WHOLE = 1.0
+"""Widths of intervals are parts of all people, where those of a mean are in the data's unit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeRequest:
+    """One request for an answer; as `app.services.release_request.ReleaseRequest`."""
+
+    study: Study
+    question: ShapeQuestion
+    first: bool
+    least: bool
+    idempotency: Idempotency | None
+    asker: UUID | None
+    allow_worse: bool
+
+    @classmethod
+    def of(
+        cls,
+        study: Study,
+        ask: Ask,
+        *,
+        asker: UUID | None = None,
+        first: bool = False,
+        idempotency: Idempotency | None = None,
+        allow_worse: bool = False,
+    ) -> "ShapeRequest":
+        """Check a question against its study.
+
+        Raises:
+            InvalidRequest: it is not admissible.
+        """
+        return cls(
+            study=study,
+            question=resolve(study.definition, ask),
+            first=first,
+            least=ask.share is not None or ask.epsilon is not None,
+            idempotency=idempotency,
+            asker=asker,
+            allow_worse=allow_worse,
+        )
+
+    @property
+    def compares(self) -> bool:
+        """Whether answers are compared: where the number of people is public."""
+        return self.study.definition.relation is Relation.REPLACE_ONE
+
+    @property
+    def use(self) -> int:
+        """What it takes of its asker's quota [ppm]."""
+        return self.question.share_taken(self.study.definition)
+
+    async def standing(self, connection: Connection, *, any_share: bool = False) -> StoredRelease | None:
+        """The answer that stands for the question, if there is one."""
+        if not self.compares:
+            return (await store.latest(connection, self.study.id, self.question.digest))[0]
+        return await store.standing(
+            connection,
+            self.study.id,
+            self.question.by_parts,
+            width=WHOLE,
+            at_least=self.least and not any_share,
+            as_good=gain.AS_GOOD,
+        )
+
+    async def best(self, connection: Connection, people: int) -> float | None:
+        """The smallest width that a former answer has for these people; None: nothing to compare with."""
+        if not self.compares:
+            return None
+        family = self.question.by_parts.family
+        return await store.best_width(connection, self.study.id, family, people=people, width=WHOLE)
+
+    def check(self, people: int, unable: int, width: float, best: float | None) -> None:
+        """Refuse an answer that is no gain, see `gain.check`."""
+        if self.compares and not self.allow_worse:
+            gain.check(people=people, left_out=unable, width=width, best=best, needed=self.first)
+
+
+def answers_left(request: ShapeRequest, rows: Sequence[Cohort], best: float | None) -> int | None:
+    """How many more answers to this question people can pay for before one is refused, at least.
+
+    As `app.services.answers_left`: all answers cost the same until a person drops out, then it is planned
+    anew.
+    """
+    given, definition = 0, request.study.definition
+    for _ in range(MOST_STEPS):
+        try:
+            made = shape_plans.make(definition, request.question, rows)
+            request.check(made.crowd.people, made.crowd.unable, made.plan.interval_width, best)
+        except (NotApplicable, PrivacyRefusal):
+            break
+        best = made.plan.interval_width if best is None else min(best, made.plan.interval_width)
+        priced = [
+            (cohort, group.epsilon, cost)
+            for group, members, cost in zip(made.crowd.groups, made.crowd.members, made.costs, strict=True)
+            for cohort in members
+        ]
+        last = [1 + (one.epsilon - one.spent - offer) // cost for one, offer, cost in priced if cost]
+        if not last:
+            return None
+        given += min(last)
+        rows = [replace(one, spent=one.spent + min(last) * cost) for one, _, cost in priced]
+    return given
+
+
+def assumption(tilt: int) -> str:
+    """What intervals assume of people, in words.
+
+    Args:
+        tilt: [ppm of all people].
+
+    >>> assumption(100_000)
+    "holds if the values of those who ask for little privacy differ from the others' in at most 10 % of them"
+    """
+    if tilt >= 1_000_000:
+        return "holds however privacy and values go together"
+    if tilt == 0:
+        return "holds if the values of those who ask for little privacy are distributed as the others'"
+    return (
+        "holds if the values of those who ask for little privacy differ from the others' in at most "
+        f"{tilt / 10_000:g} % of them"
+    )

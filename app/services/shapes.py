@@ -1,0 +1,350 @@
+"""Releases of histograms, distribution functions and quantiles: seal, fold, plan, draw, charge and store.
+
+They go the way of every release (`app.services.releases`): a draft is made outside of the transaction that
+publishes it, which checks that every cohort still has the members that were counted and can pay.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from uuid import UUID, uuid4
+
+from app.core.clock import Clock
+from app.core.cohort import Cohort
+from app.core.epsilon import epsilon_to_json
+from app.core.errors import BudgetExhausted, InternalFault, PrivacyRefusal, ServiceError, Unavailable
+from app.core.quota import QuotaExhausted
+from app.core.release import Draft, Facts, StoredRelease
+from app.core.study import Study
+from app.estimators.interface import NotApplicable
+from app.services import shape_plans
+from app.services.drafting import PlannedEstimator
+from app.services.observer import Observer
+from app.services.questions import Ask
+from app.services.releases import FREE_ATTEMPTS, Answer
+from app.services.replies import Idempotency, Replies
+from app.services.shape_plans import LOCAL, SUMMARIES, ShapePlan
+from app.services.shape_request import ShapeRequest, answers_left, assumption
+from app.store import bins as counts
+from app.store import cohorts, quotas
+from app.store import releases as store
+from app.store.database import Connection, Database, Run, within
+
+VERSION = 1
+"""Grows whenever the distribution of answers changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """Price and accuracy of a question.
+
+    Attributes:
+        estimators: The one that answers; none where there is no answer now. Its predicted error is that of a
+            bin's share, or of the rank of a quantile, as a part of all people.
+        tilt: Of the question [ppm]; None in add_remove_one studies.
+    """
+
+    estimators: tuple[PlannedEstimator, ...]
+    tilt: int | None
+
+
+class Shapes:
+    """Answers questions for the distribution of the values."""
+
+    def __init__(self, database: Database, clock: Clock, observer: Observer, replies: Replies) -> None:
+        self._database = database
+        self._clock = clock
+        self._observer = observer
+        self._replies = replies
+
+    async def plan(self, study: Study, ask: Ask) -> Planned:
+        """Price and accuracy of an answer; spends and changes nothing.
+
+        Raises:
+            InvalidRequest: the question is not admissible for this study.
+        """
+        request = ShapeRequest.of(study, ask)
+        question, definition = request.question, study.definition
+
+        async def body(connection: Connection) -> tuple[Sequence[Cohort], float | None]:
+            # Under add_remove_one a plan looks at no person.
+            rows = await cohorts.read_profile(connection, study.id) if request.compares else []
+            return rows, await request.best(connection, sum(row.count for row in rows))
+
+        rows, best = await self._database.run_tx("plan.profile", body)
+
+        def planned() -> tuple[ShapePlan, int | None]:
+            made = shape_plans.make(definition, question, rows)
+            return made, answers_left(request, rows, best) if request.compares else None
+
+        try:
+            with self._observer.step("plan"):
+                made, left = await asyncio.to_thread(planned)
+        except (BudgetExhausted, NotApplicable):
+            return Planned(estimators=(), tilt=question.tilt)
+        estimator = PlannedEstimator(
+            estimator=question.estimator,
+            summary=SUMMARIES[question.estimator],
+            predicted_error=made.plan.predicted_error,
+            predicted_error_at_tilt_0=None,
+            epsilon_max=made.most,
+            one_report_moves=None,
+            answers_left=left,
+            chosen=True,
+        )
+        return Planned(estimators=(estimator,), tilt=question.tilt)
+
+    async def current(self, study: Study, ask: Ask, *, asker: UUID | None = None) -> Answer:
+        """The best answer to a question so far; makes one, and spends for it, the first time it is asked.
+
+        Raises:
+            InvalidRequest, BudgetExhausted, NoGain, NotApplicable, QuotaExhausted, StudyArchived,
+            StudyRetired: nothing was
+                spent.
+        """
+        request = ShapeRequest.of(study, ask, asker=asker, first=True)
+        release = await self._find_or_make(request)
+        if not request.compares:
+            return Answer(release=release, new_contributions=None)
+        fresh = await self._database.run_tx(
+            "release.news", lambda c: cohorts.has_new_rows(c, study.id, release.epoch)
+        )
+        return Answer(release=release, new_contributions=fresh)
+
+    async def release(
+        self,
+        study: Study,
+        ask: Ask,
+        idempotency: Idempotency | None,
+        *,
+        asker: UUID | None = None,
+        allow_worse: bool = False,
+    ) -> StoredRelease:
+        """A new release for a question; arguments as of `Releases.release`.
+
+        Raises:
+            InvalidRequest, BudgetExhausted, NoGain, NotApplicable, QuotaExhausted, StudyArchived,
+            StudyRetired: nothing was
+                spent.
+            IdempotencyKeyReused: the key belongs to another request.
+        """
+        return await self._find_or_make(
+            ShapeRequest.of(study, ask, asker=asker, idempotency=idempotency, allow_worse=allow_worse)
+        )
+
+    async def _find_or_make(self, request: ShapeRequest) -> StoredRelease:
+        study, started = request.study, time.perf_counter()
+
+        async def begin(connection: Connection) -> StoredRelease | bool:
+            """An answer that is there; else whether there is anything to fold."""
+            known = await self._known(connection, request)
+            if known is not None:
+                return known
+            await store.refuse_ended(connection, study.id)
+            try:
+                # Before anything is drawn; checked again when it is published.
+                await _check_quota(connection, request)
+            except QuotaExhausted:
+                # Perhaps it was used for this very answer, just now.
+                known = await self._known(connection, request)
+                if known is None:
+                    raise
+                return known
+            epochs = await cohorts.seal(connection, study.id)
+            return epochs.folded < epochs.sealed
+
+        with self._observer.step("seal"):
+            begun = await self._database.run_tx("release.seal", begin)
+        if isinstance(begun, StoredRelease):
+            return begun
+        if begun:
+            with self._observer.step("fold"):
+                await self._database.run_tx("release.fold", lambda c: cohorts.fold(c, study.id))
+
+        async def attempt(run: Run) -> StoredRelease:
+            try:
+                draft = await self._draft(run, request)
+                await self._publish(run, draft, request)
+            except (InternalFault, Unavailable):
+                raise
+            except ServiceError as refusal:
+                # What is missing may have been spent on this very answer, by a request that was quicker.
+                any_share = isinstance(refusal, PrivacyRefusal | NotApplicable)
+                known = await run("release.known", lambda c: self._known(c, request, any_share=any_share))
+                if known is None:
+                    raise
+                raise _Answered(known) from None
+            return StoredRelease(
+                id=draft.id,
+                study_id=study.id,
+                study=study.definition.slug,
+                epoch=draft.epoch,
+                body=draft.body,
+                noisy_count=draft.facts.noisy_count,
+                variance=None,
+                created_at=draft.created_at,
+            )
+
+        try:
+            release = await self._persist(study, attempt)
+        except _Answered as answered:
+            return answered.release
+        self._observer.released(time.perf_counter() - started)
+        return release
+
+    async def _persist(
+        self, study: Study, attempt: Callable[[Run], Awaitable[StoredRelease]]
+    ) -> StoredRelease:
+        """Try to publish while people come and go; if they keep leaving, hold them back until it is done."""
+        for _ in range(FREE_ATTEMPTS):
+            with suppress(store.CohortsChanged):
+                return await attempt(self._database.run_tx)
+
+        async def held(connection: Connection) -> StoredRelease:
+            await cohorts.hold(connection, study.id)
+            try:
+                return await attempt(within(connection))
+            except store.CohortsChanged:
+                # No person can leave now: not everything that was folded is to be seen.
+                raise Unavailable("a node of the database is recovering; ask again") from None
+
+        return await self._database.run_tx("release.held", held)
+
+    async def _draft(self, run: Run, request: ShapeRequest) -> Draft:
+        """Plan and answer from the cohorts as they stand; nothing of it is published yet."""
+        study, question = request.study, request.question
+
+        async def read(connection: Connection) -> tuple[int, list[Cohort], float | None]:
+            epochs = await cohorts.read_epochs(connection, study.id)
+            rows = await cohorts.read_cohorts(connection, study.id)
+            return epochs.folded, rows, await request.best(connection, sum(row.count for row in rows))
+
+        epoch, rows, best = await run("release.cohorts", read)
+        with self._observer.step("plan"):
+            made = await asyncio.to_thread(shape_plans.make, study.definition, question, rows)
+        if request.compares:
+            request.check(made.crowd.people, made.crowd.unable, made.plan.interval_width, best)
+        used = made.crowd.used()
+        ids = [one.cohort_id for one in used]
+        found = await run("release.bins", lambda c: counts.count_bins(c, study.id, ids, question.starts))
+        by_cell = {one.cohort_id: [0] * (len(question.starts) + 1) for one in used}
+        for row in found:
+            by_cell[row.cohort][row.bin] = row.count
+        # A person who left since the cohorts were read is in none of the counts: the draft would be void.
+        if any(sum(by_cell[one.cohort_id]) != one.count for one in used):
+            raise store.CohortsChanged
+        with self._observer.step("draw"):
+            return await asyncio.to_thread(self._answered, request, made, by_cell, epoch)
+
+    def _answered(
+        self, request: ShapeRequest, made: ShapePlan, by_cell: dict[int, list[int]], epoch: int
+    ) -> Draft:
+        """Draw and write down. Fails closed: whatever goes wrong, there is no draft."""
+        study, question, crowd = request.study, request.question, made.crowd
+        release_id, now = uuid4(), self._clock.now()
+        answer = made.answer(by_cell, study.definition.grid, question.edges)
+        document: dict[str, object] = {
+            "id": str(release_id),
+            "study": study.definition.slug,
+            "estimator_version": VERSION,
+            "statistic": question.estimator,
+            "estimator": question.estimator,
+            "parameters": question.parameters(),
+            **answer,
+            "predicted_error": made.plan.predicted_error,
+            "relation": study.definition.relation.value,
+            "epsilon_max": epsilon_to_json(made.most),
+            "created_at": now.isoformat(),
+        }
+        if question.tilt is not None:
+            document["assumption"] = assumption(question.tilt)
+        if request.compares:
+            reasons = [*([BudgetExhausted.code] if crowd.unable else []), *([LOCAL] if crowd.local else [])]
+            document["people"] = crowd.people
+            document["people_left_out"] = crowd.unable + crowd.local
+            document["left_out_because"] = " ".join(reasons) or None
+        count, estimate = answer.get("noisy_count"), answer.get("estimate")
+        try:
+            body = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+        except (TypeError, ValueError) as error:
+            raise InternalFault("the answer could not be written down") from error
+        return Draft(
+            id=release_id,
+            study_id=study.id,
+            question=question.digest,
+            asked=question.by_parts,
+            epoch=epoch,
+            estimator=question.estimator,
+            estimator_version=VERSION,
+            noise=made.noise_json(),
+            body=body,
+            facts=Facts(
+                estimate=estimate if isinstance(estimate, float) else None,
+                noisy_count=count if isinstance(count, float) else None,
+                epsilon_max=made.most,
+                people=crowd.people if request.compares else None,
+                people_left_out=crowd.unable + crowd.local if request.compares else None,
+                width=made.plan.interval_width if request.compares else None,
+            ),
+            charges=made.charges(),
+            used=crowd.used(),
+            created_at=now,
+        )
+
+    async def _publish(self, run: Run, draft: Draft, request: ShapeRequest) -> None:
+        async def body(connection: Connection) -> None:
+            head = await store.lock_chain(connection, draft.study_id)
+            if request.first and (known := await request.standing(connection)) is not None:
+                raise _Answered(known)
+            idempotency = request.idempotency
+            if idempotency is not None:
+                made = str(draft.id).encode()
+                if not await self._replies.store(
+                    connection, idempotency, study_id=draft.study_id, status=201, body=made
+                ):
+                    reply = await self._replies.replay(connection, idempotency)
+                    raise _Answered(await _replayed(connection, reply.body))
+            # What is the best answer may have changed since it was planned.
+            people, width = draft.facts.people, draft.facts.width
+            if people is not None and width is not None:
+                request.check(people, 0, width, await request.best(connection, people))
+            await _check_quota(connection, request)
+            sequence = (await store.latest(connection, draft.study_id, draft.question))[1]
+            await store.publish(connection, draft, head=head, sequence=sequence + 1)
+            if request.asker is not None:
+                await quotas.note(connection, draft.id, request.asker, draft.study_id, request.use)
+
+        with self._observer.step("publish"):
+            await run("release.publish", body)
+
+    async def _known(
+        self, connection: Connection, request: ShapeRequest, *, any_share: bool = False
+    ) -> StoredRelease | None:
+        """The release that answers this request already: its key's, or the one that stands."""
+        if request.idempotency is None:
+            return await request.standing(connection, any_share=any_share) if request.first else None
+        reply = await self._replies.read(connection, request.idempotency)
+        return None if reply is None else await _replayed(connection, reply.body)
+
+
+async def _check_quota(connection: Connection, request: ShapeRequest) -> None:
+    if request.asker is not None:
+        await quotas.check(connection, request.asker, request.study.id, request.use)
+
+
+async def _replayed(connection: Connection, reply: bytes) -> StoredRelease:
+    release = await store.read_release(connection, UUID(reply.decode()))
+    if release is None:
+        raise InternalFault("a stored release has vanished")
+    return replace(release, replayed=True)
+
+
+class _Answered(Exception):
+    """The question, or the key, has its release already; undo this one."""
+
+    def __init__(self, release: StoredRelease) -> None:
+        super().__init__()
+        self.release = release

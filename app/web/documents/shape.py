@@ -1,0 +1,103 @@
+"""Histograms, distribution functions and quantiles on the wire; and whatever a release may be."""
+
+import json
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import ConfigDict, Field, TypeAdapter
+
+from app.core.release import StoredRelease
+from app.core.study import Relation
+from app.services.shape_questions import DISTRIBUTION
+from app.web.documents.release import ChargeOut, ClusterReleaseOut, IntervalOut, ReleaseOut
+from app.web.documents.types import WireOut
+
+
+class _ShapeOut(WireOut):
+    """What every answer about the distribution of the values says."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: UUID
+    study: str
+    statistic: str
+    estimator: str
+    estimator_version: int
+    parameters: dict[str, Any]
+    predicted_error: float = Field(
+        description="Root mean square error that the plan predicted, as a part of all people: of a bin's "
+        "share, or of the rank of a quantile."
+    )
+    relation: Relation
+    epsilon_max: float
+    assumption: str | None = Field(
+        None, description="What intervals assume of the people, by the question's tilt; replace_one studies."
+    )
+    people: int | None = Field(None, description="Live contributions; left out where their number is secret.")
+    people_left_out: int | None = Field(
+        None, description="Those that have no part in the answer; left out where their number is secret."
+    )
+    left_out_because: str | None = Field(
+        None,
+        description="Why: `budget_exhausted`, `local_reports_not_used`, or both; null where all have a part.",
+    )
+    created_at: datetime
+    charges: list[ChargeOut] | None = Field(None, description="What it cost each cohort; for admins.")
+    new_contributions: bool | None = Field(
+        None,
+        description="Whether contributions came after it; only where the best answer was asked for.",
+    )
+
+
+class BinOut(WireOut):
+    """The people whose values lie in a bin: from its lower end on, below its upper one."""
+
+    lower: float
+    upper: float
+    share: float = Field(description="Part of all people, 0 to 1; of a distribution all up to `upper`.")
+    interval: IntervalOut = Field(description="For the dataset; of a distribution a band: all hold together.")
+    population_interval: IntervalOut
+    simultaneous: IntervalOut = Field(description="For the dataset; those of all bins hold together.")
+
+
+class HistogramReleaseOut(_ShapeOut):
+    """The shares of people by bin; asked for a distribution, `bins` is what `cumulative` is here."""
+
+    bins: list[BinOut]
+    cumulative: list[BinOut] | None = Field(
+        None, description="The bins up to and with each of them: never falling, the last one is 1."
+    )
+    noisy_count: float | None = Field(
+        None, description="People by their share of the cap, with noise; only where their number is secret."
+    )
+
+
+class QuantileReleaseOut(_ShapeOut):
+    """A value with a stated part of the people at or below it."""
+
+    estimate: float
+    interval: IntervalOut = Field(
+        description="For the quantile of the dataset and of the population; where the number of people is "
+        "secret, of those who take part."
+    )
+
+
+Published = ReleaseOut | ClusterReleaseOut | HistogramReleaseOut | QuantileReleaseOut
+
+PUBLISHED: TypeAdapter[Published] = TypeAdapter(Published)
+
+
+def published(release: StoredRelease) -> Published:
+    """What a release says, read from its stored bytes."""
+    return PUBLISHED.validate_json(release.body)
+
+
+def shape_off(body: bytes, statistic: str) -> bytes:
+    """A release as the answer to a statistic that is read off it. Free: post-processing."""
+    document: dict[str, Any] = json.loads(body)
+    if statistic == document["statistic"]:
+        return body
+    if statistic == DISTRIBUTION:
+        document["bins"] = document.pop("cumulative")
+    return json.dumps(document | {"statistic": statistic}, separators=(",", ":")).encode()

@@ -1,0 +1,245 @@
+"""Histograms, distribution functions and quantiles over HTTP: prices, one release, refusals."""
+
+from typing import Any
+
+import pytest
+
+from tests.api.service import Service, assert_problem
+
+ADD_REMOVE = {"relation": "add_remove_one", "epsilon": {"min": 1, "max": 1}}
+
+
+async def get(service: Service, study: str, path: str, **params: Any) -> dict[str, Any]:
+    response = await service.call("GET", f"/v1/studies/{study}/{path}", "analyse", params=params)
+    assert response.status_code == 200, response.text
+    document: dict[str, Any] = response.json()
+    return document
+
+
+async def spent(service: Service, study: str, subject: str) -> float:
+    response = await service.call("GET", f"/v1/subjects/{subject}/budget", "admin")
+    (entry,) = [one for one in response.json()["studies"] if one["study"] == study]
+    return float(entry["spent"])
+
+
+@pytest.mark.parametrize("terms", [{}, ADD_REMOVE])
+async def test_a_histogram_and_the_distribution_are_one_release_at_the_price_of_a_mean(
+    service: Service, terms: dict[str, Any]
+):
+    study = await service.study(default_share=0.5, **terms)
+    await service.crowd(study, 200)
+    question = {"edges": "20,50"}
+    histogram = await get(service, study, "statistics/histogram", **question)
+    distribution = await get(service, study, "statistics/distribution", edges="0,20,50,100")
+    assert histogram["id"] == distribution["id"]
+    assert [(one["lower"], one["upper"]) for one in histogram["bins"]] == [(0, 20), (20, 50), (50, 100)]
+    assert [(one["lower"], one["upper"]) for one in distribution["bins"]] == [(0, 20), (0, 50), (0, 100)]
+    assert sum(one["share"] for one in histogram["bins"]) == pytest.approx(1)
+    shares = [one["share"] for one in distribution["bins"]]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    for one in (*histogram["bins"], *distribution["bins"]):
+        for name in ("interval", "population_interval", "simultaneous"):
+            assert 0 <= one[name]["lower"] <= one["share"] <= one[name]["upper"] <= 1
+    assert histogram["epsilon_max"] == 0.5
+    assert await spent(service, study, "p7") == 0.5
+    secret = bool(terms)
+    assert ("people" in histogram) == ("assumption" in histogram) == (not secret)
+    assert ("noisy_count" in histogram) == secret
+
+
+@pytest.mark.parametrize("terms", [{}, ADD_REMOVE])
+async def test_a_median_is_the_quantile_one_half_and_lies_in_its_interval(
+    service: Service, terms: dict[str, Any]
+):
+    study = await service.study(default_share=0.5, **terms)
+    await service.crowd(study, 400)
+    median = await get(service, study, "statistics/median")
+    quantile = await get(service, study, "statistics/quantile", q="0.50")
+    assert median["id"] == quantile["id"]
+    assert (median["statistic"], quantile["statistic"]) == ("median", "quantile")
+    assert median["interval"]["lower"] <= median["estimate"] <= median["interval"]["upper"]
+    assert median["interval"]["lower"] <= 49.5 <= median["interval"]["upper"], "fails once in 20 at most"
+    assert median["epsilon_max"] <= 0.5
+    assert median["parameters"]["q"] == 0.5
+    assert await spent(service, study, "p7") == median["epsilon_max"]
+
+
+async def test_a_plan_says_what_the_answer_will_cost_and_spends_nothing(service: Service):
+    study = await service.study(default_share=0.25)
+    await service.crowd(study)
+    for statistic, question in (("distribution", {"bins": 4}), ("quantile", {"q": 0.9})):
+        plan = await get(service, study, "plan", statistic=statistic, **question)
+        (planned,) = plan["estimators"]
+        assert planned["chosen"]
+        assert planned["answers_left"] == 4
+        assert "differ from the others'" in plan["assumption"]
+        assert await spent(service, study, "p1") == 0
+        answer = await get(service, study, f"statistics/{statistic}", **question)
+        assert answer["epsilon_max"] == planned["epsilon_max"]
+        assert answer["predicted_error"] == planned["predicted_error"]
+        await service.call("POST", "/v1/studies", "admin", json={})
+        study = await service.study(default_share=0.25)
+        await service.crowd(study)
+
+
+async def test_each_cohort_pays_by_its_own_epsilon_in_one_release(service: Service):
+    study = await service.study(epsilon={"min": 0.1, "max": 10}, tilt=0)
+    for number in range(40):
+        await service.contribute(study, f"p{number}", value=number, epsilon=(0.1, 10)[number % 2])
+    answer = await get(service, study, "statistics/histogram", bins=2, share=1)
+    prices = {await spent(service, study, f"p{number}") for number in range(4)}
+    assert prices == {0.1, answer["epsilon_max"]}
+    assert answer["epsilon_max"] < 10, "some privacy is free"
+    releases = await get(service, study, "releases")
+    assert [one["id"] for one in releases["items"]] == [answer["id"]]
+    admin = await service.call("GET", f"/v1/releases/{answer['id']}", "admin")
+    assert sorted(one["epsilon"] for one in admin.json()["charges"]) == sorted(prices)
+
+
+async def test_post_makes_a_new_answer_and_a_key_makes_one_of_two(service: Service):
+    study = await service.study(default_share=0.1)
+    await service.crowd(study)
+    question = {"statistic": "histogram", "edges": [25, 50], "share": 0.1}
+    path, key = f"/v1/studies/{study}/releases", {"Idempotency-Key": "once"}
+    made = [
+        await service.call("POST", path, "analyse", json=question, headers=headers)
+        for headers in (key, key, {})
+    ]
+    assert [one.status_code for one in made] == [201] * 3, made[-1].text
+    ids = [one.json()["id"] for one in made]
+    assert ids[0] == ids[1] != ids[2]
+    assert await spent(service, study, "p3") == 0.2
+    other = await service.call("POST", path, "analyse", json=question | {"share": 0.2}, headers=key)
+    assert_problem(other, "idempotency_key_reused", 409)
+
+
+async def test_get_reads_the_best_answer_and_a_worse_one_is_refused(service: Service):
+    study = await service.study(default_share=0.1)
+    await service.crowd(study)
+    path = f"/v1/studies/{study}/releases"
+    good = await service.call("POST", path, "analyse", json={"statistic": "median", "share": 0.5})
+    assert good.status_code == 201, good.text
+    worse = await service.call("POST", path, "analyse", json={"statistic": "median", "share": 0.05})
+    assert_problem(worse, "no_gain", 409)
+    assert (await get(service, study, "statistics/median"))["id"] == good.json()["id"]
+    anyway = {"statistic": "median", "share": 0.05, "allow_worse": True}
+    assert (await service.call("POST", path, "analyse", json=anyway)).status_code == 201
+    assert (await get(service, study, "statistics/median"))["id"] == good.json()["id"]
+    assert await spent(service, study, "p3") == 0.55
+
+
+async def test_what_is_left_is_refused_before_anything_is_spent(service: Service):
+    study = await service.study(default_share=0.6)
+    await service.crowd(study)
+    path = f"/v1/studies/{study}/releases"
+    for statistic in ("histogram", "median"):
+        first = await service.call("POST", path, "analyse", json={"statistic": statistic, "share": 0.3})
+        assert first.status_code == 201, first.text
+    refused = await service.call("POST", path, "analyse", json={"statistic": "histogram"})
+    assert_problem(refused, "budget_exhausted", 409)
+    assert await spent(service, study, "p3") == 0.6
+
+
+async def test_local_people_are_left_out_and_the_answer_says_why(service: Service):
+    study = await service.study(trust=["central", "local", "public"])
+    await service.crowd(study, 50)
+    for number in range(5):
+        document = {"subject": f"l{number}", "report": 0, "epsilon": 1, "trust": "local"}
+        sent = await service.call("POST", f"/v1/studies/{study}/contributions", "contribute", json=document)
+        assert sent.status_code == 201, sent.text
+    for statistic, people in (("histogram", 55), ("median", 55)):
+        answer = await get(service, study, f"statistics/{statistic}")
+        assert (answer["people"], answer["people_left_out"]) == (people, 5)
+        assert answer["left_out_because"] == "local_reports_not_used"
+
+
+@pytest.mark.parametrize("terms", [{}, ADD_REMOVE])
+async def test_local_people_alone_have_no_histogram_and_an_empty_secret_study_has_one(
+    service: Service, terms: dict[str, Any]
+):
+    study = await service.study(**terms)
+    response = await service.call("GET", f"/v1/studies/{study}/statistics/median", "analyse")
+    if terms:
+        assert response.status_code == 200, response.text
+    else:
+        assert_problem(response, "estimator_not_applicable", 409)
+
+
+async def test_public_people_alone_are_counted_as_they_are(service: Service):
+    study = await service.study(trust=["public"])
+    for number in range(30):
+        document = {"subject": f"p{number}", "value": (5, 15, 95)[number % 3], "trust": "public"}
+        sent = await service.call("POST", f"/v1/studies/{study}/contributions", "contribute", json=document)
+        assert sent.status_code == 201, sent.text
+    answer = await get(service, study, "statistics/histogram", edges="10,20")
+    assert [round(one["share"], 4) for one in answer["bins"]] == [0.3333, 0.3333, 0.3333]
+    assert answer["epsilon_max"] == 0
+    assert (await get(service, study, "statistics/median"))["estimate"] == 15
+
+
+@pytest.mark.parametrize(
+    ("statistic", "question", "field"),
+    [
+        ("histogram", {"edges": "50,20"}, "edges"),
+        ("histogram", {"edges": "20,x"}, "edges"),
+        ("histogram", {"edges": "20,101"}, "edges"),
+        ("histogram", {"edges": "0,100"}, "edges"),
+        ("histogram", {"edges": "20", "bins": "4"}, "bins"),
+        ("histogram", {"bins": "1"}, "bins"),
+        ("histogram", {"bins": "101"}, "bins"),
+        ("distribution", {"bins": "2.5"}, "bins"),
+        ("distribution", {"q": "0.5"}, "q"),
+        ("histogram", {"estimator": "adpm"}, "estimator"),
+        ("histogram", {"expected_size": "10"}, "expected_size"),
+        ("quantile", {}, "q"),
+        ("quantile", {"q": "0"}, "q"),
+        ("quantile", {"q": "1"}, "q"),
+        ("quantile", {"q": "0.1234567"}, "q"),
+        ("quantile", {"q": "nan"}, "q"),
+        ("median", {"q": "0.5"}, "q"),
+        ("median", {"candidates": "9"}, "candidates"),
+        ("median", {"edges": "5"}, "edges"),
+    ],
+)
+async def test_a_question_that_makes_no_sense_names_its_field(
+    service: Service, statistic: str, question: dict[str, str], field: str
+):
+    study = await service.study()
+    path = f"/v1/studies/{study}"
+    response = await service.call("GET", f"{path}/statistics/{statistic}", "analyse", params=question)
+    assert_problem(response, "invalid_request", 422, field)
+    posted = await service.call(
+        "POST", f"{path}/releases", "analyse", json={"statistic": statistic, **question}
+    )
+    assert_problem(posted, "invalid_request", 422, field)
+    planned = await service.call(
+        "GET", f"{path}/plan", "analyse", params={"statistic": statistic, **question}
+    )
+    assert_problem(planned, "invalid_request", 422, field)
+
+
+async def test_vectors_have_no_quantiles_and_secret_sizes_no_tilt(service: Service):
+    places = await service.study(dimension=2)
+    response = await service.call("GET", f"/v1/studies/{places}/statistics/median", "analyse")
+    assert_problem(response, "invalid_request", 422, "statistic")
+    secret = await service.study(**ADD_REMOVE)
+    tilted = await service.call(
+        "GET", f"/v1/studies/{secret}/statistics/histogram", "analyse", params={"tilt": 0.1}
+    )
+    assert_problem(tilted, "invalid_request", 422, "tilt")
+
+
+async def test_a_mean_still_steers_by_the_last_mean_and_withdrawn_people_are_not_counted(service: Service):
+    study = await service.study(default_share=0.2)
+    await service.crowd(study, 60)
+    mean = await get(service, study, "statistics/mean")
+    await get(service, study, "statistics/histogram")
+    again = await get(service, study, "statistics/mean")
+    assert mean["id"] == again["id"]
+    for number in range(30):
+        gone = await service.call("DELETE", f"/v1/studies/{study}/contributions/p{number}", "contribute")
+        assert gone.status_code == 204
+    answer = await get(service, study, "statistics/histogram", bins=2)
+    assert answer["people"] == 30
+    assert (await service.call("GET", f"/v1/studies/{study}/releases", "observe")).status_code == 403

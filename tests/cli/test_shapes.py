@@ -1,0 +1,59 @@
+"""Histograms, distributions and quantiles on the command line, against a running service."""
+
+import json
+
+import pytest
+
+from tests.cli.test_commands import Asker, ask
+
+__all__ = ["ask"]
+
+
+@pytest.fixture
+def study(ask: Asker, tmp_path) -> str:
+    made = ask(
+        *("admin", "study", "create", "shape", "--lower", "0", "--upper", "120", "--default-share", "0.25"),
+        *("--trust", "central", "--trust", "local"),
+    )
+    assert made.status == 0, made.errors
+    for trust, people in (("central", 200), ("local", 10)):
+        file = tmp_path / f"{trust}.csv"
+        file.write_text("subject,value\n" + "".join(f"{trust}{n},{n % 120}\n" for n in range(people)))
+        done = ask(
+            *("contribute", "contribute", "shape", str(file), "--trust", trust, "--epsilon", "2"),
+            *("--directory", str(tmp_path / "device")),
+        )
+        assert done.status == 0, done.errors
+    return "shape"
+
+
+def test_a_histogram_a_distribution_and_quantiles_are_asked_for_and_shown(ask: Asker, study: str):
+    plan = json.loads(ask("analyse", "plan", study, "--statistic", "histogram", "--json").output)
+    assert [(row["estimator"], row["answers_left"]) for row in plan["estimators"]] == [("histogram", 4)]
+    shape = json.loads(ask("analyse", "histogram", study, "--edges", "10,30", "--json").output)
+    assert [one["upper"] for one in shape["bins"]] == [10, 30, 120]
+    shown = ask("analyse", "distribution", study, "--edges", "10,30").output
+    assert shape["id"] in shown, "read off the histogram's release"
+    assert shown.splitlines()[0].split("\t")[:3] == ["from", "to", "share"]
+    assert "10 (local reports not used)" in shown
+    middle = json.loads(ask("analyse", "median", study, "--json").output)
+    again = ask("analyse", "quantile", study, "0.5")
+    assert middle["id"] in again.output
+    assert "95% interval" in again.output
+    question = ("release", study, "--statistic", "quantile", "-p", "q=0.9", "--key", "k")
+    made = [json.loads(ask("analyse", *question, "--json").output) for _ in range(2)]
+    assert made[0] == made[1]
+    assert made[0]["parameters"]["q"] == 0.9
+    listed = ask("analyse", "releases", study).output.splitlines()
+    assert {line.split("\t")[2] for line in listed[1:]} == {"histogram", "quantile"}
+    # As over HTTP and in the SDK, a refusal names field and reason, and nothing is spent.
+    for words, reason in (
+        (("quantile", study, "1.5"), "q: must be a number above 0 and below 1"),
+        (("histogram", study, "--edges", "30,10"), "edges: must rise"),
+        (("histogram", study, "--bins", "1"), "bins: must be a whole number from 2 to 100"),
+    ):
+        refused = ask("analyse", *words)
+        assert refused.status == 1
+        assert reason in " ".join(refused.errors.split())
+    budget = json.loads(ask("contribute", "budget", "central7", "--json").output)
+    assert [line["spent"] for line in budget["studies"]] == [1.5]

@@ -1,0 +1,199 @@
+"""Prices of histograms and of draws by rank against brute force over all neighbors of small datasets."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
+
+import pytest
+from scipy.integrate import quad
+
+from app.accounting.shape_prices import bins_cost, rank_range, ranks_cost
+from app.core.epsilon import MICRO
+from app.core.errors import InternalFault
+from app.core.noise import DiscreteLaplace
+from app.core.study import Relation
+from app.estimators.ranks import Draw, RankPlan
+from app.estimators.weighing import Weighing
+
+REPLACE, ADD = Relation.REPLACE_ONE, Relation.ADD_REMOVE_ONE
+
+
+def moves(bins: int, relation: Relation) -> Iterator[tuple[int, ...]]:
+    """What one person of weight 1 can move the counts by."""
+    ones = [tuple(int(place == bin_) for place in range(bins)) for bin_ in range(bins)]
+    if relation is ADD:
+        yield from ones
+    else:
+        yield from (tuple(b - a for a, b in zip(one, other, strict=True)) for one in ones for other in ones)
+
+
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("scales", [(3.0, 3.0), (2e6, 2e6, 2e6), (1.5, 4.0, 2.25, 8.0)])
+@pytest.mark.parametrize("weight", [0, 1, 7, 123_457])
+def test_bins_cost_the_largest_l1_move_and_less_than_a_micro_more(
+    relation: Relation, scales: tuple[float, ...], weight: int
+):
+    cost = bins_cost(weight, DiscreteLaplace(scales=scales), relation)
+    largest = max(
+        sum(weight * abs(move) / Fraction(scale) for move, scale in zip(moved, scales, strict=True))
+        for moved in moves(len(scales), relation)
+    )
+    assert 0 <= Fraction(cost, MICRO) - largest < Fraction(1, MICRO)
+
+
+def test_the_price_of_a_histogram_is_reached_by_the_probabilities_themselves():
+    """The loss of two discrete Laplaces, from their probabilities, at the worst output."""
+    scale, weight = 2e6, 700_000
+    cost = bins_cost(weight, DiscreteLaplace(scales=(scale, scale)), REPLACE)
+
+    def log(noise: int) -> float:
+        return -abs(noise) / scale
+
+    loss = max(
+        log(first) + log(second) - log(first - weight) - log(second + weight)
+        for first, second in product((-weight, 0, weight, 5 * weight), repeat=2)
+    )
+    assert loss * MICRO == pytest.approx(cost)
+    assert cost == weight
+
+
+def chances(classes: Mapping[int, int], scale: int) -> dict[int, float]:
+    """The probability of one choice of each score, permute-and-flip having so many of each.
+
+    That is p_j times the integral over t in [0, 1] of the product of 1 - p_k t over the other choices, cut
+    off where it is below e^-50.
+    """
+    p = {score: math.exp(-(max(classes) - score) / scale) for score in classes}
+    end = min(1.0, 50 / sum(count * p[score] for score, count in classes.items()))
+
+    def chance(mine: int) -> float:
+        def integrand(t: float) -> float:
+            logs = ((count - (score == mine)) * math.log1p(-p[score] * t) for score, count in classes.items())
+            return math.exp(sum(logs))
+
+        return p[mine] * quad(integrand, 0, end * (1 - 1e-15), epsabs=0, epsrel=1e-11, limit=200)[0]
+
+    return {score: chance(score) for score in classes}
+
+
+def law(scores: Sequence[int], scale: int) -> list[float]:
+    """The probability of each choice."""
+    found = chances(Counter(scores), scale)
+    return [found[score] for score in scores]
+
+
+def scores(
+    values: Sequence[int], weights: Sequence[int], rank: Fraction, cells: int, shift: int
+) -> list[int]:
+    counted = [0] * (cells + 1)
+    for value, weight in zip(values, weights, strict=True):
+        counted[value] += weight
+    draw = Draw(rank=rank, shift=shift, scale=1)
+    plan = RankPlan(
+        quantile=rank,
+        cells=cells,
+        weighing=Weighing(relation=REPLACE, weights=()),
+        draws=(draw, None, None),
+        people=None,
+    )
+    return plan.scores(draw, counted)
+
+
+RANKS = [Fraction(1, 2), Fraction(1, 4), Fraction(9, 10), Fraction(1, 11)]
+
+
+@pytest.mark.parametrize("rank", RANKS)
+@pytest.mark.parametrize("relation", Relation)
+def test_scores_never_move_apart_by_more_than_the_range_and_somewhere_by_all_of_it(
+    rank: Fraction, relation: Relation
+):
+    """All datasets of up to five people in four cells, the last of whom is replaced or removed."""
+    most = 0
+    for people in range(1, 6):
+        for values in combinations_with_replacement(range(4), people - 1):
+            for weight, shift in product((1, 3), (-4, 0, 5)):
+                weights = [4 * rank.denominator] * (people - 1)
+                mine = [scores((*values, value), (*weights, weight), rank, 3, shift) for value in range(4)]
+                others = mine if relation is REPLACE else [scores(values, weights, rank, 3, shift)]
+                for one, other in product(mine, others):
+                    d = [b - a for a, b in zip(one, other, strict=True)]
+                    moved = max(d) - min(d)
+                    assert moved <= weight * rank_range(rank, relation)
+                    most = max(most, moved) if weight == 1 else most
+    assert most == rank_range(rank, relation), "it is reached"
+
+
+@pytest.mark.parametrize("rank", [Fraction(1, 2), Fraction(1, 4)])
+@pytest.mark.parametrize("relation", Relation)
+def test_no_neighbors_lose_more_than_the_price(rank: Fraction, relation: Relation):
+    """Brute force over the probabilities of all cells, for all datasets of two people and one who differs."""
+    scale, weight = 10, 2
+    price = ranks_cost(weight, [(rank, scale)], relation) / MICRO
+    worst = 0.0
+    for values in combinations_with_replacement(range(4), 2):
+        for crowd in ((1, 1), (3, 9), (40, 2)):
+            mine = [law(scores((*values, x), (*crowd, weight), rank, 3, 0), scale) for x in range(4)]
+            others = mine if relation is REPLACE else [law(scores(values, crowd, rank, 3, 0), scale)]
+            for first, second in product(mine, others):
+                worst = max(worst, *(abs(math.log(a / b)) for a, b in zip(first, second, strict=True)))
+    assert worst <= price + 1e-9
+    assert worst > price / 2, "the price of scores that all move in one direction would be too low"
+
+
+@pytest.mark.parametrize("relation", Relation)
+def test_the_price_is_the_least_upper_bound(relation: Relation):
+    """A hundred million empty cells at the target, one cell on its other side: the price up to a micro."""
+    rank, scale, weight, empty, many = Fraction(1, 2), 40, 10, 60, 10**8
+    last = empty + 3
+    if relation is REPLACE:
+        others = [(1, weight), (2, weight), (last, weight)]
+        before, after = [*others, (last, weight)], [*others, (0, weight)]
+    else:
+        before = [(1, 4 * weight), (last - 1, weight // 2), (last, 4 * weight - weight // 2)]
+        after = [*before, (last, weight)]
+    lines, laws = [], []
+    for people in (before, after):
+        values, weights = zip(*people, strict=True)
+        line = scores(values, weights, rank, last, 0)
+        classes = Counter(line)
+        classes[line[empty // 2]] += many
+        lines.append(line)
+        laws.append(chances(classes, scale))
+    loss = max(abs(math.log(laws[0][a] / laws[1][b])) for a, b in zip(*lines, strict=True))
+    price = ranks_cost(weight, [(rank, scale)], relation)
+    assert price - 1 <= loss * MICRO <= price + 1e-3
+
+
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("rank", RANKS)
+def test_a_planned_quantile_never_costs_more_than_a_weight_and_all_draws_count(
+    rank: Fraction, relation: Relation
+):
+    weighing = Weighing(relation=relation, weights=(), mass=10**9, squares=1e-3, largest=1e-3)
+    plan = RankPlan.of(rank, 1000, weighing, people=1000)
+    draws = [(one.rank, one.scale) for one in plan.draws if one is not None]
+    assert len(draws) == 3 or relation is REPLACE
+    for weight in (1, 999, 100_000, 2_000_000):
+        cost = ranks_cost(weight, draws, relation)
+        assert weight - 1 <= cost <= weight
+        assert ranks_cost(weight, draws[:1], relation) < max(2, cost)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda: bins_cost(1, DiscreteLaplace(scales=(1.0,)), ADD),
+        lambda: bins_cost(1, DiscreteLaplace(scales=(1.0, 0.0)), ADD),
+        lambda: bins_cost(1, DiscreteLaplace(scales=(1.0, math.inf)), ADD),
+        lambda: bins_cost(-1, DiscreteLaplace(scales=(1.0, 1.0)), ADD),
+        lambda: bins_cost(1.0, DiscreteLaplace(scales=(1.0, 1.0)), ADD),  # type: ignore[arg-type]
+        lambda: ranks_cost(-1, [(Fraction(1, 2), 1)], ADD),
+        lambda: ranks_cost(1, [(Fraction(1, 2), 0)], ADD),
+        lambda: ranks_cost(1, [(Fraction(1), 5)], ADD),
+    ],
+)
+def test_what_cannot_be_priced_is_refused(bad):
+    with pytest.raises(InternalFault):
+        bad()
