@@ -121,6 +121,9 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
     if study.dimension > 1:
         reason = f"values of this study have {study.dimension} coordinates: start a K-means session instead"
         raise InvalidRequest.field("statistic", reason)
+    if study.delta:
+        # What people offer and pay there need not be epsilons, in which these prices are.
+        raise InvalidRequest.field("statistic", f"there is no {ask.statistic} in a study with a delta")
     estimator = HISTOGRAM if ask.statistic in BY_BINS else QUANTILE
     errors: list[FieldError] = []
     if ask.estimator not in (None, AUTO, estimator):
