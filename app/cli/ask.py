@@ -1,12 +1,23 @@
 """Commands of an analyst: what an answer would cost, and the answer."""
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from dither import Bin, Interval, Release
+from dither import Bin, Interval, Release, save_table
 
-from app.cli.common import AsJson, console, moment, print_json, print_table, show, usage_error
+from app.cli.common import (
+    AsJson,
+    CommandFailed,
+    console,
+    moment,
+    notes,
+    print_json,
+    print_table,
+    show,
+    usage_error,
+)
 from app.cli.http import DEFAULT_URL, StudyName, Token, Url, number, service
 from app.core.numbers import headline
 
@@ -157,10 +168,24 @@ def release(
     show_release(found, as_json)
 
 
-def releases(study: StudyName, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False) -> None:
+def releases(
+    study: StudyName,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", dir_okay=False, help="Write all that is known of them to FILE, .csv or .parquet."
+        ),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
     """List the answers that were published. Reading them is free."""
     with service(url, token) as client:
         found = list(client.releases(study))
+    if output is not None:
+        _save(found, output)
+        return
     if as_json:
         print_json([release.raw for release in found])
         return
@@ -178,6 +203,14 @@ def releases(study: StudyName, url: Url = DEFAULT_URL, token: Token = None, as_j
     ]
     columns = {name: name for name in ("release", "made", "statistic", "estimator", "estimate", "interval")}
     print_table(rows, columns | {"epsilon": "largest charge"})
+
+
+def _save(found: list[Release], output: Path) -> None:
+    try:
+        rows = save_table(found, output)
+    except OSError as error:
+        raise CommandFailed(f"{output}: {error.strerror}") from error
+    notes.print(f"{rows:,} rows in {output}", markup=False, soft_wrap=True)
 
 
 def question_of(*, parameter: list[str] | None = None, **named: str | None) -> dict[str, Any]:

@@ -98,7 +98,7 @@ COMMANDS = {
         "Compare a restored database with exports, and retire the studies of which it has forgotten charges.",
     ),
     "token": Command("tokens:tokens", "Create, list, limit, rotate and revoke bearer tokens."),
-    "study": Command("studies:studies", "Create, list, show, close and retire studies."),
+    "study": Command("studies:studies", "Create, list, show, close and end studies."),
     "session": Command("sessions:sessions", "Start sessions, follow their rounds, end them."),
     "subject": Command("subjects:subjects", "Look at people's lifetime budgets, set them, change the key."),
     "simulate": Command("", "Simulate people's devices against a service that runs."),

@@ -61,6 +61,7 @@ from dither._models import (
 )
 from dither._session_models import Bounds, Participation, Session, SessionEntry, SessionSpending
 from dither._stores import Store
+from dither._tables import save_table, to_dataframe
 
 __all__ = [
     "Account",
@@ -119,6 +120,8 @@ __all__ = [
     "TransportError",
     "UnsupportedMechanism",
     "__version__",
+    "save_table",
+    "to_dataframe",
 ]
 
 for _name in __all__:

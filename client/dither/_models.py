@@ -12,6 +12,7 @@ from typing import Literal
 
 from dither._errors import FieldProblem
 from dither._session_models import SessionEntry, SessionSpending
+from dither._tables import Drawn, Plotted, Row, Shown, rows_of
 from dither.device.numbers import Numeric, Value
 
 Trust = Literal["central", "local", "public"]
@@ -30,7 +31,7 @@ class EpsilonRange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Study:
+class Study(Shown):
     """One bounded numeric question.
 
     Attributes:
@@ -186,7 +187,7 @@ class Bin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+class Release(Plotted):
     """One published answer; it never changes.
 
     Attributes:
@@ -261,7 +262,7 @@ class PlannedEstimator:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Plotted):
     """What a release would cost and how accurate it would be: one row an estimator that applies.
 
     `assumption` says in words what errors and intervals assume of the people, by the question's `tilt`; both
@@ -272,6 +273,13 @@ class Plan:
     tilt: Decimal | None = None
     assumption: str | None = None
     raw: Mapping[str, object] = field(repr=False, compare=False)
+
+    def _rows(self) -> list[Row]:
+        return [row for one in self.estimators for row in rows_of(one.raw)]
+
+    def _drawn(self) -> tuple[str, list[Drawn]]:
+        rows = ((one.estimator, one.predicted_error) for one in self.estimators)
+        return "predicted error", [(name, error, None, None) for name, error in rows if error is not None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,7 +304,7 @@ class StudySpending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class Budget(Shown):
     """A subject's lifetime budget, as the service keeps it, and what is held by study and by session."""
 
     subject: str

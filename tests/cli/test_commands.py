@@ -1,10 +1,12 @@
 """The commands that talk HTTP, against the real service."""
 
+import csv
 import json
 import re
 
 import pytest
 import typer.main
+from pyarrow import parquet
 
 from app.cli.tree import build
 from tests.support.commands import Done
@@ -111,6 +113,22 @@ def test_a_study_from_its_making_to_its_answer(ask, tmp_path):
     assert "differs from the others'" in " ".join(shown.split())
     assert answer["id"] in shown
 
+    for name in ("releases.csv", "releases.parquet"):
+        saved = ask("analyse", "releases", "commute", "--output", str(tmp_path / name))
+        assert saved.status == 0, saved.errors
+        assert name in saved.errors
+    with (tmp_path / "releases.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    table = parquet.read_table(tmp_path / "releases.parquet").to_pylist()
+    published = json.loads(ask("analyse", "releases", "commute", "--json").output)
+    for kept in (lines, table):
+        assert [(row["id"], float(row["estimate"])) for row in kept] == [
+            (one["id"], one["estimate"]) for one in published
+        ]
+    refused = ask("analyse", "releases", "commute", "--output", str(tmp_path / "releases.txt"))
+    assert (refused.status, ".csv or .parquet" in refused.errors) == (1, True)
+    refused = ask("analyse", "releases", "commute", "--output", str(tmp_path / "none" / "releases.csv"))
+    assert (refused.status, "No such file" in refused.errors) == (1, True)
     listed = ask("analyse", "releases", "commute").output.splitlines()
     assert listed[0].split("\t") == [
         *("release", "made", "statistic", "estimator", "estimate", "interval", "largest charge")

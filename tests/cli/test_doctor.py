@@ -69,7 +69,7 @@ def look(dither: Any, database_url: str, tmp_path: Path) -> Look:
             assert bool(line["remedy"]) == (line["state"] != "ok"), line
         text = dither(*options, **given)
         assert text.status == done.status
-        assert all(line["found"].split(";")[0][:30] in text.output for line in failed)
+        assert all(line["remedy"][:30] in text.output for line in failed)
         return found
 
     run.backups = backups  # type: ignore[attr-defined]

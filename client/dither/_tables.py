@@ -1,0 +1,265 @@
+"""Answers as people look at them: rows, data frames, HTML for a notebook, plots, CSV and Parquet.
+
+Everything is made from the document that the service sent, so a field that a newer service adds is there,
+too.
+"""
+
+import csv
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from dither._errors import InvalidRequest
+
+Row = dict[str, object]
+
+PARTS = ("bins", "choices")
+"""Lists of a document whose items are rows of their own; what is theirs is called `bins.lower` and so on."""
+
+GROUPS = "groups"
+"""The answers by group of a document: rows beside the whole, with the same names and `where`."""
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)\Z")
+
+Drawn = tuple[str, float, float | None, float | None]
+"""A label, an estimate, and the ends of its interval, in the data's unit."""
+
+
+class Shown:
+    """An answer that can be looked at as a table."""
+
+    __slots__ = ()
+
+    raw: Mapping[str, object]
+
+    def _rows(self) -> list[Row]:
+        return rows_of(self.raw)
+
+    def to_dataframe(self) -> Any:
+        """A `pandas.DataFrame` with every field that the service sent, one row an answer, a bin or a choice.
+
+        Columns of nested fields are called `interval.lower` and so on.
+
+        Raises:
+            InvalidRequest: pandas is not installed.
+        """
+        return to_dataframe([self])
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        rows = self._rows()
+        if len(rows) == 1:
+            rows = [{"": name, " ": value} for name, value in rows[0].items() if value is not None]
+        return _html(rows)
+
+
+class Plotted(Shown):
+    """An answer that can be drawn, too."""
+
+    __slots__ = ()
+
+    def _drawn(self) -> tuple[str, list[Drawn]]:
+        """What the estimates are, and each of them."""
+        name = str(self.raw.get("statistic") or "estimate")
+        return name, [drawn for row in self._rows() if (drawn := _drawn(row)) is not None]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the estimates with their intervals.
+
+        Args:
+            ax: `matplotlib.axes.Axes` to draw on; a new figure if it is None.
+
+        Returns:
+            The axes.
+
+        Raises:
+            InvalidRequest: matplotlib is not installed.
+        """
+        name, drawn = self._drawn()
+        ax = _axes(ax)
+        labels = [label for label, _, _, _ in drawn]
+        places = list(range(len(drawn)))
+        ax.barh(places, [estimate for _, estimate, _, _ in drawn], color="#7aa6c2", height=0.6)
+        for place, (_, estimate, lower, upper) in zip(places, drawn, strict=True):
+            if lower is not None and upper is not None:
+                # The interval of a share may end at 0 while its estimate is below.
+                low, high = max(0.0, estimate - lower), max(0.0, upper - estimate)
+                ax.errorbar(estimate, place, xerr=[[low], [high]], fmt="none", ecolor="black", capsize=3)
+        ax.set_yticks(places, labels)
+        ax.invert_yaxis()
+        ax.set_xlabel(name)
+        if study := self.raw.get("study"):
+            ax.set_title(str(study))
+        return ax
+
+
+def rows_of(document: Mapping[str, object]) -> list[Row]:
+    """The rows of one document: itself, or its bins or choices in place of itself; then those of its groups.
+
+    >>> rows_of({"estimate": 3, "groups": [{"where": {"sex": "f"}, "estimate": 4}]})
+    [{'estimate': 3}, {'estimate': 4, 'where.sex': 'f'}]
+    """
+    nested = {name: items for name in (GROUPS, *PARTS) if (items := _objects(document.get(name)))}
+    plain = {name: value for name, value in document.items() if name not in nested}
+    groups = nested.pop(GROUPS, [])
+    rows = [_flat(plain | {name: item}) for name, items in nested.items() for item in items]
+    return (rows or [_flat(plain)]) + [row for group in groups for row in rows_of(plain | dict(group))]
+
+
+def _objects(value: object) -> list[Mapping[str, object]]:
+    """The items of a list of objects; none of anything else."""
+    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
+        return []
+    return value
+
+
+def _flat(document: Mapping[str, object], prefix: str = "") -> Row:
+    """A row of scalars; lists become JSON text."""
+    row: Row = {}
+    for name, value in document.items():
+        if isinstance(value, Mapping):
+            row |= _flat(value, f"{prefix}{name}.")
+        elif isinstance(value, list):
+            row[prefix + name] = json.dumps(value, default=float)
+        else:
+            row[prefix + name] = value
+    return row
+
+
+def _table(items: Iterable[Shown]) -> tuple[list[str], list[Row]]:
+    """Every column, in the order in which they come first, and the rows."""
+    rows = [row for item in items for row in item._rows()]
+    return list(dict.fromkeys(name for row in rows for name in row)), rows
+
+
+def to_dataframe(items: Iterable[Shown]) -> Any:
+    """One `pandas.DataFrame` of several answers or studies: `to_dataframe(client.releases("commute"))`.
+
+    Raises:
+        InvalidRequest: pandas is not installed.
+    """
+    try:
+        import pandas
+    except ImportError:
+        raise _missing("to_dataframe", "pandas") from None
+    columns, rows = _table(items)
+    return pandas.DataFrame({name: _column([row.get(name) for row in rows]) for name in columns})
+
+
+def save_table(items: Iterable[Shown], path: str | os.PathLike[str]) -> int:
+    """Write answers or studies to a file, a table with one row an answer, a bin or a choice.
+
+    Args:
+        items: For example `client.releases("commute")`.
+        path: Ends in .csv or .parquet. A file that is there is replaced, once the new one is complete.
+
+    Returns:
+        How many rows it has.
+
+    Raises:
+        InvalidRequest: another ending, or pyarrow is not installed.
+        OSError: the file cannot be written.
+    """
+    target = Path(path)
+    if target.suffix not in _WRITERS:
+        raise InvalidRequest("path", "must end in .csv or .parquet")
+    columns, rows = _table(items)
+    scratch = target.with_name(f".{target.name}.partial")
+    try:
+        _WRITERS[target.suffix](columns, rows, scratch)
+        scratch.replace(target)
+    finally:
+        scratch.unlink(missing_ok=True)
+    return len(rows)
+
+
+def _write_csv(columns: Sequence[str], rows: Sequence[Row], path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+
+
+def _cell(value: object) -> object:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _write_parquet(columns: Sequence[str], rows: Sequence[Row], path: Path) -> None:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise _missing("a Parquet file", "parquet") from None
+    data = {name: _column([row.get(name) for row in rows]) for name in columns}
+    parquet.write_table(pyarrow.table(data), path)
+
+
+_WRITERS = {".csv": _write_csv, ".parquet": _write_parquet}
+
+
+def _column(values: Sequence[object]) -> list[Any]:
+    """Values of one type: numbers, moments, or else text; None stays None."""
+    given = [value for value in values if value is not None]
+    kinds = {type(value) for value in given}
+    convert: Callable[[Any], Any] = str
+    if kinds in ({bool}, {int}):
+        return list(values)
+    if kinds <= {int, float, Decimal}:
+        convert = float
+    elif kinds == {str} and all(_MOMENT.match(str(value)) for value in given):
+        convert = datetime.fromisoformat
+    return [None if value is None else convert(value) for value in values]
+
+
+def _drawn(row: Row) -> Drawn | None:
+    """What of a row can be drawn; None where it has no estimate."""
+    prefix = next((f"{part}." for part in PARTS if any(name.startswith(f"{part}.") for name in row)), "")
+    value = next((row[name] for name in (f"{prefix}estimate", f"{prefix}share") if name in row), None)
+    if not isinstance(value, int | float | Decimal) or (not prefix and "estimate" not in row):
+        return None
+    where = ", ".join(str(label) for name, label in row.items() if name.startswith("where."))
+    own = str(row.get(f"{prefix}choice", ""))
+    if f"{prefix}lower" in row:
+        own = f"{row[f'{prefix}lower']} to {row[f'{prefix}upper']}"
+    lower, upper = (row.get(f"{prefix}interval.{end}") for end in ("lower", "upper"))
+    label = ": ".join(filter(None, (where, own if prefix else ""))) or "all"
+    return label, float(value), _number(lower), _number(upper)
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float | Decimal) else None
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise _missing("plot", "matplotlib") from None
+    return pyplot.subplots(layout="constrained")[1]
+
+
+def _missing(what: str, extra: str) -> InvalidRequest:
+    return InvalidRequest(what, f"takes an optional package: pip install 'dither[{extra}]'")
+
+
+def _html(rows: Sequence[Row]) -> str:
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    head = "".join(f"<th>{escape(name.strip())}</th>" for name in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{_text(row.get(name))}</td>" for name in columns) + "</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, Decimal | float):
+        return f"{value:.6g}"
+    return "" if value is None else escape(str(value))

@@ -1,0 +1,245 @@
+"""Answers as tables: data frames, HTML, plots, CSV and Parquet, with every field that the service sent."""
+
+import csv
+import sys
+from decimal import Decimal
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import dither
+import pandas
+import pytest
+from dither import InvalidRequest, Plan, Release, Study
+from dither._tables import rows_of
+from dither._wire import build
+from pyarrow import parquet
+
+from tests.client.service import FakeService
+
+MEAN: dict[str, Any] = {
+    "id": "r1",
+    "study": "commute",
+    "statistic": "mean",
+    "estimator": "optimal",
+    "parameters": {"share": Decimal("0.5"), "variance": "estimated"},
+    "estimate": Decimal("32.5"),
+    "standard_error": Decimal("1.25"),
+    "interval": {"level": Decimal("0.95"), "lower": 30, "upper": 35},
+    "epsilon_max": Decimal("0.5"),
+    "share": Decimal("0.5"),
+    "share_before": 0,
+    "refines": None,
+    "epsilon_max_total": Decimal("0.75"),
+    "people": 100,
+    "created_at": "2030-01-31T12:00:00Z",
+    "something_new": {"of": ["a", 1]},
+}
+
+
+def interval(lower: Any, upper: Any) -> dict[str, Any]:
+    return {"level": Decimal("0.95"), "lower": lower, "upper": upper}
+
+
+def part(lower: int, share: str, within: dict[str, Any]) -> dict[str, Any]:
+    more = dict.fromkeys(("interval", "population_interval", "simultaneous"), within)
+    return {"lower": lower, "upper": lower + 30, "share": Decimal(share), **more}
+
+
+BINS = [part(0, "0.4", interval(Decimal("0.3"), 1)), part(30, "0.6", interval(0, Decimal("0.7")))]
+CHOICES = [{"choice": "a<b>", "share": Decimal("0.25"), "interval": None}, {"choice": "c", "share": 1}]
+GROUPS = [
+    {"where": {"region": "north"}, "estimate": 30, "interval": {"level": 0, "lower": 28, "upper": 31}},
+    {"where": {"region": "south"}, "estimate": 40, "interval": {"level": 0, "lower": 38, "upper": 44}},
+]
+
+
+def release(**changes: Any) -> Release:
+    return build(Release, {**MEAN, **changes})
+
+
+def histogram() -> Release:
+    document = {name: value for name, value in MEAN.items() if name not in ("estimate", "interval")}
+    return build(Release, {**document, "statistic": "histogram", "bins": BINS})
+
+
+def test_a_row_has_every_field_that_came() -> None:
+    [row] = release()._rows()
+    assert row["something_new.of"] == '["a", 1]'
+    assert (row["parameters.share"], row["interval.lower"], row["refines"]) == (Decimal("0.5"), 30, None)
+    names = {name.partition(".")[0] for name in row}
+    assert names == set(MEAN)
+
+
+def test_bins_choices_and_groups_are_rows() -> None:
+    rows = histogram()._rows()
+    assert [(row["bins.lower"], row["bins.share"], row["share"]) for row in rows] == [
+        (0, Decimal("0.4"), Decimal("0.5")),
+        (30, Decimal("0.6"), Decimal("0.5")),
+    ]
+    rows = release(groups=GROUPS)._rows()
+    assert [(row.get("where.region"), row["estimate"], row["people"]) for row in rows] == [
+        (None, Decimal("32.5"), 100),
+        ("north", 30, 100),
+        ("south", 40, 100),
+    ]
+    both = rows_of({"id": 1, "bins": BINS, "groups": [{"where": {"sex": "f"}, "bins": BINS[:1]}]})
+    assert [(row.get("where.sex"), row["bins.lower"]) for row in both] == [(None, 0), (None, 30), ("f", 0)]
+
+
+def test_a_data_frame_has_numbers_and_moments() -> None:
+    frame = release().to_dataframe()
+    assert frame.loc[0, "estimate"] == 32.5
+    assert frame["estimate"].dtype == float
+    assert frame.loc[0, "created_at"] == pandas.Timestamp("2030-01-31T12:00:00Z")
+    assert frame.loc[0, "people"] == 100
+    mixed = dither.to_dataframe([release(), release(parameters={"variance": Decimal(3)}), histogram()])
+    assert list(mixed["parameters.variance"][:2]) == ["estimated", "3"]
+    assert len(mixed) == 4
+    assert mixed["estimate"].isna().tolist() == [False, False, True, True]
+
+
+def test_lists_and_plans_are_data_frames(client: Any, service: FakeService) -> None:
+    release = client.release("commute")
+    frame = dither.to_dataframe(client.releases("commute"))
+    assert frame["id"].tolist() == [release.id]
+    studies = dither.to_dataframe(client.studies())
+    assert "commute" in studies["slug"].tolist()
+    plan: Plan = client.plan("commute")
+    assert plan.to_dataframe()["estimator"].tolist() == [row.estimator for row in plan.estimators]
+
+
+class Cells(HTMLParser):
+    """The cells of a table, and the tags around them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.cells: list[str] = []
+        self.tags: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, _: Any) -> None:
+        self.tags.add(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.cells.append(data)
+
+
+def test_a_notebook_shows_a_table_and_no_markup_of_others() -> None:
+    shown = Cells(release()._repr_html_())
+    assert {"estimate", "32.5", "interval.lower", "30"} <= set(shown.cells)
+    choices = build(Release, {**MEAN, "choices": CHOICES, "study": "<script>alert(1)</script>"})
+    shown = Cells(choices._repr_html_())
+    assert shown.tags == {"table", "thead", "tbody", "tr", "th", "td"}
+    assert {"a<b>", "<script>alert(1)</script>"} <= set(shown.cells)
+    study: Study = build(
+        Study,
+        {
+            "slug": "s",
+            "lower": 0,
+            "upper": 1,
+            "relation": "replace_one",
+            "trust": ["central"],
+            "epsilon": {"min": 1, "max": 2},
+        },
+    )
+    assert "epsilon.min" in Cells(study._repr_html_()).cells
+
+
+def bars(ax: Any) -> dict[str, float]:
+    labels = [label.get_text() for label in ax.get_yticklabels()]
+    return dict(zip(labels, (patch.get_width() for patch in ax.patches), strict=True))
+
+
+@pytest.fixture
+def ax() -> Any:
+    from matplotlib.figure import Figure
+
+    return Figure().subplots()
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (release(), {"all": 32.5}),
+        (histogram(), {"0 to 30": 0.4, "30 to 60": 0.6}),
+        (release(groups=GROUPS), {"all": 32.5, "north": 30, "south": 40}),
+        (build(Release, {**MEAN, "choices": CHOICES}), {"a<b>": 0.25, "c": 1}),
+    ],
+)
+def test_a_plot_has_a_bar_for_each_estimate_and_its_interval(
+    shown: Release, expected: dict[str, float], ax: Any
+) -> None:
+    assert shown.plot(ax) is ax
+    assert bars(ax) == expected
+    intervals = [line for container in ax.containers[1:] for line in container.lines[2]]
+    ends = sorted(tuple(sorted(segment[:, 0])) for line in intervals for segment in line.get_segments())
+    wanted: dict[str, tuple[float, float]] = {"all": (30, 35), "north": (28, 31), "south": (38, 44)}
+    wanted |= {"0 to 30": (0.3, 1), "30 to 60": (0, 0.7)}
+    pairs = sorted(wanted[name] for name in expected if name in wanted)
+    assert ends == [pytest.approx(pair) for pair in pairs]
+    assert (ax.get_xlabel(), ax.get_title()) == (shown.statistic, "commute")
+
+
+def test_a_plan_is_drawn_without_an_axes_of_the_caller(client: Any, service: FakeService) -> None:
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    plan: Plan = client.plan("commute")
+    ax = plan.plot()
+    assert bars(ax) == {row.estimator: row.predicted_error for row in plan.estimators}
+    pyplot.close("all")
+
+
+def test_csv_and_parquet_hold_the_same(tmp_path: Path) -> None:
+    items = [release(), histogram()]
+    for name in ("r.csv", "r.parquet", "r.csv"):
+        assert dither.save_table(items, tmp_path / name) == 3
+    with (tmp_path / "r.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    table = parquet.read_table(tmp_path / "r.parquet").to_pylist()
+    assert [row["estimate"] for row in rows] == ["32.5", "", ""]
+    assert [row["estimate"] for row in table] == [32.5, None, None]
+    assert list(table[0]) == list(rows[0])
+    assert table[0]["created_at"].isoformat() == "2030-01-31T12:00:00+00:00"
+    assert {path.name for path in tmp_path.iterdir()} == {"r.csv", "r.parquet"}
+
+
+def test_another_ending_and_a_missing_directory_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match=r"\.csv or \.parquet"):
+        dither.save_table([release()], tmp_path / "r.txt")
+    with pytest.raises(FileNotFoundError):
+        dither.save_table([release()], tmp_path / "none" / "r.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_answers_are_an_empty_table(tmp_path: Path) -> None:
+    assert dither.save_table([], tmp_path / "r.csv") == 0
+    assert dither.to_dataframe([]).empty
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "use"),
+    [
+        ("pandas", "pandas", lambda _: release().to_dataframe()),
+        ("matplotlib", "matplotlib", lambda _: release().plot()),
+        ("pyarrow", "parquet", lambda path: dither.save_table([release()], path / "r.parquet")),
+    ],
+)
+def test_a_missing_package_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, module: str, extra: str, use: Any
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InvalidRequest, match=rf"pip install 'dither\[{extra}\]'"):
+        use(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_sdk_loads_none_of_them_by_itself() -> None:
+    import subprocess
+
+    program = "import dither, sys; print({'pandas', 'matplotlib', 'pyarrow', 'numpy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
