@@ -24,13 +24,21 @@ settings.load_profile("fresh" if os.environ.get("DITHER_TEST_ENTROPY") == "os" e
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Server]:
-    """One embedded PostgreSQL for the whole session, with its durable defaults."""
+    """One embedded PostgreSQL for the whole session, with its durable defaults.
+
+    With DITHER_TEST_DATABASES=partitions the tables of people have hash partitions, with `citus` there is a
+    cluster of three nodes.
+    """
+    kind = os.environ.get("DITHER_TEST_DATABASES")
     with scratch_directory() as directory:
-        if os.environ.get("DITHER_TEST_DATABASES") == "citus":
+        if kind == "citus":
             with closing(CitusServer(directory)) as cluster:
                 yield cluster
             return
-        with EmbeddedPostgres(directory) as embedded, closing(Server(embedded.url)) as server:
+        with (
+            EmbeddedPostgres(directory) as embedded,
+            closing(Server(embedded.url, partitions=4 if kind == "partitions" else None)) as server,
+        ):
             yield server
 
 

@@ -9,22 +9,39 @@ import typer
 from app.cli.common import AsJson, CommandFailed, DataDir, console, load_settings, open_database, print_json
 from app.postgres.programs import run_tool
 from app.store.migrate import upgrade
+from app.store.partitions import MOST
 
 
-def migrate(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def migrate(
+    data_dir: DataDir = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            max=MOST,
+            metavar="N",
+            help="Split the tables with a row or more a person into N parts, by the hash of the person. "
+            "Refused where one of them has rows or other partitions, and on Citus.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Bring the database's schema up to date.
 
     Safe to repeat, and safe while a service of the same version runs.
     """
     settings = load_settings(data_dir)
     with open_database(settings, create=True) as (url, _):
-        done = asyncio.run(upgrade(url))
+        done = asyncio.run(upgrade(url, partitions=partitions))
     if as_json:
         print_json(asdict(done))
-    elif done.before == done.after:
-        console.print(f"The schema is at revision {done.after}: nothing to do.")
-    else:
+        return
+    if done.before != done.after:
         console.print(f"The schema went from revision {done.before or 'nothing'} to {done.after}.")
+    elif not done.partitioned:
+        console.print(f"The schema is at revision {done.after}: nothing to do.")
+    if done.partitioned:
+        console.print(f"The tables of people have {partitions} partitions.")
 
 
 def postgres(

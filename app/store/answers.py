@@ -43,6 +43,9 @@ class _Found:
     known: Known
 
 
+# Here and below, IS NOT DISTINCT FROM and IS TRUE keep a look at a few people from becoming one at all who
+# take part: no index serves them. A session grows from nothing to thousands in seconds, and PostgreSQL would
+# take it for small until it is analyzed again.
 # A row for each person who takes part and each of these rounds that they answered; one without a person where
 # none of them takes part.
 LOOK_UP = Sql.of(_Found)("""
@@ -53,9 +56,11 @@ LOOK_UP = Sql.of(_Found)("""
         SELECT enrolment.subject_id AS subject, answer.round, answer.answer, answer.sender, enrolment.spent,
                enrolment.report, enrolment.report_sender
         FROM enrolment LEFT JOIN answer
-          ON answer.subject_id = enrolment.subject_id AND answer.session_id = enrolment.session_id
-         AND answer.round = ANY(CAST(:rounds AS int[]))
-        WHERE enrolment.session_id = :session_id AND enrolment.subject_id = ANY(CAST(:subjects AS bytea[]))
+          ON answer.subject_id = enrolment.subject_id
+         AND answer.session_id IS NOT DISTINCT FROM enrolment.session_id
+         AND (answer.round = ANY(CAST(:rounds AS int[]))) IS TRUE
+        WHERE enrolment.session_id IS NOT DISTINCT FROM CAST(:session_id AS uuid)
+          AND enrolment.subject_id = ANY(CAST(:subjects AS bytea[]))
     ) AS part ON true
     WHERE session.id = :session_id
 """)
@@ -70,7 +75,8 @@ ANSWER = Sql.of(bytes)("""
     ),
     paid AS (
         UPDATE enrolment SET spent = spent + given.cost FROM given
-        WHERE enrolment.session_id = :session_id AND enrolment.subject_id = given.subject_id
+        WHERE enrolment.session_id IS NOT DISTINCT FROM CAST(:session_id AS uuid)
+          AND enrolment.subject_id = given.subject_id
         RETURNING enrolment.subject_id
     )
     INSERT INTO answer (session_id, round, subject_id, answer, sender)

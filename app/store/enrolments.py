@@ -56,7 +56,8 @@ WRITE_REPORTS = Sql("""
             AS given (subject_id, report, sender)
     )
     UPDATE enrolment SET report = given.report, report_sender = given.sender FROM given
-    WHERE enrolment.session_id = :session_id AND enrolment.subject_id = given.subject_id
+    WHERE enrolment.session_id IS NOT DISTINCT FROM CAST(:session_id AS uuid)
+      AND enrolment.subject_id = given.subject_id
 """)
 
 FREE_UNSPENT = Sql("""

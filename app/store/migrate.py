@@ -20,6 +20,7 @@ from sqlalchemy.pool import NullPool
 
 from app.core.errors import SchemaMismatch
 from app.store.database import MIGRATION_LOCK, async_url, unsafe_settings
+from app.store.partitions import partition
 
 MINIMUM_SERVER_VERSION = 15
 
@@ -35,10 +36,12 @@ class Migration:
     Attributes:
         before: Revision that was found; None for an empty database.
         after: Revision now.
+        partitioned: Whether it made partitions.
     """
 
     before: str | None
     after: str
+    partitioned: bool = False
 
 
 @cache
@@ -126,11 +129,16 @@ async def require_head(url: str, *, durable: bool = False, patience_seconds: flo
             return
 
 
-async def upgrade(url: str) -> Migration:
+async def upgrade(url: str, *, partitions: int | None = None) -> Migration:
     """Bring a database to the head, in one transaction; several may call this at once.
 
+    Args:
+        url: Any postgresql:// URL.
+        partitions: How many hash partitions the tables of people get; None: they stay what they are.
+
     Raises:
-        SchemaMismatch: the database cannot be reached, is too old, or has an unknown revision.
+        SchemaMismatch: the database cannot be reached, is too old, has an unknown revision, or cannot be
+            partitioned.
     """
     engine = create_async_engine(async_url(url), poolclass=NullPool)
     try:
@@ -139,13 +147,13 @@ async def upgrade(url: str) -> Migration:
             # Services that start together take turns; this also keeps Alembic's global state to one of them.
             await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
             before = await connection.run_sync(_revision)
-            if before == head_revision():
-                return Migration(before=before, after=before)
             if before is not None and before not in _known_revisions():
                 check_revision(before)
-            await connection.run_sync(_upgrade)
+            if before != head_revision():
+                await connection.run_sync(_upgrade)
+            partitioned = partitions is not None and await connection.run_sync(partition, partitions)
             await connection.commit()
-        return Migration(before=before, after=head_revision())
+        return Migration(before=before, after=head_revision(), partitioned=partitioned)
     except (OSError, SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
         raise SchemaMismatch(f"the database cannot be migrated: {_reason(error)}") from error
     finally:

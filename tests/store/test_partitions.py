@@ -2,10 +2,12 @@
 
 from collections.abc import AsyncIterator
 
+import asyncpg
 import pytest
 
 from app.core.clock import SystemClock
 from app.core.epsilon import MICRO
+from app.core.errors import SchemaMismatch
 from app.core.session import AnswerOutcome
 from app.core.study import Trust
 from app.services.questions import Ask
@@ -19,43 +21,16 @@ from tests.support.databases import Server, execute
 
 pytestmark = pytest.mark.long
 
-PERSONS = {"subject": "id", "contribution": "subject_id", "enrolment": "subject_id", "answer": "subject_id"}
-"""Tables with a row a person, and the column that says whose it is."""
-
 PARTITIONS = 8
 
 NAMES = [f"p{number}" for number in range(40)]
-
-
-def partitioned() -> list[str]:
-    """Statements that distribute the rows of people by the hash of their ids."""
-    statements = []
-    for table, column in PERSONS.items():
-        statements += [
-            f"CREATE TABLE whole (LIKE {table} INCLUDING ALL) PARTITION BY HASH ({column})",
-            *(
-                f"CREATE TABLE {table}_{part} PARTITION OF whole "
-                f"FOR VALUES WITH (MODULUS {PARTITIONS}, REMAINDER {part})"
-                for part in range(PARTITIONS)
-            ),
-            f"DROP TABLE {table} CASCADE",
-            f"ALTER TABLE whole RENAME TO {table}",
-        ]
-    return [
-        *statements,
-        *(
-            f"ALTER TABLE {table} ADD FOREIGN KEY (subject_id) REFERENCES subject (id)"
-            for table in ("contribution", "enrolment")
-        ),
-    ]
 
 
 @pytest.fixture
 async def bench(postgres_server: Server) -> AsyncIterator[Workbench]:
     """One process on a database with hash partitions."""
     with postgres_server.empty_database() as url:
-        await migrate.upgrade(url)
-        await execute(url, *partitioned())
+        await migrate.upgrade(url, partitions=PARTITIONS)
         async with workbench(url) as made:
             await made.services.check_subject_key()
             yield made
@@ -102,3 +77,52 @@ async def test_the_whole_life_of_a_study_keeps_the_ledger(bench: Workbench) -> N
         )
     ).moved == 120
     await bench.assert_clean()
+
+
+async def tables(url: str) -> list[tuple[object, ...]]:
+    """Columns, constraints and indexes of all tables but partitions, as they are described."""
+    connection = await asyncpg.connect(url)
+    try:
+        rows = await connection.fetch("""
+            SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+                   pg_get_expr(d.adbin, d.adrelid), col_description(c.oid, a.attnum)
+            FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+            LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+            WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
+              AND c.relnamespace = CAST('public' AS regnamespace)
+            UNION ALL
+            SELECT c.relname, k.conname, pg_get_constraintdef(k.oid), NULL, NULL, NULL
+            FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
+            WHERE NOT c.relispartition AND k.conparentid = 0 AND k.contype <> 'n'
+              AND c.relnamespace = CAST('public' AS regnamespace)
+            UNION ALL
+            SELECT c.relname, i.relname, replace(pg_get_indexdef(i.oid), ' ONLY ', ' '), NULL, NULL, NULL
+            FROM pg_index x JOIN pg_class c ON c.oid = x.indrelid JOIN pg_class i ON i.oid = x.indexrelid
+            WHERE NOT c.relispartition AND c.relnamespace = CAST('public' AS regnamespace)
+            ORDER BY 1, 2, 3
+        """)
+        return [tuple(row.values()) for row in rows]
+    finally:
+        await connection.close()
+
+
+async def test_partitioned_tables_are_those_that_migrations_make(postgres_server: Server) -> None:
+    with postgres_server.empty_database() as plain, postgres_server.empty_database() as parted:
+        await migrate.upgrade(plain)
+        assert (await migrate.upgrade(parted, partitions=PARTITIONS)).partitioned
+        assert await tables(parted) == await tables(plain)
+
+
+async def test_what_cannot_be_partitioned_stays_as_it_is(postgres_server: Server) -> None:
+    with postgres_server.empty_database() as url:
+        await migrate.upgrade(url)
+        person = "INSERT INTO subject VALUES ('\\x00', 1, 0, 0, 0)"
+        await execute(url, person)
+        with pytest.raises(SchemaMismatch, match="subject has rows"):
+            await migrate.upgrade(url, partitions=4)
+        await execute(url, "DELETE FROM subject")
+        assert (await migrate.upgrade(url, partitions=4)).partitioned
+        await execute(url, person)
+        assert not (await migrate.upgrade(url, partitions=4)).partitioned, "it is done already"
+        with pytest.raises(SchemaMismatch, match="have 4 partitions"):
+            await migrate.upgrade(url, partitions=8)

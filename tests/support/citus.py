@@ -12,6 +12,7 @@ from app.postgres.cluster import PORT, Cluster
 from app.postgres.service_user import postgres_binaries
 from app.store import migrate
 from tests.support.databases import Server, execute, run_apart
+from tests.support.gates import Gate
 from tests.support.live import ROOT
 
 ARCHIVE = ROOT.parent / "shared" / "citus" / "citus-14.0.1-pg18-linux-x86_64.tar.xz"
@@ -24,7 +25,6 @@ NODES = 3
 SETTINGS = {
     "shared_preload_libraries": "citus",
     "citus.override_table_visibility": "off",
-    "citus.recover_2pc_interval": "5s",
     "max_prepared_transactions": "200",
     "shared_buffers": "64MB",
 }
@@ -58,25 +58,35 @@ class CitusServer(Server):
 
     Args:
         directory: For its programs and its data; with a short path.
+        gated: Whether the workers are reached through `gates`.
+        recovery: How often what was prepared by a transaction that is over is committed or rolled back.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, gated: bool = False, recovery: str = "1s") -> None:
         directory.chmod(0o711)
         binaries = lay_over(directory / "programs")
         self.nodes = [Cluster(directory / f"node-{number}", binaries) for number in range(NODES)]
         for node in self.nodes:
             node.prepare()
             with (node.data / "postgresql.conf").open("a") as file:
-                file.writelines(f"{name} = '{value}'\n" for name, value in SETTINGS.items())
+                settings = {**SETTINGS, "citus.recover_2pc_interval": recovery}
+                file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
             node.launch()
             node.create_database()
+        self.gates = [Gate(node, directory / f"gate-{node.data.name}") for node in self.nodes[1:] if gated]
         super().__init__(self.nodes[0].url)
 
     def close(self) -> None:
         """Stop every node."""
         super().close()
+        for gate in self.gates:
+            gate.close()
         for node in self.nodes:
             node.halt()
+
+    def administer(self, name: str, *statements: str) -> None:
+        """Run statements on the coordinator as its superuser, in the database of this name."""
+        run_apart(execute(_of(make_url(self.url).set(username="postgres"), name), *statements))
 
     def _make_template(self) -> None:
         """There is none: the nodes of a database do not come along with a copy of it."""
@@ -90,12 +100,11 @@ class CitusServer(Server):
             owner = make_url(node.url).set(username="postgres")
             run_apart(execute(_of(owner, "postgres"), f"CREATE DATABASE {name} OWNER dither"))
             run_apart(execute(_of(owner, name), "CREATE EXTENSION citus"))
-        run_apart(
-            execute(
-                _of(make_url(self.url).set(username="postgres"), name),
-                f"SELECT citus_set_coordinator_host('{self.nodes[0].data}', {PORT})",
-                *(f"SELECT citus_add_node('{node.data}', {PORT})" for node in self.nodes[1:]),
-            )
+        places = [gate.directory for gate in self.gates] or [node.data for node in self.nodes[1:]]
+        self.administer(
+            name,
+            f"SELECT citus_set_coordinator_host('{self.nodes[0].data}', {PORT})",
+            *(f"SELECT citus_add_node('{place}', {PORT})" for place in places),
         )
         run_apart(migrate.upgrade(self.url_of(name)))
         run_apart(execute(self.url_of(name), *_statements(DISTRIBUTE.read_text())))

@@ -69,11 +69,13 @@ class Server:
 
     Args:
         url: Of a database on it.
+        partitions: Of the tables of people; None: none.
     """
 
     TEMPLATE = "template_migrated"
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, partitions: int | None = None) -> None:
+        self._partitions = partitions
         self._numbers = itertools.count(1)
         self._free: list[tuple[str, psycopg.Connection]] = []
         self.url = url
@@ -81,7 +83,7 @@ class Server:
 
     def _make_template(self) -> None:
         run_apart(execute(self.url, f"CREATE DATABASE {self.TEMPLATE}"))
-        run_apart(migrate.upgrade(self.url_of(self.TEMPLATE)))
+        run_apart(migrate.upgrade(self.url_of(self.TEMPLATE), partitions=self._partitions))
 
     def url_of(self, name: str) -> str:
         return make_url(self.url).set(database=name).render_as_string(hide_password=False)
