@@ -4,19 +4,40 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from app.cli.common import AsJson, console, print_json, print_table
+from app.cli.common import AsJson, console, print_json, print_table, show
 from app.cli.http import DEFAULT_URL, Token, Url, number, optional, service
+from app.cli.options import fields_of
 from app.cli.rekey import rekey
+from app.web.documents.budget import RaiseIn
 
 subjects = typer.Typer(
     no_args_is_help=True, help="Look at people's lifetime budgets, set them, change the key."
 )
 subjects.command("rekey")(rekey)
 
+
+class ShowsByDefault(TyperGroup):
+    """A group in which the name of a person stands for `show` and that person."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put `show` before what is no command."""
+        if args and args[0] not in {*self.commands, *ctx.help_option_names}:
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+budgets = typer.Typer(
+    cls=ShowsByDefault,
+    no_args_is_help=True,
+    help="Show a person's lifetime budget (dither budget PERSON), or raise those of all people.",
+)
+
 SubjectName = Annotated[str, typer.Argument(metavar="SUBJECT", help="External id of the person.")]
 
 
+@budgets.command("show")
 @subjects.command("budget")
 def show_budget(
     subject: SubjectName, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False
@@ -48,6 +69,30 @@ def set_budget(
             reason=reason,
         )
     _show_budget(found.raw, as_json)
+
+
+@budgets.command("raise")
+@fields_of(RaiseIn)
+def raise_budgets(
+    fields: Mapping[str, Any],
+    *,
+    key: Annotated[str | None, typer.Option(help="With the same key nothing is raised again.")] = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add to the lifetime budget of every person, and of all who are new from now on. Cannot be undone.
+
+    What a person can lose is then the sum of what was granted.
+    """
+    with service(url, token) as client:
+        made = client.raise_budgets(**fields, key=key)
+    if as_json:
+        print_json(made.raw)
+    else:
+        console.print(
+            f"Raised by {show(made.epsilon)}; a person who is new from now on has {show(made.new_people)}."
+        )
 
 
 def _show_budget(budget: Mapping[str, Any], as_json: bool) -> None:

@@ -77,7 +77,10 @@ COMMANDS = {
         "contribute:withdraw",
         "Withdraw a person's contribution: its value is deleted, what was not spent of its epsilon is free.",
     ),
-    "budget": Command("subjects:show_budget", "Show what a person's lifetime budget is, and what holds it."),
+    "budget": Command(
+        "subjects:budgets",
+        "Show a person's lifetime budget (dither budget PERSON), or raise those of all people.",
+    ),
     "doctor": Command(
         "doctor:doctor", "Look for what is wrong with an installation, and say what to do about it."
     ),

@@ -91,6 +91,21 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Raise:
+    """All lifetime budgets were raised.
+
+    Attributes:
+        epsilon: What was added to each [micro-epsilon].
+        at_most: Up to which budget; None for no bound [micro-epsilon].
+        new_people: The budget of a person who is new from then on [micro-epsilon].
+    """
+
+    epsilon: int
+    at_most: int | None
+    new_people: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalCharge:
     """What one release cost one person."""
 

@@ -92,7 +92,7 @@ class Services:
             tokens=tokens,
             studies=Studies(database, clock),
             contributions=Contributions(database, clock, allowance, saturation, watching, replies),
-            budgets=Budgets(database, clock, allowance),
+            budgets=Budgets(database, clock, allowance, replies),
             releases=Releases(database, clock, saturation, watching, replies),
             shapes=Shapes(database, clock, watching, replies),
             ledger=Ledger(database, watching),

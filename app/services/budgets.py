@@ -1,25 +1,33 @@
 """What people have given, what it cost them, what is left."""
 
+import json
+from dataclasses import asdict
 from uuid import UUID
 
 from app.core.clock import Clock
+from app.core.epsilon import MICRO
 from app.core.errors import BudgetBelowReserved
 from app.core.principal import Principal
-from app.core.records import Account, PersonalCharge, Statement
+from app.core.records import Account, PersonalCharge, Raise, Statement
 from app.services.paging import Page, decode_cursor, page_of
+from app.services.replies import Idempotency, Replayed, Replies
 from app.store import budgets as store
 from app.store import journal
 from app.store.contributions import Allowance
 from app.store.database import Connection, Database
 
+MOST_BUDGET = 10**9 * MICRO
+"""No lifetime budget is above this [micro-epsilon]."""
+
 
 class Budgets:
     """Lifetime budgets."""
 
-    def __init__(self, database: Database, clock: Clock, allowance: Allowance) -> None:
+    def __init__(self, database: Database, clock: Clock, allowance: Allowance, replies: Replies) -> None:
         self._database = database
         self._clock = clock
         self._allowance = allowance
+        self._replies = replies
 
     async def statement(self, subject: bytes, studies: frozenset[str] | None = None) -> Statement:
         """A subject's account, with the lines of these studies only unless None.
@@ -86,6 +94,59 @@ class Budgets:
             return await store.read_statement(connection, subject, self._allowance)
 
         return await self._database.run_tx("budget.set", body)
+
+    async def raise_all(
+        self,
+        *,
+        epsilon: int,
+        at_most: int | None,
+        reason: str,
+        principal: Principal,
+        idempotency: Idempotency | None = None,
+    ) -> Raise:
+        """Add to every lifetime budget, those of people who are new from now on included.
+
+        Args:
+            epsilon: What to add [micro-epsilon].
+            at_most: Budgets are raised up to this [micro-epsilon]; None: whatever they are.
+            reason: For the audit trail.
+            principal: Who does it.
+            idempotency: The client's key: a retry with it raises nothing again.
+
+        Raises:
+            IdempotencyKeyReused: the key belongs to another request.
+        """
+
+        async def body(connection: Connection) -> Raise:
+            if idempotency is not None and (known := await self._replies.read(connection, idempotency)):
+                return Raise(**json.loads(known.body))
+            await store.hold_accounts(connection)
+            new = await store.raise_all(
+                connection,
+                self._allowance,
+                epsilon=epsilon,
+                at_most=MOST_BUDGET if at_most is None else at_most,
+            )
+            made = Raise(epsilon=epsilon, at_most=at_most, new_people=new.epsilon)
+            await journal.record(
+                connection,
+                at=self._clock.now(),
+                actor=str(principal.token_id),
+                action="budget.raise",
+                target="all",
+                detail={"epsilon": epsilon, "at_most": at_most, "reason": reason},
+            )
+            if idempotency is not None and not await self._replies.store(
+                connection, idempotency, study_id=None, status=200, body=json.dumps(asdict(made)).encode()
+            ):
+                raise Replayed
+            return made
+
+        try:
+            return await self._database.run_tx("budget.raise", body)
+        except Replayed:
+            assert idempotency is not None, "only a key is replayed"
+            return Raise(**json.loads((await self._replies.replayed(idempotency)).body))
 
     async def page(self, limit: int, cursor: str | None) -> Page[Account]:
         """All accounts, by subject digest."""

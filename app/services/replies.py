@@ -112,7 +112,7 @@ class Replies:
         connection: Connection,
         idempotency: Idempotency,
         *,
-        study_id: int,
+        study_id: int | None,
         status: int,
         body: bytes,
     ) -> bool:
@@ -121,7 +121,7 @@ class Replies:
         Args:
             connection: That transaction.
             idempotency: The client's key.
-            study_id: The study of the request.
+            study_id: The study of the request; None: no single one.
             status: Its status.
             body: What the response is made of again; never of a person.
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from app.core.records import Account, PersonalCharge, SessionLine, Statement, StudyLine
 from app.store.cohorts import LOCK_EXCLUSIVE
-from app.store.contributions import ACCOUNTS_LOCK, Allowance
+from app.store.contributions import ACCOUNTS_LOCK, Allowance, starting
 from app.store.membership import is_member
 from app.store.sql import Connection, Sql
 
@@ -99,6 +99,18 @@ SET_BUDGET = Sql.of(bytes)("""
 """)
 
 
+RAISE_NEW = Sql.of(int)("""
+    INSERT INTO allowance (id, raised)
+    VALUES (1, greatest(0, least(CAST(:epsilon AS bigint),
+                                 CAST(:at_most AS bigint) - CAST(:setting AS bigint))))
+    ON CONFLICT (id) DO UPDATE
+    SET raised = greatest(allowance.raised, least(allowance.raised + :epsilon, :at_most - :setting))
+    RETURNING raised
+""")
+
+RAISE = Sql("UPDATE subject SET budget = least(budget + :epsilon, :at_most) WHERE budget < :at_most")
+
+
 async def is_known(connection: Connection, subject: bytes) -> bool:
     """Whether a subject ever contributed, took part in a session or was given a budget."""
     return await READ.maybe(connection, subject=subject) is not None
@@ -109,7 +121,10 @@ async def read_statement(connection: Connection, subject: bytes, allowance: Allo
     row = await READ.maybe(connection, subject=subject)
     lines = await READ_HOLDINGS.all(connection, subject=subject)
     sessions = await READ_ENROLMENTS.all(connection, subject=subject)
-    budget, reserved, delta_budget, delta_reserved = row or (allowance.epsilon, 0, allowance.delta, 0)
+    if row is None:
+        new = await starting(connection, allowance)
+        row = (new.epsilon, 0, new.delta, 0)
+    budget, reserved, delta_budget, delta_reserved = row
     account = Account(
         subject=subject,
         budget=budget,
@@ -152,6 +167,24 @@ async def set_budget(
 async def hold_accounts(connection: Connection) -> None:
     """Keep every account as it is for everyone but this transaction, until it ends."""
     await LOCK_EXCLUSIVE.run(connection, lock=ACCOUNTS_LOCK, study_id=0)
+
+
+async def raise_all(connection: Connection, allowance: Allowance, *, epsilon: int, at_most: int) -> Allowance:
+    """Add to every budget; one that is at most or above stays. Call with all accounts held.
+
+    Args:
+        connection: In a transaction.
+        allowance: Budget of new subjects, before it was raised.
+        epsilon: What to add [micro-epsilon].
+        at_most: Up to which budget [micro-epsilon].
+
+    Returns:
+        The budget of a person who is new from now on.
+    """
+    limits = {"epsilon": epsilon, "at_most": at_most}
+    raised = await RAISE_NEW.one(connection, **limits, setting=allowance.epsilon)
+    await RAISE.run(connection, **limits)
+    return replace(allowance, epsilon=allowance.epsilon + raised)
 
 
 async def free_unspent(connection: Connection, study_id: int) -> None:

@@ -10,7 +10,7 @@ again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.core.contribution import Offer, Outcome
 from app.core.ledger import Entry, Holding, decide, same_value
@@ -170,6 +170,17 @@ class Allowance:
     delta: int
 
 
+READ_RAISED = Sql.of(int)("SELECT coalesce(max(raised), 0) FROM allowance")
+
+
+async def starting(connection: Connection, allowance: Allowance) -> Allowance:
+    """What a person has who is new now: the setting, and what all budgets were raised by.
+
+    It stays so until the transaction ends where that holds the lock of all accounts.
+    """
+    return replace(allowance, epsilon=allowance.epsilon + await READ_RAISED.one(connection))
+
+
 async def enter(connection: Connection, study_id: int, *, locks: Sequence[int]) -> Epoch:
     """Hold a study's locks, shared, until this transaction ends, and read where the study stands."""
     await LOCK_SHARED.run(connection, locks=locks, study_id=study_id)
@@ -185,7 +196,7 @@ async def accept(
         connection: An open transaction.
         study_id: The study.
         offers: In the order in which they were made; a subject may occur more than once.
-        allowance: Budget of new subjects.
+        allowance: Budget of new subjects, before it was raised.
 
     Returns:
         One outcome an offer. A closed study stores nothing, but knows again what it holds.
@@ -193,6 +204,8 @@ async def accept(
     people: dict[bytes, list[Offer]] = {}
     for offer in offers:
         people.setdefault(offer.subject, []).append(offer)
+    await LOCK_SHARED.run(connection, locks=(EPOCH_LOCK, ACCOUNTS_LOCK), study_id=study_id)
+    allowance = await starting(connection, allowance)
     # Of each person who may be new, the offer that would be stored.
     if_new = {
         subject: decide(theirs, None, room=allowance.epsilon, delta_room=allowance.delta)[0]
@@ -217,8 +230,7 @@ async def accept(
 async def _accept_new(
     connection: Connection, study_id: int, offers: Sequence[Offer], allowance: Allowance
 ) -> tuple[int, StudyState, frozenset[bytes]]:
-    """Enter the epoch and store what comes from subjects not seen before; return it, the state, their ids."""
-    await LOCK_SHARED.run(connection, locks=(EPOCH_LOCK, ACCOUNTS_LOCK), study_id=study_id)
+    """Store what comes from subjects not seen before; return the epoch, the state, their ids."""
     epoch, state, fresh = await ACCEPT_NEW.one(
         connection,
         study_id=study_id,

@@ -9,7 +9,7 @@ from uuid import UUID
 from app.core.session import Answer, Terms
 from app.store.answers import accept_enrolled
 from app.store.arrays import array_literal
-from app.store.contributions import ACCOUNTS_LOCK, LOCK_SHARED, Allowance, reserve
+from app.store.contributions import ACCOUNTS_LOCK, LOCK_SHARED, Allowance, reserve, starting
 from app.store.database import Overtaken
 from app.store.sql import Connection, Sql
 
@@ -85,11 +85,12 @@ async def accept_new(
         session_id: The session.
         answers: At most one a subject, sorted by subject; none of them takes part yet.
         terms: What taking part costs.
-        allowance: Budget of subjects who are seen for the first time.
+        allowance: Budget of subjects who are seen for the first time, before it was raised.
 
     Returns:
         The subjects whose answers are stored.
     """
+    allowance = await starting(connection, allowance)
     enrolled = await ENROL_NEW.all(
         connection,
         session_id=session_id,

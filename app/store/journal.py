@@ -118,7 +118,7 @@ async def store_reply(
     key: bytes,
     reply: Reply,
     *,
-    study_id: int,
+    study_id: int | None,
     subject: bytes | None,
     created_at: datetime,
     expired: datetime,

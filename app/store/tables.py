@@ -213,6 +213,21 @@ chain = Table(
     CheckConstraint("id = 1", name="one_row"),
 )
 
+allowance = Table(
+    "allowance",
+    metadata,
+    # No row before the first time.
+    Column("id", SmallInteger, primary_key=True),
+    Column(
+        "raised",
+        BigInteger,
+        nullable=False,
+        comment="on top of the setting, for people who are new [micro-epsilon]",
+    ),
+    CheckConstraint("id = 1", name="one_row"),
+    CheckConstraint("raised >= 0", name="not_negative"),
+)
+
 session = Table(
     "session",
     metadata,

@@ -10,7 +10,7 @@ drawn twice, and `max_epsilon` is a limit that no service can raise.
 0.5
 """
 
-from dither._admin_models import Account, NewToken, Quota, Token, TokenUsage
+from dither._admin_models import Account, NewToken, Quota, Raise, Token, TokenUsage
 from dither._base import __version__
 from dither._client import AsyncClient, Client
 from dither._errors import (
@@ -96,6 +96,7 @@ __all__ = [
     "ProblemError",
     "ProtocolFault",
     "Quota",
+    "Raise",
     "Record",
     "RecordFile",
     "RecordResult",

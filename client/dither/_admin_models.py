@@ -71,6 +71,22 @@ class TokenUsage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Raise:
+    """What was added to every lifetime budget.
+
+    Attributes:
+        epsilon: To each.
+        at_most: Up to which budget; None without a bound.
+        new_people: Lifetime budget of a person who is new from then on.
+    """
+
+    epsilon: Decimal
+    at_most: Decimal | None
+    new_people: Decimal
+    raw: Mapping[str, object] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
     """A lifetime budget in a list; `subject` is a digest of the external id."""
 

@@ -64,6 +64,7 @@ ROUTES: Mapping[tuple[str, str], Row] = {
     ("GET", "/v1/subjects/{subject}/charges"): ({"contribute", "admin"}, {}),
     ("POST", "/v1/subjects/{subject}/links"): ({"contribute", "admin"}, {}),
     ("GET", "/v1/admin/budgets"): ({"admin"}, {}),
+    ("POST", "/v1/admin/budgets/raise"): ({"admin"}, {"json": {"epsilon": 0.5, "reason": "a year"}}),
     ("GET", "/v1/admin/budgets/histogram"): ({"admin"}, {}),
     ("GET", "/v1/admin/budgets/epsilons"): ({"admin"}, {}),
     ("GET", "/v1/admin/overview"): ({"admin"}, {}),

@@ -15,7 +15,7 @@ from app.core.principal import Role
 from app.core.session import SessionProtocol
 from app.core.study import Relation, Trust
 from app.sessions.search import Depth, Mode, Threshold
-from app.web.documents.budget import LifetimeIn
+from app.web.documents.budget import LifetimeIn, RaiseIn
 from app.web.documents.session_in import SessionIn
 from app.web.documents.study import ArchiveIn, StudyEditIn, StudyIn
 from app.web.documents.token import QuotaIn, RotateIn, TokenIn
@@ -28,11 +28,12 @@ CALLS: dict[str, tuple[type[BaseModel], str, dict[str, str]]] = {
     "create_token": (TokenIn, "token create", {"study": "studies"}),
     "rotate_token": (RotateIn, "token rotate", {"grace": "grace_seconds"}),
     "set_quota": (QuotaIn, "token limit", {"period": "period_seconds"}),
+    "raise_budgets": (RaiseIn, "budget raise", {}),
     "set_budget": (LifetimeIn, "subject set-budget", {}),
 }
 """What a method of the SDK sends, the command that calls it, and options that read better than the field."""
 
-ADDRESSES = {"study", "subject", "token"}
+ADDRESSES = {"study", "subject", "token", "key"}
 """What is part of the path, where it is no field."""
 
 NOT_FIELDS = {"url", "token", "token_id", "as_json", "help", "lift", "edit"}

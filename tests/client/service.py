@@ -176,6 +176,14 @@ class FakeService:
             case ["PUT", "subjects", subject, "budget"]:
                 self.lifetime = Decimal(sent["epsilon"])
                 return self._budget(subject)
+            case ["POST", "budgets", "raise"]:
+                self.lifetime += Decimal(sent["epsilon"])
+                raised = {
+                    "epsilon": float(sent["epsilon"]),
+                    "at_most": None,
+                    "new_people": float(self.lifetime),
+                }
+                return httpx.Response(200, json=raised)
             case ["GET", "budgets"]:
                 people = sorted({subject for _, subject in self.holdings})
                 return _page([self._budget(who).json() for who in people], dict(request.url.params))

@@ -20,6 +20,7 @@ SENT_ONCE: dict[str, Callable[[Any], Any]] = {
 REPEATED: dict[str, Callable[[Any], Any]] = {
     "studies": lambda client: list(client.studies()),
     "close_study": lambda client: client.close_study("commute"),
+    "raise_budgets": lambda client: client.raise_budgets(epsilon="0.5", reason="another year", key="k"),
     "edit_study": lambda client: client.edit_study("commute", title="Why?", reason="a typo"),
     "archive_study": lambda client: client.archive_study("commute", reason="over"),
     "retire_study": lambda client: client.retire_study("commute"),

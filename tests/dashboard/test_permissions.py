@@ -59,6 +59,10 @@ PAGES: Mapping[tuple[str, str], Row] = {
     ("GET", "/dashboard/releases/{release}"): (READERS, {}),
     ("GET", "/dashboard/sessions/{session}"): (READERS, {}),
     ("GET", "/dashboard/budgets"): (WHOLE, {}),
+    ("POST", "/dashboard/budgets/raise"): (
+        WHOLE,
+        {"key": "6fd1bb7c-6b10-4d6d-9a43-4b9ea2a5f5c6", "epsilon": "0.5", "reason": "another year"},
+    ),
     ("POST", "/dashboard/budgets/find"): (WHOLE, {"subject": "alice"}),
     ("POST", "/dashboard/budgets/lifetime"): (
         WHOLE,

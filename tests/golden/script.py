@@ -404,6 +404,9 @@ async def _figures(record: Recorder) -> None:
 
 
 async def _retirement(record: Recorder) -> None:
+    more = {"epsilon": 0.5, "at_most": 20, "reason": "another year"}
+    for document in (more, {"epsilon": 0}):
+        await record("subjects", "POST", "/v1/admin/budgets/raise", "admin", json=document)
     edit = {"title": "Minutes to work?", "description": "One way.", "reason": "clearer"}
     await record("studies", "PATCH", "/v1/studies/survey", "admin", json=edit)
     await record("studies", "PATCH", "/v1/studies/survey", "admin", json={**edit, "lower": 5})

@@ -5,8 +5,16 @@ from fastapi import APIRouter, Response
 from app.api.access import allow
 from app.api.routing import CONFLICTS, StrictRoute
 from app.core.principal import Role
-from app.web import documents_out
-from app.web.documents.budget import AccountOut, BudgetOut, LifetimeIn, LinkOut, PersonalChargeOut
+from app.web import documents_out, idempotency
+from app.web.documents.budget import (
+    AccountOut,
+    BudgetOut,
+    LifetimeIn,
+    LinkOut,
+    PersonalChargeOut,
+    RaiseIn,
+    RaiseOut,
+)
 from app.web.documents.lists import DigestCursor, Limit, PageOut, UuidCursor
 from app.web.documents.paths import SubjectPath
 from app.web.request import ApiRequest
@@ -58,6 +66,20 @@ async def set_budget(request: ApiRequest, subject: SubjectPath, document: Lifeti
         principal=request.principal,
     )
     return BudgetOut.of(subject, statement)
+
+
+@router.post("/admin/budgets/raise", openapi_extra={CONFLICTS: True, "parameters": [idempotency.PARAMETER]})
+@allow(Role.ADMIN)
+async def raise_budgets(request: ApiRequest, document: RaiseIn) -> RaiseOut:
+    """Add to every lifetime budget; people who are new start with the raised one. Cannot be undone."""
+    made = await request.api.services.budgets.raise_all(
+        epsilon=document.epsilon,
+        at_most=document.at_most,
+        reason=document.reason,
+        principal=request.principal,
+        idempotency=await idempotency.idempotency(request),
+    )
+    return RaiseOut.model_validate(made)
 
 
 @router.get("/admin/budgets")

@@ -1,7 +1,9 @@
 """Budgets of all people, and of one person."""
 
 import asyncio
+import json
 import re
+from uuid import UUID, uuid4
 
 from markupsafe import Markup
 from starlette.responses import Response
@@ -10,11 +12,12 @@ from app.core.errors import BudgetBelowReserved, InvalidRequest, ServiceError
 from app.core.numbers import JsonNumber
 from app.dashboard import canvas, forms, plots
 from app.dashboard.pages.overview import budget_plot, following
-from app.dashboard.rendering import render
+from app.dashboard.rendering import render, status_of
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, PageRoute
+from app.services.replies import Idempotency
 from app.web import documents_out
-from app.web.documents.budget import BudgetOut, LifetimeIn
+from app.web.documents.budget import BudgetOut, LifetimeIn, RaiseIn, RaiseOut
 from app.web.documents.figures import EpsilonsOut
 from app.web.subjects import LINK_PATH, subject_digest
 
@@ -24,6 +27,35 @@ MOST_STUDIES = 200
 
 async def show(request: PageRequest) -> Response:
     """Histograms and percentiles, over all subjects, per study and per epsilon."""
+    return await _overview(request)
+
+
+async def raise_all(request: PageRequest) -> Response:
+    """Add to every lifetime budget, with a reason. The form's key makes one raise of two clicks."""
+    given = forms.given(request.fields, "epsilon", "at_most", "reason")
+    try:
+        key = f"dashboard-{UUID(request.fields.get('key', ''))}"
+    except ValueError:
+        raise InvalidRequest.field("key", "is not one of this form's") from None
+    try:
+        document = forms.read(RaiseIn, given)
+        made = await request.api.services.budgets.raise_all(
+            epsilon=document.epsilon,
+            at_most=document.at_most,
+            reason=document.reason,
+            principal=request.principal,
+            idempotency=Idempotency.about_nobody(
+                request.principal.token_id, key, json.dumps(given, sort_keys=True).encode()
+            ),
+        )
+    except ServiceError as refusal:
+        return await _overview(request, refusal=refusal)
+    return await _overview(request, raised=RaiseOut.model_validate(made))
+
+
+async def _overview(
+    request: PageRequest, *, refusal: ServiceError | None = None, raised: RaiseOut | None = None
+) -> Response:
     services = request.api.services
     study = request.query_params.get("study") or None
     if study is not None:
@@ -36,6 +68,11 @@ async def show(request: PageRequest) -> Response:
     return render(
         request,
         "budgets.html",
+        status=status_of(refusal),
+        refusal=refusal,
+        raised=raised,
+        form={} if refusal is None else request.fields,
+        key=str(uuid4()),
         histogram=histogram,
         histogram_plot=None if histogram is None else budget_plot(histogram, canvas.FULL),
         epsilons=epsilons,
@@ -145,6 +182,7 @@ async def _statement(
 
 ROUTES = (
     PageRoute("/dashboard/budgets", show, roles=ADMIN),
+    PageRoute("/dashboard/budgets/raise", raise_all, roles=ADMIN, post=True),
     PageRoute("/dashboard/budgets/find", find, roles=ADMIN, post=True),
     PageRoute("/dashboard/budgets/lifetime", set_lifetime, roles=ADMIN, post=True),
     PageRoute("/dashboard/budgets/link", make_link, roles=ADMIN, post=True),

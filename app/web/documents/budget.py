@@ -13,6 +13,7 @@ from app.web.documents.types import (
     Delta,
     DeltaOut,
     DigestOut,
+    Epsilon,
     EpsilonOut,
     IdOut,
     Lifetime,
@@ -114,6 +115,28 @@ class LifetimeIn(WireIn):
     epsilon: Lifetime
     delta: Delta | None = Field(None, description="As it is if not given.")
     reason: Text = Field(description="For the audit trail.")
+
+
+class RaiseIn(WireIn):
+    """More for everyone."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"epsilon": 0.5, "reason": "another year", "at_most": 20}]}
+    )
+
+    epsilon: Epsilon = Field(description="What is added to every lifetime budget.")
+    at_most: Lifetime | None = Field(
+        None, description="Budgets are raised up to this; those above it stay as they are."
+    )
+    reason: Text = Field(description="For the audit trail.")
+
+
+class RaiseOut(WireOut):
+    """What was added to every lifetime budget."""
+
+    epsilon: EpsilonOut
+    at_most: EpsilonOut | None
+    new_people: EpsilonOut = Field(description="Lifetime budget of a person who is new from now on.")
 
 
 class LinkOut(WireOut):

@@ -9,7 +9,12 @@ from pydantic import BeforeValidator, Field
 from app.core.epsilon import delta_to_json, epsilon_to_json
 from app.web.documents.types import DeltaOut, EpsilonOut, IdOut, WireOut
 
-_UNITS = {"epsilon": epsilon_to_json, "delta": delta_to_json, "share": epsilon_to_json}
+_UNITS = {
+    "epsilon": epsilon_to_json,
+    "at_most": epsilon_to_json,
+    "delta": delta_to_json,
+    "share": epsilon_to_json,
+}
 """How numbers of the trail are shown."""
 
 

@@ -4,8 +4,8 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from dither._admin_models import Account, NewToken, Quota, Relation, Role, Token, TokenUsage
-from dither._calls import exact, given, quoted, study_path, token_path
+from dither._admin_models import Account, NewToken, Quota, Raise, Relation, Role, Token, TokenUsage
+from dither._calls import exact, given, new_key, quoted, study_path, token_path
 from dither._models import Budget, Study, Trust
 from dither._sync.base import Base
 from dither.device.numbers import Numeric
@@ -298,6 +298,29 @@ class Admin(Base):
         document = given(epsilon=exact(epsilon), delta=exact(delta), reason=reason)
         path = f"/v1/admin/subjects/{quoted(subject)}/budget"
         return self._run(self._operations.calls.call(Budget, "PUT", path, document))
+
+    def raise_budgets(
+        self, *, epsilon: Numeric, reason: str, at_most: Numeric | None = None, key: str | None = None
+    ) -> Raise:
+        """Add to every lifetime budget; people who are new start with the raised one. Cannot be undone.
+
+        Privacy: what may be spent on every person from now on. What a person can lose is the sum of what was
+        granted.
+
+        Args:
+            epsilon: What to add.
+            reason: For the audit trail.
+            at_most: Budgets are raised up to this; those above it stay as they are.
+            key: Idempotency-Key: with the same one nothing is raised again. None: a new one for this call.
+
+        Examples:
+            >>> made = admin.raise_budgets(epsilon="0.5", reason="another year")
+            >>> print(made.new_people)
+            10.5
+        """
+        document = given(epsilon=exact(epsilon), at_most=exact(at_most), reason=reason)
+        path = "/v1/admin/budgets/raise"
+        return self._run(self._operations.calls.call(Raise, "POST", path, document, key=key or new_key()))
 
     def budgets(self, *, page_size: int = 100) -> Iterator[Account]:
         """All lifetime budgets, fetched page by page. People are known by digests only.
