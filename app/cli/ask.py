@@ -1,8 +1,8 @@
 """Commands of an analyst: what an answer would cost, and the answer."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from dither import Bin, Interval, Release, save_table
@@ -19,6 +19,7 @@ from app.cli.common import (
     usage_error,
 )
 from app.cli.http import DEFAULT_URL, StudyName, Token, Url, number, service
+from app.cli.tree import READ_OFF
 from app.core.numbers import headline
 
 Estimator = Annotated[
@@ -95,6 +96,7 @@ def plan(
     columns |= {"epsilon_max": "largest charge", "answers_left": "answers left"}
     if any(row.one_report_moves is not None for row in rows):
         columns["one_report_moves"] = "one report moves it by at most"
+    columns["statistics"] = "says, for that price"
     print_table([{name: getattr(row, name) for name in columns} for row in rows], columns)
     if found.assumption is not None:
         console.print(f"An interval {found.assumption}.", highlight=False)
@@ -102,29 +104,43 @@ def plan(
         console.print("`--all` shows the other estimators.")
 
 
-def mean(
-    study: StudyName,
-    estimator: Estimator = None,
-    share: Share = None,
-    epsilon: Epsilon = None,
-    expected_size: ExpectedSize = None,
-    tilt: Tilt = None,
-    parameter: Parameters = None,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show the best answer so far. The first to ask a question spends for it; asking again is free."""
-    question = question_of(
-        estimator=estimator,
-        share=share,
-        epsilon=epsilon,
-        expected_size=expected_size,
-        tilt=tilt,
-        parameter=parameter,
-    )
-    with service(url, token) as client:
-        show_release(client.mean(study, **question), as_json)
+def _answer_to(statistic: Literal["mean", "sum", "variance", "sd"], help_text: str) -> Callable[..., None]:
+    """The command that reads a statistic."""
+
+    def read(
+        study: StudyName,
+        estimator: Estimator = None,
+        share: Share = None,
+        epsilon: Epsilon = None,
+        expected_size: ExpectedSize = None,
+        tilt: Tilt = None,
+        parameter: Parameters = None,
+        url: Url = DEFAULT_URL,
+        token: Token = None,
+        as_json: AsJson = False,
+    ) -> None:
+        question = question_of(
+            estimator=estimator,
+            share=share,
+            epsilon=epsilon,
+            expected_size=expected_size,
+            tilt=tilt,
+            parameter=parameter,
+        )
+        with service(url, token) as client:
+            show_release(getattr(client, statistic)(study, **question), as_json)
+
+    read.__doc__ = help_text
+    return read
+
+
+mean = _answer_to(
+    "mean",
+    "Show the best answer so far. The first to ask a question spends for it; asking again is free.",
+)
+total = _answer_to("sum", f"Show the sum of the values. {READ_OFF}")
+variance = _answer_to("variance", f"Show the variance of the values. {READ_OFF}")
+sd = _answer_to("sd", f"Show the standard deviation of the values. {READ_OFF}")
 
 
 def release(
@@ -242,13 +258,16 @@ def show_release(found: Release, as_json: bool) -> None:
     if found.bins is not None:
         columns = ("from", "to", "share", "these people", "population", "all bins together")
         print_table([_bin(one) for one in found.bins], {name: name for name in columns})
+    spread = found.sd if found.statistic == "mean" else None
     details: Mapping[str, object] = {
         "estimate": _headline(found),
-        "mean of these people" if found.statistic == "mean" else "interval": _interval(found.interval),
-        "mean of the population": _interval(found.population_interval),
-        "standard deviation": found.sd and found.sd.estimate,
-        "standard deviation of these people": found.sd and _interval(found.sd.interval),
-        "standard deviation of the population": found.sd and _interval(found.sd.population_interval),
+        f"{found.statistic} of these people" if found.population_interval else "interval": _interval(
+            found.interval
+        ),
+        f"{found.statistic} of the population": _interval(found.population_interval),
+        "standard deviation": spread and spread.estimate,
+        "standard deviation of these people": spread and _interval(spread.interval),
+        "standard deviation of the population": spread and _interval(spread.population_interval),
         "an interval": found.assumption,
         "people": found.people,
         "left out": _left_out(found),

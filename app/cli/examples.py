@@ -7,9 +7,12 @@ import typer
 EXAMPLES: Mapping[str, str] = {
     "serve": "serve --data-dir .dither --port 8000",
     "migrate": "migrate --data-dir .dither",
-    "plan": "plan commute --share 0.2",
+    "plan": "plan commute --share 0.2 --statistic sd",
     "size": "size --error 1 --range 0 120 --epsilon 0.5",
     "mean": "mean commute --estimator adpm -p variance=worst_case",
+    "sum": "sum commute",
+    "variance": "variance commute",
+    "sd": "sd commute --share 0.2",
     "histogram": "histogram commute --edges 15,30,60",
     "distribution": "distribution commute --bins 20 --share 0.2",
     "quantile": "quantile commute 0.9",

@@ -20,6 +20,12 @@ PIPED_WIDTH = 140
 """Columns of help that no terminal shows: no summary is cut off."""
 
 
+READ_OFF = (
+    "The first to ask a question spends for it; after `dither mean` it is free where the number of people is "
+    "public."
+)
+
+
 class Command(NamedTuple):
     """Where a command or a group is, and the first paragraph of its help.
 
@@ -48,6 +54,9 @@ COMMANDS = {
         "ask:mean",
         "Show the best answer so far. The first to ask a question spends for it; asking again is free.",
     ),
+    "sum": Command("ask:total", f"Show the sum of the values. {READ_OFF}"),
+    "variance": Command("ask:variance", f"Show the variance of the values. {READ_OFF}"),
+    "sd": Command("ask:sd", f"Show the standard deviation of the values. {READ_OFF}"),
     "histogram": Command(
         "shapes:histogram",
         "Show which part of the people lies in each bin. The first to ask spends; asking again is free.",

@@ -6,11 +6,11 @@ from uuid import uuid4
 from app.core.clock import Clock
 from app.core.errors import InternalFault, ServiceError
 from app.core.release import Draft, Used
-from app.core.study import Study, StudyDefinition, Trust
+from app.core.study import Relation, Study, StudyDefinition, Trust
 from app.estimators.interface import Estimator, NotApplicable, Plan, Question
 from app.services import planning
 from app.services.planning import Crowd
-from app.services.questions import Resolved
+from app.services.questions import MEAN, SD, SUM, VARIANCE, Resolved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +26,7 @@ class PlannedEstimator:
         answers_left: How many more answers like this the study can give, see `app.services.answers_left`.
         chosen: Whether the question is answered with it.
         one_report_moves: How far one local report can move the answer; None without reports [data's unit].
+        statistics: What is read off the answer, at no further price.
     """
 
     estimator: str
@@ -34,6 +35,7 @@ class PlannedEstimator:
     predicted_error_at_tilt_0: float | None
     epsilon_max: int
     one_report_moves: float | None
+    statistics: tuple[str, ...]
     answers_left: int | None = None
     chosen: bool = False
 
@@ -74,7 +76,14 @@ def price(
         predicted_error_at_tilt_0=untilted,
         epsilon_max=planning.epsilon_max(study, estimator, question, costs),
         one_report_moves=plan.one_report,
+        statistics=statistics(study, plan, question),
     )
+
+
+def statistics(study: StudyDefinition, plan: Plan, answered: Question) -> tuple[str, ...]:
+    """What is read off the answer of a plan; a sum only where the number of people is public."""
+    sums = (SUM,) if study.relation is Relation.REPLACE_ONE else ()
+    return MEAN, *sums, *((VARIANCE, SD) if planning.says_spread(study, plan, answered) else ())
 
 
 def answer(

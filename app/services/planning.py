@@ -15,6 +15,7 @@ from app.core.study import Relation, StudyDefinition, Trust, assumption
 from app.estimators import registry
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
 from app.estimators.moments import with_second_moment
+from app.estimators.transformed import MOMENTS
 from app.mechanisms.draw import draw
 from app.services.questions import Resolved
 
@@ -119,7 +120,7 @@ def choose(
             plan = estimator.plan(people.groups, tried)
         if study.relation is Relation.REPLACE_ONE:
             plan = with_second_moment(plan, people.groups, tried)
-        if resolved.spread and not plan.has_variance:
+        if not says_spread(study, plan, tried) and resolved.spread:
             raise NotApplicable(
                 "This answer says nothing of the variance: it takes central or public people."
             )
@@ -130,6 +131,17 @@ def choose(
         if any(group.trust is Trust.CENTRAL and not group.participates for group in people.groups):
             raise BudgetExhausted("no person whom this estimator needs can take part any more") from None
         raise
+
+
+def says_spread(study: StudyDefinition, plan: Plan, answered: Question) -> bool:
+    """Whether the answer of a plan has a variance.
+
+    In add_remove_one studies the question alone decides: a plan for no one asks for no squares, and a refusal
+    would show that no one is there.
+    """
+    if study.relation is Relation.ADD_REMOVE_ONE:
+        return answered.parameters.get(MOMENTS.name) == 2
+    return plan.has_variance
 
 
 def charges(plan: Plan, people: Crowd, study: StudyDefinition) -> tuple[Charge, ...]:

@@ -27,6 +27,7 @@ from app.services.questions import Ask
 from app.services.releases import FREE_ATTEMPTS, Answer
 from app.services.replies import Idempotency, Replies
 from app.services.shape_plans import LOCAL, SUMMARIES, ShapePlan
+from app.services.shape_questions import BY_BINS, HISTOGRAM
 from app.services.shape_request import ShapeRequest, answers_left, assumption
 from app.store import bins as counts
 from app.store import cohorts, quotas
@@ -92,6 +93,7 @@ class Shapes:
             predicted_error_at_tilt_0=None,
             epsilon_max=made.most,
             one_report_moves=None,
+            statistics=BY_BINS if question.estimator == HISTOGRAM else (ask.statistic,),
             answers_left=left,
             chosen=True,
         )

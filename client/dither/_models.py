@@ -249,6 +249,7 @@ class PlannedEstimator:
             without end, or secret.
         one_report_moves: How far one local report can move the answer at most, in the data's unit; None
             without local reports.
+        statistics: What is read off such an answer, at no further price.
     """
 
     estimator: str
@@ -258,6 +259,7 @@ class PlannedEstimator:
     epsilon_max: Decimal | None
     answers_left: int | None
     one_report_moves: float | None
+    statistics: tuple[str, ...] = ()
     raw: Mapping[str, object] = field(repr=False, compare=False)
 
 

@@ -129,6 +129,17 @@ def test_a_study_from_its_making_to_its_answer(ask, tmp_path):
     assert (refused.status, ".csv or .parquet" in refused.errors) == (1, True)
     refused = ask("analyse", "releases", "commute", "--output", str(tmp_path / "none" / "releases.csv"))
     assert (refused.status, "No such file" in refused.errors) == (1, True)
+
+    # Statistics of the same question are read off the same release.
+    for statistic in ("sum", "variance", "sd"):
+        read = json.loads(ask("analyse", statistic, "commute", "--estimator", "adpm", "--json").output)
+        assert (read["id"], read["statistic"]) == (answer["id"], statistic)
+    assert "sd of these people" in ask("analyse", "sd", "commute", "--estimator", "adpm").output
+    assert "mean, sum, variance, sd" in ask("analyse", "plan", "commute", "--statistic", "sd").output
+    refused = ask("analyse", "release", "commute", "--statistic", "mode")
+    assert refused.status == 1
+    assert "must be one of mean, sum, variance, sd" in refused.errors
+
     listed = ask("analyse", "releases", "commute").output.splitlines()
     assert listed[0].split("\t") == [
         *("release", "made", "statistic", "estimator", "estimate", "interval", "largest charge")

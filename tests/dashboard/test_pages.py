@@ -38,7 +38,8 @@ async def test_the_pages_show_the_numbers_of_the_endpoints(admin: Browser, servi
     assert f"{total(overview['epsilon']['spent'])} spent of" in text
     await admin.get(f"/dashboard/studies/{study}")
     shown = headline(made["estimate"], made["interval"]["lower"], made["interval"]["upper"])
-    assert f"{shown.estimate} {shown.lower} to {shown.upper} 41" in text_of(admin.page)
+    spread = number(made["sd"]["estimate"])
+    assert f"{shown.estimate} {shown.lower} to {shown.upper} {spread} 41" in text_of(admin.page)
     assert "<b>long" not in admin.page, "titles are text"
     await admin.get(f"/dashboard/releases/{made['id']}")
     assert f"{shown.estimate} ({shown.lower} to {shown.upper})" in text_of(admin.page)

@@ -234,6 +234,8 @@ async def _page(
         ),
         sessions=[session_document(session, study) for session in running.items],
         releases=releases,
+        current=None if cursor else next((one for one in releases if isinstance(one, ReleaseOut)), None),
+        has_sd=any(isinstance(one, ReleaseOut) and one.sd for one in releases),
         next_cursor=released.next_cursor,
         releases_plot=plots.estimates(
             "Released means with their 95 % intervals over time",

@@ -149,6 +149,9 @@ class PlannedOut(WireOut):
         description="How far one local report can move the answer at most, with the weights of this plan; "
         "null without local reports."
     )
+    statistics: list[str] = Field(
+        description="What is read off such an answer, at no further price, as far as it says it."
+    )
 
 
 class PlanOut(WireOut):
@@ -168,6 +171,7 @@ class PlanOut(WireOut):
                             "epsilon_max": 0.15,
                             "answers_left": 10,
                             "one_report_moves": None,
+                            "statistics": ["mean", "sum", "variance", "sd"],
                         }
                     ],
                     "tilt": 0.1,

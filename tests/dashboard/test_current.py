@@ -1,0 +1,61 @@
+"""The answer that is there, free, beside the price of a new one."""
+
+from tests.api.service import Service
+from tests.dashboard.browser import Browser, text_of
+
+
+async def test_the_current_answer_stands_before_what_a_new_one_costs(
+    admin: Browser, service: Service
+) -> None:
+    study = await service.study()
+    await service.crowd(study, 400)
+    await admin.get(f"/dashboard/studies/{study}")
+    text = text_of(admin.page)
+    assert "The current answer" not in text
+    assert "It says the variance and the standard deviation, too, at no further price." in text
+    made = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 0.5})
+    release = made.json()
+    await admin.get(f"/dashboard/studies/{study}")
+    text = text_of(admin.page)
+    assert (
+        text.index("The current answer, free")
+        < text.index("A new one costs a person")
+        < text.index("Releases")
+    )
+    assert f"/releases/{release['id']}" in admin.page
+    assert f"Standard deviation: {release['sd']['estimate']:.4g}"[:24] in text
+    assert "A new one costs a person ε 0.1 at most." in text
+    # Looking at it charges no person, and makes nothing.
+    assert len((await service.call("GET", f"/v1/studies/{study}/releases", "analyse")).json()["items"]) == 1
+
+
+async def test_where_local_reports_say_nothing_of_the_spread_no_page_claims_it(
+    admin: Browser, service: Service
+) -> None:
+    study = await service.study(trust=["local"], local_mechanism="laplace")
+    records = [{"subject": f"l{n}", "report": 1 << 29, "epsilon": 1, "trust": "local"} for n in range(50)]
+    await service.call("POST", f"/v1/studies/{study}/contributions/batch", "contribute", json=records)
+    plan = (await service.call("GET", f"/v1/studies/{study}/plan", "analyse")).json()["estimators"]
+    assert plan
+    assert all(row["statistics"] == ["mean", "sum"] for row in plan)
+    await admin.get(f"/dashboard/studies/{study}")
+    assert "standard deviation, too" not in text_of(admin.page)
+
+
+async def test_a_plan_says_what_its_answer_says(service: Service) -> None:
+    """And the answer does say it."""
+    for relation, expected in (
+        ("replace_one", ["mean", "sum", "variance", "sd"]),
+        ("add_remove_one", ["mean"]),
+    ):
+        study = await service.study(relation=relation)
+        await service.crowd(study, 200)
+        query = "expected_size=200" if relation == "add_remove_one" else ""
+        plan = (await service.call("GET", f"/v1/studies/{study}/plan?{query}", "analyse")).json()
+        assert plan["estimators"][0]["statistics"] == expected
+        for statistic in expected:
+            path = f"/v1/studies/{study}/statistics/{statistic}?{query}"
+            assert (await service.call("GET", path, "analyse")).status_code == 200
+    path = f"/v1/studies/{study}/plan?statistic=sd&expected_size=200&share=1"
+    spread = (await service.call("GET", path, "analyse")).json()
+    assert spread["estimators"][0]["statistics"] == ["mean", "variance", "sd"], spread
