@@ -29,7 +29,7 @@ GROUPS = [
 ]
 PEOPLE = sum(SIZES)
 TRUE = np.array([0.02, 0.4, 0.25, 0.33])
-RUNS = 250
+RUNS = 150
 
 
 def weighing_of(relation: Relation, target: Target) -> Weighing:
@@ -114,6 +114,7 @@ def test_a_median_of_ten_thousand_at_epsilon_one_has_a_mean_rank_error_of_two_th
     for kind in ("spread", "heavy"):
         errors: list[float] = []
         loose: list[float] = []
+        ends: list[float] = []
         for _ in range(runs):
             heavy = np.clip(rng.lognormal(-4.5, 0.8, people), 0, 1)
             values = rng.random(people) if kind == "spread" else heavy
@@ -124,18 +125,24 @@ def test_a_median_of_ten_thousand_at_epsilon_one_has_a_mean_rank_error_of_two_th
                 found = choose(scores, plan.draws[0].scale * scale)
                 below, at = counts[:found].sum() / people, counts[: found + 1].sum() / people
                 kept.append(max(0.0, below - float(quantile), float(quantile) - at))
+                if kept is errors:
+                    ends.append(abs(at - float(quantile)))
         assert np.mean(errors) <= 0.002
         assert np.mean(loose) > 0.002
+        # Of the answer itself, where a step of the range is not too coarse for the values.
+        assert kind == "heavy" or np.mean(ends) <= 0.002
 
 
 @pytest.mark.parametrize("relation", Relation)
 @pytest.mark.parametrize("quantile", [Fraction(1, 2), Fraction(4, 5)])
-def test_the_interval_of_a_quantile_covers_and_two_answers_do_not(relation: Relation, quantile: Fraction):
+def test_the_interval_of_a_quantile_covers_and_its_answer_alone_does_not(
+    relation: Relation, quantile: Fraction
+):
     rng, cells = np.random.default_rng(), 200
     weighing = weighing_of(relation, ranks.target_of(0))
     plan = RankPlan.of(quantile, cells, weighing)
     assert None not in plan.draws
-    hits = dict.fromkeys(("dataset", "population", "ends without a shift"), 0)
+    hits = dict.fromkeys(("dataset", "population", "the answer's cell"), 0)
     for _ in range(RUNS):
         values = [rng.random(size) for size in SIZES]
         counts = np.array([np.bincount(np.ceil(v * cells).astype(int), minlength=cells + 1) for v in values])
@@ -146,9 +153,9 @@ def test_the_interval_of_a_quantile_covers_and_two_answers_do_not(relation: Rela
         truth = np.quantile(np.concatenate(values), float(quantile), method="inverted_cdf")
         hits["dataset"] += bool((low - 1) / cells <= truth <= high / cells)
         hits["population"] += (low - 1) / cells <= float(quantile) <= high / cells
-        plain = [choose(plan.scores(plan.draws[0], weighted), plan.draws[0].scale) for _ in range(2)]
-        hits["ends without a shift"] += bool((min(plain) - 1) / cells <= truth <= max(plain) / cells)
+        plain = choose(plan.scores(plan.draws[0], weighted), plan.draws[0].scale)
+        hits["the answer's cell"] += bool((plain - 1) / cells <= truth <= plain / cells)
     assert at_least(hits["dataset"], RUNS, 0.95)
     if relation is Relation.REPLACE_ONE:
         assert at_least(hits["population"], RUNS, 0.95)
-    assert not at_least(hits["ends without a shift"], RUNS, 0.95)
+    assert not at_least(hits["the answer's cell"], RUNS, 0.95)
