@@ -149,25 +149,31 @@ def serve(factory: str, *, workers: int, environment: Mapping[str, str]) -> Iter
 def _running(
     command: Sequence[str], port: int, environment: Mapping[str, str]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that serves a port, from its readiness on."""
+    """A process that serves a port, from its readiness on. Its log, a line a request, goes to a file."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("DITHER_")}
-    process = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env={**inherited, **environment},
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        _await_ready(process, port)
-        yield process
-    finally:
-        process.terminate()
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**inherited, **environment},
+            stdin=subprocess.DEVNULL,
+            stderr=log,
+            start_new_session=True,
+        )
         try:
-            process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            _await_ready(process, port)
+            yield process
+        except RuntimeError:
+            log.seek(0)
+            sys.stderr.write(log.read().decode(errors="replace"))
+            raise
+        finally:
+            process.terminate()
+            try:
+                process.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
 
 def _await_ready(process: subprocess.Popen[bytes], port: int) -> None:

@@ -20,6 +20,7 @@ from app.core.contribution import Offer
 from app.core.errors import NotFound, Unauthenticated
 from app.core.principal import Principal, Role
 from app.core.study import Study, StudyDefinition, StudyState
+from app.logging import configure_logging
 from app.services import Services
 from app.services.contributions import Accepted
 from app.services.subjects import SubjectKey
@@ -91,4 +92,6 @@ def create_app() -> FastAPI:
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, redirect_slashes=False)
     application.install(app, metrics)
+    # As the service does it: each request has its line in the log of both.
+    configure_logging()
     return app
