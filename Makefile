@@ -93,8 +93,10 @@ test-slow: setup ## the tests that take longer than a minute each
 test-statistical: setup ## the statistical tests and privacy audits, on fresh entropy
 	DITHER_TEST_ENTROPY=os $(BIN)/python -m pytest -m statistical $(PYTEST_ARGS)
 
-coverage: setup setup-browser ## the tests again, with a coverage report
-	$(BIN)/python -m coverage run -m pytest -m "not slow" $(PYTEST_ARGS)
+coverage: setup setup-browser ## the tests again, with a coverage report over all processes
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
 demo: setup ## the whole service on real data, in the foreground until interrupted
@@ -127,5 +129,5 @@ release: setup setup-browser check-migrations ## wheels, npm package and image c
 	$(BIN)/python -m tools.release dist
 
 clean: ## remove what the tools left behind; keeps .venv and .dither
-	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .import_linter_cache build dist site
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .import_linter_cache build dist site
 	find app client research tests tools migrations benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
