@@ -98,6 +98,12 @@ def test_what_the_wheels_declare_is_what_is_locked_and_tested(wheels: dict[str, 
         assert one.specifier.contains(version(one.name)), one
 
 
+def test_the_script_for_citus_is_found_in_the_environment(wheels: dict[str, Path]) -> None:
+    shared = f"dither_server-{wheels['dither_server'].name.split('-')[1]}.data/data/share/dither"
+    packed = ZipPath(wheels["dither_server"], f"{shared}/citus/distribute.sql")
+    assert packed.read_text() == (ROOT / "deploy" / "citus" / "distribute.sql").read_text()
+
+
 def install(environment: Path, *what: str | Path) -> Path:
     run(sys.executable, "-m", "venv", "--without-pip", environment)
     python = environment / "bin" / "python"

@@ -329,7 +329,8 @@ TAMPERINGS = (
         "an enrolment of nobody",
         ENROLMENT_ORPHAN,
         "ALTER TABLE enrolment DROP CONSTRAINT fk_enrolment_subject_id_subject",
-        f"INSERT INTO enrolment SELECT {OPEN_SESSION}, 'nobody', 6000000, 0",
+        "INSERT INTO enrolment (session_id, subject_id, reserved, spent)"
+        f" SELECT {OPEN_SESSION}, 'nobody', 6000000, 0",
     ),
     tampering(
         "an enrolment in no session",
@@ -377,12 +378,13 @@ TAMPERINGS = (
     tampering(
         "an answer added",
         (ENROLMENT_SPENT, OPEN_ANSWERS),
-        f"INSERT INTO answer SELECT {OPEN_SESSION}, 2, 'stranger', 1",
+        f"INSERT INTO answer (session_id, round, subject_id, answer) SELECT {OPEN_SESSION}, 2, 'stranger', 1",
     ),
     tampering(
         "an answer of somebody who is asked once, in a second round",
         (ENROLMENT_SPENT, ANSWERED_TWICE),
-        f"""INSERT INTO answer SELECT session_id, 3 - round, subject_id, 1 FROM answer
+        f"""INSERT INTO answer (session_id, round, subject_id, answer)
+            SELECT session_id, 3 - round, subject_id, 1 FROM answer
             WHERE session_id = {ASKED_ONCE}""",
     ),
     tampering(
