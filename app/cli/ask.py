@@ -89,6 +89,9 @@ def plan(
         print_json(found.raw)
         return
     every_row = found.estimators
+    if not every_row:
+        notes.print("No estimator has an answer to this question now.")
+        return
     rows = every_row if every else [row for row in every_row if row.chosen]
     columns = {"estimator": "estimator", "predicted_error": "predicted error"}
     if found.assumption is not None:
