@@ -137,12 +137,13 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
             url, pool_size=settings.database_pool_size, subject_key=subject_key.fingerprint(), schema=head
         )
         stack.push_async_callback(database.close)
+        gaussian, delta = settings.lifetime_gaussian_parts
         services = Services.build(
             database,
             SystemClock(),
             subject_key,
             lifetime_epsilon=epsilon_limit(settings.lifetime_epsilon),
-            lifetime_delta=delta_limit(settings.lifetime_delta),
+            lifetime_gaussian=(epsilon_limit(gaussian), delta_limit(delta)),
             observer=metrics,
             login_seconds=settings.login_minutes * 60,
             idempotency_days=settings.idempotency_days,

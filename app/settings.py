@@ -6,7 +6,7 @@ import difflib
 import os
 import re
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import parse_qsl, urlsplit
@@ -32,6 +32,8 @@ SECRETS_DIRECTORY = Path("/run/secrets")
 """Where container platforms mount secrets; a file `dither_subject_key` there counts as the variable."""
 
 SUBJECT_KEY_BYTES = 32
+
+SMALLEST_DELTA = Decimal("1e-12")
 
 _DATABASE_SCHEME = re.compile(r"postgres(?:ql)?(?:\+\w+)?://")
 _TLS_FILES = frozenset({"sslrootcert", "sslcert", "sslkey"})
@@ -87,8 +89,11 @@ class Settings(BaseSettings):
     lifetime_epsilon: Annotated[Decimal, Field(gt=0, le=10**9, allow_inf_nan=False)] = Field(
         default=Decimal(10), description="Lifetime epsilon of a subject who has none set by an admin."
     )
-    lifetime_delta: Annotated[Decimal, Field(ge=0, lt=1, allow_inf_nan=False)] = Field(
-        default=Decimal("0.00001"), description="Lifetime delta of a subject who has none set by an admin."
+    lifetime_gaussian: str = Field(
+        default="10,0.00001",
+        description="The second lifetime budget of a subject who has none set by an admin, for studies with "
+        "Gaussian noise: an epsilon and a delta, separated by a comma. What a person can lose in all is "
+        "the sum of both epsilons, at that delta.",
     )
     rate_limit_per_minute: int = Field(
         default=0, ge=0, description="Most requests a token may make in a minute; 0 turns the limit off."
@@ -203,6 +208,24 @@ class Settings(BaseSettings):
             if not Path(parameters[name]).is_file():
                 raise ValueError(f"{name} names no file")
         return value
+
+    @field_validator("lifetime_gaussian")
+    @classmethod
+    def _is_an_epsilon_at_a_delta(cls, value: str) -> str:
+        try:
+            epsilon, delta = (Decimal(part) for part in value.split(","))
+            fits = 0 <= epsilon <= 10**6 and SMALLEST_DELTA <= delta < 1
+        except (InvalidOperation, ValueError):
+            fits = False
+        if not fits:
+            raise ValueError("must be an epsilon and a delta between 0 and 1, separated by a comma")
+        return value
+
+    @property
+    def lifetime_gaussian_parts(self) -> tuple[Decimal, Decimal]:
+        """The second lifetime budget: an epsilon, and the delta at which it holds."""
+        epsilon, delta = (Decimal(part) for part in self.lifetime_gaussian.split(","))
+        return epsilon, delta
 
     @field_validator("subject_key")
     @classmethod

@@ -32,7 +32,7 @@ def run(*, quick: bool) -> list[Ratio]:
 def draws(number: int) -> list[Ratio]:
     """Microseconds a draw."""
     laplace = DiscreteLaplace(scales=(UNIT_SCALE,))
-    gaussian = DiscreteGaussian(sigmas=(4.5 * GRID_SIZE,), delta=1_000_000)
+    gaussian = DiscreteGaussian(sigmas=(4.5 * GRID_SIZE,))
     pair = hourglass(GRID_SIZE, MICRO)
     mechanisms: dict[str, Callable[[], object]] = {
         "discrete gaussian": lambda: draw(gaussian, queries=1),

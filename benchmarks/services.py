@@ -106,7 +106,6 @@ async def _with_services(url, use):
                 SystemClock(),
                 SubjectKey(KEY),
                 lifetime_epsilon=LIFETIME_EPSILON,
-                lifetime_delta=0,
             )
         )
 

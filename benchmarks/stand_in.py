@@ -67,7 +67,7 @@ class Contributions:
     """Accepts everything and keeps nothing."""
 
     async def contribute(self, study: Study, offer: Offer) -> Accepted:
-        return Accepted(created=True, epsilon=offer.epsilon, epsilon_used_at_most=offer.epsilon)
+        return Accepted(created=True, epsilon=offer.asked, mu2=offer.mu2, epsilon_used_at_most=offer.asked)
 
 
 def create_app() -> FastAPI:

@@ -4,7 +4,7 @@ A hybrid estimate is :math:`\sum_g a_g \sum_{i \in g} x_i + Y_T + \sum_h v_h \su
 person of central group g moves it by a_g range widths, one of local group h by v_h, and all of its Gaussian
 noise protects all people. Only the noise of a coalition, who know what they added, does not count. With
 s'^2 the variance of the rest, a person who moves the estimate by w widths has :math:`\mu = w / s'`, and
-epsilon' is the exact epsilon of Gaussian noise (`app.accounting.gaussian`).
+epsilon' is the exact epsilon of Gaussian noise (`dither.device.gaussian`).
 
 The published theorem takes the *smaller* of the two sensitivities for all people: its case distinction is
 the wrong way round. For w above c, which is where the estimator works, the stated loss of central people
@@ -26,7 +26,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 
-from app.accounting.gaussian import gaussian_cost
+from dither.device.gaussian import epsilon_at
+
+from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
 
 _SLACK = 1e-9
@@ -123,7 +125,10 @@ def amplify(
         variance = (central_sigma**2 + rest) * (1 - _SLACK)
         if not (variance > 0 and math.isfinite(variance) and math.isfinite(weight)):
             raise InternalFault("No noise protects these people.")
-        return gaussian_cost(Fraction(weight) ** 2 / Fraction(variance), delta)
+        try:
+            return epsilon_at(MICRO * Fraction(weight) ** 2 / Fraction(variance), delta)
+        except ValueError as error:
+            raise InternalFault("There is no amplification for these parameters.") from error
 
     return Amplified(
         central=tuple(cost(weight, honest) for weight in central_weights),

@@ -6,16 +6,21 @@ person is in one cluster, which depends on nothing but that person's value and t
 """
 
 from fractions import Fraction
-from math import inf, isfinite, nextafter
+from math import ceil, inf, isfinite, isqrt, nextafter
 
+from dither.device.gaussian import DISCRETE_LOSS, SMALLEST_SIGMA
+
+from app.accounting.gaussian import effective_variance, mu2_cost
 from app.core.epsilon import MICRO, epsilon_cost
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
-from app.core.noise import DiscreteLaplace
+from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Relation
 
+ClusterNoise = DiscreteLaplace | DiscreteGaussian
 
-def clusters_cost(noise: DiscreteLaplace, relation: Relation, *, clusters: int, dimension: int) -> int:
+
+def clusters_cost(noise: ClusterNoise, relation: Relation, *, clusters: int, dimension: int) -> int:
     r"""Price a round for each central person.
 
     In cluster k a person adds at most :math:`P_k = 2^{30} / b_{k0} + \sum_j 2^{29} / b_{kj}` to the loss.
@@ -32,7 +37,7 @@ def clusters_cost(noise: DiscreteLaplace, relation: Relation, *, clusters: int, 
         dimension: d, at least 1.
 
     Returns:
-        The cost, rounded up [micro-epsilon].
+        The cost, rounded up [micro-epsilon, or 1e-6 of mu^2].
 
     Raises:
         InternalFault: another number of scales, or one that is not positive and finite.
@@ -43,36 +48,58 @@ def clusters_cost(noise: DiscreteLaplace, relation: Relation, *, clusters: int, 
         Dwork, McSherry, Nissim, Smith, TCC 2006, doi:10.1007/11681878_14, proposition 1.
     """
     width = 1 + dimension
-    if clusters < 2 or dimension < 1 or len(noise.scales) != clusters * width:
+    sizes = noise.scales if isinstance(noise, DiscreteLaplace) else noise.sigmas
+    if clusters < 2 or dimension < 1 or len(sizes) != clusters * width:
         raise InternalFault("The noise does not fit the clusters.")
-    if not all(isfinite(scale) and scale > 0 for scale in noise.scales):
-        raise InternalFault("A Laplace scale is out of range.")
+    if not all(isfinite(size) and size > 0 for size in sizes):
+        raise InternalFault("A Laplace scale or a sigma is out of range.")
+    # What a move by a whole range costs, and what a move by half of it does in parts of that.
+    if isinstance(noise, DiscreteLaplace):
+        prices, half = [GRID_SIZE / Fraction(scale) for scale in sizes], Fraction(1, 2)
+    else:
+        prices, half = [GRID_SIZE**2 / effective_variance(sigma) for sigma in sizes], Fraction(1, 4)
     presences, moves = [], []
-    for start in range(0, len(noise.scales), width):
-        count, *sums = (GRID_SIZE / Fraction(scale) for scale in noise.scales[start : start + width])
+    for start in range(0, len(prices), width):
+        count, *sums = prices[start : start + width]
         moves.append(sum(sums, Fraction(0)))
-        presences.append(count + moves[-1] / 2)
-    if relation is Relation.ADD_REMOVE_ONE:
-        return epsilon_cost(max(presences))
+        presences.append(count + moves[-1] * half)
     second, first = sorted(presences)[-2:]
-    return epsilon_cost(max(first + second, *moves))
+    most = first if relation is Relation.ADD_REMOVE_ONE else max(first + second, *moves)
+    return epsilon_cost(most) if isinstance(noise, DiscreteLaplace) else mu2_cost(most)
 
 
-def clusters_noise(
-    epsilon: int, l1_sensitivity: Fraction, *, clusters: int, dimension: int
-) -> DiscreteLaplace:
-    """The noise that makes one round cost `epsilon`.
+def clusters_noise(cost: int, l1_sensitivity: Fraction, *, clusters: int, dimension: int) -> DiscreteLaplace:
+    """The noise that makes one round cost `cost`.
 
     Args:
-        epsilon: Of a round [micro-epsilon].
+        cost: Of a round [micro-epsilon].
         l1_sensitivity: What one person moves all queries by [range widths].
         clusters, dimension: K and d.
 
     Returns:
         One scale for all queries, rounded up to a double.
     """
-    exact = l1_sensitivity * GRID_SIZE * MICRO / epsilon
+    exact = l1_sensitivity * GRID_SIZE * MICRO / cost
     scale = float(exact)
     if Fraction(scale) < exact:
         scale = nextafter(scale, inf)
     return DiscreteLaplace(scales=(scale,) * (clusters * (1 + dimension)))
+
+
+def gaussian_clusters_noise(
+    cost: int, l2_square: Fraction, *, clusters: int, dimension: int
+) -> DiscreteGaussian:
+    """The Gaussian noise that makes one round cost at most `cost`.
+
+    Args:
+        cost: Of a round [1e-6 of mu^2].
+        l2_square: The square of what one person moves all queries by, in L2 norm [range widths squared].
+        clusters, dimension: K and d.
+
+    Returns:
+        One sigma for all queries, rounded up to a double.
+    """
+    variance = l2_square * GRID_SIZE**2 * MICRO / cost + DISCRETE_LOSS
+    # Whole numbers below 2**53 are doubles; a larger one is rounded to one by less than is added here.
+    sigma = nextafter(float(max(isqrt(ceil(variance)) + 1, SMALLEST_SIGMA)), inf)
+    return DiscreteGaussian(sigmas=(sigma,) * (clusters * (1 + dimension)))

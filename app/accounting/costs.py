@@ -17,11 +17,11 @@ from app.accounting.prices import (
 from app.core.cohort import Group
 from app.core.errors import InternalFault
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, Noise, NoNoise
-from app.core.study import Relation, Trust
+from app.core.study import Currency, Relation, Trust
 
 __all__ = ["FREE", "Cost", "Term", "Weights", "check_charges", "group_costs"]
 
-FREE: Cost = (0, 0)
+FREE: Cost = 0
 
 Term = tuple[int, int, int, int]
 """(index of a group or a query, sum weight, count weight, square weight)."""
@@ -47,6 +47,7 @@ def group_costs(
     noise: Noise,
     relation: Relation,
     groups: Sequence[Group],
+    currency: Currency = Currency.LAPLACE,
 ) -> list[Cost]:
     r"""Price a release for each person of each group.
 
@@ -70,21 +71,28 @@ def group_costs(
         noise: What is added to them.
         relation: The neighboring relation.
         groups: All groups that the queries see.
+        currency: Of the study. Laplace and hourglass noise have no price in mu^2, Gaussian noise has one in
+            nothing else.
 
     Returns:
-        A cost a group, rounded up to a whole micro-epsilon.
+        A cost a group, rounded up to a whole micro-epsilon, or 1e-6 of mu^2.
 
     Raises:
         InternalFault: weights that are no integers or do not align with the groups, weight on local people
             or on a group that does not participate, central weight without noise, parameters of the noise
-            that are out of range, or noise that is not priced here.
+            that are out of range, or noise that is not priced here or not in this currency.
 
     Privacy: this is the price; it is exact for pure noise, looks at no data, and never too low. Under
         replace_one the group sizes are public; under add_remove_one they are not read.
 
     References:
         Dwork, McSherry, Nissim, Smith, TCC 2006, doi:10.1007/11681878_14, proposition 1; composition by
-        summing the losses of independent noise.
+        summing the losses of independent noise. Epsilons of releases add up, also where each depends on
+        former
+        answers and others run beside it, sessions and reports among them: Rogers, Roth, Ullman, Vadhan,
+        arXiv:1605.08294 (a person's sum is bounded in advance, which is their condition); Vadhan, Wang,
+        arXiv:2105.13427 (concurrent interactive mechanisms that are each pure). mu^2: see
+        `app.accounting.gaussian`.
     """
     rows: list[list[Term]] = [[] for _ in groups]
     for number, query in enumerate(queries):
@@ -110,7 +118,7 @@ def group_costs(
                 raise InternalFault("A query on raw data has no noise.")
             return [FREE] * len(groups)
         case _:
-            price = _price(noise, relation, len(queries))
+            price = _price(noise, relation, len(queries), currency)
             prices = [
                 price(column) if is_priced else FREE
                 for is_priced, column in zip(priced, columns, strict=True)
@@ -118,17 +126,17 @@ def group_costs(
     return [cost if is_priced else FREE for is_priced, cost in zip(priced, prices, strict=True)]
 
 
-def _price(noise: Noise, relation: Relation, queries: int) -> Price:
+def _price(noise: Noise, relation: Relation, queries: int, currency: Currency) -> Price:
     """What a column of weights costs under some noise."""
-    match noise:
-        case DiscreteLaplace():
+    match noise, currency:
+        case DiscreteLaplace(), Currency.LAPLACE:
             return laplace_price(noise, relation, queries)
-        case DiscreteGaussian():
+        case DiscreteGaussian(), Currency.GAUSSIAN:
             return gaussian_price(noise, relation, queries)
-        case Hourglass():
+        case Hourglass(), Currency.LAPLACE:
             return hourglass_price(noise, relation, queries)
         case _:
-            raise InternalFault("There is no price for this noise.")
+            raise InternalFault(f"There is no price for this noise in a {currency} study.")
 
 
 def check_charges(costs: Sequence[Cost], groups: Sequence[Group]) -> None:
@@ -139,13 +147,12 @@ def check_charges(costs: Sequence[Cost], groups: Sequence[Group]) -> None:
         groups: The groups it was said of.
 
     Raises:
-        InternalFault: a cost is negative, exceeds its group's epsilon or delta, or there is not one
-            cost a group.
+        InternalFault: a cost is negative, exceeds what its group offers, or there is not one cost a group.
 
     Privacy: depends on offers and weights, not on data.
     """
     if len(costs) != len(groups):
         raise InternalFault("There is not one cost a group.")
-    for (epsilon, delta), group in zip(costs, groups, strict=True):
-        if not (0 <= epsilon <= group.epsilon and 0 <= delta <= group.delta):
+    for cost, group in zip(costs, groups, strict=True):
+        if not 0 <= cost <= group.epsilon:
             raise InternalFault("A charge exceeds what a group offered.")

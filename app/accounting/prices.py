@@ -29,15 +29,15 @@ from functools import cache
 from math import isfinite, lcm
 from typing import assert_never
 
-from app.accounting.gaussian import effective_variance, gaussian_cost
+from app.accounting.gaussian import effective_variance, mu2_cost
 from app.core.epsilon import epsilon_cost
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass
 from app.core.study import Relation
 
-Cost = tuple[int, int]
-"""(epsilon [micro-epsilon], delta [1e-12]) that each person of a group pays."""
+Cost = int
+"""What each person of a group pays [micro-epsilon, or 1e-6 of mu^2]."""
 
 Column = tuple[tuple[int, int, int, int], ...]
 """(index of a query, sum weight A, count weight B, square weight C) of one group, where one is not 0."""
@@ -78,29 +78,29 @@ def laplace_price(noise: DiscreteLaplace, relation: Relation, queries: int) -> P
         loss = max(
             sum(abs(move) * numerators[number] for number, move in end) for end in _ends(column, relation)
         )
-        return epsilon_cost(Fraction(loss, denominator)), 0
+        return epsilon_cost(Fraction(loss, denominator))
 
     return price
 
 
 def gaussian_price(noise: DiscreteGaussian, relation: Relation, queries: int) -> Price:
-    r"""Prices under independent discrete Gaussian noise, at the noise's delta.
+    r"""Prices under independent discrete Gaussian noise: :math:`\mu^2 = \sum_j d_j^2 / (\sigma_j^2 - 9)`.
 
-    With :math:`\mu^2 = \sum_j (\text{move of query } j)^2 / (\sigma_j^2 - 9)`, see `app.accounting.gaussian`.
+    d_j is what a person moves query j by; why so, and that it adds up, is in `app.accounting.gaussian`.
 
     Args:
-        noise: One sigma a query, and delta.
+        noise: One sigma a query.
         relation: The neighboring relation.
         queries: Number of queries.
 
     Returns:
-        A function of a column: epsilon, rounded up, and the noise's delta.
+        A function of a column; exact, rounded up to a whole 1e-6 of mu^2.
 
     Raises:
-        InternalFault: another number of sigmas, or one out of range; delta out of range.
+        InternalFault: another number of sigmas, or one out of range.
 
     References:
-        Balle, Wang, arXiv:1805.06530v2, theorem 8.
+        Dong, Roth, Su, arXiv:1905.02383, theorem 2.7 and corollary 3.3.
     """
     if len(noise.sigmas) != queries:
         raise InternalFault("The noise does not fit the number of queries.")
@@ -112,7 +112,7 @@ def gaussian_price(noise: DiscreteGaussian, relation: Relation, queries: int) ->
             sum((move * move * precisions[number] for number, move in end), Fraction(0))
             for end in _ends(column, relation)
         )
-        return gaussian_cost(squares, noise.delta), noise.delta
+        return mu2_cost(squares)
 
     return price
 
@@ -156,7 +156,7 @@ def hourglass_price(noise: Hourglass, relation: Relation, queries: int) -> Price
                 raise InternalFault("An hourglass's queries do not complement each other.")
             level = max(abs(units), -(-abs(first - second) // (2 * noise.half)))
             levels = max(levels, level + (level - units) % 2)
-        return levels * noise.epsilon, 0
+        return levels * noise.epsilon
 
     return price
 

@@ -1,9 +1,9 @@
 """What is missing when a lifetime budget does not suffice; for the person and no one else."""
 
 from app.core.contribution import Offer
-from app.core.epsilon import delta_to_json, epsilon_to_json
+from app.core.epsilon import epsilon_to_json
 from app.core.errors import BudgetExhausted, FieldError
-from app.core.study import Study
+from app.core.study import Currency, Study
 from app.web.request import ApiRequest
 
 
@@ -14,15 +14,14 @@ async def explained(
     statement = await request.api.services.budgets.statement(offer.subject)
     account = statement.account
     held = next((line for line in statement.studies if line.study == study.definition.slug), None)
-    left = account.budget - account.reserved
-    delta_left = account.delta_budget - account.delta_reserved
-    missing = offer.epsilon - (held.epsilon if held else 0) - left
-    delta_missing = offer.delta - (held.delta if held else 0) - delta_left
-    fields = []
-    if missing > 0:
-        fields.append(FieldError("epsilon", _sentence(epsilon_to_json(left), epsilon_to_json(missing))))
-    if delta_missing > 0:
-        fields.append(FieldError("delta", _sentence(delta_to_json(delta_left), delta_to_json(delta_missing))))
+    lacking = offer.epsilon - (held.amount if held else 0)
+    if offer.currency is Currency.GAUSSIAN:
+        left = account.gaussian.mu2.remaining
+        sentence = f"mu^2: {_sentence(epsilon_to_json(left), epsilon_to_json(lacking - left))}"
+    else:
+        left = account.epsilon.remaining
+        sentence = _sentence(epsilon_to_json(left), epsilon_to_json(lacking - left))
+    fields = [FieldError("epsilon", sentence)] if lacking > left else []
     return BudgetExhausted(refusal.detail, fields=fields)
 
 

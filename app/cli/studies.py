@@ -143,6 +143,7 @@ def _show_study(study: Study, as_json: bool) -> None:
         {"name": "epsilon", "value": f"{show(study.epsilon.min)} to {show(study.epsilon.max)}"},
         {"name": "default share", "value": study.default_share},
         {"name": "tilt", "value": study.tilt},
+        {"name": "noise", "value": study.noise},
         {"name": "delta", "value": study.delta},
         {"name": "coordinates", "value": study.dimension},
         {"name": "local mechanism", "value": study.local_mechanism},

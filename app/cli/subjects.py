@@ -1,13 +1,14 @@
 """Commands of an admin about people: lifetime budgets over HTTP, and the key that people are known under."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from app.cli.common import AsJson, console, print_json, print_table, show
-from app.cli.http import DEFAULT_URL, Token, Url, number, optional, service
+from app.cli.common import AsJson, console, print_json, print_table, show, usage_error
+from app.cli.http import DEFAULT_URL, Token, Url, number, service
 from app.cli.options import fields_of
 from app.cli.rekey import rekey
 from app.web.documents.budget import RaiseIn
@@ -53,8 +54,12 @@ def set_budget(
     subject: SubjectName,
     epsilon: Annotated[str, typer.Option(metavar="EPSILON", help="The new lifetime epsilon.")],
     reason: Annotated[str, typer.Option(help="For the audit trail.")],
-    delta: Annotated[
-        str | None, typer.Option(metavar="DELTA", help="The new lifetime delta; as it is if not given.")
+    gaussian: Annotated[
+        str | None,
+        typer.Option(
+            metavar="EPSILON,DELTA",
+            help="The new lifetime budget for Gaussian noise, such as 3,0.000001; as it is if not given.",
+        ),
     ] = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
@@ -65,7 +70,7 @@ def set_budget(
         found = client.set_budget(
             subject,
             epsilon=number(epsilon, "--epsilon"),
-            delta=optional(delta, "--delta"),
+            gaussian=None if gaussian is None else _pair(gaussian),
             reason=reason,
         )
     _show_budget(found.raw, as_json)
@@ -95,6 +100,13 @@ def raise_budgets(
         )
 
 
+def _pair(text: str) -> tuple[Decimal, Decimal]:
+    epsilon, comma, delta = text.partition(",")
+    if not comma:
+        raise usage_error("--gaussian needs an epsilon and a delta, as 3,0.000001")
+    return number(epsilon, "--gaussian"), number(delta, "--gaussian")
+
+
 def _show_budget(budget: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(budget)
@@ -106,13 +118,23 @@ def _show_budget(budget: Mapping[str, Any], as_json: bool) -> None:
         "spent": "spent",
         "remaining": "remaining",
     }
+    gaussian, promise = budget["gaussian"], budget["in_all"]
     print_table(
-        [{"name": name, **budget[name]} for name in ("epsilon", "delta")],
+        [
+            {"name": "epsilon", **budget["epsilon"]},
+            {"name": f"Gaussian noise: epsilon at {gaussian['delta']:g}", **gaussian["epsilon"]},
+            {"name": "Gaussian noise: mu^2", **gaussian["mu2"]},
+        ],
         columns,
         title=f"Lifetime budget of {budget['subject']}",
     )
+    console.print(
+        f"In all this person can lose epsilon {promise['epsilon']:g} at delta {promise['delta']:g}."
+    )
     if budget["studies"]:
         columns = {"study": "study", "trust": "trust", "live": "live", "epsilon": "epsilon", "spent": "spent"}
+        if any(line["mu2"] is not None for line in budget["studies"]):
+            columns |= {"mu2": "mu^2", "mu2_spent": "mu^2 spent"}
         print_table(budget["studies"], columns)
     if budget["sessions"]:
         columns = {name: name for name in ("session", "study", "protocol", "epsilon", "spent")}

@@ -14,10 +14,10 @@ class Cohort:
     Attributes:
         id: Row of the ledger.
         trust: Trust tag of all people in it.
-        epsilon: The most that a contribution may ever cost its owner [micro-epsilon]; 0 for public.
-        carried: What its members had already spent in this study when they joined [micro-epsilon].
-        spent: What each member has spent by now, `carried` included [micro-epsilon].
-        delta, delta_carried, delta_spent: The same for delta [1e-12].
+        epsilon: The most that a contribution may ever cost its owner; 0 for public. This and the next two
+            are in the study's currency: micro-epsilon, or 1e-6 of mu^2.
+        carried: What its members had already spent in this study when they joined.
+        spent: What each member has spent by now, `carried` included.
         count: Live members.
         total: Sum of grid points, or of local reports as they count.
         total_squares: Sum of squared reports; of central and public people the sum of their `grid.square`.
@@ -30,9 +30,6 @@ class Cohort:
     epsilon: int
     carried: int
     spent: int
-    delta: int
-    delta_carried: int
-    delta_spent: int
     count: int
     total: int
     total_squares: int
@@ -66,7 +63,7 @@ def report_reach(randomizer: Randomizer, epsilon: int, reports: int) -> int | No
 
     Args:
         randomizer: Of the study.
-        epsilon: What the report was randomized with [micro-epsilon].
+        epsilon: What the report was randomized with [the study's currency].
         reports: n, live local reports of the study at the fold, at least 1.
 
     Returns:
@@ -106,8 +103,7 @@ class Group:
     Attributes:
         trust: Trust tag.
         epsilon: Central: the most that this release may cost each of them. Local: what their reports
-            were randomized with. Public: 0 [micro-epsilon].
-        delta: The same for delta [1e-12].
+            were randomized with. Public: 0. In the study's currency: micro-epsilon, or 1e-6 of mu^2.
         count: People in the group.
         participates: Whether they can pay their whole offer. Others count as people of the dataset
             but get no weight.
@@ -117,6 +113,5 @@ class Group:
     trust: Trust
     epsilon: int
     count: int
-    delta: int = 0
     participates: bool = True
     reports: Reports | None = None

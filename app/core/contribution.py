@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from app.core.study import Trust
+from app.core.study import Currency, Trust
 
 ANY_EPSILON = (1 << 63) - 1
 """More than any epsilon."""
@@ -18,25 +18,32 @@ class Offer:
         subject: HMAC-SHA256 of the external id, 32 bytes.
         sender: The token that sent it: to no other is it told whether it repeats what is there.
         trust: Trust tag.
-        epsilon: The most that it may ever cost its owner, what was already spent in this study
-            included; rounded to three significant digits; 0 for public [micro-epsilon].
-        delta: The same for delta [1e-12].
+        asked: The epsilon that was offered, rounded to three significant digits; 0 for public
+            [micro-epsilon].
+        epsilon: The most that it may ever cost its owner, what was already spent in this study included:
+            `asked` in the study's currency.
+        currency: Of the study.
         value: Grid point; for local the report; 0 where there is a vector.
         vector: Grid points of the coordinates, in studies of vectors.
         bounded: Whether it is a report whose range belongs to the whole epsilon.
-        drawn_at_most: The largest epsilon with which an honest device can have drawn the report
-            [micro-epsilon].
+        drawn_at_most: The most with which an honest device can have drawn the report [the study's currency].
     """
 
     subject: bytes
     sender: UUID
     trust: Trust
+    asked: int
     epsilon: int
-    delta: int
     value: int
     vector: tuple[int, ...] | None = None
     bounded: bool = False
     drawn_at_most: int = ANY_EPSILON
+    currency: Currency = Currency.LAPLACE
+
+    @property
+    def mu2(self) -> int | None:
+        """What it reserves in mu^2 [1e-6]; None in a study with Laplace noise."""
+        return self.epsilon if self.currency is Currency.GAUSSIAN else None
 
 
 class Outcome(StrEnum):

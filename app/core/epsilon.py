@@ -1,22 +1,28 @@
-"""Epsilon and delta as integers.
+"""Epsilon, delta and mu^2 as integers.
 
-Epsilon counts micro-epsilon (1e-6), delta counts 1e-12. Limits are rounded down, costs are rounded
-up; nothing in between is a float.
+Epsilon counts micro-epsilon (1e-6), mu^2 counts 1e-6 too, delta counts 1e-12. Limits are rounded down, costs
+are rounded up; nothing in between is a float.
+
+A study has one currency: micro-epsilon, or mu^2 where it has a delta. What is offered and charged in it is an
+amount.
 """
 
 from decimal import Decimal
 from fractions import Fraction
 
+from dither.device.gaussian import epsilon_at, micro_mu2
 from dither.device.numbers import DELTA_UNIT, MAX_EPSILON, MICRO, round_down_to_significant
 
 __all__ = [
     "DELTA_UNIT",
     "MAX_EPSILON",
     "MICRO",
+    "amount_of",
     "delta_limit",
     "delta_to_json",
     "epsilon_cost",
     "epsilon_limit",
+    "epsilon_of",
     "epsilon_to_json",
     "round_down_to_significant",
     "share_of",
@@ -44,6 +50,38 @@ def epsilon_cost(value: Fraction) -> int:
 def delta_limit(value: Decimal) -> int:
     """A delta given as a limit, in units of 1e-12, rounded down."""
     return _floor(value, DELTA_UNIT)
+
+
+def amount_of(epsilon: int, delta: int) -> int:
+    """What an offer of an epsilon is in the currency of a study.
+
+    Args:
+        epsilon: The offer [micro-epsilon].
+        delta: Of the study; 0 where its currency is epsilon [1e-12].
+
+    Returns:
+        The amount, rounded down: see `dither.device.gaussian.micro_mu2`.
+
+    >>> amount_of(1_000_000, 0), amount_of(1_000_000, 1_000_000)
+    (1000000, 56028)
+    """
+    return micro_mu2(epsilon, delta) if delta else epsilon
+
+
+def epsilon_of(amount: int, delta: int) -> int:
+    """An amount as people read it, at the study's delta.
+
+    Args:
+        amount: In the study's currency.
+        delta: Of the study; 0 where its currency is epsilon [1e-12].
+
+    Returns:
+        The epsilon, rounded up [micro-epsilon].
+
+    >>> epsilon_of(1_000_000, 0), epsilon_of(56_028, 1_000_000)
+    (1000000, 999991)
+    """
+    return epsilon_at(amount, delta) if delta else amount
 
 
 def _floor(value: Decimal, units: int) -> int:

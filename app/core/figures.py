@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from app.core.records import Balance
+from app.core.records import Balance, InStudy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,11 +120,18 @@ class StudySummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearlyExhausted:
-    """A person who has reserved most of their lifetime budget; the digest in hexadecimal digits."""
+    """A person who has reserved most of one of their lifetime budgets.
+
+    Attributes:
+        subject: The digest in hexadecimal digits.
+        total, reserved: Of that budget [micro-epsilon; as the store returns it, in the account's unit].
+        delta: At which it was read; 0 where it is the one in epsilon [1e-12].
+    """
 
     subject: str
     total: int
     reserved: int
+    delta: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +151,8 @@ class Overview:
         subjects: People known.
         contributions: Live ones.
         states: Studies by state.
-        epsilon: All lifetime budgets together.
+        epsilon: All lifetime budgets in epsilon together.
+        mu2: All those for studies with Gaussian noise [1e-6].
         near: People near exhaustion.
         dry: Open studies in which few can still pay.
     """
@@ -153,6 +161,7 @@ class Overview:
     contributions: int
     states: Mapping[str, int]
     epsilon: Balance
+    mu2: Balance
     near: Attention
     dry: Attention
 
@@ -169,6 +178,8 @@ class Totals:
     budget: int
     reserved: int
     most_reserved: int
+    gaussian_budget: int
+    gaussian_reserved: int
     near: int
 
 
@@ -182,18 +193,34 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """People with a live contribution to a study and the same trust tag, epsilon, and what is held of it.
+class Held(InStudy):
+    """People with a live contribution to a study and the same trust tag, offer, and what is held of it.
 
-    `epsilon` is what they offered, `reserved` and `spent` what the study holds and has used of it.
+    `amount` is what they offered, `amount_reserved` and `amount_spent` what the study holds and has used of
+    it.
     """
 
     study_id: int
     trust: str
-    epsilon: int
-    reserved: int
-    spent: int
+    amount: int
+    amount_reserved: int
+    amount_spent: int
     people: int
+
+    @property
+    def epsilon(self) -> int:
+        """What each offered, at the study's delta [micro-epsilon]."""
+        return self.read(self.amount)
+
+    @property
+    def reserved(self) -> int:
+        """What the study holds of it, at the study's delta [micro-epsilon]."""
+        return self.read(self.amount_reserved)
+
+    @property
+    def spent(self) -> int:
+        """What each has spent, at the study's delta [micro-epsilon]."""
+        return self.read(self.amount_spent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,9 +14,9 @@ class Holding:
 
     Attributes:
         live: False once withdrawn.
-        trust, epsilon, delta, value, vector: As contributed. Withdrawn: `epsilon` and `delta` are what
-            was spent, `value` and `vector` are None.
-        carried, delta_carried: What was spent before the present value came.
+        trust, epsilon, value, vector: As contributed, `epsilon` in the study's currency. Withdrawn: it is
+            what was spent, `value` and `vector` are None.
+        carried: What was spent before the present value came.
         epoch: The epoch the present value belongs to.
         sender: The token that sent the present value; None: before senders were kept.
     """
@@ -25,8 +25,6 @@ class Holding:
     trust: Trust
     epsilon: int
     carried: int
-    delta: int
-    delta_carried: int
     value: int | None
     vector: tuple[int, ...] | None
     epoch: int
@@ -40,8 +38,6 @@ class Entry:
     trust: Trust
     epsilon: int
     carried: int
-    delta: int
-    delta_carried: int
     value: int
     sender: UUID
     vector: tuple[int, ...] | None = None
@@ -59,29 +55,28 @@ def same_value(holding: Holding, offer: Offer) -> bool:
     return offer.trust is Trust.PUBLIC or holding.epsilon == offer.epsilon
 
 
-def entry(offer: Offer, *, spent: int, delta_spent: int) -> Entry | Outcome:
+def entry(offer: Offer, *, spent: int) -> Entry | Outcome:
     """The row for an offer whose owner has already spent something in the study.
 
     An offer's epsilon includes what was spent. A local report costs all of it on arrival, so there
-    must be something left for the report; a public value reserves nothing new. A report that was randomized
-    with a whole delta, or whose range is that of a whole epsilon, has no place where a part is gone: it
-    would cost more than is booked, or be taken for less noisy than it is. Nor has a report that lies further
-    out than what is left of its epsilon explains: it is forged.
+    must be something left for the report; a public value reserves nothing new. A report whose range is that
+    of
+    a whole epsilon has no place where a part is gone: it would cost more than is booked, or be taken for less
+    noisy than it is. Nor has a report that lies further out than what is left of its epsilon explains: it is
+    forged.
     """
     if offer.trust is Trust.PUBLIC:
         return Entry(
             trust=offer.trust,
             epsilon=spent,
             carried=spent,
-            delta=delta_spent,
-            delta_carried=delta_spent,
             value=offer.value,
             sender=offer.sender,
             vector=offer.vector,
         )
     if offer.epsilon < spent or (offer.trust is Trust.LOCAL and offer.epsilon == spent):
         return Outcome.EPSILON_BELOW_SPENT
-    if offer.trust is Trust.LOCAL and ((offer.delta and delta_spent) or (offer.bounded and spent)):
+    if offer.trust is Trust.LOCAL and offer.bounded and spent:
         return Outcome.REPORT_AFTER_SPENDING
     if offer.trust is Trust.LOCAL and offer.epsilon - spent > offer.drawn_at_most:
         return Outcome.IMPOSSIBLE_REPORT
@@ -89,8 +84,6 @@ def entry(offer: Offer, *, spent: int, delta_spent: int) -> Entry | Outcome:
         trust=offer.trust,
         epsilon=offer.epsilon,
         carried=spent,
-        delta=max(offer.delta, delta_spent),
-        delta_carried=delta_spent,
         value=offer.value,
         sender=offer.sender,
         vector=offer.vector,
@@ -98,15 +91,15 @@ def entry(offer: Offer, *, spent: int, delta_spent: int) -> Entry | Outcome:
 
 
 def decide(
-    offers: Sequence[Offer], holding: Holding | None, *, room: int, delta_room: int
+    offers: Sequence[Offer], holding: Holding | None, *, room: int
 ) -> tuple[list[Outcome], Entry | None]:
     """What becomes of one person's offers, as if each were made after the one before.
 
     Args:
         offers: In their order.
         holding: What the person holds in the study.
-        room: What is left of the lifetime budget, below 0 where there is no such person [micro-epsilon].
-        delta_room: The same for delta [1e-12].
+        room: What is left of the lifetime budget in the study's currency, below 0 where there is no such
+            person.
 
     Returns:
         An outcome each, and the row to write if one of them is stored.
@@ -114,7 +107,7 @@ def decide(
     outcomes: list[Outcome] = []
     stored: Offer | None = None
     row: Entry | None = None
-    spent, delta_spent = (holding.epsilon, holding.delta) if holding else (0, 0)
+    spent = holding.epsilon if holding else 0
     for offer in offers:
         if stored is not None:
             outcomes.append(Outcome.UNCHANGED if offer == stored else Outcome.CONTRIBUTION_EXISTS)
@@ -122,10 +115,10 @@ def decide(
             repeated = same_value(holding, offer)
             outcomes.append(Outcome.UNCHANGED if repeated else Outcome.CONTRIBUTION_EXISTS)
         else:
-            result = entry(offer, spent=spent, delta_spent=delta_spent)
+            result = entry(offer, spent=spent)
             if isinstance(result, Outcome):
                 outcomes.append(result)
-            elif result.epsilon - spent > room or result.delta - delta_spent > delta_room:
+            elif result.epsilon - spent > room:
                 outcomes.append(Outcome.BUDGET_EXHAUSTED)
             else:
                 stored, row = offer, result

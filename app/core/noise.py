@@ -29,11 +29,9 @@ class DiscreteGaussian:
 
     Attributes:
         sigmas: One standard deviation a query.
-        delta: The delta for which the cost in epsilon is read off [1e-12].
     """
 
     sigmas: tuple[float, ...]
-    delta: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """What the store returns: one frozen record a thing.
 
-A record has the units of the ledger (micro-epsilon, 1e-12 of delta, digests as bytes); a wire model of `web`
-reads it by its attributes and shows it in the units of people.
+A record has the units of the ledger (micro-epsilon, 1e-6 of mu^2, 1e-12 of delta, digests as bytes); a wire
+model of `web` reads it by its attributes and shows it in the units of people.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
+from app.core.epsilon import epsilon_of
 from app.core.study import Relation, StudyState
 
 
@@ -33,16 +34,61 @@ class Balance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A balance in mu^2 as epsilons at a delta, each rounded up: they do not add up."""
+
+    total: int
+    reserved: int
+    spent: int
+    remaining: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaussianAccount:
+    """The account from which studies with Gaussian noise reserve.
+
+    Attributes:
+        mu2: What there is [1e-6 of mu^2].
+        delta: At which it is read as an epsilon [1e-12].
+    """
+
+    mu2: Balance
+    delta: int
+
+    @property
+    def epsilon(self) -> Reading:
+        """The same as epsilons at the delta [micro-epsilon]."""
+        names = ("total", "reserved", "spent", "remaining")
+        return Reading(**{name: epsilon_of(getattr(self.mu2, name), self.delta) for name in names})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What a person can lose in all, by both accounts: (epsilon, delta) [micro-epsilon, 1e-12]."""
+
+    epsilon: int
+    delta: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """A subject's lifetime budget. Epsilon in micro-epsilon, delta in 1e-12."""
+    """A subject's lifetime budget: one account in micro-epsilon, one in 1e-6 of mu^2.
+
+    Attributes:
+        subject: Digest of the external id.
+        budget, reserved, spent: The account in epsilon.
+        gaussian_budget, gaussian_reserved, gaussian_spent: The account in mu^2.
+        delta: Of the installation, at which mu^2 is read [1e-12].
+    """
 
     subject: bytes
     budget: int
     reserved: int
     spent: int
-    delta_budget: int
-    delta_reserved: int
-    delta_spent: int
+    gaussian_budget: int
+    gaussian_reserved: int
+    gaussian_spent: int
+    delta: int
 
     @property
     def epsilon(self) -> Balance:
@@ -50,23 +96,73 @@ class Account:
         return Balance(total=self.budget, reserved=self.reserved, spent=self.spent)
 
     @property
-    def delta(self) -> Balance:
-        """The account in delta."""
-        return Balance(total=self.delta_budget, reserved=self.delta_reserved, spent=self.delta_spent)
+    def gaussian(self) -> GaussianAccount:
+        """The account in mu^2."""
+        mu2 = Balance(total=self.gaussian_budget, reserved=self.gaussian_reserved, spent=self.gaussian_spent)
+        return GaussianAccount(mu2=mu2, delta=self.delta)
+
+    @property
+    def in_all(self) -> Promise:
+        """Both accounts together: pure epsilon adds to the epsilon at delta, and delta stays."""
+        epsilon = self.budget + epsilon_of(self.gaussian_budget, self.delta)
+        return Promise(epsilon=epsilon, delta=self.delta if self.gaussian_budget else 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StudyLine:
-    """One study on a subject's statement. An archived one holds of epsilon and delta what was spent."""
+class InStudy:
+    """Something that has amounts in the currency of a study.
+
+    Attributes:
+        delta: Of the study, at which mu^2 is read; 0 where the currency is epsilon [1e-12].
+    """
+
+    delta: int
+
+    def read(self, amount: int) -> int:
+        """An amount as an epsilon at the study's delta [micro-epsilon]."""
+        return epsilon_of(amount, self.delta)
+
+    def in_mu2(self, amount: int) -> int | None:
+        """An amount in mu^2 [1e-6]; None where the currency is epsilon."""
+        return amount if self.delta else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held(InStudy):
+    """What is held of an offer, and what is gone of that, in the study's currency."""
+
+    amount: int
+    amount_spent: int
+
+    @property
+    def epsilon(self) -> int:
+        """What is reserved, at the study's delta [micro-epsilon]."""
+        return self.read(self.amount)
+
+    @property
+    def spent(self) -> int:
+        """What is gone of it, at the study's delta [micro-epsilon]."""
+        return self.read(self.amount_spent)
+
+    @property
+    def mu2(self) -> int | None:
+        """What is reserved [1e-6 of mu^2]."""
+        return self.in_mu2(self.amount)
+
+    @property
+    def mu2_spent(self) -> int | None:
+        """What is gone of it [1e-6 of mu^2]."""
+        return self.in_mu2(self.amount_spent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyLine(Held):
+    """One study on a subject's statement. An archived one holds what was spent."""
 
     study: str
     state: StudyState
     trust: str
     live: bool
-    epsilon: int
-    spent: int
-    delta: int
-    delta_spent: int
     contributed_on: date | None
 
 
@@ -106,28 +202,55 @@ class Raise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonalCharge:
+class Cost(InStudy):
+    """What something cost a person, in the study's currency."""
+
+    cost: int
+
+    @property
+    def epsilon(self) -> int:
+        """The cost at the study's delta [micro-epsilon]."""
+        return self.read(self.cost)
+
+    @property
+    def mu2(self) -> int | None:
+        """The cost [1e-6 of mu^2]; None where the currency is epsilon."""
+        return self.in_mu2(self.cost)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonalCharge(Cost):
     """What one release cost one person."""
 
     release: UUID
     study: str
     estimator: str
-    epsilon: int
-    delta: int
     created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CohortCharge:
-    """What one release cost each member of one cohort; `offered` is the most that each may ever spend."""
+class CohortCharge(Cost):
+    """What one release cost each member of a cohort; `offer` is the most that each may ever spend."""
 
     cohort_id: int
     trust: str
     epoch: int
-    offered: int
+    offer: int
     people: int
-    epsilon: int
-    delta: int
+
+    @property
+    def offered(self) -> int:
+        """The offer at the study's delta [micro-epsilon]."""
+        return self.read(self.offer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CohortLine(Held):
+    """A cohort as the ledger charges it: what each member may ever spend, and has spent."""
+
+    id: int
+    trust: str
+    people: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +290,7 @@ class TrailLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseLine:
+class ReleaseLine(InStudy):
     """A release in the ledger.
 
     Attributes:
@@ -177,7 +300,7 @@ class ReleaseLine:
         estimator, estimator_version: What answered.
         sequence: 1 is the first answer to its question.
         estimate, standard_error: None for an answer that is not one number.
-        epsilon_max: The most that it charged anyone [micro-epsilon].
+        most: The most that it charged anyone [the study's currency].
         hash: Its link.
         created_at: When.
     """
@@ -190,9 +313,19 @@ class ReleaseLine:
     sequence: int
     estimate: float | None
     standard_error: float | None
-    epsilon_max: int
+    most: int
     hash: bytes
     created_at: datetime
+
+    @property
+    def epsilon_max(self) -> int:
+        """The most that it charged anyone, at the study's delta [micro-epsilon]."""
+        return self.read(self.most)
+
+    @property
+    def mu2_max(self) -> int | None:
+        """The same [1e-6 of mu^2]; None where the currency is epsilon."""
+        return self.in_mu2(self.most)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,10 +356,10 @@ class ClusterRelease:
 
     Attributes:
         release: Its id.
-        scales: Of its noise, one a query; empty where it is none.
-        relation, dimension: Of its study.
-        epsilons: The different charges that it made [micro-epsilon].
-        delta: The largest delta that it charged [1e-12].
+        scales: Of its noise, one a query: of Laplace noise, or sigmas of Gaussian noise; empty where it is
+            none.
+        relation, dimension, delta: Of its study.
+        costs: The different charges that it made [the study's currency].
         closed_a_round: Whether a round of a session was closed with it.
     """
 
@@ -234,8 +367,8 @@ class ClusterRelease:
     scales: tuple[float, ...]
     relation: Relation
     dimension: int
-    epsilons: tuple[int, ...]
     delta: int
+    costs: tuple[int, ...]
     closed_a_round: bool
 
 

@@ -17,13 +17,11 @@ class Charge:
 
     Attributes:
         cohort_id: The cohort.
-        epsilon: Cost for each member [micro-epsilon].
-        delta: Cost for each member [1e-12].
+        epsilon: Cost for each member, in the study's currency: micro-epsilon, or 1e-6 of mu^2.
     """
 
     cohort_id: int
     epsilon: int
-    delta: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +31,7 @@ class Used:
     Attributes:
         cohort_id: The cohort.
         count: Its live members.
-        offer: What each of them must have left to take part; 0 unless central [micro-epsilon].
+        offer: What each of them must have left to take part; 0 unless central [the study's currency].
     """
 
     cohort_id: int
@@ -49,7 +47,7 @@ class Facts:
         estimate, standard_error: None for an answer that is not one number.
         noisy_count: People, with noise; None where their number is public.
         variance: Upper end of the interval for the population's; None without a second moment.
-        epsilon_max: The most that it charged anyone [micro-epsilon].
+        epsilon_max: The most that it charged anyone [the study's currency].
         people, people_left_out: Live contributions, and those of them that could not pay; None where their
             number is secret.
         width: Of the interval, as the plan predicted it [data's unit]; None where answers are not compared.
@@ -176,7 +174,8 @@ def chain_hash(
             estimator_version,
             _as_stored(noise),
             hashlib.sha256(body).hexdigest(),
-            [[charge.cohort_id, charge.epsilon, charge.delta] for charge in charges],
+            # The 0 stands where charges had a delta: links of before keep their hashes.
+            [[charge.cohort_id, charge.epsilon, 0] for charge in charges],
         ],
         sort_keys=True,
         separators=(",", ":"),

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from dither.device.randomizers import LocalMechanism as LocalMechanism
 
+from app.core.epsilon import amount_of, epsilon_of
 from app.core.grid import Grid
 
 
@@ -26,6 +27,16 @@ class Trust(StrEnum):
     CENTRAL = "central"
     LOCAL = "local"
     PUBLIC = "public"
+
+
+class Currency(StrEnum):
+    """What a study counts privacy in, by the noise that its answers have."""
+
+    LAPLACE = "laplace"
+    """Pure epsilon."""
+
+    GAUSSIAN = "gaussian"
+    """mu^2, read as an epsilon at the study's delta."""
 
 
 class StudyState(StrEnum):
@@ -70,10 +81,11 @@ class StudyDefinition:
         default_share: Part of each personal epsilon that a release uses by default [ppm].
         tilt: How far the mean of people who ask for little privacy may differ from that of the others, for
             questions that do not say; 0 in add_remove_one studies [ppm of the range].
-        delta: Delta that each contribution reserves, 0 for pure studies [1e-12].
+        delta: At which epsilons are read in studies with Gaussian noise; 0 with Laplace noise [1e-12].
         dimension: Coordinates of a value, each in the range; 1 for a number.
-        local_mechanism: Randomizer for local reports. `HYBRID` is the most accurate one, and its reports have
-            a range; reports of vectors are `LAPLACE` ones.
+        local_mechanism: Randomizer for local reports, `GAUSSIAN` in studies with Gaussian noise and only
+            there. `HYBRID` is the most accurate of the others, and its reports have a range; reports of
+            vectors are `LAPLACE` ones.
     """
 
     slug: str
@@ -91,6 +103,19 @@ class StudyDefinition:
     local_mechanism: LocalMechanism = LocalMechanism.HYBRID
     description: str = ""
     series: str | None = None
+
+    @property
+    def noise(self) -> Currency:
+        """The noise of its answers, and so the currency that people offer and pay in."""
+        return Currency.GAUSSIAN if self.delta else Currency.LAPLACE
+
+    def amount(self, epsilon: int) -> int:
+        """What an offer [micro-epsilon] is in its currency, rounded down."""
+        return amount_of(epsilon, self.delta)
+
+    def epsilon(self, amount: int) -> int:
+        """An amount in its currency as an epsilon at its delta, rounded up [micro-epsilon]."""
+        return epsilon_of(amount, self.delta)
 
     @property
     def outside_range(self) -> str:

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from app.core.cohort import Group
 from app.core.epsilon import MICRO
-from app.core.noise import DiscreteLaplace, NoNoise
-from app.core.study import Relation, Trust
+from app.core.noise import NoNoise
+from app.core.study import Currency, Relation, Trust
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.affine import AffineProblem
-from app.estimators.interface import UNIT_SCALE, NotApplicable, Parameter, Plan, Question
+from app.estimators.calibration import Purse, purse
+from app.estimators.interface import NotApplicable, Parameter, Plan, Question
 from app.estimators.linear import linear_plan, midpoint_plan, participants
 
 
@@ -69,7 +70,7 @@ def saturation(groups: Sequence[Group]) -> int | None:
     """The most that `adpm` charges a person of these groups.
 
     Args:
-        groups: All groups of a replace_one study; without a tilt.
+        groups: All groups of a replace_one study with Laplace noise; without a tilt.
 
     Returns:
         The saturation point [micro-epsilon], rounded up. None where no person saturates: then every person
@@ -77,7 +78,9 @@ def saturation(groups: Sequence[Group]) -> int | None:
 
     Privacy: epsilons and group sizes are public under replace_one.
     """
-    tau = _tau(groups, participants(groups, Trust.CENTRAL))
+    central = participants(groups, Trust.CENTRAL)
+    limits = tuple(groups[index].epsilon for index in central)
+    tau = _tau(groups, central, Purse(noise=NoNoise(), unit=MICRO, limits=limits))
     return None if math.isinf(tau) else math.ceil(tau)
 
 
@@ -92,6 +95,7 @@ class Adpm:
     name: ClassVar[str] = "adpm"
     version: ClassVar[int] = 1
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    currencies: ClassVar[frozenset[Currency]] = frozenset(Currency)
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     summary: ClassVar[str] = "Weights min(epsilon, tau): the smallest worst-case error for personal epsilons."
 
@@ -112,8 +116,9 @@ def adpm_plan(groups: Sequence[Group], question: Question, *, variance: float = 
         variance: s2, bound on the variance of the data [range width squared].
 
     Returns:
-        Weight min(epsilon_g, tau) [micro-epsilon] on central people, tau on public ones, Laplace noise;
-        with a tilt tau is that of `app.estimators.tilted`. `midpoint_plan` if J > W^2 / 4. The two quarters
+        Weight min(epsilon_g, tau) [micro-epsilon] on central people, tau on public ones, Laplace noise; for
+        Gaussian noise with mu_g in place of epsilon_g, see `app.estimators.calibration.purse`. With a tilt
+        tau is that of `app.estimators.tilted`. `midpoint_plan` if J > W^2 / 4. The two quarters
         of the paper differ: in J stands the variance bound, in the stopping rule the squared error of the
         midpoint.
 
@@ -131,18 +136,19 @@ def adpm_plan(groups: Sequence[Group], question: Question, *, variance: float = 
     if not central and not public:
         raise NotApplicable("No person central or public can take part.")
     people = max(question.people or 0, sum(group.count for group in groups))
-    tau = _tau(groups, central, variance, tilt=question.tilt, people=people)
-    largest = max((groups[index].epsilon for index in central), default=0)
+    paid = purse([groups[index] for index in central], question, fine=False)
+    tau = _tau(groups, central, paid, variance, tilt=question.tilt, people=people)
+    largest = max(paid.limits, default=0)
     saturated = max(1, math.floor(tau)) if math.isfinite(tau) else max(1, largest)
     weights = [0] * len(groups)
-    for index in central:
-        weights[index] = min(groups[index].epsilon, saturated)
+    for index, limit in zip(central, paid.limits, strict=True):
+        weights[index] = min(limit, saturated)
     for index in public:
         weights[index] = saturated
     if variance <= 0 and public and not question.tilt:  # Known to be constant: only what is exact counts.
         for index in central:
             weights[index] = 0
-    noise = DiscreteLaplace(scales=(UNIT_SCALE,)) if any(weights[index] for index in central) else NoNoise()
+    noise = paid.noise if any(weights[index] for index in central) else NoNoise()
     plan = linear_plan(groups, question, weights=weights, noise=noise, variance=variance)
     if plan.predicted_error > float(question.grid.width) / 2:
         return midpoint_plan(groups, question)
@@ -152,16 +158,17 @@ def adpm_plan(groups: Sequence[Group], question: Question, *, variance: float = 
 def _tau(
     groups: Sequence[Group],
     central: Sequence[int],
+    paid: Purse,
     variance: float = WORST_VARIANCE,
     *,
     tilt: float = 0.0,
     people: int = 0,
 ) -> float:
-    """The saturation point of some groups [micro-epsilon], not rounded."""
-    epsilons = np.array([groups[index].epsilon for index in central], dtype=np.float64) / MICRO
+    """The weight at which some groups saturate, not rounded."""
+    epsilons = np.array(paid.limits, dtype=np.float64) / paid.unit
     counts = np.array([groups[index].count for index in central], dtype=np.float64)
     public = sum(groups[index].count for index in participants(groups, Trust.PUBLIC))
     if tilt and central:
         problem = AffineProblem(epsilons, counts, public=public, tilt=tilt, people=people)
-        return problem.solve(variance).tau * MICRO
-    return saturation_point(epsilons, counts, public=public > 0, variance=variance) * MICRO
+        return problem.solve(variance).tau * paid.unit
+    return saturation_point(epsilons, counts, public=public > 0, variance=variance) * paid.unit

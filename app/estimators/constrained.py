@@ -12,7 +12,7 @@ from app.core.errors import InternalFault
 from app.core.noise import NoNoise
 from app.core.study import Trust
 from app.estimators.accuracy import WORST_VARIANCE
-from app.estimators.calibration import Currency
+from app.estimators.calibration import Purse
 from app.estimators.interface import NotApplicable, Plan, Question
 from app.estimators.linear import linear_plan, participants
 from app.estimators.reports import noise_variance
@@ -28,7 +28,7 @@ _UNPRIVATE_UNIT = 1 << 40
 def constrained_plan(
     groups: Sequence[Group],
     question: Question,
-    currency: Currency,
+    paid: Purse,
     *,
     bound: float,
     expected: float,
@@ -44,7 +44,7 @@ def constrained_plan(
     Args:
         groups: All groups of the study.
         question: What is asked.
-        currency: The noise, and what each person can weigh under it.
+        paid: The noise, and what each person can weigh under it.
         bound, expected: Variance of all groups without their own, for intervals and for weights [range
             width squared].
         group_variances: Canonical selector -> variance [data's unit squared].
@@ -60,12 +60,12 @@ def constrained_plan(
         InternalFault: the solver failed, or its answer could not be turned into weights that satisfy
             every constraint.
 
-    Privacy: W_g under the currency's noise, at most the offer: the solver is not trusted with it.
+    Privacy: W_g under the study's noise, at most the offer: the solver is not trusted with it.
     """
     central = participants(groups, Trust.CENTRAL)
     public = participants(groups, Trust.PUBLIC)
     local = participants(groups, Trust.LOCAL)
-    limits = dict(zip(central, currency.limits, strict=True))
+    limits = dict(zip(central, paid.limits, strict=True))
     members = [*(index for index in central if limits[index]), *public, *local]
     if not members:
         raise NotApplicable("No person can take part.")
@@ -73,17 +73,15 @@ def constrained_plan(
         _variances(groups, question, default, group_variances) for default in (bound, expected)
     )
     place = {index: position for position, index in enumerate(members)}
-    caps = [
-        ([place[index] for index in selected(key, groups) if index in place], cap)
-        for key, cap in group_caps.items()
-    ]
+    capped = [(selected(key, groups, question.delta), cap) for key, cap in group_caps.items()]
+    caps = [([place[index] for index in chosen if index in place], cap) for chosen, cap in capped]
     noises = {index: noise_variance(groups[index], float(weighing[index])) for index in local}
     shares = solve(
         Constrained(
             counts=np.array([groups[index].count for index in members], dtype=np.float64),
             costs=np.array([float(weighing[index]) + noises.get(index, 0.0) for index in members]),
             epsilons=np.array(
-                [limits[index] / currency.unit if index in limits else math.inf for index in members]
+                [limits[index] / paid.unit if index in limits else math.inf for index in members]
             ),
             caps=caps,
             tilt=question.tilt,
@@ -97,19 +95,19 @@ def constrained_plan(
     reports[local] = person[local]
     rest = 1 - _total(groups, reports)
     weights = _integers(person, limits, public)
-    _tighten(groups, weights, rest, group_caps)
+    _tighten(groups, weights, rest, capped)
     noisy = any(weights[index] for index in central)
     plan = linear_plan(
         groups,
         question,
         weights=weights,
-        noise=currency.noise if noisy else NoNoise(),
+        noise=paid.noise if noisy else NoNoise(),
         report_weights=reports,
         variance=intervals,
         expected_variance=weighing,
         shrinkage=None if shrink else 1.0,
     )
-    _check(groups, weights, reports, limits, group_caps)
+    _check(groups, weights, reports, limits, capped)
     return plan
 
 
@@ -120,7 +118,7 @@ def _variances(
     found = np.full(len(groups), default)
     square = float(question.grid.width) ** 2
     for key in sorted(entries, key=lambda key: "@" in key):
-        found[selected(key, groups)] = min(entries[key] / square, WORST_VARIANCE)
+        found[selected(key, groups, question.delta)] = min(entries[key] / square, WORST_VARIANCE)
     return found
 
 
@@ -149,13 +147,16 @@ def _total(groups: Sequence[Group], reports: NDArray[np.float64]) -> Fraction:
 
 
 def _tighten(
-    groups: Sequence[Group], weights: list[int], rest: Fraction, group_caps: Mapping[str, float]
+    groups: Sequence[Group],
+    weights: list[int],
+    rest: Fraction,
+    group_caps: Sequence[tuple[Sequence[int], float]],
 ) -> None:
     """Lower the weights of capped groups until no cap is exceeded by the rounding of the others."""
     for _ in range(_ATTEMPTS):
         exceeded = False
-        for key, cap in group_caps.items():
-            capped = [index for index in selected(key, groups) if weights[index]]
+        for chosen, cap in group_caps:
+            capped = [index for index in chosen if weights[index]]
             inside = sum(weights[index] * groups[index].count for index in capped)
             mass = sum(weight * group.count for weight, group in zip(weights, groups, strict=True))
             if inside == 0 or rest * inside <= Fraction(cap) * mass:
@@ -174,7 +175,7 @@ def _check(
     weights: Sequence[int],
     reports: NDArray[np.float64],
     limits: Mapping[int, int],
-    group_caps: Mapping[str, float],
+    group_caps: Sequence[tuple[Sequence[int], float]],
 ) -> None:
     """Check every constraint on the weights that are really used, in fractions."""
     mass = sum(weight * group.count for weight, group in zip(weights, groups, strict=True))
@@ -186,6 +187,6 @@ def _check(
     ]
     if any(weights[index] > limit for index, limit in limits.items()) or min(weights, default=0) < 0:
         raise InternalFault("The solver's weights cost more than is offered.")
-    for key, cap in group_caps.items():
-        if sum((shares[index] for index in selected(key, groups)), Fraction()) > Fraction(cap):
+    for chosen, cap in group_caps:
+        if sum((shares[index] for index in chosen), Fraction()) > Fraction(cap):
             raise InternalFault("The solver's weights exceed a cap.")

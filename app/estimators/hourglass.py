@@ -83,6 +83,10 @@ class HourglassPivot:
         scale = math.sqrt(total / whole / 2) / self.unit
         return (((1 - p) * scale, 1), (p * scale, 1))
 
+    def normal(self, p: float) -> float:
+        """None."""
+        return 0.0
+
     def tail(self, p: float, x: float) -> float:
         """The exact law of the pivot, see `app.mechanisms.hourglass_law`."""
         return pivot_tail(self.noise, 1 - 2 * p, x * self.unit)

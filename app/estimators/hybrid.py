@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.cohort import Group
-from app.core.study import Relation, Trust
+from app.core.study import Currency, Relation, Trust
 from app.estimators.affine import AffineProblem
-from app.estimators.calibration import NOISE, equal_prices
+from app.estimators.calibration import equal_price
 from app.estimators.interface import NotApplicable, Parameter, Plan, Question
 from app.estimators.linear import linear_plan, participants
-from app.estimators.noises import PricedNoise, best_plan
+from app.estimators.noises import PricedNoise
 from app.estimators.output_view import COALITION
 from app.estimators.reports import VARIANCE, noise_variance, variances
 
@@ -50,9 +50,9 @@ class Parts:
             reports=sum(groups[index].count for index in local),
         )
 
-    def prices(self, groups: Sequence[Group], question: Question) -> list[PricedNoise]:
-        """The noises that all central people can pay."""
-        return equal_prices([groups[index] for index in self.central], question)
+    def price(self, groups: Sequence[Group], question: Question) -> PricedNoise:
+        """The noise that all central people can pay."""
+        return equal_price([groups[index] for index in self.central], question)
 
     def weights(self, groups: Sequence[Group], price: PricedNoise) -> list[int]:
         """The price's weight on each central or public person."""
@@ -78,7 +78,9 @@ def _inverse_variance_plan(
     sizes = np.array([group.count for group in groups], dtype=np.float64)
     local_precision = float(np.dot(precisions, sizes))
 
-    def reports(price: PricedNoise) -> NDArray[np.float64] | None:
+    price = parts.price(groups, question)
+
+    def reports() -> NDArray[np.float64] | None:
         if not local_precision:
             return None
         if question.tilt:
@@ -102,18 +104,15 @@ def _inverse_variance_plan(
             share = 1.0 if variance == 0 else 1 / (1 + local_precision * variance)
         return precisions * ((1 - share) / local_precision)
 
-    def plan(price: PricedNoise) -> Plan:
-        return linear_plan(
-            groups,
-            question,
-            weights=parts.weights(groups, price),
-            noise=price.noise,
-            report_weights=reports(price),
-            variance=bound,
-            expected_variance=expected,
-        )
-
-    return best_plan(parts.prices(groups, question), plan)
+    return linear_plan(
+        groups,
+        question,
+        weights=parts.weights(groups, price),
+        noise=price.noise,
+        report_weights=reports(),
+        variance=bound,
+        expected_variance=expected,
+    )
 
 
 class Kvh:
@@ -126,7 +125,8 @@ class Kvh:
     name: ClassVar[str] = "kvh"
     version: ClassVar[int] = 2
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
-    parameters: ClassVar[tuple[Parameter, ...]] = (VARIANCE, NOISE, COALITION)
+    currencies: ClassVar[frozenset[Currency]] = frozenset(Currency)
+    parameters: ClassVar[tuple[Parameter, ...]] = (VARIANCE, COALITION)
     summary: ClassVar[str] = "Central people and local reports, weighted by inverse variance."
 
     def plan(self, groups: Sequence[Group], question: Question) -> Plan:
@@ -139,7 +139,7 @@ class Kvh:
 
         Args:
             groups: All groups of the study. Local ones with their `reports`.
-            question: What is asked; parameters variance, see `VARIANCE`, noise and coalition.
+            question: What is asked; parameters variance, see `VARIANCE`, and coalition.
 
         Returns:
             The same weight on all central and public people, and weights of the reports. Weights and
@@ -166,7 +166,8 @@ class Pwh:
     name: ClassVar[str] = "pwh"
     version: ClassVar[int] = 1
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
-    parameters: ClassVar[tuple[Parameter, ...]] = (NOISE, COALITION)
+    currencies: ClassVar[frozenset[Currency]] = frozenset(Currency)
+    parameters: ClassVar[tuple[Parameter, ...]] = (COALITION,)
     summary: ClassVar[str] = "Central people and local reports, weighted by their noise alone."
 
     def plan(self, groups: Sequence[Group], question: Question) -> Plan:
@@ -176,7 +177,7 @@ class Pwh:
 
         Args:
             groups: All groups of the study.
-            question: What is asked; parameters noise and coalition.
+            question: What is asked; parameter coalition.
 
         Returns:
             Weights as said; predicted error and intervals use the worst case W^2 / 4.

@@ -19,7 +19,7 @@ from app.core.epsilon import MICRO
 from app.core.errors import ServiceError
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import Noise
-from app.core.study import Relation
+from app.core.study import Currency, Relation
 
 UNIT_SCALE = float(GRID_SIZE * MICRO)
 """Laplace scale at which a weight of W costs exactly W micro-epsilon: 2**30 * 10**6, an exact double."""
@@ -61,11 +61,11 @@ class Question:
     Attributes:
         relation: The promised neighboring relation.
         grid: The study's grid.
-        cap: The most that any person may be charged for this release [micro-epsilon]: the share of the
-            study's epsilon.max, or the absolute cap if that is less.
+        cap: The most that any person may be charged for this release: the share of the study's epsilon.max,
+            or the absolute cap if that is less [the study's currency: micro-epsilon, or 1e-6 of mu^2].
         floor: The least that any person offers: the share of the study's epsilon.min, at most `cap`
-            [micro-epsilon].
-        delta: Delta that this release may cost each central person [1e-12].
+            [the study's currency].
+        delta: Of a study with Gaussian noise, at which epsilons are read; 0 with Laplace noise [1e-12].
         people: replace_one: people with a live contribution, of any trust. add_remove_one: None.
         expected_size: add_remove_one: the caller's guess or the last noisy count. None if neither.
         variance: replace_one: what the last release says that the population's variance is at most, for
@@ -85,6 +85,11 @@ class Question:
     variance: float | None = None
     tilt: float = 0.0
     parameters: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def currency(self) -> Currency:
+        """What people offer and pay in."""
+        return Currency.GAUSSIAN if self.delta else Currency.LAPLACE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,6 +258,9 @@ class Estimator(Protocol):
         relation: The neighboring relation under which it is private.
         parameters: What it takes beside share and epsilon.
         summary: One line for people.
+
+    One that adds Gaussian noise where the question's currency asks for it says so with
+    `currencies: ClassVar[frozenset[Currency]]`; others answer in studies with Laplace noise only.
     """
 
     name: ClassVar[str]

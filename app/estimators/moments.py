@@ -92,8 +92,8 @@ def _doubled(noise: Noise) -> Noise | None:
             return noise
         case DiscreteLaplace(scales=(scale,)):
             return DiscreteLaplace(scales=(scale, scale))
-        case DiscreteGaussian(sigmas=(sigma,), delta=delta):
-            return DiscreteGaussian(sigmas=(sigma, sigma / 2), delta=delta)
+        case DiscreteGaussian(sigmas=(sigma,)):
+            return DiscreteGaussian(sigmas=(sigma, sigma / 2))
         case _:
             return None
 

@@ -71,6 +71,10 @@ class _HalvesPivot:
         """Of scales 1 - p, half of 1 - 2 p, and p."""
         return ((1 - p, 1), (abs(1 - 2 * p) / 2, 1), (p, 1))
 
+    def normal(self, p: float) -> float:
+        """None."""
+        return 0.0
+
     def tail(self, p: float, x: float) -> float:
         """The law of three Laplaces."""
         return laplace_tail(self.laplaces(p), x)

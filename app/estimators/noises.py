@@ -1,12 +1,11 @@
 """Which noise a release may add, and how large the weights under it may be."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
-from app.estimators.interface import UNIT_SCALE, Plan
+from app.estimators.interface import UNIT_SCALE
 
 FINE = 64
 """Fine weights count 1/64 micro-epsilon: the finest that the sampler's largest scale allows."""
@@ -17,7 +16,7 @@ FINE_SCALE = UNIT_SCALE * FINE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricedNoise:
-    """A noise, and the weight that one epsilon buys under it.
+    """A noise, and the weight that people can pay under it.
 
     Attributes:
         noise: For one query on central people.
@@ -56,8 +55,3 @@ def noise_variance(noise: Noise) -> float:
             return sigma**2
         case _:
             raise InternalFault("There is no variance for this noise.")
-
-
-def best_plan(prices: Iterable[PricedNoise], plan: Callable[[PricedNoise], Plan]) -> Plan:
-    """The plan with the smallest predicted error; of equal ones the first."""
-    return min((plan(price) for price in prices), key=lambda made: made.predicted_error)

@@ -1,22 +1,22 @@
 """`optimal`: personal epsilons, local reports and public data in one exact solution."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.accounting.gaussian import effective_variance, gaussian_cost
+from app.accounting.gaussian import effective_variance, mu2_cost
 from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, Noise, NoNoise
-from app.core.study import Relation, Trust
-from app.estimators.accuracy import noise_shrinkage, worst_square_error
+from app.core.study import Currency, Relation, Trust
+from app.estimators.accuracy import noise_shrinkage
 from app.estimators.affine import AffineProblem, Solution, best_shrinkage, tilted_shrinkage
-from app.estimators.calibration import NOISE, currencies
+from app.estimators.calibration import purse
 from app.estimators.constrained import constrained_plan
 from app.estimators.interface import NotApplicable, Parameter, Plan, Question
 from app.estimators.linear import linear_plan, participants
@@ -62,10 +62,10 @@ class Optimal:
     name: ClassVar[str] = "optimal"
     version: ClassVar[int] = 2
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    currencies: ClassVar[frozenset[Currency]] = frozenset(Currency)
     parameters: ClassVar[tuple[Parameter, ...]] = (
         VARIANCE,
         SHRINKAGE,
-        NOISE,
         GROUP_VARIANCE,
         GROUP_CAP,
         COALITION,
@@ -77,8 +77,8 @@ class Optimal:
 
         Args:
             groups: All groups of the study. Local ones with their `reports`.
-            question: What is asked; parameters variance, shrinkage, noise, group_variance,
-                group_cap and coalition.
+            question: What is asked; parameters variance, shrinkage, group_variance, group_cap and
+                coalition.
 
         Returns:
             The plan. Weights and predicted error use the known or estimated variance of the data, see
@@ -109,40 +109,32 @@ class Optimal:
         caps = entries_of(question.parameters.get(GROUP_CAP.name))
         central = [groups[index] for index in participants(groups, Trust.CENTRAL)]
         if own or caps:
-            plans = [
-                constrained_plan(
-                    groups,
-                    question,
-                    currency,
-                    bound=bound,
-                    expected=expected,
-                    group_variances=own,
-                    group_caps=caps,
-                    shrink=rule != SHRINK_NONE,
-                )
-                for currency in currencies(central, question)
-            ]
-            return min(plans, key=lambda plan: plan.predicted_error)
-        candidates = []
-        for solved in _solve(groups, question, expected, minimax=rule == SHRINK_MINIMAX):
-            shrinkage = 1.0
-            if rule == SHRINK_NOISE:
-                shrinkage = noise_shrinkage(solved.solution.noise)
-            elif rule == SHRINK_MINIMAX:
-                shrinkage = solved.shrinkage(expected, question.tilt)
-            candidates.append(
-                linear_plan(
-                    groups,
-                    question,
-                    weights=solved.weights,
-                    noise=solved.noise,
-                    report_weights=solved.reports,
-                    variance=bound,
-                    expected_variance=expected,
-                    shrinkage=shrinkage,
-                )
+            return constrained_plan(
+                groups,
+                question,
+                purse(central, question),
+                bound=bound,
+                expected=expected,
+                group_variances=own,
+                group_caps=caps,
+                shrink=rule != SHRINK_NONE,
             )
-        return min(candidates, key=lambda plan: plan.predicted_error)
+        solved = _solve(groups, question, expected, minimax=rule == SHRINK_MINIMAX)
+        shrinkage = 1.0
+        if rule == SHRINK_NOISE:
+            shrinkage = noise_shrinkage(solved.solution.noise)
+        elif rule == SHRINK_MINIMAX:
+            shrinkage = solved.shrinkage(expected, question.tilt)
+        return linear_plan(
+            groups,
+            question,
+            weights=solved.weights,
+            noise=solved.noise,
+            report_weights=solved.reports,
+            variance=bound,
+            expected_variance=expected,
+            shrinkage=shrinkage,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,59 +152,43 @@ class _Solved:
             return tilted_shrinkage(self.solution, variance, tilt)
         return best_shrinkage(self.solution.squares, self.solution.noise, variance)
 
-    def error(self, variance: float, tilt: float) -> float:
-        """Its worst mean square error with the best shrinkage."""
-        return worst_square_error(
-            squares=np.array([self.solution.squares]),
-            noise=self.solution.noise,
-            variances=np.array([variance]),
-            shrinkage=self.shrinkage(variance, tilt),
-            bias=self.solution.bias,
-            tilt=tilt,
-        )
 
-
-def _solve(
-    groups: Sequence[Group], question: Question, variance: float, *, minimax: bool
-) -> Iterator[_Solved]:
-    """The optimum under each noise that may be added."""
+def _solve(groups: Sequence[Group], question: Question, variance: float, *, minimax: bool) -> _Solved:
+    """The optimum under the study's noise."""
     central = participants(groups, Trust.CENTRAL)
     public = participants(groups, Trust.PUBLIC)
     local = participants(groups, Trust.LOCAL)
     if not central and not public and not local:
         raise NotApplicable("No person can take part.")
-    for currency in currencies([groups[index] for index in central], question):
-        limits = np.array(currency.limits, dtype=np.float64)
-        counts = np.array([groups[index].count for index in central], dtype=np.float64)
-        able = limits > 0
-        problem = AffineProblem(
-            limits[able] / currency.unit,
-            counts[able],
-            public=float(sum(groups[index].count for index in public)),
-            noises=np.array([noise_variance(groups[index], variance) for index in local]),
-            reports=np.array([groups[index].count for index in local], dtype=np.float64),
-            tilt=question.tilt,
-            people=float(max(question.people or 0, sum(group.count for group in groups))),
-        )
-        solution = problem.minimax(variance)[0] if minimax else problem.solve(variance)
-        if math.isinf(solution.noise):
-            continue
-        weights = [0] * len(groups)
-        most = max(currency.limits, default=1)
-        if math.isfinite(solution.tau):
-            most = max(1, math.floor(solution.tau * currency.unit))
-        if solution.eta:
-            for index, limit in zip(central, currency.limits, strict=True):
-                weights[index] = min(limit, most)
-        if solution.public:
-            for index in public:
-                weights[index] = most
-        reports = np.zeros(len(groups))
-        reports[local] = solution.reports
-        noisy = any(weights[index] for index in central)
-        yield _Solved(
-            solution=solution, weights=weights, reports=reports, noise=currency.noise if noisy else NoNoise()
-        )
+    paid = purse([groups[index] for index in central], question)
+    limits = np.array(paid.limits, dtype=np.float64)
+    counts = np.array([groups[index].count for index in central], dtype=np.float64)
+    problem = AffineProblem(
+        limits / paid.unit,
+        counts,
+        public=float(sum(groups[index].count for index in public)),
+        noises=np.array([noise_variance(groups[index], variance) for index in local]),
+        reports=np.array([groups[index].count for index in local], dtype=np.float64),
+        tilt=question.tilt,
+        people=float(max(question.people or 0, sum(group.count for group in groups))),
+    )
+    solution = problem.minimax(variance)[0] if minimax else problem.solve(variance)
+    weights = [0] * len(groups)
+    most = max(paid.limits, default=1)
+    if math.isfinite(solution.tau):
+        most = max(1, math.floor(solution.tau * paid.unit))
+    if solution.eta:
+        for index, limit in zip(central, paid.limits, strict=True):
+            weights[index] = min(limit, most)
+    if solution.public:
+        for index in public:
+            weights[index] = most
+    reports = np.zeros(len(groups))
+    reports[local] = solution.reports
+    noisy = any(weights[index] for index in central)
+    return _Solved(
+        solution=solution, weights=weights, reports=reports, noise=paid.noise if noisy else NoNoise()
+    )
 
 
 def saturation(groups: Sequence[Group], question: Question) -> int | None:
@@ -224,8 +200,8 @@ def saturation(groups: Sequence[Group], question: Question) -> int | None:
             it is minimax, which `auto` takes.
 
     Returns:
-        The saturation point [micro-epsilon], rounded up. None where no person saturates: then every person
-        pays what they offer.
+        The saturation point, rounded up [the study's currency]. None where no person saturates: then every
+        person pays what they offer.
 
     Privacy: epsilons, group sizes and local reports may be looked at under replace_one.
     """
@@ -233,15 +209,13 @@ def saturation(groups: Sequence[Group], question: Question) -> int | None:
     _, expected = variances(local, question)
     minimax = question.parameters.get(SHRINKAGE.name, SHRINK_MINIMAX) == SHRINK_MINIMAX
     try:
-        solved = list(_solve(groups, question, expected, minimax=minimax))
+        solved = _solve(groups, question, expected, minimax=minimax)
     except NotApplicable:
         return None
-    best = min(solved, key=lambda one: one.error(expected, question.tilt))
-    if math.isinf(best.solution.tau):
+    if math.isinf(solved.solution.tau):
         return None
-    match best.noise:
-        case DiscreteGaussian(sigmas=(sigma,), delta=delta):
-            weight = max(best.weights)
-            return gaussian_cost((weight * GRID_SIZE) ** 2 / effective_variance(sigma), delta)
+    match solved.noise:
+        case DiscreteGaussian(sigmas=(sigma,)):
+            return mu2_cost((max(solved.weights) * GRID_SIZE) ** 2 / effective_variance(sigma))
         case _:
-            return math.ceil(best.solution.tau * MICRO)
+            return math.ceil(solved.solution.tau * MICRO)

@@ -40,7 +40,10 @@ class Pivot(Protocol):
         """The pivot at p: with the mean p it is noise alone, of people who all weigh the same."""
 
     def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
-        """(scale, how many) of Laplaces whose sum has the law of the pivot's noise, or nearly."""
+        """(scale, how many) of Laplaces whose sum has, or nearly has, the law of the pivot's noise."""
+
+    def normal(self, p: float) -> float:
+        """Variance of a Normal part of that noise beside the Laplaces."""
 
     def tail(self, p: float, x: float) -> float:
         """P(|noise of the pivot at p| > x), exact."""
@@ -72,10 +75,10 @@ def offered_weight(group: Group, cap: int) -> int:
 
     Args:
         group: The group; its size is not looked at.
-        cap: The most that any person may be charged [micro-epsilon].
+        cap: The most that any person may be charged [the study's currency].
 
     Returns:
-        Central people: their offer, at most the cap; public ones: the cap; all others 0 [micro-epsilon].
+        Central people: their offer, at most the cap; public ones: the cap; all others 0 [the same].
 
     Privacy: depends on a person's own offer and the question.
     """
@@ -114,7 +117,9 @@ class PivotReader:
         first, second = raw_first / self.pivot.unit, raw_second / self.pivot.unit
         mass = max(self.pivot.mass(first, second), 0.0)
         p = float(position)
-        spread = math.sqrt(ErrorLaw(sigma=0.0, laplaces=self.pivot.laplaces(p)).variance)
+        spread = math.sqrt(
+            ErrorLaw(sigma=math.sqrt(self.pivot.normal(p)), laplaces=self.pivot.laplaces(p)).variance
+        )
         width = float(self.grid.width)
         return Conclusion(
             estimate=self.grid.to_unit(position),
@@ -187,7 +192,9 @@ class PivotReader:
         """Test inversion with a Normal part of bounded variance; `step` is half of one person's move."""
 
         def tail(p: float) -> float:
-            law = error_law(normal_variance=variance(p), laplaces=self.pivot.laplaces(p))
+            law = error_law(
+                normal_variance=variance(p) + self.pivot.normal(p), laplaces=self.pivot.laplaces(p)
+            )
             return law.tail(abs(self.pivot.value(p, first, second)) - step)
 
         return hull(tail, risk - MASS_RISK, center)

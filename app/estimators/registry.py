@@ -8,7 +8,7 @@ from types import MappingProxyType
 from app.core.cohort import Group
 from app.core.errors import InvalidRequest
 from app.core.noise import NoNoise
-from app.core.study import Relation
+from app.core.study import Currency, Relation
 from app.estimators.adpm import Adpm
 from app.estimators.hourglass import Hourglass
 from app.estimators.hybrid import Kvh, Pwh
@@ -68,44 +68,62 @@ def allow(names: Iterable[str]) -> None:
     _known.update({estimator.name: estimator for estimator in (*_OWN, *found)})
 
 
-def applicable(relation: Relation) -> tuple[Estimator, ...]:
-    """The estimators that are private under a relation, in registry order."""
-    return tuple(estimator for estimator in ESTIMATORS.values() if estimator.relation is relation)
+def applicable(relation: Relation, noise: Currency = Currency.LAPLACE) -> tuple[Estimator, ...]:
+    """The estimators that are private under a relation and can add this noise, in registry order."""
+    return tuple(
+        estimator
+        for estimator in ESTIMATORS.values()
+        if estimator.relation is relation and noise in currencies_of(estimator)
+    )
 
 
-def get(name: str, relation: Relation) -> Estimator:
+def currencies_of(estimator: Estimator) -> frozenset[Currency]:
+    """The noises that an estimator can add, by the currency they are paid in."""
+    found: frozenset[Currency] = getattr(estimator, "currencies", _PURE)
+    return found
+
+
+_PURE = frozenset({Currency.LAPLACE})
+
+
+def get(name: str, relation: Relation, noise: Currency = Currency.LAPLACE) -> Estimator:
     """The estimator of a name.
 
     Args:
         name: As in the query string; not `auto`, which is no estimator.
         relation: The study's relation.
+        noise: The study's noise.
 
     Returns:
         The estimator.
 
     Raises:
-        InvalidRequest: there is none of this name, or it is not private under this relation.
+        InvalidRequest: there is none of this name, it is not private under this relation, or it cannot add
+            this noise.
     """
     estimator = ESTIMATORS.get(name)
     if estimator is None:
-        raise InvalidRequest.field("estimator", f"must be {_choice(relation)}")
+        raise InvalidRequest.field("estimator", f"must be {_choice(relation, noise)}")
     if estimator.relation is not relation:
-        reason = f"is not private under {relation.value}; must be {_choice(relation)}"
+        reason = f"is not private under {relation.value}; must be {_choice(relation, noise)}"
         raise InvalidRequest.field("estimator", reason)
+    if noise not in currencies_of(estimator):
+        raise InvalidRequest.field("estimator", f"adds no {noise} noise; must be {_choice(relation, noise)}")
     return estimator
 
 
-def _choice(relation: Relation) -> str:
-    return f"one of {', '.join([AUTO, *(estimator.name for estimator in applicable(relation))])}"
+def _choice(relation: Relation, noise: Currency) -> str:
+    return f"one of {', '.join([AUTO, *(estimator.name for estimator in applicable(relation, noise))])}"
 
 
-def parameters(name: str, relation: Relation) -> tuple[Parameter, ...]:
+def parameters(name: str, relation: Relation, noise: Currency = Currency.LAPLACE) -> tuple[Parameter, ...]:
     """The parameters that a question with this estimator may carry.
 
     Args:
         name: An estimator's name, or `auto`: then the union over all that apply, first come first
             kept.
         relation: The study's relation.
+        noise: The study's noise.
 
     Returns:
         The parameters, names unique.
@@ -114,9 +132,9 @@ def parameters(name: str, relation: Relation) -> tuple[Parameter, ...]:
         InvalidRequest: see `get`.
     """
     if name != AUTO:
-        return get(name, relation).parameters
+        return get(name, relation, noise).parameters
     union: dict[str, Parameter] = {}
-    for estimator in applicable(relation):
+    for estimator in applicable(relation, noise):
         for parameter in estimator.parameters:
             union.setdefault(parameter.name, parameter)
     return tuple(union.values())
@@ -161,7 +179,7 @@ def choose(
         choice reveals nothing.
     """
     best: tuple[Estimator, Plan, Question] | None = None
-    for estimator in applicable(question.relation) if among is None else among:
+    for estimator in applicable(question.relation, question.currency) if among is None else among:
         for tried in _tries(for_estimator(estimator, question), estimator):
             try:
                 plan = estimator.plan(groups, tried)

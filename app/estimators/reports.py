@@ -119,7 +119,7 @@ def farthest(group: Group) -> float:
     if group.reports is None:
         raise InternalFault("A local group has no reports.")
     try:
-        end = randomizer(group.reports.mechanism, group.delta).range(group.epsilon).upper
+        end = randomizer(group.reports.mechanism).range(group.epsilon).upper
     except ValueError as error:
         raise InternalFault("Reports were randomized with nothing.") from error
     return (end if group.reports.reach is None else min(end, GRID_SIZE + group.reports.reach)) / GRID_SIZE
@@ -134,7 +134,7 @@ def noise_of(group: Group) -> ReportNoise:
     if group.reports is None:
         raise InternalFault("A local group has no reports.")
     try:
-        return report_noise(group.reports.mechanism, group.epsilon, group.delta)
+        return report_noise(group.reports.mechanism, group.epsilon)
     except ValueError as error:
         raise InternalFault("Reports were randomized with nothing.") from error
 

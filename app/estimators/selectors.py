@@ -7,7 +7,7 @@ several entries fit a group the one that names its epsilon counts.
 from collections.abc import Mapping, Sequence
 
 from app.core.cohort import Group
-from app.core.epsilon import MICRO, epsilon_limit
+from app.core.epsilon import MICRO, amount_of, epsilon_limit
 from app.core.errors import InternalFault
 from app.core.grid import NotANumber
 from app.core.numbers import to_decimal
@@ -122,21 +122,23 @@ def entries_of(value: object) -> Mapping[str, float]:
     return value
 
 
-def selected(key: str, groups: Sequence[Group]) -> list[int]:
+def selected(key: str, groups: Sequence[Group], delta: int) -> list[int]:
     """Indices of the groups that an entry names.
 
     Args:
         key: A canonical key.
         groups: All groups.
+        delta: Of the study; 0 where its currency is epsilon [1e-12].
 
     Returns:
         Indices, ascending.
     """
     trust, _, micro = key.partition("@")
+    amount = amount_of(int(micro), delta) if micro else None
     return [
         index
         for index, group in enumerate(groups)
-        if group.trust == trust and (not micro or group.epsilon == int(micro))
+        if group.trust == trust and amount in (None, group.epsilon)
     ]
 
 

@@ -285,6 +285,10 @@ class _BinPivot:
         parts = ((1 - p, self.inside), (p, self.bins - self.inside))
         return tuple(part for part in parts if part[0] > 0)
 
+    def normal(self, p: float) -> float:
+        """None."""
+        return 0.0
+
     def tail(self, p: float, x: float) -> float:
         """The law of all of them."""
         return laplace_tail(self.laplaces(p), x)

@@ -7,11 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from app.core.cohort import Group
-from app.core.epsilon import MICRO
-from app.core.noise import DiscreteLaplace, NoNoise
-from app.core.study import Relation, Trust
+from app.core.noise import NoNoise
+from app.core.study import Currency, Relation, Trust
 from app.estimators.accuracy import WORST_VARIANCE
-from app.estimators.interface import UNIT_SCALE, NotApplicable, Parameter, Plan, Question
+from app.estimators.calibration import purse
+from app.estimators.interface import NotApplicable, Parameter, Plan, Question
 from app.estimators.linear import linear_plan, participants
 
 
@@ -21,6 +21,7 @@ class Threshold:
     name: ClassVar[str] = "threshold"
     version: ClassVar[int] = 1
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    currencies: ClassVar[frozenset[Currency]] = frozenset(Currency)
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     summary: ClassVar[str] = "The plain mean of those who offer at least t, all paying t; the best t."
 
@@ -36,7 +37,8 @@ class Threshold:
             question: What is asked.
 
         Returns:
-            Weight t [micro-epsilon] on each person who is kept, Laplace noise.
+            Weight t [micro-epsilon] on each person who is kept, Laplace noise; see
+            `app.estimators.calibration.purse` for Gaussian noise.
 
         Raises:
             NotApplicable: no person is public, and no person central can take part.
@@ -47,8 +49,10 @@ class Threshold:
         if not central and not public:
             raise NotApplicable("No person central or public can take part.")
         known = sum(groups[index].count for index in public)
-        order = sorted(central, key=lambda index: -groups[index].epsilon)
-        offered = np.array([groups[index].epsilon for index in order], dtype=np.float64) / MICRO
+        paid = purse([groups[index] for index in central], question, fine=False)
+        limits = dict(zip(central, paid.limits, strict=True))
+        order = sorted(central, key=lambda index: -limits[index])
+        offered = np.array([limits[index] for index in order], dtype=np.float64) / paid.unit
         kept = known + np.cumsum(np.array([groups[index].count for index in order], dtype=np.float64))
         people = max(question.people or 0, sum(group.count for group in groups))
         errors = WORST_VARIANCE / kept + 2 / (kept * offered) ** 2 if central else np.zeros(0)
@@ -56,10 +60,9 @@ class Threshold:
         threshold = 0
         exact = WORST_VARIANCE / known + (question.tilt * (1 - known / people)) ** 2 if known else math.inf
         if central and exact > float(errors.min()):
-            threshold = groups[order[int(np.argmin(errors))]].epsilon
-        chosen = [index for index in central if threshold and groups[index].epsilon >= threshold]
+            threshold = limits[order[int(np.argmin(errors))]]
+        chosen = [index for index in central if threshold and limits[index] >= threshold]
         weights = [0] * len(groups)
         for index in (*chosen, *public):
             weights[index] = max(threshold, 1)
-        noise = DiscreteLaplace(scales=(UNIT_SCALE,)) if chosen else NoNoise()
-        return linear_plan(groups, question, weights=weights, noise=noise)
+        return linear_plan(groups, question, weights=weights, noise=paid.noise if chosen else NoNoise())

@@ -8,8 +8,10 @@ from typing import ClassVar
 
 from app.core.cohort import Group
 from app.core.epsilon import MICRO
-from app.core.noise import DiscreteLaplace
-from app.core.study import Relation
+from app.core.grid import GRID_SIZE
+from app.core.noise import DiscreteGaussian, DiscreteLaplace
+from app.core.study import Currency, Relation
+from app.estimators.calibration import GAUSSIAN_SIGMA, GAUSSIAN_UNIT, gaussian_weight
 from app.estimators.interface import UNIT_SCALE, Parameter, Plan, Query, Question
 from app.estimators.moments_secret import MOMENT_SCALE, MomentReader, moment_queries
 from app.estimators.pivot import PivotReader, laplace_tail, offered_weight, ratio
@@ -54,6 +56,10 @@ class ComplementPivot:
         """Of scales 1 - p and p."""
         return ((1 - p, 1), (p, 1))
 
+    def normal(self, p: float) -> float:
+        """None."""
+        return 0.0
+
     def tail(self, p: float, x: float) -> float:
         """The law of two Laplaces."""
         return laplace_tail(self.laplaces(p), x)
@@ -65,6 +71,29 @@ class ComplementPivot:
     def mass_law(self) -> ErrorLaw:
         """Two Laplaces of scale 1."""
         return ErrorLaw(sigma=0.0, laplaces=((1.0, 2),))
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianPivot(ComplementPivot):
+    """The same with Gaussian noise of variance 2, that of Laplace noise of scale 1."""
+
+    unit: float = float(GAUSSIAN_UNIT * GRID_SIZE)
+
+    def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
+        """None."""
+        return ()
+
+    def normal(self, p: float) -> float:
+        """Of both sums together."""
+        return 2 * ((1 - p) ** 2 + p * p)
+
+    def tail(self, p: float, x: float) -> float:
+        """The law of two normals."""
+        return math.erfc(x / math.sqrt(2 * self.normal(p)))
+
+    def mass_law(self) -> ErrorLaw:
+        """Two normals of variance 2."""
+        return ErrorLaw(sigma=2.0, laplaces=())
 
 
 class Transformed:
@@ -81,6 +110,7 @@ class Transformed:
     name: ClassVar[str] = "transformed"
     version: ClassVar[int] = 1
     relation: ClassVar[Relation] = Relation.ADD_REMOVE_ONE
+    currencies: ClassVar[frozenset[Currency]] = frozenset(Currency)
     parameters: ClassVar[tuple[Parameter, ...]] = (MOMENTS,)
     summary: ClassVar[str] = "Ratio of two noisy sums, one epsilon for both; hides how many people there are."
 
@@ -105,6 +135,10 @@ class Transformed:
             worst case of unequal weights. The answer's `details` hold noisy_count: the noisy total
             weight / cap, the number of people where all offer the cap and a lower value otherwise.
 
+        In a study with Gaussian noise a person weighs the mu of their offer in place of its epsilon. The move
+        of both sums, (a q, a (2^30 - q)), is longest in L2 norm at the ends of the range, a 2^30: the same mu
+        pays for both.
+
         With the parameter moments = 2 there are three sums in place of two, see
             `app.estimators.moments_secret`: the mean errs up to 12 % more, and the answer has a variance.
 
@@ -118,6 +152,19 @@ class Transformed:
             the midpoint (the printed ratio turns s1 = 1, s2 = -3 into the wrong end).
         """
         weights = tuple(offered_weight(group, question.cap) for group in groups)
+        if question.currency is Currency.GAUSSIAN:
+            weights = tuple(map(gaussian_weight, weights))
+            most, least = (
+                gaussian_weight(max(end, 1)) / GAUSSIAN_UNIT for end in (question.cap, question.floor)
+            )
+            return Plan(
+                queries=complementary_queries(weights),
+                noise=DiscreteGaussian(sigmas=(GAUSSIAN_SIGMA,) * 2),
+                predicted_error=predicted_error(question, math.sqrt(2) / most),
+                conclude=PivotReader(
+                    grid=question.grid, cap=most, floor=min(least, most), pivot=GaussianPivot()
+                ).conclude,
+            )
         cap = max(question.cap, 1) / MICRO
         if question.parameters.get(MOMENTS.name) == 2:
             return Plan(

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from app.core.cohort import Group
-from app.core.noise import DiscreteLaplace, NoNoise
-from app.core.study import Relation, Trust
-from app.estimators.interface import UNIT_SCALE, NotApplicable, Parameter, Plan, Question
+from app.core.study import Currency, Relation, Trust
+from app.estimators.calibration import equal_price
+from app.estimators.interface import NotApplicable, Parameter, Plan, Question
 from app.estimators.linear import linear_plan, participants
 
 
 class Uniform:
-    r"""The plain mean + Lap(W / (n min epsilon)), the baseline called UNI.
+    r"""The plain mean + Lap(W / (n min epsilon)), the baseline called UNI, or + N(0, (W / (n min mu))^2).
 
     Public people weigh like all others; without others there is no noise. Local reports are
     not used.
@@ -20,6 +20,7 @@ class Uniform:
     name: ClassVar[str] = "uniform"
     version: ClassVar[int] = 1
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    currencies: ClassVar[frozenset[Currency]] = frozenset(Currency)
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     summary: ClassVar[str] = "The plain mean; all people pay the smallest epsilon offered."
 
@@ -31,7 +32,7 @@ class Uniform:
             question: What is asked.
 
         Returns:
-            Weight min epsilon [micro-epsilon] on each central or public person, Laplace noise.
+            The weight that min epsilon buys on each central or public person.
 
         Raises:
             NotApplicable: no person is public, and no person central can take part.
@@ -45,9 +46,8 @@ class Uniform:
         public = participants(groups, Trust.PUBLIC)
         if not central and not public:
             raise NotApplicable("No person central or public can take part.")
-        epsilon = min((groups[index].epsilon for index in central), default=1)
+        price = equal_price([groups[index] for index in central], question)
         weights = [0] * len(groups)
         for index in (*central, *public):
-            weights[index] = epsilon
-        noise = DiscreteLaplace(scales=(UNIT_SCALE,)) if central else NoNoise()
-        return linear_plan(groups, question, weights=weights, noise=noise)
+            weights[index] = price.weight
+        return linear_plan(groups, question, weights=weights, noise=price.noise)

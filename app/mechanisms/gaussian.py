@@ -29,8 +29,9 @@ def draw_gaussian(sigma: float) -> int:
         InternalFault: sigma out of range or not finite, no entropy, or any other failure of the sampler.
             There is then no noise and must be no answer.
 
-    Privacy: (epsilon, delta) for an integer query of L2 sensitivity D under either neighboring relation, by
-        `app.accounting.gaussian`. Input domain: any integer query. Takes about 70 microseconds.
+    Privacy: mu-Gaussian differential privacy for an integer query of L2 sensitivity D under either
+        neighboring relation, mu^2 = D^2 / (sigma^2 - 9), by `app.accounting.gaussian`. Input domain: any
+        integer query. Takes about 70 microseconds.
 
     References:
         Canonne, Kamath, Steinke, arXiv:2004.00010, algorithm 3 (the sampler, as in OpenDP).

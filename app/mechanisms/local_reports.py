@@ -10,27 +10,26 @@ from app.core.study import LocalMechanism
 
 
 @lru_cache(maxsize=65_536)
-def report_noise(mechanism: LocalMechanism, epsilon: int, delta: int = 0) -> ReportNoise:
-    """How noisy a report is that was randomized with an epsilon [micro-epsilon] and a delta [1e-12].
+def report_noise(mechanism: LocalMechanism, epsilon: int) -> ReportNoise:
+    """How noisy a report is that was randomized with an epsilon [micro-epsilon; Gaussian: 1e-6 of mu^2].
 
     Raises:
-        ValueError: epsilon is not positive, or there is no delta where there must be one.
+        ValueError: epsilon is not positive.
     """
-    return randomizer(mechanism, delta).noise(epsilon)
+    return randomizer(mechanism).noise(epsilon)
 
 
 def drawn_at_most(device: Randomizer, report: int, epsilon: int) -> int:
     """The largest epsilon, up to a given one, with which an honest device can have drawn a report.
 
     A device draws with what its owner has left in the study, which may be less than is offered. The range
-    of a bounded mechanism belongs to the whole epsilon; the others' grows as epsilon falls. Of those only
-    epsilons of three digits are tried, whose sigmas are all remembered: a forger gains a hundredth at most,
-    and cannot make the service calculate one sigma after the other.
+    of a bounded mechanism, Gaussian noise among them, belongs to the whole epsilon; the others' grows as
+    epsilon falls. Of those only epsilons of three digits are tried: a forger gains a hundredth at most.
 
     Args:
         device: The randomizer.
         report: The report [grid steps].
-        epsilon: What is offered, at least 1 [micro-epsilon].
+        epsilon: What is offered, at least 1 [micro-epsilon; Gaussian: 1e-6 of mu^2].
 
     Returns:
         At most `epsilon`; 0 where no device draws such a report [micro-epsilon].

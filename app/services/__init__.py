@@ -27,7 +27,7 @@ from app.services.tokens import Tokens
 from app.services.waiting import Waiting
 from app.store import journal
 from app.store import sessions as stored_sessions
-from app.store.contributions import Allowance
+from app.store.contributions import DELTA, Allowance
 from app.store.database import Database
 
 
@@ -60,7 +60,7 @@ class Services:
         subject_key: SubjectKey,
         *,
         lifetime_epsilon: int,
-        lifetime_delta: int,
+        lifetime_gaussian: tuple[int, int] = (0, DELTA),
         observer: Observer | None = None,
         login_seconds: int = 8 * 60 * 60,
         idempotency_days: int = 30,
@@ -72,12 +72,13 @@ class Services:
             clock: Where the time comes from.
             subject_key: For the digests of external ids.
             lifetime_epsilon: Budget of a new subject [micro-epsilon].
-            lifetime_delta: Budget of a new subject [1e-12].
+            lifetime_gaussian: The same for studies with Gaussian noise: an epsilon at a delta
+                [micro-epsilon, 1e-12].
             observer: Who keeps count of what is done.
             login_seconds: How long a login of the dashboard lasts.
             idempotency_days: How long a response to an idempotency key is kept.
         """
-        allowance = Allowance(epsilon=lifetime_epsilon, delta=lifetime_delta)
+        allowance = Allowance.of(epsilon=lifetime_epsilon, gaussian=lifetime_gaussian)
         saturation = Saturation(database)
         tokens = Tokens(database, clock)
         watching = observer or NullObserver()
@@ -100,7 +101,7 @@ class Services:
             answers=Answers(database, subject_key, allowance, closer, waiting),
             session_watch=SessionWatch(database, clock, cache, closer),
             logins=Logins(database, clock, seconds=login_seconds),
-            figures=Figures(database, clock),
+            figures=Figures(database, clock, allowance.delta),
             replies=replies,
         )
 

@@ -51,22 +51,16 @@ def answers_left(
         except (NotApplicable, PrivacyRefusal):
             break
         best = width if best is None else min(best, width)
-        costs = group_costs(plan.queries, plan.noise, study.relation, people.groups)
+        costs = group_costs(plan.queries, plan.noise, study.relation, people.groups, study.noise)
         priced = [
-            (cohort, group.epsilon, epsilon, delta)
-            for group, members, (epsilon, delta) in zip(people.groups, people.members, costs, strict=True)
+            (cohort, group.epsilon, cost)
+            for group, members, cost in zip(people.groups, people.members, costs, strict=True)
             for cohort in members
         ]
-        last = [
-            1 + (one.epsilon - one.spent - offer) // epsilon for one, offer, epsilon, _ in priced if epsilon
-        ]
-        last += [(one.delta - one.delta_spent) // delta for one, _, _, delta in priced if delta]
+        last = [1 + (one.epsilon - one.spent - offer) // cost for one, offer, cost in priced if cost]
         if not last:
             return None
         times = min(last)
         given += times
-        cohorts = [
-            replace(one, spent=one.spent + times * epsilon, delta_spent=one.delta_spent + times * delta)
-            for one, _, epsilon, delta in priced
-        ]
+        cohorts = [replace(one, spent=one.spent + times * cost) for one, _, cost in priced]
     return given

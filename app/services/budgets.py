@@ -4,6 +4,8 @@ import json
 from dataclasses import asdict
 from uuid import UUID
 
+from dither.device.gaussian import micro_mu2
+
 from app.core.clock import Clock
 from app.core.epsilon import MICRO
 from app.core.errors import BudgetBelowReserved
@@ -62,24 +64,36 @@ class Budgets:
         return page_of(items, limit, lambda row: str(row.release), behind=before)
 
     async def set_lifetime(
-        self, subject: bytes, *, epsilon: int, delta: int | None, reason: str, principal: Principal
+        self,
+        subject: bytes,
+        *,
+        epsilon: int,
+        gaussian: tuple[int, int] | None,
+        reason: str,
+        principal: Principal,
     ) -> Statement:
         """Set a lifetime budget.
 
         Args:
             subject: HMAC digest.
             epsilon: The new budget [micro-epsilon].
-            delta: The new delta [1e-12]; None keeps it.
+            gaussian: The new budget for studies with Gaussian noise, an epsilon at a delta [micro-epsilon,
+                1e-12]; None keeps it.
             reason: For the audit trail.
             principal: Who does it.
 
         Raises:
             BudgetBelowReserved: more is reserved already.
         """
+        detail: dict[str, object] = {"epsilon": epsilon, "reason": reason}
+        mu2 = None
+        if gaussian is not None:
+            mu2 = micro_mu2(*gaussian)
+            detail |= {"gaussian_epsilon": gaussian[0], "gaussian_delta": gaussian[1]}
 
         async def body(connection: Connection) -> Statement:
             fits = await store.set_budget(
-                connection, subject, epsilon=epsilon, delta=delta, allowance=self._allowance
+                connection, subject, epsilon=epsilon, mu2=mu2, allowance=self._allowance
             )
             if not fits:
                 raise BudgetBelowReserved("more than that is reserved already")
@@ -89,7 +103,7 @@ class Budgets:
                 actor=str(principal.token_id),
                 action="budget.set",
                 target=subject.hex(),
-                detail={"epsilon": epsilon, "delta": delta, "reason": reason},
+                detail=detail,
             )
             return await store.read_statement(connection, subject, self._allowance)
 
@@ -153,7 +167,7 @@ class Budgets:
         after = decode_cursor(cursor, bytes.fromhex, b"")
         items = await self._database.run_tx(
             "budget.page",
-            lambda c: store.page_accounts(c, after=after, limit=limit + 1),
+            lambda c: store.page_accounts(c, self._allowance, after=after, limit=limit + 1),
             isolation_level="REPEATABLE READ READ ONLY",
         )
         return page_of(items, limit, lambda account: account.subject.hex())

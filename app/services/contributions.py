@@ -76,12 +76,14 @@ class Accepted:
     Attributes:
         created: False where the very same one was stored before.
         epsilon: The epsilon that holds [micro-epsilon].
+        mu2: What it reserves in a study with Gaussian noise [1e-6]; None in others.
         epsilon_used_at_most: What one release at share 1 would charge with the present profile
             [micro-epsilon].
     """
 
     created: bool
     epsilon: int
+    mu2: int | None
     epsilon_used_at_most: int
 
 
@@ -268,11 +270,17 @@ def _refuse(outcome: Outcome) -> None:
 
 def _accepted(offer: Offer, outcome: Outcome, used_at_most: int) -> Accepted:
     return Accepted(
-        created=outcome is Outcome.CREATED, epsilon=offer.epsilon, epsilon_used_at_most=used_at_most
+        created=outcome is Outcome.CREATED,
+        epsilon=offer.asked,
+        mu2=offer.mu2,
+        epsilon_used_at_most=used_at_most,
     )
 
 
 def _replayed(offer: Offer, reply: Reply) -> Accepted:
     return Accepted(
-        created=reply.status == CREATED, epsilon=offer.epsilon, epsilon_used_at_most=int(reply.body)
+        created=reply.status == CREATED,
+        epsilon=offer.asked,
+        mu2=offer.mu2,
+        epsilon_used_at_most=int(reply.body),
     )

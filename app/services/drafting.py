@@ -6,7 +6,7 @@ from uuid import uuid4
 from app.core.clock import Clock
 from app.core.errors import InternalFault, ServiceError
 from app.core.release import Draft, Used
-from app.core.study import Relation, Study, StudyDefinition, Trust
+from app.core.study import Currency, Relation, Study, StudyDefinition, Trust
 from app.estimators.interface import Estimator, NotApplicable, Plan, Question
 from app.services import planning
 from app.services.planning import Crowd
@@ -22,7 +22,8 @@ class PlannedEstimator:
         predicted_error: Root mean square error [data's unit].
         predicted_error_at_tilt_0: The same for a question without a tilt, if privacy and values have nothing
             to do with each other; None in add_remove_one studies.
-        epsilon_max: The most that any person would be charged [micro-epsilon].
+        epsilon_max: The most that any person would be charged [micro-epsilon, at the study's delta].
+        mu2_max: The same in mu^2 [1e-6]; None in a study with Laplace noise.
         answers_left: How many more answers like this the study can give, see `app.services.answers_left`.
         chosen: Whether the question is answered with it.
         one_report_moves: How far one local report can move the answer; None without reports [data's unit].
@@ -36,6 +37,7 @@ class PlannedEstimator:
     epsilon_max: int
     one_report_moves: float | None
     statistics: tuple[str, ...]
+    mu2_max: int | None = None
     answers_left: int | None = None
     chosen: bool = False
 
@@ -69,12 +71,14 @@ def price(
             return None
         raise
     costs = [charge.epsilon for charge in planning.charges(plan, people, study)]
+    most = planning.epsilon_max(study, estimator, question, costs)
     return PlannedEstimator(
         estimator=estimator.name,
         summary=estimator.summary,
         predicted_error=plan.predicted_error,
         predicted_error_at_tilt_0=untilted,
-        epsilon_max=planning.epsilon_max(study, estimator, question, costs),
+        epsilon_max=study.epsilon(most),
+        mu2_max=most if study.noise is Currency.GAUSSIAN else None,
         one_report_moves=plan.one_report,
         statistics=statistics(study, plan, question),
     )

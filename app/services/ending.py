@@ -50,7 +50,7 @@ async def end(
         return False
     if free:
         await budgets.hold_accounts(connection)
-        await budgets.free_unspent(connection, study.id)
+        await budgets.free_unspent(connection, study.id, study.definition.noise)
     rounds = Rounds(clock)
     # Now that no session can be started, those that were since the first look are here too.
     for record in await sessions.lock_open(connection, study.id):

@@ -10,12 +10,12 @@ import time
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Generic, TypeVar
 
 from app.core.clock import Clock
-from app.core.epsilon import share_of
+from app.core.epsilon import epsilon_of, share_of
 from app.core.errors import Unavailable
 from app.core.figures import (
     Attention,
@@ -29,6 +29,7 @@ from app.core.figures import (
     Figure,
     Held,
     ListedStudy,
+    NearlyExhausted,
     Overview,
     Percentile,
     Spread,
@@ -97,9 +98,10 @@ class Snapshot(Generic[Kind]):
 class Figures:
     """The figures of one installation."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, delta: int) -> None:
         self._database = database
         self._clock = clock
+        self._delta = delta
         self._making: asyncio.Task[None] | None = None
 
     async def overview(self) -> tuple[datetime, Overview]:
@@ -159,7 +161,7 @@ class Figures:
 
         async def body(connection: Connection) -> None:
             if await store.claim_pass(connection):
-                await _pass(connection, self._clock)
+                await _pass(connection, self._clock, self._delta)
 
         await self._database.run_tx("figures.make", body, isolation_level="REPEATABLE READ")
 
@@ -205,12 +207,14 @@ def _note_failure(making: "asyncio.Task[None]") -> None:
         making.exception()
 
 
-async def _pass(connection: Connection, clock: Clock) -> None:
-    """Read all people once, and keep every document."""
+async def _pass(connection: Connection, clock: Clock, delta: int) -> None:
+    """Read all people once, and keep every document; mu^2 is read at the delta [1e-12]."""
     started, taken_at = time.monotonic(), clock.now()
     studies = await store.read_studies(connection)
     totals = await store.read_totals(connection, near_percent=NEAR_PERCENT)
-    nearest = await store.read_nearest(connection, near_percent=NEAR_PERCENT, limit=MOST_EXAMPLES)
+    nearest = await store.read_nearest(
+        connection, near_percent=NEAR_PERCENT, limit=MOST_EXAMPLES, delta=delta
+    )
     width, bins = bins_up_to(totals.most_reserved)
     reserved, spent = await store.read_balances(connection, width=width, bins=bins)
     holdings = await store.read_holdings(connection)
@@ -220,18 +224,34 @@ async def _pass(connection: Connection, clock: Clock) -> None:
         reserved=_from_bins(reserved, width=width, bins=bins),
         spent=_from_bins(spent, width=width, bins=bins),
     )
-    near = Attention(number=totals.near, people=nearest)
-    balance = Balance(total=totals.budget, reserved=totals.reserved, spent=spent.total)
+    near = Attention(number=totals.near, people=tuple(map(_read, nearest)))
+    balances = (
+        Balance(total=totals.budget, reserved=totals.reserved, spent=spent.total),
+        Balance(
+            total=totals.gaussian_budget,
+            reserved=totals.gaussian_reserved,
+            spent=await store.read_spent_mu2(connection),
+        ),
+    )
     figures = await asyncio.to_thread(
-        _figures, studies, totals.subjects, balance, near, budgets, holdings, *days
+        _figures, studies, totals.subjects, balances, near, budgets, holdings, *days
     )
     await store.keep(connection, figures, taken_at=taken_at, seconds=time.monotonic() - started)
+
+
+def _read(person: NearlyExhausted) -> NearlyExhausted:
+    """With amounts as epsilons."""
+    return replace(
+        person,
+        total=epsilon_of(person.total, person.delta),
+        reserved=epsilon_of(person.reserved, person.delta),
+    )
 
 
 def _figures(
     studies: Sequence[ListedStudy],
     subjects: int,
-    balance: Balance,
+    balances: tuple[Balance, Balance],
     near: Attention,
     budgets: BudgetFigures,
     holdings: Sequence[Held],
@@ -268,7 +288,8 @@ def _figures(
         subjects=subjects,
         contributions=sum(row.people for row in holdings),
         states=Counter(study.state for study in studies),
-        epsilon=balance,
+        epsilon=balances[0],
+        mu2=balances[1],
         near=near,
         dry=Attention(number=len(dry), studies=tuple(driest)),
     )
@@ -311,7 +332,7 @@ def _summary(study: ListedStudy, rows: Sequence[Held]) -> StudySummary:
     able = sum(
         row.people
         for row in central
-        if 0 < share_of(row.epsilon, study.default_share) <= row.reserved - row.spent
+        if 0 < share_of(row.amount, study.default_share) <= row.amount_reserved - row.amount_spent
     )
     return StudySummary(
         study=study.slug,

@@ -29,7 +29,7 @@ class Intake:
     def __init__(self, definition: StudyDefinition, subject_key: SubjectKey) -> None:
         self._definition = definition
         self._grid = definition.grid
-        self._randomizer = randomizer(definition.local_mechanism, definition.delta)
+        self._randomizer = randomizer(definition.local_mechanism)
         self._outside = definition.outside_range
         self._key = subject_key
         self._tags = {tag.value: tag for tag in definition.trust}
@@ -57,13 +57,13 @@ class Intake:
                 reason = "unknown field" if name not in _KNOWN else f"not for trust {trust.value}"
                 errors.append(FieldError(name, reason))
         digest = self._subject(record.get("subject") if subject is None else subject, errors)
-        epsilon = 0 if trust is Trust.PUBLIC else self._epsilon(record, trust, errors)
-        delta = self._delta(trust)
+        asked = 0 if trust is Trust.PUBLIC else self._epsilon(record, trust, errors)
+        amount = 0 if errors else self._definition.amount(asked)
         value, drawn, vector = 0, ANY_EPSILON, None
         if self._definition.dimension > 1:
             vector = self._vector(record, trust, errors)
         elif trust is Trust.LOCAL:
-            value, drawn = self._report(record, epsilon, errors)
+            value, drawn = self._report(record, amount, errors)
         else:
             value = self._value(record, errors)
         if errors:
@@ -72,12 +72,13 @@ class Intake:
             subject=digest,
             sender=sender,
             trust=trust,
-            epsilon=epsilon,
-            delta=delta,
+            asked=asked,
+            epsilon=amount,
             value=value,
             vector=vector,
             bounded=trust is Trust.LOCAL and self._randomizer.is_bounded,
             drawn_at_most=drawn,
+            currency=self._definition.noise,
         )
 
     def _trust(self, record: Mapping[str, object], errors: list[FieldError]) -> Trust:
@@ -155,16 +156,8 @@ class Intake:
         named = {f"value.{place}": number for place, number in enumerate(coordinates)}
         return tuple(self._value(named, errors, name) for name in named)
 
-    def _delta(self, trust: Trust) -> int:
-        """What a contribution reserves beside its epsilon."""
-        if trust is Trust.LOCAL:
-            return self._randomizer.delta
-        return self._definition.delta if trust is Trust.CENTRAL else 0
-
-    def _report(
-        self, record: Mapping[str, object], epsilon: int, errors: list[FieldError]
-    ) -> tuple[int, int]:
-        """A report, and the largest epsilon with which it can have been drawn."""
+    def _report(self, record: Mapping[str, object], amount: int, errors: list[FieldError]) -> tuple[int, int]:
+        """A report, and the most with which it can have been drawn [the study's currency]."""
         if _number(record, "report", errors) is None:
             return 0, 0
         try:
@@ -172,8 +165,8 @@ class Intake:
         except NotANumber:
             errors.append(FieldError("report", "must be an integer on the study's grid"))
             return 0, 0
-        drawn = drawn_at_most(self._randomizer, report, epsilon) if epsilon else 0
-        if epsilon and not drawn:
+        drawn = drawn_at_most(self._randomizer, report, amount) if amount else 0
+        if amount and not drawn:
             errors.append(IMPOSSIBLE_REPORT)
         return report, drawn
 

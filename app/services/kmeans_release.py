@@ -13,18 +13,17 @@ from uuid import UUID, uuid4
 
 import numpy as np
 
-from app.accounting.clusters import clusters_cost, clusters_noise
+from app.accounting.clusters import ClusterNoise, clusters_cost, clusters_noise, gaussian_clusters_noise
 from app.core.clock import Clock
 from app.core.cohort import Cohort
-from app.core.epsilon import epsilon_to_json
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
-from app.core.noise import DiscreteLaplace
 from app.core.release import Charge, Draft, Facts, Used
 from app.core.session import SessionDefinition
 from app.core.study import Relation, Study, Trust
 from app.mechanisms.draw import draw
 from app.services.observer import Observer
+from app.services.planning import in_units
 from app.sessions.kmeans import ClusterRules
 from app.sessions.kmeans_protocol import RunningKMeans
 from app.sessions.points import ClusterSums
@@ -105,7 +104,7 @@ class Central:
         Raises:
             InternalFault: the price is not what was announced, or there is no noise.
 
-        Privacy: costs each member of each cohort `ClusterRules.epsilon_per_round`, once it is published.
+        Privacy: costs each member of each cohort `ClusterRules.cost_per_round`, once it is published.
         """
         if not isinstance(running, RunningKMeans) or running.round is None:
             raise InternalFault("there is no central part to prepare")
@@ -120,9 +119,7 @@ class Central:
             noisy = await asyncio.to_thread(_noisy, crowd.sums, noise)
         release_id, now = uuid4(), self._clock.now()
         sums = _read(noisy, running.rules, str(release_id))
-        charges = tuple(
-            Charge(cohort_id=used.cohort_id, epsilon=cost, delta=0) for used in crowd.used if used.offer
-        )
+        charges = tuple(Charge(cohort_id=used.cohort_id, epsilon=cost) for used in crowd.used if used.offer)
         draft = Draft(
             id=release_id,
             study_id=study.id,
@@ -160,12 +157,13 @@ def question_digest(session_id: UUID, round_number: int) -> bytes:
     return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).digest()
 
 
-def _priced(rules: ClusterRules) -> tuple[DiscreteLaplace, int]:
+def _priced(rules: ClusterRules) -> tuple[ClusterNoise, int]:
     """The noise of a round and what it costs, as accounting has it."""
     shape = {"clusters": rules.clusters, "dimension": rules.dimension}
-    noise = clusters_noise(rules.epsilon_per_round, rules.l1_sensitivity, **shape)
+    make = gaussian_clusters_noise if rules.delta else clusters_noise
+    noise: ClusterNoise = make(rules.cost_per_round, rules.sensitivity, **shape)
     cost = clusters_cost(noise, rules.relation, **shape)
-    if cost > rules.epsilon_per_round:
+    if cost > rules.cost_per_round:
         raise InternalFault("A round costs more than was announced.")
     return noise, cost
 
@@ -204,7 +202,7 @@ def _add(sums: ClusterSums, packed: bytes, dimension: int) -> None:
     sums.add(points.astype(np.int64))
 
 
-def _noisy(sums: ClusterSums, noise: DiscreteLaplace) -> list[int]:
+def _noisy(sums: ClusterSums, noise: ClusterNoise) -> list[int]:
     """The queries with their noise. Integers all the way; draws entropy."""
     exact = sums.queries()
     return [value + error for value, error in zip(exact, draw(noise, queries=len(exact)), strict=True)]
@@ -225,13 +223,13 @@ def _body(
     definition: SessionDefinition,
     running: RunningKMeans,
     sums: CentralSums,
-    noise: DiscreteLaplace,
+    noise: ClusterNoise,
     cost: int,
     created_at: str,
 ) -> bytes:
     """The release as JSON: nothing in it but noisy numbers depends on who is there."""
     grid, width = study.definition.grid, float(study.definition.grid.width)
-    error = 2**0.5 * noise.scales[0] / GRID_SIZE
+    error = running.rules.central_variance**0.5
     counts = [count / GRID_SIZE for count in sums.counts]
     document: dict[str, object] = {
         "id": sums.release,
@@ -251,7 +249,7 @@ def _body(
         "sum_error": error * width,
         "noisy_count": sum(counts),
         "relation": study.definition.relation.value,
-        "epsilon_max": epsilon_to_json(cost),
+        **in_units(study.definition, "epsilon_max", cost),
         "created_at": created_at,
     }
     return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from app.accounting.clusters import clusters_cost
 from app.core.errors import InternalFault
-from app.core.noise import DiscreteLaplace
+from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.records import ChainHead, LedgerLine, ReleaseLine, TrailLine
 from app.core.release import GENESIS
 from app.services.observer import NullObserver, Observer
@@ -150,16 +150,19 @@ async def _verify_rounds(connection: Connection) -> list[Finding]:
     broken: list[dict[str, object]] = []
     for found in await store.cluster_releases(connection):
         try:
+            noise = (
+                DiscreteGaussian(sigmas=found.scales) if found.delta else DiscreteLaplace(scales=found.scales)
+            )
             price = clusters_cost(
-                DiscreteLaplace(scales=found.scales),
+                noise,
                 found.relation,
                 clusters=len(found.scales) // (1 + found.dimension),
                 dimension=found.dimension,
             )
         except InternalFault:
             price = None
-        charged: list[int | None] = [*found.epsilons] or [price]
-        if charged != [price] or price is None or found.delta or not found.closed_a_round:
+        charged: list[int | None] = [*found.costs] or [price]
+        if charged != [price] or price is None or not found.closed_a_round:
             broken.append({"release": str(found.release), "charged": charged, "price": price})
     return [Finding(rule=ROUND_RULE, examples=broken[:EXAMPLES])] if broken else []
 

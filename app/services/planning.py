@@ -7,11 +7,11 @@ from uuid import UUID
 
 from app.accounting.costs import check_charges, group_costs
 from app.core.cohort import Cohort, Group, Reports
-from app.core.epsilon import epsilon_to_json
+from app.core.epsilon import delta_to_json, epsilon_to_json
 from app.core.errors import BudgetExhausted
 from app.core.grid import GRID_SIZE
 from app.core.release import Charge, Facts
-from app.core.study import Relation, StudyDefinition, Trust, assumption
+from app.core.study import Currency, Relation, StudyDefinition, Trust, assumption
 from app.estimators import registry
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
 from app.estimators.moments import with_second_moment
@@ -45,11 +45,11 @@ class Crowd:
 
 def crowd(study: StudyDefinition, cohorts: Sequence[Cohort], resolved: Resolved) -> Crowd:
     """Group cohorts by what they offer. A cohort takes part with its whole offer or not at all."""
-    merged: dict[tuple[Trust, int, int, bool], list[Cohort]] = {}
+    merged: dict[tuple[Trust, int, bool], list[Cohort]] = {}
     for cohort in cohorts:
-        merged.setdefault(_offer(cohort, resolved, study), []).append(cohort)
+        merged.setdefault(_offer(cohort, resolved), []).append(cohort)
     groups = []
-    for (trust, epsilon, delta, participates), members in merged.items():
+    for (trust, epsilon, participates), members in merged.items():
         reports = None
         if trust is Trust.LOCAL:
             reports = Reports(
@@ -62,7 +62,6 @@ def crowd(study: StudyDefinition, cohorts: Sequence[Cohort], resolved: Resolved)
             Group(
                 trust=trust,
                 epsilon=epsilon,
-                delta=delta,
                 count=sum(cohort.count for cohort in members),
                 participates=participates,
                 reports=reports,
@@ -76,19 +75,16 @@ def _reach(cohorts: Sequence[Cohort]) -> int | None:
     return max(reaches) if len(reaches) == len(cohorts) else None
 
 
-def _offer(cohort: Cohort, resolved: Resolved, study: StudyDefinition) -> tuple[Trust, int, int, bool]:
+def _offer(cohort: Cohort, resolved: Resolved) -> tuple[Trust, int, bool]:
     match cohort.trust:
         case Trust.PUBLIC:
-            return cohort.trust, 0, 0, True
+            return cohort.trust, 0, True
         case Trust.LOCAL:
             # The report itself was randomized with what was left of the epsilon.
-            return cohort.trust, cohort.epsilon - cohort.carried, cohort.delta - cohort.delta_carried, True
+            return cohort.trust, cohort.epsilon - cohort.carried, True
         case Trust.CENTRAL:
             offer = resolved.offer(cohort.epsilon)
-            delta = study.delta * resolved.share // 1_000_000
-            can_pay = 0 < offer <= cohort.epsilon - cohort.spent
-            has_delta = delta <= cohort.delta - cohort.delta_spent
-            return cohort.trust, offer, delta if has_delta else 0, can_pay
+            return cohort.trust, offer, 0 < offer <= cohort.epsilon - cohort.spent
 
 
 def choose(
@@ -115,7 +111,7 @@ def choose(
         if resolved.estimator == registry.AUTO:
             estimator, plan, tried = registry.choose(people.groups, question, among)
         else:
-            estimator = registry.get(resolved.estimator, study.relation)
+            estimator = registry.get(resolved.estimator, study.relation, study.noise)
             tried = registry.for_estimator(estimator, question)
             plan = estimator.plan(people.groups, tried)
         if study.relation is Relation.REPLACE_ONE:
@@ -146,14 +142,14 @@ def says_spread(study: StudyDefinition, plan: Plan, answered: Question) -> bool:
 
 def charges(plan: Plan, people: Crowd, study: StudyDefinition) -> tuple[Charge, ...]:
     """What a plan costs each cohort, priced from its queries and noise alone, in the order of ids."""
-    costs = group_costs(plan.queries, plan.noise, study.relation, people.groups)
+    costs = group_costs(plan.queries, plan.noise, study.relation, people.groups, study.noise)
     check_charges(costs, people.groups)
     return tuple(
         sorted(
             (
-                Charge(cohort_id=cohort.id, epsilon=epsilon, delta=delta)
-                for (epsilon, delta), members in zip(costs, people.members, strict=True)
-                if epsilon or delta
+                Charge(cohort_id=cohort.id, epsilon=cost)
+                for cost, members in zip(costs, people.members, strict=True)
+                if cost
                 for cohort in members
             ),
             key=lambda charge: charge.cohort_id,
@@ -162,13 +158,13 @@ def charges(plan: Plan, people: Crowd, study: StudyDefinition) -> tuple[Charge, 
 
 
 def epsilon_max(study: StudyDefinition, estimator: Estimator, question: Question, cost: Sequence[int]) -> int:
-    """The largest charge to a person; in add_remove_one studies the largest that is possible."""
+    """The largest charge [the study's currency]; in add_remove_one studies the largest that is possible."""
     if study.relation is Relation.REPLACE_ONE:
         return max(cost, default=0)
-    one = Group(trust=Trust.CENTRAL, epsilon=question.cap, delta=question.delta, count=1)
+    one = Group(trust=Trust.CENTRAL, epsilon=question.cap, count=1)
     plan = estimator.plan([one], registry.for_estimator(estimator, question))
-    ((epsilon, _),) = group_costs(plan.queries, plan.noise, study.relation, [one])
-    return epsilon
+    (most,) = group_costs(plan.queries, plan.noise, study.relation, [one], study.noise)
+    return most
 
 
 def answer(plan: Plan, people: Crowd) -> Conclusion:
@@ -228,7 +224,7 @@ def release_body(
         "interval": asdict(conclusion.interval),
         "population_interval": asdict(conclusion.population_interval),
         "relation": study.relation.value,
-        "epsilon_max": epsilon_to_json(most),
+        **in_units(study, "epsilon_max", most),
         "created_at": created_at,
         **conclusion.details,
     }
@@ -244,13 +240,22 @@ def release_body(
     return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
 
 
+def in_units(study: StudyDefinition, name: str, amount: int) -> dict[str, object]:
+    """An amount of the study's currency in a document: as an epsilon, and in mu^2 where it is one."""
+    shown: dict[str, object] = {name: epsilon_to_json(study.epsilon(amount))}
+    if study.noise is Currency.GAUSSIAN:
+        shown[name.replace("epsilon", "mu2")] = epsilon_to_json(amount)
+        shown["delta"] = delta_to_json(study.delta)
+    return shown
+
+
 def interval_width(study: StudyDefinition, plan: Plan) -> float:
     """Predicted width of the interval for the mean of the dataset [data's unit]."""
     return float(study.grid.width) if plan.interval_width is None else plan.interval_width()
 
 
 def facts(study: StudyDefinition, people: Crowd, plan: Plan, conclusion: Conclusion, most: int) -> Facts:
-    """What lists show of an answer that charges at most `most` [micro-epsilon], and what compares it."""
+    """What lists show of an answer that charges at most `most` [the study's currency], and compare by."""
     count = conclusion.details.get("noisy_count")
     public = study.relation is Relation.REPLACE_ONE
     return Facts(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from app.core.epsilon import MICRO, round_down_to_significant, share_of
 from app.core.errors import InvalidRequest
 from app.core.release import Asked
-from app.core.study import NO_TILT, Relation, StudyDefinition
+from app.core.study import NO_TILT, Currency, Relation, StudyDefinition
 from app.estimators import registry
 from app.estimators.interface import Question
 from app.estimators.transformed import MOMENTS, Transformed
@@ -51,6 +51,7 @@ class Resolved:
         estimator: As asked; `auto` stays `auto`.
         share: [ppm].
         epsilon: The absolute cap, or None [micro-epsilon].
+        cap: The same in the study's currency.
         expected_size: As asked.
         tilt: [ppm]; None in add_remove_one studies.
         parameters: Parsed values of the parameters that were given or have defaults.
@@ -60,26 +61,26 @@ class Resolved:
     estimator: str
     share: int
     epsilon: int | None
+    cap: int | None
     expected_size: float | None
     tilt: int | None
     parameters: Mapping[str, object]
     spread: bool = False
 
-    def offer(self, epsilon: int) -> int:
-        """What a person with this epsilon may be charged [micro-epsilon]."""
-        offer = share_of(epsilon, self.share)
-        return offer if self.epsilon is None else min(offer, self.epsilon)
+    def offer(self, amount: int) -> int:
+        """What a person who offers this much may be charged [both in the study's currency]."""
+        offer = share_of(amount, self.share)
+        return offer if self.cap is None else min(offer, self.cap)
 
     def share_taken(self, study: StudyDefinition) -> int:
         """The most that a release takes of any person's epsilon [ppm]; depends on question and study only.
 
-        A cap takes most of those who offer least. It does not bound the delta, so where there is one it
-        does not count.
+        A cap takes most of those who offer least.
         """
-        if self.epsilon is None or study.delta:
+        if self.cap is None:
             return self.share
-        least = max(1, round_down_to_significant(study.epsilon_min))
-        return min(self.share, -(-self.epsilon * MICRO // least))
+        least = max(1, study.amount(round_down_to_significant(study.epsilon_min)))
+        return min(self.share, -(-self.cap * MICRO // least))
 
     def digest(self) -> bytes:
         """SHA-256 of the question; without a tilt that of the releases made before there was one."""
@@ -119,9 +120,9 @@ class Resolved:
         return Question(
             relation=study.relation,
             grid=study.grid,
-            cap=self.offer(study.epsilon_max),
-            floor=self.offer(study.epsilon_min),
-            delta=share_of(study.delta, self.share),
+            cap=self.offer(study.amount(study.epsilon_max)),
+            floor=self.offer(study.amount(study.epsilon_min)),
+            delta=study.delta,
             people=people,
             expected_size=self.expected_size if self.expected_size is not None else expected_size,
             tilt=(self.tilt or 0) / MICRO,
@@ -153,10 +154,15 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
         raise InvalidRequest.field("tilt", NO_TILT)
     name = ask.estimator or registry.AUTO
     if secret and spread:
+        if study.noise is Currency.GAUSSIAN:
+            reason = "has an answer with Laplace noise only, where the number of people is secret"
+            raise InvalidRequest.field("statistic", reason)
         if name not in (registry.AUTO, Transformed.name):
             raise InvalidRequest.field("estimator", f"must be {Transformed.name} for a {ask.statistic}")
         name = Transformed.name
-    declared = {parameter.name: parameter for parameter in registry.parameters(name, study.relation)}
+    declared = {
+        parameter.name: parameter for parameter in registry.parameters(name, study.relation, study.noise)
+    }
     values: dict[str, object] = {name: parameter.default for name, parameter in declared.items()}
     for given, text in ask.parameters.items():
         if given not in declared:
@@ -173,6 +179,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
         estimator=name,
         share=study.default_share if ask.share is None else ask.share,
         epsilon=ask.epsilon,
+        cap=None if ask.epsilon is None else study.amount(ask.epsilon),
         expected_size=ask.expected_size,
         tilt=(study.tilt if ask.tilt is None else ask.tilt) if tilted else None,
         parameters=values,

@@ -69,9 +69,9 @@ class Releases:
         request = ReleaseRequest.of(study, ask, asker=None)
         resolved, definition = request.resolved, study.definition
         estimators = (
-            registry.applicable(definition.relation)
+            registry.applicable(definition.relation, definition.noise)
             if resolved.estimator == registry.AUTO
-            else [registry.get(resolved.estimator, definition.relation)]
+            else [registry.get(resolved.estimator, definition.relation, definition.noise)]
         )
         secret = definition.relation is Relation.ADD_REMOVE_ONE
 
@@ -178,7 +178,8 @@ class Releases:
 
     async def saturation(self, study: Study) -> int | None:
         """Where more epsilon would buy nothing at share 1 [micro-epsilon]; None: nowhere."""
-        return await self._saturation.point(study)
+        point = await self._saturation.point(study)
+        return None if point is None else study.definition.epsilon(point)
 
     async def _find_or_make(self, request: ReleaseRequest) -> StoredRelease:
         study, started = request.study, time.perf_counter()

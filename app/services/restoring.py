@@ -90,7 +90,14 @@ async def export_lines(database: Database, after: int) -> AsyncIterator[str]:
         page = partial(store.page_releases, after=after, limit=RELEASES_AT_ONCE)
         rows = await database.run_tx("export.releases", page)
         for row in rows:
-            yield _line(asdict(row) | {"epsilon": epsilon_to_json(row.epsilon)})
+            shown = {name: value for name, value in asdict(row).items() if name not in ("cost", "delta")}
+            yield _line(
+                shown
+                | {
+                    "epsilon": epsilon_to_json(row.epsilon),
+                    "mu2": None if row.mu2 is None else epsilon_to_json(row.mu2),
+                }
+            )
         if len(rows) < RELEASES_AT_ONCE:
             break
         after = rows[-1].number

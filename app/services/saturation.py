@@ -41,7 +41,10 @@ SMALL = 1_000
 
 @dataclass(slots=True)
 class _Profile:
-    """People by trust and epsilon, sums of reports and of squares by epsilon, the variance last published."""
+    """People by trust and offer, sums of reports and of squares by offer, the variance last published.
+
+    Offers are in the study's currency, and so is the saturation point.
+    """
 
     people: Counter[tuple[Trust, int]] = field(default_factory=Counter)
     totals: Counter[int] = field(default_factory=Counter)
@@ -68,7 +71,6 @@ class _Profile:
             Group(
                 trust=trust,
                 epsilon=epsilon,
-                delta=0 if trust is Trust.PUBLIC else study.delta,
                 count=count,
                 reports=None
                 if trust is not Trust.LOCAL
@@ -92,7 +94,7 @@ class Saturation:
         self._reading: dict[int, asyncio.Task[_Profile]] = {}
 
     async def point(self, study: Study) -> int | None:
-        """Where more epsilon would buy nothing at share 1 [micro-epsilon]; None: nowhere.
+        """Where more epsilon would buy nothing at share 1 [the study's currency]; None: nowhere.
 
         None too in add_remove_one studies and in those of vectors: there everything that is offered is used.
         """
@@ -110,10 +112,8 @@ class Saturation:
 
     async def used_at_most(self, study: Study, offer: Offer) -> int:
         """What one release at share 1 would charge for this offer [micro-epsilon]."""
-        if offer.trust is not Trust.CENTRAL:
-            return offer.epsilon
-        point = await self.point(study)
-        return offer.epsilon if point is None else min(offer.epsilon, point)
+        point = await self.point(study) if offer.trust is Trust.CENTRAL else None
+        return offer.asked if point is None else min(offer.asked, study.definition.epsilon(point))
 
     def add(self, study: Study, offers: Iterable[Offer]) -> None:
         """Count contributions that were just stored."""
@@ -188,8 +188,8 @@ def _point(study: StudyDefinition, profile: _Profile) -> int | None:
         question = Question(
             relation=study.relation,
             grid=study.grid,
-            cap=study.epsilon_max,
-            floor=study.epsilon_min,
+            cap=study.amount(study.epsilon_max),
+            floor=study.amount(study.epsilon_min),
             delta=study.delta,
             people=profile.total,
             tilt=study.tilt / MICRO,

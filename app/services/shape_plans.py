@@ -116,7 +116,7 @@ class ShapePlan:
     def charges(self) -> tuple[Charge, ...]:
         """What it costs each cohort, in the order of ids."""
         charges = (
-            Charge(cohort_id=cohort.id, epsilon=cost, delta=0)
+            Charge(cohort_id=cohort.id, epsilon=cost)
             for cost, members in zip(self.costs, self.crowd.members, strict=True)
             if cost
             for cohort in members

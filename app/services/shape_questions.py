@@ -123,7 +123,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         raise InvalidRequest.field("statistic", reason)
     if study.delta:
         # What people offer and pay there need not be epsilons, in which these prices are.
-        raise InvalidRequest.field("statistic", f"there is no {ask.statistic} in a study with a delta")
+        raise InvalidRequest.field("statistic", f"there is no {ask.statistic} in a study with gaussian noise")
     estimator = HISTOGRAM if ask.statistic in BY_BINS else QUANTILE
     errors: list[FieldError] = []
     if ask.estimator not in (None, AUTO, estimator):

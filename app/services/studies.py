@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from app.core.clock import Clock
-from app.core.cohort import Cohort
 from app.core.errors import NotFound, StudyExists
 from app.core.principal import Principal
+from app.core.records import CohortLine
 from app.core.study import Study, StudyDefinition, StudyLine, StudyState
 from app.services.ending import Ended, end
 from app.services.paging import Page, decode_cursor, page_of
@@ -106,7 +106,7 @@ class Studies:
         )
         return page_of(items, limit, lambda _: str(behind + limit))
 
-    async def cohorts(self, study: Study, limit: int, cursor: str | None) -> Page[Cohort]:
+    async def cohorts(self, study: Study, limit: int, cursor: str | None) -> Page[CohortLine]:
         """A study's cohorts as the ledger charges them, in the order of their ids. For admins."""
         after = decode_cursor(cursor, int, 0)
         items = await self._database.run_tx(

@@ -8,6 +8,9 @@ the server publishes K centers.
   at most d / 2) and enters another, so all of them together move by at most d + 2 in L1 norm, and tau rounds
   cost epsilon. Uncentered values would need 2 (d + 1). A person who is added or removed moves them by half of
   that, which is what add_remove_one studies calibrate the noise to.
+  In studies with Gaussian noise the counts and sums get that, of variance :math:`(2 + d/2) \tau / \mu^2`, or
+  :math:`d \tau / \mu^2` above d = 4: the square of what one person moves them by in L2 norm, over the mu^2
+  that epsilon is at the study's delta.
 - Local people send their value once, with Laplace noise of scale :math:`b_L = d (\tau + 1) / \epsilon` on
   every coordinate, and each round their nearest center, computed from the true value, through k-ary
   randomized response of epsilon / (tau + 1): epsilon in all.
@@ -32,7 +35,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.epsilon import MICRO
+from app.core.epsilon import MICRO, amount_of
 from app.core.errors import InternalFault, InvalidRequest
 from app.core.study import MAX_DIMENSION, Relation
 from app.mechanisms.randomized_response import KaryChannel, response_variance
@@ -53,6 +56,7 @@ class ClusterRules:
         rounds: tau.
         epsilon: What taking part costs a person in all, at most [micro-epsilon].
         relation: The neighboring relation of central people; local ones are protected either way.
+        delta: Of the study: above 0 central people pay in mu^2, and the noise of rounds is Gaussian [1e-12].
     """
 
     dimension: int
@@ -60,6 +64,7 @@ class ClusterRules:
     rounds: int
     epsilon: int
     relation: Relation = Relation.REPLACE_ONE
+    delta: int = 0
 
     def __post_init__(self) -> None:
         _check("dimension", self.dimension, 1, MAX_DIMENSION)
@@ -67,22 +72,31 @@ class ClusterRules:
         _check("rounds", self.rounds, 1, MAX_ROUNDS)
         if self.epsilon <= self.rounds:
             raise InvalidRequest.field("epsilon", "leaves nothing for a single answer")
+        if self.cost_per_round < 1:
+            raise InvalidRequest.field("epsilon", "buys no round at the study's delta")
 
     @property
-    def epsilon_per_round(self) -> int:
-        """What a round costs a central person, rounded down [micro-epsilon]."""
-        return self.epsilon // self.rounds
+    def cost_per_round(self) -> int:
+        """What a round costs a central person, rounded down [micro-epsilon, or 1e-6 of mu^2]."""
+        return amount_of(self.epsilon, self.delta) // self.rounds
 
     @property
-    def l1_sensitivity(self) -> Fraction:
-        """What one central person moves all counts and sums by, together [range widths]."""
+    def sensitivity(self) -> Fraction:
+        """What one central person moves all counts and sums by, as `app.accounting.clusters` takes it."""
+        if self.delta:
+            moved = 1 + Fraction(self.dimension, 4)
+            return (
+                max(2 * moved, Fraction(self.dimension)) if self.relation is Relation.REPLACE_ONE else moved
+            )
         moved = Fraction(self.dimension + 2)
         return moved if self.relation is Relation.REPLACE_ONE else moved / 2
 
     @property
-    def central_scale(self) -> float:
-        """b_T, of the noise on every count and every coordinate of a sum [range widths]."""
-        return float(self.l1_sensitivity) * MICRO / self.epsilon_per_round
+    def central_variance(self) -> float:
+        """Of the noise on every count and every coordinate of a sum [range widths squared]."""
+        if self.delta:
+            return float(self.sensitivity) * MICRO / self.cost_per_round
+        return 2 * (float(self.sensitivity) * MICRO / self.cost_per_round) ** 2
 
     @property
     def epsilon_per_answer(self) -> int:
@@ -131,7 +145,7 @@ def central_clusters(counts: Floats, sums: Floats, rules: ClusterRules) -> Clust
     Privacy: post-processing of noisy sums.
     """
     _check_shapes(counts, sums, rules)
-    variance = np.full(rules.clusters, 2 * rules.central_scale**2)
+    variance = np.full(rules.clusters, rules.central_variance)
     return Clusters(counts=counts, sums=sums, variances=variance, count_errors=np.sqrt(variance))
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from app.core.epsilon import epsilon_to_json
+from app.core.epsilon import epsilon_of, epsilon_to_json
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE, Grid
 from app.core.session import Terms
@@ -133,7 +133,7 @@ class RunningKMeans:
             "dimension": rules.dimension,
             "clusters": rules.clusters,
             "report_epsilon": epsilon_to_json(rules.epsilon_per_answer),
-            "central_epsilon_per_round": epsilon_to_json(rules.epsilon_per_round),
+            "central_epsilon_per_round": epsilon_to_json(epsilon_of(rules.cost_per_round, rules.delta)),
         }
 
     def question(self, grid: Grid) -> Mapping[str, object]:

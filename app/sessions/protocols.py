@@ -111,6 +111,7 @@ def _start_kmeans(spec: SessionSpec, study: StudyDefinition) -> RunningProtocol:
         rounds=spec.rounds,
         epsilon=spec.epsilon,
         relation=study.relation,
+        delta=study.delta,
     )
     return RunningKMeans(
         rules=rules,

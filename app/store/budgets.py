@@ -4,47 +4,45 @@ from dataclasses import replace
 from uuid import UUID
 
 from app.core.records import Account, PersonalCharge, SessionLine, Statement, StudyLine
+from app.core.study import Currency
 from app.store.cohorts import LOCK_EXCLUSIVE
-from app.store.contributions import ACCOUNTS_LOCK, Allowance, starting
+from app.store.contributions import ACCOUNTS, ACCOUNTS_LOCK, Allowance, starting
 from app.store.membership import is_member
 from app.store.sql import Connection, Sql
 
-READ = Sql("SELECT budget, reserved, delta_budget, delta_reserved FROM subject WHERE id = :subject")
+READ = Sql("SELECT budget, reserved, gaussian_budget, gaussian_reserved FROM subject WHERE id = :subject")
 
 # What was spent: a local report costs everything on arrival, a folded central value what its cohort was
 # charged, any other value what its owner had spent before.
 SPENT = """
-    CASE WHEN c.trust = 'local' AND c.value IS NOT NULL THEN c.{kind}
-         WHEN c.trust = 'central' AND c.value IS NOT NULL THEN coalesce(g.{column}, c.{carried})
-         ELSE c.{carried} END
+    CASE WHEN c.trust = 'local' AND c.value IS NOT NULL THEN c.epsilon
+         WHEN c.trust = 'central' AND c.value IS NOT NULL THEN coalesce(g.spent, c.carried)
+         ELSE c.carried END
 """
-SPENT_EPSILON = SPENT.format(kind="epsilon", column="spent", carried="carried")
-SPENT_DELTA = SPENT.format(kind="delta", column="delta_spent", carried="delta_carried")
 IN_COHORT = f"cohort g ON c.value IS NOT NULL AND {is_member('c', 'g')}"
 JOIN_COHORT = f"LEFT JOIN {IN_COHORT}"
 
 # What a contribution holds of its owner's budget: an archived study holds what was spent and no more. The
 # contribution and its cohort keep what was offered, which is how they know each other.
-RESERVED = "CASE WHEN study.state = 'archived' THEN {spent} ELSE c.{kind} END"
-RESERVED_EPSILON = RESERVED.format(kind="epsilon", spent=SPENT_EPSILON)
-RESERVED_DELTA = RESERVED.format(kind="delta", spent=SPENT_DELTA)
+RESERVED = f"CASE WHEN study.state = 'archived' THEN {SPENT} ELSE c.epsilon END"
 
 UNSPENT = f"""
-    SELECT c.subject_id, c.epsilon - {SPENT_EPSILON} AS epsilon, c.delta - {SPENT_DELTA} AS delta
+    SELECT c.subject_id, study.delta, c.epsilon - {SPENT} AS amount
     FROM contribution c JOIN study ON study.id = c.study_id {JOIN_COHORT}
 """
 
-FREE_UNSPENT = Sql(f"""
-    UPDATE subject
-    SET reserved = reserved - unspent.epsilon, delta_reserved = delta_reserved - unspent.delta
-    FROM ({UNSPENT} WHERE study.id = :study_id) unspent
-    WHERE subject.id = unspent.subject_id AND (unspent.epsilon > 0 OR unspent.delta > 0)
-""")
+FREE_UNSPENT = {
+    currency: Sql(f"""
+        UPDATE subject SET {reserved} = {reserved} - unspent.amount
+        FROM ({UNSPENT} WHERE study.id = :study_id) unspent
+        WHERE subject.id = unspent.subject_id AND unspent.amount > 0
+    """)
+    for currency, (reserved, _) in ACCOUNTS.items()
+}
 
 READ_HOLDINGS = Sql.of(StudyLine)(f"""
-    SELECT study.slug AS study, study.state, c.trust, c.value IS NOT NULL AS live, c.contributed_on,
-           {RESERVED_EPSILON} AS epsilon, {SPENT_EPSILON} AS spent,
-           {RESERVED_DELTA} AS delta, {SPENT_DELTA} AS delta_spent
+    SELECT study.slug AS study, study.state, study.delta, c.trust, c.value IS NOT NULL AS live,
+           c.contributed_on, {RESERVED} AS amount, {SPENT} AS amount_spent
     FROM contribution c JOIN study ON study.id = c.study_id {JOIN_COHORT}
     WHERE c.subject_id = :subject ORDER BY study.slug
 """)
@@ -52,7 +50,7 @@ READ_HOLDINGS = Sql.of(StudyLine)(f"""
 # What the present values of one person were charged; `carried` holds what former ones were.
 PAGE_CHARGES = Sql.of(PersonalCharge)(f"""
     SELECT release.id AS release, study.slug AS study, release.estimator, release.created_at,
-           charge.epsilon, charge.delta
+           charge.epsilon AS cost, study.delta
     FROM contribution c JOIN study ON study.id = c.study_id JOIN {IN_COHORT}
     JOIN charge ON charge.cohort_id = g.id JOIN release ON release.id = charge.release_id
     WHERE c.subject_id = :subject AND (CAST(:before AS uuid) IS NULL
@@ -74,27 +72,30 @@ READ_ENROLMENTS = Sql.of(SessionLine)("""
 
 # What people have spent is added up apart, by `SPENT_BY`.
 PAGE = Sql.of(Account)("""
-    SELECT id AS subject, budget, reserved, 0 AS spent, delta_budget, delta_reserved, 0 AS delta_spent
+    SELECT id AS subject, budget, reserved, 0 AS spent, gaussian_budget, gaussian_reserved,
+           0 AS gaussian_spent, CAST(:delta AS bigint) AS delta
     FROM subject WHERE id > :after ORDER BY id LIMIT :limit
 """)
 
 SPENT_BY = Sql(f"""
-    SELECT subject_id, sum(spent) AS spent, sum(delta_spent) AS delta_spent FROM (
-        SELECT c.subject_id, {SPENT_EPSILON} AS spent, {SPENT_DELTA} AS delta_spent
-        FROM contribution c {JOIN_COHORT} WHERE c.subject_id = ANY(CAST(:subjects AS bytea[]))
+    SELECT subject_id, sum(spent) AS spent, sum(gaussian_spent) AS gaussian_spent FROM (
+        SELECT c.subject_id, CASE WHEN study.delta = 0 THEN {SPENT} ELSE 0 END AS spent,
+               CASE WHEN study.delta > 0 THEN {SPENT} ELSE 0 END AS gaussian_spent
+        FROM contribution c JOIN study ON study.id = c.study_id {JOIN_COHORT}
+        WHERE c.subject_id = ANY(CAST(:subjects AS bytea[]))
         UNION ALL
         SELECT subject_id, spent, 0 FROM enrolment WHERE subject_id = ANY(CAST(:subjects AS bytea[]))
     ) part GROUP BY subject_id
 """)
 
 SET_BUDGET = Sql.of(bytes)("""
-    INSERT INTO subject (id, budget, reserved, delta_budget, delta_reserved)
+    INSERT INTO subject (id, budget, reserved, gaussian_budget, gaussian_reserved)
     VALUES (:subject, :budget, CASE WHEN subject_key_holds() THEN 0 END,
-            coalesce(CAST(:delta_budget AS bigint), :default_delta), 0)
+            coalesce(CAST(:mu2 AS bigint), :default_mu2), 0)
     ON CONFLICT (id) DO UPDATE
-    SET budget = excluded.budget, delta_budget = coalesce(CAST(:delta_budget AS bigint), subject.delta_budget)
+    SET budget = excluded.budget, gaussian_budget = coalesce(CAST(:mu2 AS bigint), subject.gaussian_budget)
     WHERE subject.reserved <= excluded.budget
-      AND subject.delta_reserved <= coalesce(CAST(:delta_budget AS bigint), subject.delta_budget)
+      AND subject.gaussian_reserved <= coalesce(CAST(:mu2 AS bigint), subject.gaussian_budget)
     RETURNING id
 """)
 
@@ -123,16 +124,18 @@ async def read_statement(connection: Connection, subject: bytes, allowance: Allo
     sessions = await READ_ENROLMENTS.all(connection, subject=subject)
     if row is None:
         new = await starting(connection, allowance)
-        row = (new.epsilon, 0, new.delta, 0)
-    budget, reserved, delta_budget, delta_reserved = row
+        row = (new.epsilon, 0, new.mu2, 0)
+    budget, reserved, gaussian_budget, gaussian_reserved = row
+    pure = [line.amount_spent for line in lines if not line.delta]
     account = Account(
         subject=subject,
         budget=budget,
         reserved=reserved,
-        spent=sum(line.spent for line in lines) + sum(line.spent for line in sessions),
-        delta_budget=delta_budget,
-        delta_reserved=delta_reserved,
-        delta_spent=sum(line.delta_spent for line in lines),
+        spent=sum(pure) + sum(line.spent for line in sessions),
+        gaussian_budget=gaussian_budget,
+        gaussian_reserved=gaussian_reserved,
+        gaussian_spent=sum(line.amount_spent for line in lines if line.delta),
+        delta=allowance.delta,
     )
     return Statement(account=account, studies=tuple(lines), sessions=tuple(sessions))
 
@@ -151,15 +154,15 @@ async def page_charges(
 
 
 async def set_budget(
-    connection: Connection, subject: bytes, *, epsilon: int, delta: int | None, allowance: Allowance
+    connection: Connection, subject: bytes, *, epsilon: int, mu2: int | None, allowance: Allowance
 ) -> bool:
     """Set a lifetime budget; False where more than that is reserved already."""
     known = await SET_BUDGET.maybe(
         connection,
         subject=subject,
         budget=epsilon,
-        delta_budget=delta,
-        default_delta=allowance.delta,
+        mu2=mu2,
+        default_mu2=allowance.mu2,
     )
     return known is not None
 
@@ -187,21 +190,23 @@ async def raise_all(connection: Connection, allowance: Allowance, *, epsilon: in
     return replace(allowance, epsilon=allowance.epsilon + raised)
 
 
-async def free_unspent(connection: Connection, study_id: int) -> None:
+async def free_unspent(connection: Connection, study_id: int, currency: Currency) -> None:
     """Free what people reserve in a study and have not spent.
 
     Call once, when the study is archived, with all accounts held.
     """
-    await FREE_UNSPENT.run(connection, study_id=study_id)
+    await FREE_UNSPENT[currency].run(connection, study_id=study_id)
 
 
-async def page_accounts(connection: Connection, *, after: bytes, limit: int) -> list[Account]:
+async def page_accounts(
+    connection: Connection, allowance: Allowance, *, after: bytes, limit: int
+) -> list[Account]:
     """Accounts in the order of their subjects' ids; costs O(limit)."""
-    accounts = await PAGE.all(connection, after=after, limit=limit)
+    accounts = await PAGE.all(connection, after=after, limit=limit, delta=allowance.delta)
     rows = await SPENT_BY.all(connection, subjects=[account.subject for account in accounts])
-    spent = {subject: (epsilon, delta) for subject, epsilon, delta in rows}
+    spent = {subject: (epsilon, mu2) for subject, epsilon, mu2 in rows}
     return [
-        replace(account, spent=epsilon, delta_spent=delta)
+        replace(account, spent=epsilon, gaussian_spent=mu2)
         for account in accounts
-        for epsilon, delta in [spent.get(account.subject, (0, 0))]
+        for epsilon, mu2 in [spent.get(account.subject, (0, 0))]
     ]

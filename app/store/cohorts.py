@@ -11,6 +11,7 @@ from dither.device.randomizers import randomizer
 from app.core.cohort import Cohort, report_reach
 from app.core.errors import Unavailable
 from app.core.grid import GRID_SIZE
+from app.core.records import CohortLine
 from app.core.study import LocalMechanism, Trust
 from app.store.contributions import EPOCH_LOCK, FOLD_LOCK
 from app.store.membership import key_columns, sum_of_squares, summand
@@ -33,18 +34,16 @@ class Epochs:
 
     Attributes:
         sealed, folded: The last sealed and the last folded epoch.
-        delta: Of the study; 0 where it has none [1e-12].
         local_mechanism: What its reports are made with.
     """
 
     sealed: int
     folded: int
-    delta: int
     local_mechanism: LocalMechanism
 
 
 READ_EPOCHS = Sql.of(Epochs)("""
-    SELECT epoch - 1 AS sealed, folded_epoch AS folded, delta, local_mechanism FROM study WHERE id = :study_id
+    SELECT epoch - 1 AS sealed, folded_epoch AS folded, local_mechanism FROM study WHERE id = :study_id
 """)
 
 
@@ -67,53 +66,33 @@ class Fresh:
 # The scan groups by plain columns, which is quick; of its few rows the keys of the cohorts are made. Rows of
 # one key are added up when they are inserted. That is done apart: PostgreSQL scans in parallel only outside
 # INSERT ... SELECT. Their order is fixed, since plans round by the order of groups.
-AGGREGATE = """
+READ_EPOCH_ROWS = Sql.of(Fresh)(f"""
     SELECT CAST(:epoch AS int) AS epoch, least, largest, 0 AS id, trust, epsilon, carried,
-           CASE WHEN trust = 'local' THEN epsilon ELSE carried END AS spent, delta, delta_carried,
-           CASE WHEN trust = 'local' THEN delta ELSE delta_carried END AS delta_spent,
+           CASE WHEN trust = 'local' THEN epsilon ELSE carried END AS spent,
            count, total, total_squares, CAST(NULL AS bigint) AS reach
     FROM (
-        SELECT trust, {columns}, count, total, total_squares, least, largest
+        SELECT trust, {key_columns("c")}, count, total, total_squares, least, largest
         FROM (
-            SELECT trust, epsilon, carried, {deltas}, count(*) AS count, sum(value) AS total,
-                   {squares} AS total_squares, min(value) AS least, max(value) AS largest
+            SELECT trust, epsilon, carried, count(*) AS count, sum(value) AS total,
+                   {sum_of_squares("contribution", "value")} AS total_squares, min(value) AS least,
+                   max(value) AS largest
             FROM contribution
             WHERE study_id = :study_id AND epoch = :epoch AND value IS NOT NULL
-            GROUP BY trust, epsilon, carried{keys}
+            GROUP BY trust, epsilon, carried
         ) AS c
     ) AS keyed
-    ORDER BY trust, epsilon, carried, delta, delta_carried
-"""
-
-READ_EPOCH_ROWS = Sql.of(Fresh)(
-    AGGREGATE.format(
-        columns=key_columns("c"),
-        squares=sum_of_squares("contribution", "value"),
-        deltas="delta, delta_carried",
-        keys=", delta, delta_carried",
-    )
-)
-
-# There is no delta to reserve in a study without one, and each column less to group by is time saved.
-READ_PURE_EPOCH_ROWS = Sql.of(Fresh)(
-    AGGREGATE.format(
-        columns=key_columns("c"),
-        squares=sum_of_squares("contribution", "value"),
-        deltas="0 AS delta, 0 AS delta_carried",
-        keys="",
-    )
-)
+    ORDER BY trust, epsilon, carried
+""")
 
 # Of a few cohorts at most, whose outermost reports count less than they are.
 READ_WITHIN_REACH = Sql(f"""
     SELECT part.place, sum({summand("c", "part")}) AS total,
            {sum_of_squares("c", summand("c", "part"))} AS total_squares
     FROM unnest(CAST(:epochs AS int[]), CAST(:epsilons AS bigint[]), CAST(:carried AS bigint[]),
-                CAST(:deltas AS bigint[]), CAST(:deltas_carried AS bigint[]), CAST(:reaches AS bigint[]))
-        WITH ORDINALITY AS part (epoch, epsilon, carried, delta, delta_carried, reach, place)
+                CAST(:reaches AS bigint[]))
+        WITH ORDINALITY AS part (epoch, epsilon, carried, reach, place)
     JOIN contribution c ON c.study_id = :study_id AND c.value IS NOT NULL AND c.trust = 'local'
-     AND (c.epoch, c.epsilon, c.carried, c.delta, c.delta_carried)
-       = (part.epoch, part.epsilon, part.carried, part.delta, part.delta_carried)
+     AND (c.epoch, c.epsilon, c.carried) = (part.epoch, part.epsilon, part.carried)
     GROUP BY part.place ORDER BY part.place
 """)
 
@@ -122,19 +101,15 @@ COUNT_REPORTS = Sql.of(int)("""
 """)
 
 INSERT_COHORTS = Sql("""
-    INSERT INTO cohort (study_id, epoch, trust, epsilon, carried, delta, delta_carried,
-                        count, total, total_squares, reach, spent, delta_spent)
-    SELECT :study_id, epoch, CAST(trust AS trust), epsilon, carried, delta, delta_carried,
+    INSERT INTO cohort (study_id, epoch, trust, epsilon, carried, count, total, total_squares, reach, spent)
+    SELECT :study_id, epoch, CAST(trust AS trust), epsilon, carried,
            sum(count), sum(total), sum(total_squares), max(reach),
-           CASE WHEN trust = 'local' THEN epsilon ELSE carried END AS spent,
-           CASE WHEN trust = 'local' THEN delta ELSE delta_carried END AS delta_spent
+           CASE WHEN trust = 'local' THEN epsilon ELSE carried END AS spent
     FROM unnest(CAST(:epochs AS int[]), CAST(:trusts AS text[]), CAST(:epsilons AS bigint[]),
-                CAST(:carried AS bigint[]), CAST(:deltas AS bigint[]), CAST(:deltas_carried AS bigint[]),
-                CAST(:counts AS bigint[]), CAST(:totals AS numeric[]), CAST(:squares AS numeric[]),
-                CAST(:reaches AS bigint[]))
-        AS fresh (epoch, trust, epsilon, carried, delta, delta_carried, count, total, total_squares, reach)
-    GROUP BY epoch, trust, epsilon, carried, delta, delta_carried
-    ORDER BY epoch, trust, epsilon, carried, delta, delta_carried
+                CAST(:carried AS bigint[]), CAST(:counts AS bigint[]), CAST(:totals AS numeric[]),
+                CAST(:squares AS numeric[]), CAST(:reaches AS bigint[]))
+        AS fresh (epoch, trust, epsilon, carried, count, total, total_squares, reach)
+    GROUP BY epoch, trust, epsilon, carried ORDER BY epoch, trust, epsilon, carried
 """)
 
 READ_TALLY = Sql.of(int)("""
@@ -146,16 +121,17 @@ CLEAR_TALLY = Sql("DELETE FROM tally WHERE study_id = :study_id AND epoch <= :se
 
 MARK_FOLDED = Sql("UPDATE study SET folded_epoch = :sealed WHERE id = :study_id")
 
-COHORT_COLUMNS = """id, trust, epsilon, carried, spent, delta, delta_carried, delta_spent, count,
-    total, total_squares, reach"""
+COHORT_COLUMNS = "id, trust, epsilon, carried, spent, count, total, total_squares, reach"
 
 READ_COHORTS = Sql.of(Cohort)(f"""
     SELECT {COHORT_COLUMNS} FROM cohort WHERE study_id = :study_id AND count > 0 ORDER BY id
 """)
 
-PAGE_COHORTS = Sql.of(Cohort)(f"""
-    SELECT {COHORT_COLUMNS} FROM cohort
-    WHERE study_id = :study_id AND id > :after AND count > 0 ORDER BY id LIMIT :limit
+PAGE_COHORTS = Sql.of(CohortLine)("""
+    SELECT cohort.id, cohort.trust, cohort.epsilon AS amount, cohort.spent AS amount_spent,
+           cohort.count AS people, study.delta
+    FROM cohort JOIN study ON study.id = cohort.study_id
+    WHERE study_id = :study_id AND cohort.id > :after AND count > 0 ORDER BY cohort.id LIMIT :limit
 """)
 
 NEWEST_EPOCH = Sql.of(int)("SELECT coalesce(max(epoch), 0) FROM contribution WHERE study_id = :study_id")
@@ -206,8 +182,6 @@ async def fold(connection: Connection, study_id: int) -> None:
             trusts=[row.cohort.trust.value for row in rows],
             epsilons=[row.cohort.epsilon for row in rows],
             carried=[row.cohort.carried for row in rows],
-            deltas=[row.cohort.delta for row in rows],
-            deltas_carried=[row.cohort.delta_carried for row in rows],
             counts=[row.cohort.count for row in rows],
             totals=[row.cohort.total for row in rows],
             squares=[row.cohort.total_squares for row in rows],
@@ -222,15 +196,14 @@ async def _aggregate(connection: Connection, study_id: int, epochs: Epochs, *, l
     Reports count as far as `report_reach` says. Hardly ever does one lie further out, so the sums are made
     again only for cohorts with such a report.
     """
-    query = READ_EPOCH_ROWS if epochs.delta else READ_PURE_EPOCH_ROWS
     fresh: list[Fresh] = []
     for epoch in range(epochs.folded + 1, last + 1):
-        fresh += await query.all(connection, study_id=study_id, epoch=epoch)
+        fresh += await READ_EPOCH_ROWS.all(connection, study_id=study_id, epoch=epoch)
     reports = sum(row.cohort.count for row in fresh if row.cohort.trust is Trust.LOCAL)
     if not reports:
         return fresh
     reports += await COUNT_REPORTS.one(connection, study_id=study_id)
-    made_with = randomizer(epochs.local_mechanism.value, epochs.delta)
+    made_with = randomizer(epochs.local_mechanism.value)
     outside: list[int] = []
     for place, row in enumerate(fresh):
         if row.cohort.trust is Trust.LOCAL:
@@ -246,8 +219,6 @@ async def _aggregate(connection: Connection, study_id: int, epochs: Epochs, *, l
             epochs=[part.epoch for part in parts],
             epsilons=[part.cohort.epsilon for part in parts],
             carried=[part.cohort.carried for part in parts],
-            deltas=[part.cohort.delta for part in parts],
-            deltas_carried=[part.cohort.delta_carried for part in parts],
             reaches=[part.cohort.reach for part in parts],
         )
         for number, total, total_squares in sums:
@@ -262,7 +233,7 @@ async def read_cohorts(connection: Connection, study_id: int) -> list[Cohort]:
     return await READ_COHORTS.all(connection, study_id=study_id)
 
 
-async def page_cohorts(connection: Connection, study_id: int, *, after: int, limit: int) -> list[Cohort]:
+async def page_cohorts(connection: Connection, study_id: int, *, after: int, limit: int) -> list[CohortLine]:
     """Folded cohorts with at least one live member, in the order of their ids, after an id."""
     return await PAGE_COHORTS.all(connection, study_id=study_id, after=after, limit=limit)
 

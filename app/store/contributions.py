@@ -12,9 +12,11 @@ again.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from dither.device.gaussian import micro_mu2
+
 from app.core.contribution import Offer, Outcome
 from app.core.ledger import Entry, Holding, decide, same_value
-from app.core.study import StudyState
+from app.core.study import Currency, StudyState
 from app.store.arrays import array_literal
 from app.store.database import Overtaken
 from app.store.sql import Connection, Sql
@@ -47,38 +49,44 @@ class Epoch:
     current: int
     folded: int
     state: StudyState
+    currency: Currency
 
 
 READ_EPOCH = Sql.of(Epoch)(
-    "SELECT epoch AS current, folded_epoch AS folded, state FROM study WHERE id = :study_id"
+    "SELECT epoch AS current, folded_epoch AS folded, state,"
+    " CASE WHEN delta > 0 THEN 'gaussian' ELSE 'laplace' END AS currency FROM study WHERE id = :study_id"
 )
 
 # Subjects who are new, with their first reservation and their contribution; all others are left for
 # the statements below. A subject without a row has no contribution either, so nothing can be in the way.
 # IS TRUE makes PostgreSQL look ids up in a hash table, whatever it takes the number of offers for.
 ACCEPT_NEW = Sql("""
-    WITH here AS MATERIALIZED (SELECT epoch, state FROM study WHERE id = :study_id AND subject_key_holds()),
+    WITH here AS MATERIALIZED (
+        SELECT epoch, state, delta > 0 AS gaussian FROM study WHERE id = :study_id AND subject_key_holds()
+    ),
     offer AS MATERIALIZED (
-        SELECT subject_id, CAST(trust AS trust) AS trust, epsilon, delta, value,
+        SELECT subject_id, CAST(trust AS trust) AS trust, epsilon, value,
                sender, CAST(vector AS bigint[]) AS vector
         FROM unnest(CAST(:subjects AS bytea[]), CAST(:trusts AS text[]), CAST(:epsilons AS bigint[]),
-                    CAST(:deltas AS bigint[]), CAST(:values AS bigint[]), CAST(:senders AS uuid[]),
-                    CAST(:vectors AS text[]))
-            AS offer (subject_id, trust, epsilon, delta, value, sender, vector)
+                    CAST(:values AS bigint[]), CAST(:senders AS uuid[]), CAST(:vectors AS text[]))
+            AS offer (subject_id, trust, epsilon, value, sender, vector)
     ),
     fresh AS (
-        INSERT INTO subject (id, budget, reserved, delta_budget, delta_reserved)
-        SELECT subject_id, :budget, epsilon, :delta_budget, delta FROM offer, here
-        WHERE state = 'open' AND epsilon <= :budget AND delta <= :delta_budget
+        INSERT INTO subject (id, budget, reserved, gaussian_budget, gaussian_reserved)
+        SELECT subject_id, CAST(:budget AS bigint), CASE WHEN gaussian THEN 0 ELSE epsilon END,
+               CAST(:gaussian_budget AS bigint), CASE WHEN gaussian THEN epsilon ELSE 0 END
+        FROM offer, here
+        WHERE state = 'open'
+          AND epsilon <= CASE WHEN gaussian THEN CAST(:gaussian_budget AS bigint)
+                              ELSE CAST(:budget AS bigint) END
         ORDER BY subject_id
         ON CONFLICT (id) DO NOTHING
         RETURNING id
     ),
     written AS (
         INSERT INTO contribution
-            (study_id, subject_id, trust, epsilon, carried, delta, delta_carried, value, vector, epoch,
-             sender)
-        SELECT :study_id, subject_id, trust, epsilon, 0, delta, 0, value, vector, epoch, sender
+            (study_id, subject_id, trust, epsilon, carried, value, vector, epoch, sender)
+        SELECT :study_id, subject_id, trust, epsilon, 0, value, vector, epoch, sender
         FROM offer, here
         WHERE (subject_id IN (SELECT id FROM fresh)) IS TRUE
     ),
@@ -99,8 +107,8 @@ class _Held:
 
 
 READ_HOLDINGS = Sql.of(_Held)("""
-    SELECT subject_id AS subject, value IS NOT NULL AS live, trust, epsilon, carried, delta, delta_carried,
-           value, vector, epoch, sender
+    SELECT subject_id AS subject, value IS NOT NULL AS live, trust, epsilon, carried, value, vector, epoch,
+           sender
     FROM contribution
     WHERE study_id = :study_id AND subject_id = ANY(CAST(:subjects AS bytea[]))
 """)
@@ -110,45 +118,56 @@ READ_HOLDINGS = Sql.of(_Held)("""
 class _Person:
     subject: bytes
     room: int
-    delta_room: int
+    gaussian_room: int
     holding: Holding | None
+
+    def room_in(self, currency: Currency) -> int:
+        return self.gaussian_room if currency is Currency.GAUSSIAN else self.room
 
 
 READ_PEOPLE = Sql.of(_Person)("""
-    SELECT subject.id AS subject, budget - reserved AS room, delta_budget - delta_reserved AS delta_room,
+    SELECT subject.id AS subject, budget - reserved AS room,
+           gaussian_budget - gaussian_reserved AS gaussian_room,
            CASE WHEN c.subject_id IS NOT NULL THEN value IS NOT NULL END AS live, trust, epsilon, carried,
-           delta, delta_carried, value, vector, epoch, sender
+           value, vector, epoch, sender
     FROM subject LEFT JOIN contribution c ON c.subject_id = subject.id AND c.study_id = :study_id
     WHERE subject.id = ANY(CAST(:subjects AS bytea[]))
 """)
 
-RESERVE = Sql.of(bytes)("""
-    UPDATE subject SET reserved = reserved + more.epsilon, delta_reserved = delta_reserved + more.delta
-    FROM unnest(CAST(:subjects AS bytea[]), CAST(:epsilons AS bigint[]), CAST(:deltas AS bigint[]))
-        AS more (id, epsilon, delta)
-    WHERE subject.id = more.id
-      AND reserved + more.epsilon <= budget
-      AND delta_reserved + more.delta <= delta_budget
+ACCOUNTS = {
+    Currency.LAPLACE: ("reserved", "budget"),
+    Currency.GAUSSIAN: ("gaussian_reserved", "gaussian_budget"),
+}
+"""The columns of a subject's account, by the currency that is reserved from it."""
+
+RESERVE_IN = """
+    UPDATE subject SET {reserved} = {reserved} + more.amount
+    FROM unnest(CAST(:subjects AS bytea[]), CAST(:amounts AS bigint[])) AS more (id, amount)
+    WHERE subject.id = more.id AND {reserved} + more.amount <= {budget}
     RETURNING subject.id
-""")
+"""
+
+RESERVE = {
+    currency: Sql.of(bytes)(RESERVE_IN.format(reserved=reserved, budget=budget))
+    for currency, (reserved, budget) in ACCOUNTS.items()
+}
 
 # Where the person has a row already, it is the one that was decided on: withdrawn, with what was spent.
 WRITE = Sql.of(bytes)("""
     INSERT INTO contribution
-        (study_id, subject_id, trust, epsilon, carried, delta, delta_carried, value, vector, epoch, sender)
-    SELECT CAST(:study_id AS int), subject_id, CAST(trust AS trust), epsilon, carried, delta, delta_carried,
+        (study_id, subject_id, trust, epsilon, carried, value, vector, epoch, sender)
+    SELECT CAST(:study_id AS int), subject_id, CAST(trust AS trust), epsilon, carried,
            value, CAST(vector AS bigint[]), CAST(:epoch AS int), sender
     FROM unnest(CAST(:subjects AS bytea[]), CAST(:trusts AS text[]), CAST(:epsilons AS bigint[]),
-                CAST(:carried AS bigint[]), CAST(:deltas AS bigint[]), CAST(:deltas_carried AS bigint[]),
-                CAST(:values AS bigint[]), CAST(:senders AS uuid[]), CAST(:vectors AS text[]))
-        AS entry (subject_id, trust, epsilon, carried, delta, delta_carried, value, sender, vector)
+                CAST(:carried AS bigint[]), CAST(:values AS bigint[]), CAST(:senders AS uuid[]),
+                CAST(:vectors AS text[]))
+        AS entry (subject_id, trust, epsilon, carried, value, sender, vector)
     ORDER BY subject_id
     ON CONFLICT (subject_id, study_id) DO UPDATE SET
         trust = excluded.trust, epsilon = excluded.epsilon, carried = excluded.carried,
-        delta = excluded.delta, delta_carried = excluded.delta_carried,
         value = excluded.value, vector = excluded.vector, epoch = excluded.epoch, sender = excluded.sender
     WHERE contribution.value IS NULL
-      AND contribution.epsilon = excluded.carried AND contribution.delta = excluded.delta_carried
+      AND contribution.epsilon = excluded.carried
     RETURNING subject_id
 """)
 
@@ -162,12 +181,32 @@ COUNT = Sql("""
 VACUUM = Sql("VACUUM (ANALYZE) contribution, subject")
 
 
+DELTA = 10_000_000
+"""At which mu^2 is read where an installation does not say: 1e-5 [1e-12]."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """Lifetime budget of a subject that is seen for the first time."""
+    """Lifetime budget of a subject that is seen for the first time.
+
+    Attributes:
+        epsilon: For studies with Laplace noise, and sessions [micro-epsilon].
+        mu2: For studies with Gaussian noise [1e-6].
+        delta: At which statements read mu^2 [1e-12].
+    """
 
     epsilon: int
-    delta: int
+    mu2: int = 0
+    delta: int = DELTA
+
+    @classmethod
+    def of(cls, *, epsilon: int, gaussian: tuple[int, int]) -> "Allowance":
+        """From an epsilon, and an epsilon at a delta for studies with Gaussian noise."""
+        return cls(epsilon=epsilon, mu2=micro_mu2(*gaussian), delta=gaussian[1])
+
+    def room(self, currency: Currency) -> int:
+        """What there is in a currency."""
+        return self.mu2 if currency is Currency.GAUSSIAN else self.epsilon
 
 
 READ_RAISED = Sql.of(int)("SELECT coalesce(max(raised), 0) FROM allowance")
@@ -208,7 +247,7 @@ async def accept(
     allowance = await starting(connection, allowance)
     # Of each person who may be new, the offer that would be stored.
     if_new = {
-        subject: decide(theirs, None, room=allowance.epsilon, delta_room=allowance.delta)[0]
+        subject: decide(theirs, None, room=allowance.room(theirs[0].currency))[0]
         for subject, theirs in people.items()
     }
     first = [
@@ -235,9 +274,8 @@ async def _accept_new(
         connection,
         study_id=study_id,
         budget=allowance.epsilon,
-        delta_budget=allowance.delta,
+        gaussian_budget=allowance.mu2,
         epsilons=[offer.epsilon for offer in offers],
-        deltas=[offer.delta for offer in offers],
         subjects=[offer.subject for offer in offers],
         trusts=[offer.trust.value for offer in offers],
         values=[offer.value for offer in offers],
@@ -272,17 +310,17 @@ async def _accept_known(
     known = {person.subject: person for person in found}
     decided: dict[bytes, list[Outcome]] = {}
     entries: dict[bytes, Entry] = {}
-    more: dict[bytes, tuple[int, int]] = {}
+    more: dict[bytes, int] = {}
+    currency = next(iter(people.values()))[0].currency
     for subject in subjects:
         person = known.get(subject)
         holding = person.holding if person else None
-        room, delta_room = (person.room, person.delta_room) if person else (-1, -1)
-        decided[subject], row = decide(people[subject], holding, room=room, delta_room=delta_room)
+        room = person.room_in(currency) if person else -1
+        decided[subject], row = decide(people[subject], holding, room=room)
         if row is not None:
-            spent, delta_spent = (holding.epsilon, holding.delta) if holding else (0, 0)
             entries[subject] = row
-            more[subject] = (row.epsilon - spent, row.delta - delta_spent)
-    if await reserve(connection, more) != more.keys():
+            more[subject] = row.epsilon - (holding.epsilon if holding else 0)
+    if await reserve(connection, more, currency) != more.keys():
         raise Overtaken
     await _write(connection, study_id, epoch, entries)
     return decided
@@ -296,16 +334,15 @@ async def read_holdings(
     return {row.subject: row.holding for row in rows}
 
 
-async def reserve(connection: Connection, more: Mapping[bytes, tuple[int, int]]) -> set[bytes]:
-    """Reserve more (or, negative, less) of subjects' budgets, each only where it fits; locks them.
+async def reserve(connection: Connection, more: Mapping[bytes, int], currency: Currency) -> set[bytes]:
+    """Reserve more (or, negative, less) of subjects' budgets in a currency, where it fits; locks them.
 
     Returns:
         The subjects for whom it fitted.
     """
     if not more:
         return set()
-    epsilons, deltas = zip(*more.values(), strict=True)
-    return set(await RESERVE.all(connection, subjects=list(more), epsilons=epsilons, deltas=deltas))
+    return set(await RESERVE[currency].all(connection, subjects=list(more), amounts=list(more.values())))
 
 
 async def _write(connection: Connection, study_id: int, epoch: int, entries: Mapping[bytes, Entry]) -> None:
@@ -325,8 +362,6 @@ async def _write(connection: Connection, study_id: int, epoch: int, entries: Map
         subjects=list(entries),
         epsilons=[row.epsilon for row in rows],
         carried=[row.carried for row in rows],
-        deltas=[row.delta for row in rows],
-        deltas_carried=[row.delta_carried for row in rows],
         trusts=[row.trust.value for row in rows],
         values=[row.value for row in rows],
         senders=[row.sender for row in rows],

@@ -1,12 +1,14 @@
 """Who takes part in sessions: what they reserve, what they have spent, and their report.
 
-Everything here needs a transaction that holds the session's row.
+What people tell sessions is protected by pure epsilon, whatever the study's noise, and reserved from that
+account. Everything here needs a transaction that holds the session's row.
 """
 
 from collections.abc import Sequence
 from uuid import UUID
 
 from app.core.session import Answer, Terms
+from app.core.study import Currency
 from app.store.answers import accept_enrolled
 from app.store.arrays import array_literal
 from app.store.contributions import ACCOUNTS_LOCK, LOCK_SHARED, Allowance, reserve, starting
@@ -22,8 +24,8 @@ ENROL_NEW = Sql.of(bytes)("""
         WHERE subject_key_holds()
     ),
     fresh AS (
-        INSERT INTO subject (id, budget, reserved, delta_budget, delta_reserved)
-        SELECT subject_id, :budget, :epsilon, :delta_budget, 0 FROM given
+        INSERT INTO subject (id, budget, reserved, gaussian_budget, gaussian_reserved)
+        SELECT subject_id, :budget, :epsilon, :gaussian_budget, 0 FROM given
         WHERE CAST(:epsilon AS bigint) <= CAST(:budget AS bigint)
         ORDER BY subject_id
         ON CONFLICT (id) DO NOTHING
@@ -99,7 +101,7 @@ async def accept_new(
         answers=[answer.answer for answer in answers],
         senders=[answer.sender for answer in answers],
         budget=allowance.epsilon,
-        delta_budget=allowance.delta,
+        gaussian_budget=allowance.mu2,
         epsilon=terms.epsilon_total,
         cost=terms.cost(first=True),
     )
@@ -122,7 +124,8 @@ async def _join(connection: Connection, session_id: UUID, rest: Sequence[Answer]
     """Enrol people who are known already, wherever the budget allows it, and store their answers."""
     if not rest:
         return set()
-    able = await reserve(connection, {answer.subject: (terms.epsilon_total, 0) for answer in rest})
+    more = {answer.subject: terms.epsilon_total for answer in rest}
+    able = await reserve(connection, more, Currency.LAPLACE)
     enrolled = await ENROL.all(
         connection, session_id=session_id, subjects=sorted(able), epsilon=terms.epsilon_total
     )

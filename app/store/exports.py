@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from app.core.records import Cost
 from app.store.sql import Connection, Sql
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedRelease:
-    """A release and the most that anyone was charged for it [micro-epsilon]."""
+class ExportedRelease(Cost):
+    """A release and the most that anyone was charged for it."""
 
     number: int
     release: UUID
     study: str
     created_at: datetime
-    epsilon: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class ExportedSession:
 PAGE_RELEASES = Sql.of(ExportedRelease)("""
     SELECT release.number, release.id AS release, study.slug AS study, release.created_at,
            (SELECT coalesce(max(charge.epsilon), 0) FROM charge WHERE charge.release_id = release.id)
-               AS epsilon
+               AS cost, study.delta
     FROM release JOIN study ON study.id = release.study_id
     WHERE release.number > :after ORDER BY release.number LIMIT :limit
 """)

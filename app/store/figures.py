@@ -11,7 +11,7 @@ from datetime import date, datetime
 from pydantic import TypeAdapter, ValidationError
 
 from app.core.figures import Daily, Figure, Held, ListedStudy, NearlyExhausted, Spread, Totals
-from app.store.budgets import JOIN_COHORT, RESERVED_EPSILON, SPENT_EPSILON
+from app.store.budgets import JOIN_COHORT, RESERVED, SPENT
 from app.store.database import Database
 from app.store.sql import Connection, Sql
 
@@ -22,24 +22,38 @@ CLAIM_PASS = Sql.of(bool)("SELECT pg_try_advisory_xact_lock(:lock)")
 
 PERCENTS = (1, 5, 10, 25, 50, 75, 90, 95, 99, 100)
 
-SUBJECTS = Sql.of(Totals)("""
+NEAR = """(budget > 0 AND reserved * 100 >= budget * :near
+    OR gaussian_budget > 0 AND gaussian_reserved * 100 >= gaussian_budget * :near)"""
+
+SUBJECTS = Sql.of(Totals)(f"""
     SELECT count(*) AS subjects, coalesce(sum(budget), 0) AS budget,
            coalesce(sum(reserved), 0) AS reserved, coalesce(max(reserved), 0) AS most_reserved,
-           count(*) FILTER (WHERE budget > 0 AND reserved * 100 >= budget * :near) AS near
+           coalesce(sum(gaussian_budget), 0) AS gaussian_budget,
+           coalesce(sum(gaussian_reserved), 0) AS gaussian_reserved,
+           count(*) FILTER (WHERE {NEAR}) AS near
     FROM subject
 """)
 
-NEAREST = Sql.of(NearlyExhausted)("""
-    SELECT encode(id, 'hex') AS subject, budget AS total, reserved FROM subject
-    WHERE budget > 0 AND reserved * 100 >= budget * :near
-    ORDER BY budget - reserved, id LIMIT :limit
+# Of two budgets the one of which less is left.
+NEAREST = Sql.of(NearlyExhausted)(f"""
+    SELECT encode(id, 'hex') AS subject, CASE WHEN gaussian THEN gaussian_budget ELSE budget END AS total,
+           CASE WHEN gaussian THEN gaussian_reserved ELSE reserved END AS reserved,
+           CASE WHEN gaussian THEN CAST(:delta AS bigint) ELSE 0 END AS delta
+    FROM (
+        SELECT *, gaussian_budget > 0 AND CAST(gaussian_reserved AS numeric) * greatest(budget, 1)
+                  > CAST(reserved AS numeric) * gaussian_budget AS gaussian
+        FROM subject WHERE {NEAR}
+    ) nearest
+    ORDER BY CASE WHEN gaussian THEN gaussian_budget - gaussian_reserved ELSE budget - reserved END, id
+    LIMIT :limit
 """)
 
 # One row a person; the histogram's bins are closed below and open above, but for the last one.
 BALANCES = Sql(f"""
     WITH paid AS (
         SELECT subject_id, sum(spent) AS spent FROM (
-            SELECT c.subject_id, {SPENT_EPSILON} AS spent FROM contribution c {JOIN_COHORT}
+            SELECT c.subject_id, {SPENT} AS spent
+            FROM contribution c JOIN study ON study.id = c.study_id AND study.delta = 0 {JOIN_COHORT}
             UNION ALL SELECT subject_id, spent FROM enrolment
         ) part GROUP BY subject_id
     ), balance AS MATERIALIZED (
@@ -60,11 +74,16 @@ BALANCES = Sql(f"""
                AS spent_bins
 """)
 
+SPENT_MU2 = Sql.of(int)(f"""
+    SELECT CAST(coalesce(sum({SPENT}), 0) AS bigint)
+    FROM contribution c JOIN study ON study.id = c.study_id AND study.delta > 0 {JOIN_COHORT}
+""")
+
 HOLDINGS = Sql.of(Held)(f"""
-    SELECT c.study_id, c.trust, c.epsilon, {RESERVED_EPSILON} AS reserved, {SPENT_EPSILON} AS spent,
-           count(*) AS people
+    SELECT c.study_id, study.delta, c.trust, c.epsilon AS amount, {RESERVED} AS amount_reserved,
+           {SPENT} AS amount_spent, count(*) AS people
     FROM contribution c JOIN study ON study.id = c.study_id {JOIN_COHORT}
-    WHERE c.value IS NOT NULL GROUP BY 1, 2, 3, 4, 5
+    WHERE c.value IS NOT NULL GROUP BY 1, 2, 3, 4, 5, 6
 """)
 
 CONTRIBUTION_DAYS = Sql.of(Daily)("""
@@ -122,14 +141,14 @@ async def read_totals(connection: Connection, *, near_percent: int) -> Totals:
 
 
 async def read_nearest(
-    connection: Connection, *, near_percent: int, limit: int
+    connection: Connection, *, near_percent: int, limit: int, delta: int
 ) -> tuple[NearlyExhausted, ...]:
-    """The people with the least left."""
-    return tuple(await NEAREST.all(connection, near=near_percent, limit=limit))
+    """The people with the least left; delta is that at which mu^2 is read [1e-12]."""
+    return tuple(await NEAREST.all(connection, near=near_percent, limit=limit, delta=delta))
 
 
 async def read_balances(connection: Connection, *, width: int, bins: int) -> tuple[Spread, Spread]:
-    """What all people have reserved, and spent: percentiles and bins of this width [micro-epsilon]."""
+    """What all people have reserved, and spent, of the budget in epsilon [micro-epsilon]."""
     fractions = [percent / 100 for percent in PERCENTS]
     row = await BALANCES.one(connection, fractions=fractions, width=width, last=bins - 1)
     reserved, spent = (
@@ -141,6 +160,11 @@ async def read_balances(connection: Connection, *, width: int, bins: int) -> tup
         for kind in ("reserved", "spent")
     )
     return reserved, spent
+
+
+async def read_spent_mu2(connection: Connection) -> int:
+    """What all people have spent in studies with Gaussian noise [1e-6 of mu^2]."""
+    return await SPENT_MU2.one(connection)
 
 
 async def read_holdings(connection: Connection) -> list[Held]:

@@ -16,8 +16,8 @@ from app.store.sql import Connection, Sql
 # Bounds on the release's number alone let the index find where the page starts.
 PAGE = """
     SELECT release.number, release.id AS release, study.slug AS study, release.estimator, charge.cohort_id,
-           cohort.epoch, cohort.trust, cohort.epsilon AS offered, cohort.count AS people,
-           charge.epsilon, charge.delta, release.created_at
+           cohort.epoch, cohort.trust, cohort.epsilon AS offer, cohort.count AS people,
+           charge.epsilon AS cost, study.delta, release.created_at
     FROM release JOIN charge ON charge.release_id = release.id
                  JOIN cohort ON cohort.id = charge.cohort_id JOIN study ON study.id = release.study_id
     WHERE release.number <= :number AND (release.number < :number OR charge.cohort_id < :cohort) {filters}
@@ -27,7 +27,7 @@ PAGE = """
 PAGE_RELEASES = """
     SELECT release.number, release.id AS release, study.slug AS study, release.estimator,
            release.estimator_version, release.sequence, release.estimate, release.standard_error,
-           release.epsilon_max, release.hash, release.created_at
+           release.epsilon_max AS most, study.delta, release.hash, release.created_at
     FROM release JOIN study ON study.id = release.study_id
     WHERE release.number < :number {filters}
     ORDER BY release.number DESC LIMIT :limit
@@ -59,21 +59,25 @@ LAST_AUDIT = Sql.of(RecordedAudit)("""
 # Each check is a query that returns the rows that break a rule; none may return any.
 _CHECKS = {
     "a subject reserves more than the lifetime budget": """
-        SELECT encode(id, 'hex') AS subject, reserved, budget, delta_reserved, delta_budget FROM subject
-        WHERE reserved > budget OR delta_reserved > delta_budget OR reserved < 0 OR delta_reserved < 0
+        SELECT encode(id, 'hex') AS subject, reserved, budget, gaussian_reserved, gaussian_budget FROM subject
+        WHERE reserved > budget OR gaussian_reserved > gaussian_budget
+           OR reserved < 0 OR gaussian_reserved < 0
     """,
     "reserved is not the sum of a subject's reservations": f"""
         SELECT encode(s.id, 'hex') AS subject, s.reserved, coalesce(c.epsilon, 0) AS reservations,
-               s.delta_reserved, coalesce(c.delta, 0) AS delta_reservations
+               s.gaussian_reserved, coalesce(c.mu2, 0) AS gaussian_reservations
         FROM subject s LEFT JOIN (
-            SELECT subject_id, sum(epsilon) AS epsilon, sum(delta) AS delta FROM (
-                SELECT subject_id, epsilon, delta FROM contribution
+            SELECT subject_id, sum(epsilon) AS epsilon, sum(mu2) AS mu2 FROM (
+                SELECT subject_id, CASE WHEN study.delta = 0 THEN c.epsilon ELSE 0 END AS epsilon,
+                       CASE WHEN study.delta > 0 THEN c.epsilon ELSE 0 END AS mu2
+                FROM contribution c JOIN study ON study.id = c.study_id
                 UNION ALL SELECT subject_id, reserved, 0 FROM enrolment
-                UNION ALL SELECT subject_id, -epsilon, -delta
+                UNION ALL SELECT subject_id, CASE WHEN delta = 0 THEN -amount ELSE 0 END,
+                                 CASE WHEN delta > 0 THEN -amount ELSE 0 END
                           FROM ({UNSPENT} WHERE study.state = 'archived') freed
             ) reservation GROUP BY subject_id
         ) c ON c.subject_id = s.id
-        WHERE s.reserved <> coalesce(c.epsilon, 0) OR s.delta_reserved <> coalesce(c.delta, 0)
+        WHERE s.reserved <> coalesce(c.epsilon, 0) OR s.gaussian_reserved <> coalesce(c.mu2, 0)
     """,
     "a contribution belongs to no subject or no study": """
         SELECT encode(c.subject_id, 'hex') AS subject, c.study_id FROM contribution c
@@ -81,10 +85,9 @@ _CHECKS = {
         WHERE s.id IS NULL OR study.id IS NULL
     """,
     "a contribution has spent more than its epsilon": """
-        SELECT encode(subject_id, 'hex') AS subject, study_id, carried, epsilon, delta_carried, delta
+        SELECT encode(subject_id, 'hex') AS subject, study_id, carried, epsilon
         FROM contribution
-        WHERE carried > epsilon OR carried < 0 OR delta_carried > delta OR delta_carried < 0
-           OR (value IS NULL AND (carried <> epsilon OR delta_carried <> delta))
+        WHERE carried > epsilon OR carried < 0 OR (value IS NULL AND carried <> epsilon)
     """,
     "a vector does not have its study's dimension, or outlived its value": """
         SELECT encode(c.subject_id, 'hex') AS subject, c.study_id FROM contribution c
@@ -94,20 +97,15 @@ _CHECKS = {
               <> CASE WHEN study.dimension > 1 AND c.value IS NOT NULL THEN study.dimension ELSE 0 END
     """,
     "a cohort has spent more than its epsilon": """
-        SELECT id AS cohort, spent, epsilon, delta_spent, delta FROM cohort
-        WHERE spent > epsilon OR delta_spent > delta OR spent < carried OR delta_spent < delta_carried
+        SELECT id AS cohort, spent, epsilon FROM cohort WHERE spent > epsilon OR spent < carried
     """,
     "spent is not the sum of a cohort's charges": """
-        SELECT cohort.id AS cohort, cohort.spent, cohort.carried, coalesce(c.epsilon, 0) AS charged,
-               cohort.delta_spent, coalesce(c.delta, 0) AS delta_charged
+        SELECT cohort.id AS cohort, cohort.spent, cohort.carried, coalesce(c.epsilon, 0) AS charged
         FROM cohort LEFT JOIN (
-            SELECT cohort_id, sum(epsilon) AS epsilon, sum(delta) AS delta FROM charge GROUP BY cohort_id
+            SELECT cohort_id, sum(epsilon) AS epsilon FROM charge GROUP BY cohort_id
         ) c ON c.cohort_id = cohort.id
-        WHERE CASE WHEN cohort.trust = 'local'
-                   THEN cohort.spent <> cohort.epsilon OR cohort.delta_spent <> cohort.delta
-                        OR c.epsilon <> 0 OR c.delta <> 0
-                   ELSE cohort.spent <> cohort.carried + coalesce(c.epsilon, 0)
-                        OR cohort.delta_spent <> cohort.delta_carried + coalesce(c.delta, 0) END
+        WHERE CASE WHEN cohort.trust = 'local' THEN cohort.spent <> cohort.epsilon OR c.epsilon <> 0
+                   ELSE cohort.spent <> cohort.carried + coalesce(c.epsilon, 0) END
     """,
     "a cohort does not hold what was folded into it": f"""
         SELECT g.id AS cohort, g.count, coalesce(c.count, 0) AS members FROM cohort g FULL JOIN (
@@ -117,9 +115,9 @@ _CHECKS = {
                    {sum_of_squares("c", summand("c", "k"))} AS squares
             FROM contribution c JOIN study ON study.id = c.study_id
             LEFT JOIN cohort k ON {is_member("c", "k")}
-            WHERE c.value IS NOT NULL AND c.epoch <= study.folded_epoch GROUP BY 1, 2, 3, 4, 5, 6, 7
-        ) c ON (g.study_id, g.epoch, g.trust, g.epsilon, g.carried, g.delta, g.delta_carried)
-             = (c.study_id, c.epoch, c.trust, c.epsilon, c.carried, c.delta, c.delta_carried)
+            WHERE c.value IS NOT NULL AND c.epoch <= study.folded_epoch GROUP BY 1, 2, 3, 4, 5
+        ) c ON (g.study_id, g.epoch, g.trust, g.epsilon, g.carried)
+             = (c.study_id, c.epoch, c.trust, c.epsilon, c.carried)
         WHERE g.id IS NULL AND c.count > 0
            OR g.id IS NOT NULL AND (g.count <> coalesce(c.count, 0) OR g.total <> coalesce(c.total, 0)
                                     OR g.total_squares <> coalesce(c.squares, 0))
@@ -213,7 +211,8 @@ _CHECKS = {
            OR standard_error IS DISTINCT FROM CAST(said.body->>'standard_error' AS float8)
            OR noisy_count IS DISTINCT FROM CAST(said.body->>'noisy_count' AS float8)
            OR variance IS DISTINCT FROM CAST(said.body#>>'{variance,population_interval,upper}' AS float8)
-           OR epsilon_max <> round(CAST(said.body->>'epsilon_max' AS numeric) * 1000000)
+           OR epsilon_max <> round(CAST(coalesce(said.body->>'mu2_max', said.body->>'epsilon_max') AS numeric)
+                                   * 1000000)
            OR people IS DISTINCT FROM CAST(said.body->>'people' AS bigint)
            OR people_left_out IS DISTINCT FROM CAST(said.body->>'people_left_out' AS bigint)
     """,
@@ -249,16 +248,15 @@ class _LinkCharge:
 
 
 READ_LINK_CHARGES = Sql.of(_LinkCharge)("""
-    SELECT release_id AS release, cohort_id, epsilon, delta FROM charge
+    SELECT release_id AS release, cohort_id, epsilon FROM charge
     WHERE release_id = ANY(CAST(:releases AS uuid[])) ORDER BY cohort_id
 """)
 
 READ_ROUNDS = Sql.of(ClusterRelease)("""
-    SELECT release.id AS release, coalesce(release.noise->'scales', '[]') AS scales,
-           study.relation, study.dimension,
+    SELECT release.id AS release, coalesce(release.noise->'scales', release.noise->'sigmas', '[]') AS scales,
+           study.relation, study.dimension, study.delta,
            ARRAY(SELECT DISTINCT charge.epsilon FROM charge WHERE charge.release_id = release.id
-                 ORDER BY charge.epsilon) AS epsilons,
-           coalesce((SELECT max(charge.delta) FROM charge WHERE charge.release_id = release.id), 0) AS delta,
+                 ORDER BY charge.epsilon) AS costs,
            EXISTS (SELECT FROM session, jsonb_array_elements(session.document->'steps') AS step
                    WHERE session.study_id = release.study_id AND session.protocol = 'kmeans'
                      AND step->>'release' = CAST(release.id AS text)) AS closed_a_round

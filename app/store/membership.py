@@ -6,7 +6,7 @@ people cost nothing, whatever their owners spent before, so those of an epoch ar
 
 from app.core.grid import GRID_BITS, GRID_SIZE, MIDDLE
 
-KEY = ("epsilon", "carried", "delta", "delta_carried")
+KEY = ("epsilon", "carried")
 
 
 def key_columns(row: str) -> str:

@@ -66,13 +66,12 @@ STANDING = Sql.of(StoredRelease)(f"""
 # with its whole offer, so that much must be left, even if it is charged less: releases that race end as if
 # they had come one after the other.
 DEBIT = Sql.of(int)("""
-    UPDATE cohort SET spent = spent + cost.epsilon, delta_spent = delta_spent + cost.delta
+    UPDATE cohort SET spent = spent + cost.epsilon
     FROM unnest(CAST(:cohorts AS bigint[]), CAST(:counts AS bigint[]),
-                CAST(:offers AS bigint[]), CAST(:epsilons AS bigint[]), CAST(:deltas AS bigint[]))
-        AS cost (id, count, offer, epsilon, delta)
+                CAST(:offers AS bigint[]), CAST(:epsilons AS bigint[]))
+        AS cost (id, count, offer, epsilon)
     WHERE cohort.id = cost.id AND cohort.count = cost.count
       AND cohort.spent + greatest(cost.offer, cost.epsilon) <= cohort.epsilon
-      AND cohort.delta_spent + cost.delta <= cohort.delta
     RETURNING cohort.id
 """)
 
@@ -86,10 +85,9 @@ INSERT_RELEASE = Sql("""
 """)
 
 INSERT_CHARGES = Sql("""
-    INSERT INTO charge (release_id, cohort_id, epsilon, delta)
-    SELECT :release_id, cohort_id, epsilon, delta
-    FROM unnest(CAST(:cohorts AS bigint[]), CAST(:epsilons AS bigint[]), CAST(:deltas AS bigint[]))
-        AS charge (cohort_id, epsilon, delta)
+    INSERT INTO charge (release_id, cohort_id, epsilon)
+    SELECT :release_id, cohort_id, epsilon
+    FROM unnest(CAST(:cohorts AS bigint[]), CAST(:epsilons AS bigint[])) AS charge (cohort_id, epsilon)
 """)
 
 READ_RELEASE = Sql.of(StoredRelease)(f"{STORED} WHERE release.id = :id")
@@ -113,9 +111,9 @@ class _Charged:
 
 
 READ_CHARGES = Sql.of(_Charged)("""
-    SELECT charge.release_id AS release, charge.cohort_id, charge.epsilon, charge.delta, cohort.trust,
-           cohort.count AS people, cohort.epsilon AS offered, cohort.epoch
-    FROM charge JOIN cohort ON cohort.id = charge.cohort_id
+    SELECT charge.release_id AS release, charge.cohort_id, charge.epsilon AS cost, study.delta, cohort.trust,
+           cohort.count AS people, cohort.epsilon AS offer, cohort.epoch
+    FROM charge JOIN cohort ON cohort.id = charge.cohort_id JOIN study ON study.id = cohort.study_id
     WHERE charge.release_id = ANY(CAST(:releases AS uuid[])) ORDER BY charge.cohort_id
 """)
 
@@ -256,13 +254,12 @@ async def publish(connection: Connection, draft: Draft, *, head: tuple[int, byte
             release_id=draft.id,
             cohorts=[charge.cohort_id for charge in draft.charges],
             epsilons=[charge.epsilon for charge in draft.charges],
-            deltas=[charge.delta for charge in draft.charges],
         )
     await MOVE_CHAIN.run(connection, number=number, hash=link)
 
 
 async def _debit(connection: Connection, draft: Draft) -> None:
-    costs = {charge.cohort_id: (charge.epsilon, charge.delta) for charge in draft.charges}
+    costs = {charge.cohort_id: charge.epsilon for charge in draft.charges}
     if not draft.used:
         return
     paid = await DEBIT.all(
@@ -270,8 +267,7 @@ async def _debit(connection: Connection, draft: Draft) -> None:
         cohorts=[used.cohort_id for used in draft.used],
         counts=[used.count for used in draft.used],
         offers=[used.offer for used in draft.used],
-        epsilons=[costs.get(used.cohort_id, (0, 0))[0] for used in draft.used],
-        deltas=[costs.get(used.cohort_id, (0, 0))[1] for used in draft.used],
+        epsilons=[costs.get(used.cohort_id, 0) for used in draft.used],
     )
     if len(paid) != len(draft.used):
         raise CohortsChanged

@@ -26,26 +26,24 @@ LOCK_SUBJECT = Sql("SELECT id FROM subject WHERE id = :subject FOR UPDATE")
 
 REPLACE = Sql("""
     UPDATE contribution
-    SET trust = CAST(:trust AS trust), epsilon = :epsilon, carried = :carried, delta = :delta,
-        delta_carried = :delta_carried, value = :value, vector = CAST(:vector AS bigint[]), epoch = :epoch,
-        sender = :sender
+    SET trust = CAST(:trust AS trust), epsilon = :epsilon, carried = :carried, value = :value,
+        vector = CAST(:vector AS bigint[]), epoch = :epoch, sender = :sender
     WHERE study_id = :study_id AND subject_id = :subject
 """)
 
 WITHDRAW = Sql("""
     UPDATE contribution
-    SET value = NULL, vector = NULL, sender = NULL, epsilon = :spent, carried = :spent, delta = :delta_spent,
-        delta_carried = :delta_spent
+    SET value = NULL, vector = NULL, sender = NULL, epsilon = :spent, carried = :spent
     WHERE study_id = :study_id AND subject_id = :subject
 """)
 
-LEAVE_COHORT = Sql(f"""
+LEAVE_COHORT = Sql.of(int)(f"""
     UPDATE cohort
     SET count = count - 1, total = total - {summand("c")},
         total_squares = total_squares - {square("c", summand("c"))}
     FROM contribution c
     WHERE c.study_id = :study_id AND c.subject_id = :subject AND {is_member("c")}
-    RETURNING cohort.spent, cohort.delta_spent
+    RETURNING cohort.spent
 """)
 
 
@@ -77,12 +75,12 @@ async def replace(connection: Connection, study_id: int, offer: Offer) -> Outcom
         return None
     if holding.trust is Trust.LOCAL and same_value(holding, offer):
         return Outcome.UNCHANGED
-    spent, delta_spent = await _leave(connection, study_id, offer.subject, holding, epoch)
-    result = entry(offer, spent=spent, delta_spent=delta_spent)
+    spent = await _leave(connection, study_id, offer.subject, holding, epoch)
+    result = entry(offer, spent=spent)
     if isinstance(result, Outcome):
         raise Refused(result)
-    difference = (result.epsilon - holding.epsilon, result.delta - holding.delta)
-    if offer.subject not in await reserve(connection, {offer.subject: difference}):
+    more = {offer.subject: result.epsilon - holding.epsilon}
+    if not await reserve(connection, more, epoch.currency):
         raise Refused(Outcome.BUDGET_EXHAUSTED)
     await note(connection, study_id, epoch.current, 1)
     await REPLACE.run(
@@ -108,15 +106,14 @@ async def withdraw(connection: Connection, study_id: int, subject: bytes) -> boo
         return False
     if not holding.live:
         return True
-    spent, delta_spent = await _leave(connection, study_id, subject, holding, epoch)
+    spent = await _leave(connection, study_id, subject, holding, epoch)
     if epoch.state is StudyState.RETIRED:
         # The ledger may have forgotten charges here, but no one was ever charged more than they reserved.
-        spent, delta_spent = holding.epsilon, holding.delta
-    await WITHDRAW.run(connection, study_id=study_id, subject=subject, spent=spent, delta_spent=delta_spent)
+        spent = holding.epsilon
+    await WITHDRAW.run(connection, study_id=study_id, subject=subject, spent=spent)
     # Freeing nothing, in an archived study, keeps a distributed database from committing this in one phase.
-    free = epoch.state is not StudyState.ARCHIVED
-    less = (spent - holding.epsilon, delta_spent - holding.delta) if free else (0, 0)
-    await reserve(connection, {subject: less})
+    less = 0 if epoch.state is StudyState.ARCHIVED else spent - holding.epsilon
+    await reserve(connection, {subject: less}, epoch.currency)
     return True
 
 
@@ -130,14 +127,10 @@ async def _locked_holding(
 
 async def _leave(
     connection: Connection, study_id: int, subject: bytes, holding: Holding, epoch: Epoch
-) -> tuple[int, int]:
+) -> int:
     """Take a live value out of the cohort it was folded into, if any; return what its owner has spent."""
     if holding.epoch > epoch.folded:
         await note(connection, study_id, holding.epoch, -1)
-        if holding.trust is Trust.LOCAL:
-            return holding.epsilon, holding.delta
-        return holding.carried, holding.delta_carried
-    spent, delta_spent = await LEAVE_COHORT.one(connection, study_id=study_id, subject=subject)
-    if holding.trust is Trust.PUBLIC:
-        return holding.carried, holding.delta_carried
-    return spent, delta_spent
+        return holding.epsilon if holding.trust is Trust.LOCAL else holding.carried
+    spent = await LEAVE_COHORT.one(connection, study_id=study_id, subject=subject)
+    return holding.carried if holding.trust is Trust.PUBLIC else spent

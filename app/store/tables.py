@@ -62,7 +62,7 @@ study = Table(
     Column("epsilon_max", BigInteger, nullable=False, comment="micro-epsilon"),
     Column("default_share", Integer, nullable=False, comment="parts per million"),
     Column("tilt", Integer, nullable=False, server_default="0", comment="parts per million of the range"),
-    Column("delta", BigInteger, nullable=False, comment="1e-12, reserved by each contribution"),
+    Column("delta", BigInteger, nullable=False, comment="1e-12; 0: Laplace noise"),
     Column("dimension", Integer, nullable=False),
     Column("local_mechanism", Text, nullable=False),
     Column("state", study_state, nullable=False, server_default="open"),
@@ -81,12 +81,19 @@ subject = Table(
         "reserved",
         BigInteger,
         nullable=False,
-        comment="sum over contribution and enrolment, less what archived studies free",
+        comment="sum over contribution (Laplace noise) and enrolment, less what archived studies free",
     ),
-    Column("delta_budget", BigInteger, nullable=False, comment="lifetime delta [1e-12]"),
-    Column("delta_reserved", BigInteger, nullable=False, comment="sum of contribution.delta"),
+    Column("gaussian_budget", BigInteger, nullable=False, comment="lifetime mu^2 [1e-6]"),
+    Column(
+        "gaussian_reserved",
+        BigInteger,
+        nullable=False,
+        comment="sum over contribution (Gaussian noise), less what archived studies free",
+    ),
     CheckConstraint("0 <= reserved AND reserved <= budget", name="reserved_within_budget"),
-    CheckConstraint("0 <= delta_reserved AND delta_reserved <= delta_budget", name="delta_within_budget"),
+    CheckConstraint(
+        "0 <= gaussian_reserved AND gaussian_reserved <= gaussian_budget", name="gaussian_within_budget"
+    ),
 )
 
 contribution = Table(
@@ -94,10 +101,13 @@ contribution = Table(
     metadata,
     Column("subject_id", LargeBinary, ForeignKey("subject.id"), primary_key=True),
     Column("study_id", Integer, primary_key=True),
-    Column("epsilon", BigInteger, nullable=False, comment="reserved in this study; withdrawn: spent"),
+    Column(
+        "epsilon",
+        BigInteger,
+        nullable=False,
+        comment="reserved; withdrawn: spent [micro-epsilon, or 1e-6 of mu^2]",
+    ),
     Column("carried", BigInteger, nullable=False, comment="spent before this value, never forgotten"),
-    Column("delta", BigInteger, nullable=False),
-    Column("delta_carried", BigInteger, nullable=False),
     Column("value", BigInteger, comment="grid point, local: the report, vectors: 0, NULL: withdrawn"),
     Column("vector", ARRAY(BigInteger), comment="grid points, in studies of vectors"),
     Column("trust", trust, nullable=False),
@@ -111,7 +121,6 @@ contribution = Table(
     # Tokens are never deleted, and a foreign key would lock the token's row with every contribution.
     Column("sender", Uuid, comment="the token that sent the value; NULL: withdrawn, or before it was kept"),
     CheckConstraint("0 <= carried AND carried <= epsilon", name="carried_within_epsilon"),
-    CheckConstraint("0 <= delta_carried AND delta_carried <= delta", name="carried_within_delta"),
     CheckConstraint("value IS NOT NULL OR vector IS NULL", name="vector_withdrawn_with_value"),
     Index("ix_contribution_study_id_epoch", "study_id", "epoch"),
 )
@@ -140,8 +149,6 @@ cohort = Table(
     Column("trust", trust, nullable=False),
     Column("epsilon", BigInteger, nullable=False, comment="the most each member may spend; public: 0"),
     Column("carried", BigInteger, nullable=False, comment="what each had spent before"),
-    Column("delta", BigInteger, nullable=False),
-    Column("delta_carried", BigInteger, nullable=False),
     Column("count", BigInteger, nullable=False, comment="live members"),
     Column("total", Numeric, nullable=False, comment="sum of their values"),
     Column(
@@ -149,12 +156,8 @@ cohort = Table(
     ),
     Column("reach", BigInteger, comment="steps outside the grid that a report counts; NULL: all"),
     Column("spent", BigInteger, nullable=False, comment="carried + its charges; local: epsilon"),
-    Column("delta_spent", BigInteger, nullable=False),
-    UniqueConstraint(
-        "study_id", "epoch", "trust", "epsilon", "carried", "delta", "delta_carried", name="uq_cohort_key"
-    ),
+    UniqueConstraint("study_id", "epoch", "trust", "epsilon", "carried", name="uq_cohort_key"),
     CheckConstraint("carried <= spent AND spent <= epsilon", name="spent_within_epsilon"),
-    CheckConstraint("delta_carried <= delta_spent AND delta_spent <= delta", name="spent_within_delta"),
     CheckConstraint("count >= 0", name="count_not_negative"),
     Index("ix_cohort_study_id_id", "study_id", "id"),
 )
@@ -178,7 +181,9 @@ release = Table(
         "noisy_count", Float, nullable=True, comment="as in the body; NULL: the number of people is public"
     ),
     Column("variance", Float, nullable=True, comment="upper end for the population, as in the body"),
-    Column("epsilon_max", BigInteger, nullable=False, comment="micro-epsilon; as in the body"),
+    Column(
+        "epsilon_max", BigInteger, nullable=False, comment="micro-epsilon or 1e-6 of mu^2, as in the body"
+    ),
     Column("family", LargeBinary, comment="SHA-256 of the question without share and cap; NULL: K-means"),
     Column("share", Integer, comment="that was asked for [parts per million]"),
     Column("cap", BigInteger, comment="that was asked for [micro-epsilon]; NULL: none"),
@@ -198,9 +203,8 @@ charge = Table(
     metadata,
     Column("release_id", Uuid, ForeignKey("release.id"), primary_key=True),
     Column("cohort_id", BigInteger, ForeignKey("cohort.id"), primary_key=True),
-    Column("epsilon", BigInteger, nullable=False, comment="micro-epsilon, per member"),
-    Column("delta", BigInteger, nullable=False, comment="1e-12, per member"),
-    CheckConstraint("epsilon >= 0 AND delta >= 0", name="not_negative"),
+    Column("epsilon", BigInteger, nullable=False, comment="micro-epsilon or 1e-6 of mu^2, per member"),
+    CheckConstraint("epsilon >= 0", name="not_negative"),
     Index("ix_charge_cohort_id", "cohort_id"),
 )
 

@@ -55,6 +55,7 @@ async def overview(services: Services) -> OverviewOut:
                 "today": sum(one.releases for one in days.items if one.day == today),
             },
             "epsilon": found.epsilon,
+            "mu2": found.mu2,
             "near_exhaustion": {
                 "percent": NEAR_PERCENT,
                 "subjects": found.near.number,

@@ -6,7 +6,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Literal
 
-from dither._models import Amounts
+from dither._models import Amounts, GaussianAmounts, Promise
 
 Role = Literal["contribute", "analyse", "admin", "observe"]
 Relation = Literal["replace_one", "add_remove_one"]
@@ -92,5 +92,6 @@ class Account:
 
     subject: str
     epsilon: Amounts
-    delta: Amounts
+    gaussian: GaussianAmounts
+    in_all: Promise
     raw: Mapping[str, object] = field(repr=False, compare=False)

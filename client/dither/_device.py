@@ -148,7 +148,7 @@ class Case:
             server_spent = max((e.counted for e in self.history if e.trust == "central"), default=0)
         spent = max(drawn, server_spent + unseen)
         randomizer = self.order.randomizer
-        if randomizer is not None and (drawn if randomizer.delta else randomizer.is_bounded and spent):
+        if randomizer is not None and randomizer.is_bounded and spent:
             raise ReportAfterSpending
         if offer <= spent:
             raise EpsilonBelowSpent(epsilon_decimal(spent))

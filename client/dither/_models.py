@@ -44,7 +44,8 @@ class Study(Shown):
         default_share: Part of each personal epsilon that a release uses by default.
         tilt: How far the mean of those who ask for little privacy may differ from the others', as a part of
             the range, for questions that do not say.
-        delta: Delta that each contribution reserves.
+        noise: Of answers: `laplace`, whose privacy is counted in epsilon, or `gaussian`, in mu^2.
+        delta: At which epsilons hold in a study with Gaussian noise; 0 with Laplace noise.
         dimension: Coordinates of a value, each of them in the range; 1 for a number.
         local_mechanism: Randomizer for local reports.
         state: `open`; `closed` to contributions; or, with stored answers only, `archived` or `retired`.
@@ -62,6 +63,7 @@ class Study(Shown):
     default_share: Decimal | None
     tilt: Decimal | None = None
     delta: Decimal = Decimal(0)
+    noise: str = "laplace"
     dimension: int = 1
     local_mechanism: str | None
     state: str | None
@@ -295,13 +297,36 @@ class Amounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GaussianAmounts:
+    """A lifetime budget for studies with Gaussian noise: mu^2, which adds up, and its epsilons at a delta."""
+
+    mu2: Amounts
+    epsilon: Amounts
+    delta: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What a subject can lose in all, by both budgets: (epsilon, delta)."""
+
+    epsilon: Decimal
+    delta: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StudySpending:
-    """What a subject offered in one study, what is gone of it, and whether the contribution is live."""
+    """What a subject offered in one study, what is gone of it, and whether the contribution is live.
+
+    In a study with Gaussian noise `epsilon` and `spent` are read at the study's delta; `mu2` and `mu2_spent`
+    are what they are read from, and None in other studies.
+    """
 
     study: str
     trust: str | None
     epsilon: Decimal | None
     spent: Decimal
+    mu2: Decimal | None = None
+    mu2_spent: Decimal | None = None
     live: bool = False
 
 
@@ -311,7 +336,8 @@ class Budget(Shown):
 
     subject: str
     epsilon: Amounts
-    delta: Amounts | None
+    gaussian: GaussianAmounts | None = None
+    in_all: Promise | None = None
     studies: tuple[StudySpending, ...] = ()
     sessions: tuple[SessionSpending, ...] = ()
     raw: Mapping[str, object] = field(repr=False, compare=False)

@@ -173,6 +173,8 @@ def check_study(study: Study, slug: str) -> None:
         raise StudyUnsound("the study's epsilons are not a range")
     if not 0 <= study.delta < 1 or study.dimension < 1:
         raise StudyUnsound("the study's delta or dimension is impossible")
+    if (study.noise == "gaussian") != (study.delta > 0):
+        raise StudyUnsound("the study's noise and delta do not go together")
 
 
 def study_terms(study: Study) -> str:

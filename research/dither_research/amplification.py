@@ -4,8 +4,9 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dither.device.gaussian import gaussian_sigma, micro_mu2
+
 from app.accounting.amplification import LocalPart, amplify
-from app.accounting.gaussian import calibrated_sigma
 from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.grid import GRID_SIZE
 from dither_research.hybrid import PAPER
@@ -27,7 +28,7 @@ def classic_sigma(epsilon: float, delta: float) -> float:
 
 def analytic_sigma(epsilon: float, delta: float) -> float:
     """The exact calibration, by the product's accounting."""
-    return calibrated_sigma(round(epsilon * MICRO), round(delta * DELTA_UNIT), GRID_SIZE) / GRID_SIZE
+    return gaussian_sigma(micro_mu2(round(epsilon * MICRO), round(delta * DELTA_UNIT))) / GRID_SIZE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """The hybrid paper's Figure 6: K-means with central people and local reports, all people simulated."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,7 +71,7 @@ def best_centers(points: Floats, centers: Floats) -> Floats:
 def ask_central(points: Floats, centers: Floats, rules: ClusterRules, random: Random) -> Clusters:
     """Central people's counts and sums, with noise."""
     counts, sums = _sums(points, nearest(points, centers), rules)
-    scale = rules.central_scale
+    scale = math.sqrt(rules.central_variance / 2)
     return central_clusters(
         counts + random.laplace(0, scale, counts.shape), sums + random.laplace(0, scale, sums.shape), rules
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.core.cohort import Group, Reports
-from app.core.epsilon import MICRO
+from app.core.epsilon import MICRO, amount_of, epsilon_of
 from app.core.grid import GRID_SIZE
 from app.core.study import LocalMechanism, Relation, Trust
 from app.estimators import registry
@@ -64,7 +64,7 @@ class Setting:
     @property
     def question(self) -> Question:
         """What is asked of them."""
-        offers = [one.epsilon for one in self.profile if one.trust is Trust.CENTRAL]
+        offers = [amount_of(one.epsilon, self.delta) for one in self.profile if one.trust is Trust.CENTRAL]
         people = sum(int(one.count) for one in self.profile)
         secret = self.relation is Relation.ADD_REMOVE_ONE
         return Question(
@@ -91,7 +91,7 @@ class Compared:
             add_remove_one about the people's own [range widths].
         error: Standard error of that.
         coverage: Share of runs whose interval holds the people's mean.
-        most_charged: The most that a person pays [micro-epsilon].
+        most_charged: The most that a person pays, at the setting's delta [micro-epsilon].
     """
 
     estimator: str
@@ -153,10 +153,8 @@ class Population:
                     total=round(float(reports[0][run]) * GRID_SIZE),
                     total_squares=round(float(reports[1][run]) * GRID_SIZE**2),
                 )
-            delta = 0 if one.trust is Trust.PUBLIC else self.setting.delta
-            found.append(
-                Group(trust=one.trust, epsilon=one.epsilon, delta=delta, count=int(one.count), reports=sums)
-            )
+            offer = one.epsilon if one.trust is Trust.PUBLIC else amount_of(one.epsilon, self.setting.delta)
+            found.append(Group(trust=one.trust, epsilon=offer, count=int(one.count), reports=sums))
         return found
 
     def asked(self, plan: Plan, run: int, random: Random) -> tuple[Floats, float]:
@@ -197,7 +195,7 @@ def compare_all(setting: Setting, track: Track) -> tuple[list[Compared], dict[st
     """
     population = Population(setting, seeded("people to compare"))
     found, refused = [], {}
-    for estimator in track(applicable(setting.relation)):
+    for estimator in track(applicable(setting.relation, setting.question.currency)):
         try:
             found.append(_simulate(estimator, population, seeded(f"noise for {estimator.name}")))
         except NotApplicable as error:
@@ -218,8 +216,8 @@ def _simulate(estimator: Estimator, population: Population, random: Random) -> C
             groups = population.groups(run)
             plan = estimator.plan(groups, question)
         if population.has_reports or not run:
-            costs = plan_costs(plan, setting.relation, groups)
-            most = max(most, *(epsilon for epsilon, _ in costs))
+            costs = plan_costs(plan, setting.relation, groups, question.currency)
+            most = max(most, *costs)
         values, mean = population.asked(plan, run, random)
         values += draw_noise(plan.noise, queries=len(plan.queries), runs=1, random=random)
         conclusion = plan.conclude([round(value) for value in values[:, 0].tolist()])
@@ -235,7 +233,7 @@ def _simulate(estimator: Estimator, population: Population, random: Random) -> C
         simulated=simulated,
         error=spread / (2 * simulated) if simulated else 0.0,
         coverage=held / setting.runs,
-        most_charged=most,
+        most_charged=epsilon_of(most, setting.delta),
     )
 
 

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from app.core.study import Relation
+from app.core.study import Currency, Relation
 from app.estimators.adpm import Adpm
 from app.estimators.hourglass import Hourglass
 from app.estimators.hybrid import Kvh, Pwh
 from app.estimators.interface import Estimator
 from app.estimators.optimal import Optimal
+from app.estimators.registry import currencies_of
 from app.estimators.threshold import Threshold
 from app.estimators.transformed import Transformed
 from app.estimators.uniform import Uniform
@@ -44,6 +45,10 @@ ESTIMATORS: Mapping[str, Estimator] = MappingProxyType({estimator.name: estimato
 """In the order of the papers."""
 
 
-def applicable(relation: Relation) -> tuple[Estimator, ...]:
-    """The estimators that are private under a relation."""
-    return tuple(estimator for estimator in ESTIMATORS.values() if estimator.relation is relation)
+def applicable(relation: Relation, noise: Currency = Currency.LAPLACE) -> tuple[Estimator, ...]:
+    """The estimators that are private under a relation and can add this noise."""
+    return tuple(
+        estimator
+        for estimator in ESTIMATORS.values()
+        if estimator.relation is relation and noise in currencies_of(estimator)
+    )

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from app.core.cohort import Group, Reports
-from app.core.epsilon import MICRO
+from app.core.epsilon import MICRO, amount_of
 from app.core.grid import GRID_SIZE, Grid
 from app.core.study import LocalMechanism, Relation, Trust
 from app.estimators.interface import Question
@@ -185,13 +185,13 @@ def local(
         epsilon: What they randomized with.
         count: How many.
         mechanism: Their randomizer.
-        delta: Gaussian reports only [1e-12].
+        delta: Gaussian reports only: at which epsilon is turned into mu^2 [1e-12].
         total, squares: Sum of the reports and of their squares [range widths, and their square].
     """
     reports = Reports(
         mechanism=mechanism, total=round(total * GRID_SIZE), total_squares=round(squares * GRID_SIZE**2)
     )
-    return Group(trust=Trust.LOCAL, epsilon=micro(epsilon), count=count, delta=delta, reports=reports)
+    return Group(trust=Trust.LOCAL, epsilon=amount_of(micro(epsilon), delta), count=count, reports=reports)
 
 
 def ask(
@@ -201,7 +201,7 @@ def ask(
 
     Args:
         groups: The groups.
-        delta: What a release may cost each central person [1e-12].
+        delta: Of a study with Gaussian noise, whose groups offer mu^2 [1e-12].
         parameters: Of the estimator, parsed.
     """
     offers = [group.epsilon for group in groups if group.trust is Trust.CENTRAL]

@@ -12,16 +12,17 @@ from fractions import Fraction
 
 import numpy as np
 from dither.device.exact import below
+from dither.device.gaussian import epsilon_at
 from dither.device.response import respond
 from numpy.typing import NDArray
 
 from app.accounting.costs import Weights, group_costs
 from app.core.cohort import Group, Reports
-from app.core.epsilon import DELTA_UNIT, MICRO
+from app.core.epsilon import DELTA_UNIT, MICRO, epsilon_of
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE, MIDDLE, Grid, square
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise
-from app.core.study import LocalMechanism, Relation, Trust
+from app.core.study import Currency, LocalMechanism, Relation, Trust
 from app.estimators import registry
 from app.estimators.interface import UNIT_SCALE, Estimator, NotApplicable, Plan, Query, Question
 from app.mechanisms.draw import draw
@@ -128,10 +129,11 @@ def mechanism_subjects() -> Iterator[Subject]:
     one = (Query(sum_weights=(1,), count_weights=(0,)),)
     pair = (Query(sum_weights=(1,), count_weights=(0,)), Query(sum_weights=(-1,), count_weights=(1,)))
     laplace = DiscreteLaplace(scales=(float(GRID_SIZE),))
-    gaussian = DiscreteGaussian(sigmas=(4.5 * GRID_SIZE,), delta=DELTA)
+    gaussian = DiscreteGaussian(sigmas=(4.5 * GRID_SIZE,))
     yield _noise_subject("discrete laplace", one, laplace, Relation.REPLACE_ONE, [GRID_SIZE])
     yield moments_subject("mean and second moment", MIDDLE)
     yield _noise_subject("discrete gaussian", one, gaussian, Relation.REPLACE_ONE, [GRID_SIZE])
+    yield gaussian_answers_subject("gaussian answers together", epsilon_at)
     both = hourglass(GRID_SIZE, EPSILON)
     halves = [GRID_SIZE // 2, GRID_SIZE // 2]
     yield _noise_subject("hourglass", pair, both, Relation.ADD_REMOVE_ONE, halves)
@@ -154,10 +156,44 @@ def moments_subject(name: str, about: int, *, planted: bool = False) -> Subject:
     moment = Query(sum_weights=(0,), count_weights=(0,), square_weights=(1,))
     noise = DiscreteLaplace(scales=(float(GRID_SIZE),) * 2)
     group = Group(trust=Trust.CENTRAL, epsilon=MICRO, count=1)
-    ((epsilon, _),) = group_costs((mean, moment), noise, Relation.REPLACE_ONE, [group])
+    (epsilon,) = group_costs((mean, moment), noise, Relation.REPLACE_ONE, [group])
     low, high = ((point, (point - about) ** 2 // GRID_SIZE) for point in (GRID_SIZE // 4, GRID_SIZE))
     return Subject(
         name=name, claimed=epsilon / MICRO, planted=planted, outputs=_shifted(noise, low, high, None)
+    )
+
+
+def gaussian_answers_subject(
+    name: str, told: Callable[[Fraction, int], int], *, planted: bool = False
+) -> Subject:
+    """Several answers with Gaussian noise about one person, at what their mu^2 is together.
+
+    Args:
+        name: Of the subject.
+        told: The epsilon of mu^2 [1e-6] at a delta.
+        planted: Whether it must be caught.
+    """
+    answers, sigma = 4, 4.5 * GRID_SIZE
+    one = (Query(sum_weights=(1,), count_weights=(0,)),)
+    group = Group(trust=Trust.CENTRAL, epsilon=MICRO * MICRO, count=1)
+    noise = DiscreteGaussian(sigmas=(sigma,))
+    (cost,) = group_costs(one, noise, Relation.REPLACE_ONE, [group], Currency.GAUSSIAN)
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        # Their mean is sufficient: it is all that tells the two values from each other.
+        first, second = (
+            np.array([[sum(draw_gaussian(sigma) for _ in range(answers)) / answers] for _ in range(draws)])
+            for _ in range(2)
+        )
+        unit = np.array([GRID_SIZE], dtype=np.float64)
+        return cells(first, unit, WIDE_STEPS), cells(second + GRID_SIZE, unit, WIDE_STEPS)
+
+    return Subject(
+        name=name,
+        claimed=told(Fraction(answers * cost), DELTA) / MICRO,
+        delta=DELTA / DELTA_UNIT,
+        planted=planted,
+        outputs=outputs,
     )
 
 
@@ -213,11 +249,13 @@ def _responses(categories: int) -> Callable[[int], tuple[Cells, Cells]]:
 def _noise_subject(
     name: str, queries: Sequence[Query], noise: Noise, relation: Relation, shift: Sequence[int]
 ) -> Subject:
-    group = Group(trust=Trust.CENTRAL, epsilon=MICRO * MICRO, delta=DELTA, count=1)
-    ((epsilon, delta),) = group_costs(queries, noise, relation, [group])
+    group = Group(trust=Trust.CENTRAL, epsilon=MICRO * MICRO, count=1)
+    delta = DELTA if isinstance(noise, DiscreteGaussian) else 0
+    currency = Currency.GAUSSIAN if delta else Currency.LAPLACE
+    (cost,) = group_costs(queries, noise, relation, [group], currency)
     return Subject(
         name=name,
-        claimed=epsilon / MICRO,
+        claimed=epsilon_of(cost, delta) / MICRO,
         delta=delta / DELTA_UNIT,
         outputs=_shifted(noise, [0] * len(shift), shift, None),
     )
@@ -243,8 +281,7 @@ def estimator_subject(estimator: Estimator) -> Subject:
     probability = None if inclusion is None else inclusion[chosen]
     return Subject(
         name=estimator.name,
-        claimed=costs[chosen][0] / MICRO,
-        delta=costs[chosen][1] / DELTA_UNIT,
+        claimed=costs[chosen] / MICRO,
         outputs=_shifted(plan.noise, ends[0], ends[1], probability),
     )
 

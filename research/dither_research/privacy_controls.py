@@ -5,14 +5,16 @@ Their noise is simulated: no person is answered with it.
 
 import math
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 
 import numpy as np
+from dither.device.gaussian import epsilon_at
 
-from app.accounting.gaussian import gaussian_epsilon
-from app.core.epsilon import MICRO
+from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteLaplace
 from app.mechanisms.draw import draw
+from app.mechanisms.gaussian import draw_gaussian
 from dither_research.privacy_audit import (
     STEPS,
     WIDE_STEPS,
@@ -26,6 +28,8 @@ from dither_research.seeded import Floats, Random, draw_noise, seeded
 from dither_research.staircase import staircase
 
 EPSILON = 1.0
+FINE_STEPS = np.linspace(-2, 3, 51)
+
 RATIO_STEPS = np.linspace(-8, 8, 161)
 """Cells of a log-likelihood ratio."""
 
@@ -42,6 +46,8 @@ def controls() -> Iterator[Subject]:
     yield moments_subject("second moment about the end of the range", 0, planted=True)
     yield refined_subject("a second draw priced as a refinement", _second_draw, planted=True, effort=2)
     yield refined_subject("a refinement after a person left", left=3, planted=True, effort=3)
+    yield _gaussian("mu charged in place of mu^2", answers=1, mu=2.0, mu2=2.0)
+    yield _gaussian("mu^2 of one answer charged for four", answers=4, mu=1.0, mu2=1.0)
     yield _control("K-means with half the sensitivity", EPSILON, _clusters)
     yield _control(
         "K-means of two rounds with the printed noise", SESSION_CLAIM, _printed_clusters, effort=10
@@ -74,6 +80,22 @@ def _laplace(*, scale: float, shift: float) -> Callable[[int, Random], tuple[Cel
         return cells(first, unit, STEPS), cells(second + unit, unit, STEPS)
 
     return outputs
+
+
+def _gaussian(name: str, *, answers: int, mu: float, mu2: float) -> Subject:
+    """Answers of a mu each, claimed to be less than they are together, at a delta that draws can show."""
+    sigma, delta = GRID_SIZE / mu, 0.02
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        unit = np.array([float(GRID_SIZE)])
+        first, second = (
+            np.array([[sum(draw_gaussian(sigma) for _ in range(answers)) / answers] for _ in range(draws)])
+            for _ in range(2)
+        )
+        return cells(first, unit, FINE_STEPS), cells(second + GRID_SIZE, unit, FINE_STEPS)
+
+    claimed = epsilon_at(Fraction(mu2) * MICRO, round(delta * DELTA_UNIT)) / MICRO
+    return Subject(name=name, claimed=claimed, delta=delta, planted=True, outputs=outputs)
 
 
 SAMPLED_CLAIM = 0.25
@@ -130,7 +152,7 @@ def _hybrid_minimum() -> Subject:
     the answer by per unit of the noise that hides them.
     """
     ratio, delta = 0.25, 1e-7
-    printed = gaussian_epsilon(ratio / 100, delta)
+    printed = epsilon_at(MICRO * Fraction(ratio / 100) ** 2, round(delta * DELTA_UNIT)) / MICRO
 
     def outputs(draws: int, random: Random) -> tuple[Cells, Cells]:
         unit = np.array([ratio])

@@ -172,7 +172,7 @@ def central_subject(rules: ClusterRules = CENTRAL_RULES) -> Subject:
     anyone who knows every other person.
     """
     noise = clusters_noise(
-        rules.epsilon_per_round, rules.l1_sensitivity, clusters=rules.clusters, dimension=rules.dimension
+        rules.cost_per_round, rules.sensitivity, clusters=rules.clusters, dimension=rules.dimension
     )
     price = clusters_cost(noise, rules.relation, clusters=rules.clusters, dimension=rules.dimension)
     first = np.linspace(-0.25, 0.25, rules.clusters)[:, np.newaxis] * np.ones(rules.dimension)

@@ -3,10 +3,10 @@
 import math
 
 import numpy as np
-from dither.device.gaussian import gaussian_sigma
+from dither.device.gaussian import gaussian_sigma, micro_mu2
 from dither.device.shapes import HYBRID_BITS, duchi_reach, hybrid_share, piecewise_shape
 
-from app.core.epsilon import MICRO
+from app.core.epsilon import MICRO, amount_of
 from app.core.grid import GRID_SIZE
 from app.core.study import LocalMechanism
 from app.mechanisms.local_reports import report_noise
@@ -24,7 +24,7 @@ def randomize(mechanism: LocalMechanism, epsilon: int, delta: int, values: Float
     Args:
         mechanism: The randomizer.
         epsilon: Of each report [micro-epsilon].
-        delta: The same, Gaussian only [1e-12].
+        delta: Of the study, Gaussian only [1e-12].
         values: float64 array in [0, 1].
         random: The source.
 
@@ -36,7 +36,8 @@ def randomize(mechanism: LocalMechanism, epsilon: int, delta: int, values: Float
         case LocalMechanism.LAPLACE:
             return values + random.laplace(0, MICRO / epsilon, values.shape)
         case LocalMechanism.GAUSSIAN:
-            return values + gaussian_sigma(epsilon, delta) / GRID_SIZE * random.standard_normal(values.shape)
+            sigma = gaussian_sigma(micro_mu2(epsilon, delta)) / GRID_SIZE
+            return values + sigma * random.standard_normal(values.shape)
         case LocalMechanism.DUCHI:
             return _duchi(epsilon, values, random)
         case LocalMechanism.PIECEWISE:
@@ -87,7 +88,7 @@ def report_sums(
             reports = randomize(mechanism, epsilon, delta, values, random)
             totals[:, run] = values.sum(), reports.sum(), (reports**2).sum()
         return totals[0], totals[1], totals[2]
-    noise = report_noise(mechanism, epsilon, delta)
+    noise = report_noise(mechanism, amount_of(epsilon, delta))
     about_middle = law.variance + (law.mean - 0.5) ** 2
     of_report = noise.constant / GRID_SIZE**2 + noise.curvature * about_middle
     mean = np.array([law.mean, law.mean, law.variance + law.mean**2 + of_report])

@@ -96,7 +96,7 @@ def sampled_costs(
             raise InternalFault("A sampled query is not about the middle of the range.")
         if groups[index].trust is Trust.CENTRAL:
             displacement = abs(of_count) * GRID_SIZE / Fraction(scale)
-            costs[index] = (sampled_cost(inclusion[index], displacement), 0)
+            costs[index] = sampled_cost(inclusion[index], displacement)
     return costs
 
 

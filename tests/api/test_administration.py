@@ -96,16 +96,22 @@ async def test_a_budget_tells_what_was_given_and_what_it_cost(service: Service) 
     assert budget == {
         "subject": "alice",
         "epsilon": {"total": 10, "reserved": 1.5, "spent": 0.1, "remaining": 8.5},
-        "delta": {"total": 0.00001, "reserved": 0, "spent": 0, "remaining": 0.00001},
+        "gaussian": {
+            "mu2": {"total": 4.001782, "reserved": 0, "spent": 0, "remaining": 4.001782},
+            "epsilon": {"total": 9.999999, "reserved": 0, "spent": 0, "remaining": 9.999999},
+            "delta": 0.00001,
+        },
+        "in_all": {"epsilon": 19.999999, "delta": 0.00001},
         "studies": [
             {
                 "study": study,
+                "state": "open",
                 "trust": "central",
                 "live": True,
                 "epsilon": 1.5,
                 "spent": 0.1,
-                "delta": 0,
-                "delta_spent": 0,
+                "mu2": None,
+                "mu2_spent": None,
             }
         ],
         "sessions": [],
@@ -141,8 +147,9 @@ async def test_a_lifetime_budget_is_set_with_a_reason(service: Service, study: s
         "spent": 0,
         "remaining": 9.345678,
     }
-    response = await service.call("PUT", path, "admin", json={"epsilon": 3, "delta": 0.5, "reason": "asked"})
-    assert response.json()["delta"]["total"] == 0.5
+    both = {"epsilon": 3, "gaussian": {"epsilon": 1, "delta": 0.000001}, "reason": "asked"}
+    response = await service.call("PUT", path, "admin", json=both)
+    assert response.json()["gaussian"]["mu2"]["total"] == 0.056028
     response = await service.call("PUT", path, "admin", json={"epsilon": 2.999999, "reason": "asked"})
     assert_problem(response, "budget_below_reserved", 409)
     response = await service.call(
@@ -159,7 +166,9 @@ async def test_a_lifetime_budget_is_set_with_a_reason(service: Service, study: s
         ({"epsilon": -1, "reason": "x"}, ["epsilon"]),
         ({"epsilon": True, "reason": "x"}, ["epsilon"]),
         ({"epsilon": 1e10, "reason": "x"}, ["epsilon"]),
-        ({"epsilon": 1, "delta": 1, "reason": "x"}, ["delta"]),
+        ({"epsilon": 1, "gaussian": {"epsilon": 1, "delta": 1}, "reason": "x"}, ["gaussian.delta"]),
+        ({"epsilon": 1, "gaussian": {"epsilon": 1, "delta": 0}, "reason": "x"}, ["gaussian.delta"]),
+        ({"epsilon": 1, "delta": 0.1, "reason": "x"}, ["delta"]),
         ({"epsilon": 1, "reason": ""}, ["reason"]),
         ({"epsilon": 1, "reason": "x", "note": 1}, ["note"]),
     ],

@@ -16,6 +16,7 @@ async def test_a_contribution_is_created_once(service: Service, study: str) -> N
         "subject": "alice",
         "trust": "central",
         "epsilon": 1.23,
+        "mu2": None,
         "epsilon_used_at_most": 1.23,
     }
     again = await service.call("POST", path, "contribute", json={**VALUE, "epsilon": 1.2345})

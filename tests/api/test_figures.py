@@ -212,7 +212,7 @@ async def test_a_persons_charges_say_nothing_of_the_releases_of_others(service: 
     everything = (await get(service, path, "contribute"))["items"]
     assert len(everything) > 1
     assert all(
-        set(one) == {"release", "study", "estimator", "epsilon", "delta", "created_at"} for one in everything
+        set(one) == {"release", "study", "estimator", "epsilon", "mu2", "created_at"} for one in everything
     ), "no place in the chain"
     limited = await service.token("contribute", studies=frozenset({filled}))
     for token in ("contribute", limited):
@@ -241,7 +241,7 @@ LISTS: dict[str, tuple[Sql[Any], dict[str, Any]]] = {
     ),
     "a study's releases": (PAGE_RELEASES, {"study_id": 7, "before": None, "limit": 50}),
     "cohorts": (cohorts.PAGE_COHORTS, {"study_id": 7, "after": 100, "limit": 50}),
-    "accounts": (budgets.PAGE, {"after": b"\x80", "limit": 50}),
+    "accounts": (budgets.PAGE, {"after": b"\x80", "limit": 50, "delta": 1}),
     "studies": (studies.PAGE, {"after": "s5", "limit": 50, "slugs": None}),
 }
 
@@ -252,19 +252,19 @@ FILL = """
                        delta, dimension, local_mechanism, created_at)
     SELECT 's' || n, 't', '0', '1', 'replace_one', '{central}', 1, 10, 1, 0, 1, 'laplace', now()
     FROM generate_series(1, 200) n ORDER BY n;
-    INSERT INTO cohort (study_id, epoch, trust, epsilon, carried, delta, delta_carried, count, total,
-                        total_squares, spent, delta_spent)
-    SELECT (SELECT min(id) FROM study) + n % 200, 1, 'central', n, 0, 0, 0, 1, 0, 0, 0, 0
+    INSERT INTO cohort (study_id, epoch, trust, epsilon, carried, count, total, total_squares,
+                        spent)
+    SELECT (SELECT min(id) FROM study) + n % 200, 1, 'central', n, 0, 1, 0, 0, 0
     FROM generate_series(1, 4000) n;
     INSERT INTO release (id, number, study_id, question, sequence, epoch, estimator, estimator_version, noise,
                          body, estimate, epsilon_max, previous_hash, hash, created_at)
     SELECT gen_random_uuid(), n, (SELECT min(id) FROM study) + n % 200, '\\x00', n, 1, 'adpm', 1, '{}',
            '{"estimate":1}', 1, 0, '\\x00', '\\x00', now()
     FROM generate_series(1, 20000) n;
-    INSERT INTO charge (release_id, cohort_id, epsilon, delta)
-    SELECT release.id, (SELECT min(id) FROM cohort) + (release.number * 7 + part) % 4000, 1, 0
+    INSERT INTO charge (release_id, cohort_id, epsilon)
+    SELECT release.id, (SELECT min(id) FROM cohort) + (release.number * 7 + part) % 4000, 1
     FROM release, generate_series(0, 1) part;
-    INSERT INTO subject (id, budget, reserved, delta_budget, delta_reserved)
+    INSERT INTO subject (id, budget, reserved, gaussian_budget, gaussian_reserved)
     SELECT sha256(convert_to(CAST(n AS text), 'UTF8')), 10, 0, 0, 0 FROM generate_series(1, 20000) n;
     ANALYZE study; ANALYZE cohort; ANALYZE release; ANALYZE charge; ANALYZE subject;
 """

@@ -6,6 +6,7 @@ from typing import Any
 import asyncpg
 import httpx
 import pytest
+from dither.device.gaussian import micro_mu2
 
 from tests.api.service import Service, assert_problem
 
@@ -157,10 +158,13 @@ async def test_a_cap_counts_for_those_who_offer_least(service: Service, analyst:
     assert [entry["used"] for entry in await analyst.usage()] == [0.1]
     assert (await analyst.ask(study, 0.5, epsilon="0.06")).status_code == 201
     assert [entry["used"] for entry in await analyst.usage()] == [0.6]
-    with_delta = await service.study(delta=0.0000001)
-    await service.crowd(with_delta, 5)
-    assert (await analyst.ask(with_delta, 0.5, epsilon="0.0001")).status_code == 201
-    assert {entry["study"]: entry["used"] for entry in await analyst.usage()}[with_delta] == 0.5
+    noisy = await service.study(noise="gaussian", delta=0.000001, epsilon={"min": 0.1, "max": 2})
+    await service.crowd(noisy)
+    assert (await analyst.ask(noisy, 0.5, epsilon="0.05")).status_code == 201
+    used = {entry["study"]: entry["used"] for entry in await analyst.usage()}[noisy]
+    # mu^2 of 0.05 over that of 0.1, in micros.
+    assert used == pytest.approx(micro_mu2(50_000, 10**6) / micro_mu2(100_000, 10**6), abs=2e-6)
+    assert used < 0.5
 
 
 async def test_a_quota_tells_nothing_about_who_is_there(service: Service, analyst: Analyst) -> None:

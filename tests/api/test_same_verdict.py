@@ -221,6 +221,7 @@ async def populate(service: Service, kind: Kind) -> list[str]:
     await service.study(
         slug=kind.slug,
         trust=list(kind.trust),
+        noise="gaussian" if float(kind.delta) else "laplace",
         delta=float(kind.delta),
         dimension=kind.dimension,
         local_mechanism=kind.mechanism,

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dither.device.gaussian import gaussian_sigma, micro_mu2
 from dither.device.randomizers import LocalMechanism, randomizer
 from dither.device.response import respond
 
 from app.accounting.costs import group_costs
-from app.accounting.gaussian import calibrated_sigma
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
@@ -68,20 +68,20 @@ def test_control_a_missing_clamp_is_caught(source):
 
 
 def gaussian_audit(source, sigma, move):
-    noise = DiscreteGaussian(sigmas=(sigma,), delta=DELTA)
+    noise = DiscreteGaussian(sigmas=(sigma,))
     first, second = (source.draws(noise, SAMPLE_SIZE)[:, 0] for _ in range(2))
     bins = binned(first, GRID_SIZE // 2), binned(second + move, GRID_SIZE // 2)
     return audited_epsilon(*bins, delta=DELTA / 1e12).epsilon
 
 
 def test_gaussian_noise_shows_no_more_than_it_costs(source):
-    sigma = calibrated_sigma(EPSILON, DELTA, GRID_SIZE)
+    sigma = float(gaussian_sigma(micro_mu2(EPSILON, DELTA)))
     found = gaussian_audit(source, sigma, GRID_SIZE)
     assert 0.15 < found <= 1  # its loss is largest far out, where hardly any draw falls
 
 
 def test_control_a_quarter_of_the_gaussian_noise_is_caught(source):
-    assert gaussian_audit(source, calibrated_sigma(EPSILON, DELTA, GRID_SIZE) / 4, GRID_SIZE) > 1.5
+    assert gaussian_audit(source, float(gaussian_sigma(micro_mu2(EPSILON, DELTA))) / 4, GRID_SIZE) > 1.5
 
 
 # --------------------------------------------------------------------------------------- staircase
@@ -261,7 +261,7 @@ def residues(values, bits=6):
     "noise",
     [
         DiscreteLaplace(scales=(float(GRID_SIZE),)),
-        DiscreteGaussian(sigmas=(float(GRID_SIZE),), delta=1),
+        DiscreteGaussian(sigmas=(float(GRID_SIZE),)),
     ],
     ids=lambda noise: type(noise).__name__,
 )

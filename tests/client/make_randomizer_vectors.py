@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dither.device.exact import discrete_gaussian
-from dither.device.gaussian import gaussian_sigma
+from dither.device.gaussian import gaussian_sigma, micro_mu2
 from dither.device.numbers import GRID_SIZE
 from dither.device.randomizers import LocalMechanism, randomizer
 from dither.device.response import respond
@@ -20,7 +20,13 @@ from tests.client.bits import BitStream
 PATH = Path(__file__).with_name("randomizer_vectors.json")
 
 EPSILONS = [1, 1_000, 609_352, 609_353, 1_000_000, 2_500_000, 10_000_000, 41_000_000, 1_000_000_000_000]
-DELTAS = [(1, 1), (1_000, 1_000_000), (1_000_000, 100_000), (1_000_000, 10_000_000), (20_000_000, 1_000)]
+DELTAS = [
+    (100_000, 1),
+    (10_000, 1_000_000),
+    (1_000_000, 100_000),
+    (1_000_000, 10_000_000),
+    (20_000_000, 1_000),
+]
 POINTS = [0, 1, GRID_SIZE // 3, GRID_SIZE // 2, GRID_SIZE]
 REPORT_EPSILONS = [10_000, 600_000, 1_000_000, 8_000_000]
 RESPONSES = [(0, 2, 1_000_000), (1, 2, 50_000), (3, 5, 2_000_000), (0, 4, 20_000_000)]
@@ -39,8 +45,9 @@ ABOUT = [
     " u = below(w I + 2 drift O). If u < w I: m - reach + floor(u / I). Otherwise y = floor((u - w I) / O) -"
     " drift - reach, and y + w where y >= m - reach. The report is N/2 plus that.",
     "hybrid(x): if share > 0, draw 32 bits; below share: piecewise(x). Otherwise duchi(x).",
-    "sigmas: with the largest mu of delta >= Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu): s ="
-    " floor(N / mu) + 2, rounded up to 16 significant bits. delta counts 1e-12.",
+    "sigmas: mu2 = the largest integer with delta >= Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 -"
+    " epsilon/mu), mu^2 = mu2 / 10^6; s = the least integer, at least 64, with s^2 - 9 >= N^2 10^6 / mu2."
+    " delta counts 1e-12.",
     "discrete_gaussian(s): t = s + 1; y = discrete_laplace(t, 1); keep it if bernoulli_exp((|y| t - s^2)^2,"
     " 2 s^2 t^2), else start again. While its fraction is above 1, bernoulli_exp asks bernoulli_exp(1, 1) and"
     " takes 1 off; the first false is the answer. gaussian: point plus that.",
@@ -65,7 +72,12 @@ def make() -> dict[str, Any]:
         ],
         "shapes": [_shape(epsilon) for epsilon in EPSILONS],
         "sigmas": [
-            {"epsilon": epsilon, "delta": delta, "sigma": gaussian_sigma(epsilon, delta)}
+            {
+                "epsilon": epsilon,
+                "delta": delta,
+                "mu2": micro_mu2(epsilon, delta),
+                "sigma": gaussian_sigma(micro_mu2(epsilon, delta)),
+            }
             for epsilon, delta in DELTAS
         ],
         "discrete_gaussian": [

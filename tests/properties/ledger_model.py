@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from app.accounting.costs import group_costs
 from app.core.cohort import Group, Reports
 from app.core.epsilon import MAX_EPSILON, MICRO
-from app.core.study import LocalMechanism, Relation, StudyDefinition, Trust
+from app.core.study import Currency, LocalMechanism, Relation, StudyDefinition, Trust
 from app.estimators import registry
 from app.estimators.interface import NotApplicable, Plan
 from app.services.questions import Ask, resolve
@@ -88,19 +88,18 @@ class Line:
     """What somebody holds in one study.
 
     Attributes:
-        live, trust, epsilon, delta, value: As it was contributed; withdrawn, `epsilon` is what was spent.
-        spent, delta_spent: In this study, for ever.
-        drawn_with: The epsilon that a local report was randomized with.
+        live, trust, epsilon, value: As it was contributed, `epsilon` in the study's currency; withdrawn, it
+            is what was spent.
+        spent: In this study, for ever.
+        drawn_with: What a local report was randomized with.
     """
 
     live: bool
     trust: Trust
     epsilon: int
-    delta: int
     spent: int
     value: int | None
     drawn_with: int = 0
-    delta_spent: int = 0
 
     @property
     def remaining(self) -> int:
@@ -130,7 +129,7 @@ class Model:
 
     Attributes:
         studies, asks: What there is to contribute to and to ask.
-        lifetime, lifetime_delta: Budget of somebody new.
+        lifetime: Budget of somebody new, in each currency.
         budgets: Budgets that were set.
         lines: By study and name.
         releases: How many there are; they are numbered from 0.
@@ -141,8 +140,7 @@ class Model:
 
     studies: Mapping[str, StudyDefinition]
     asks: Mapping[str, tuple[Ask, ...]]
-    lifetime: int
-    lifetime_delta: int
+    lifetime: Mapping[Currency, int]
     budgets: dict[str, int] = field(default_factory=dict)
     lines: dict[tuple[str, str], Line] = field(default_factory=dict)
     releases: int = 0
@@ -170,7 +168,7 @@ class Model:
             case Withdraw():
                 return self._withdraw(operation)
             case SetBudget(name=name, epsilon=epsilon):
-                if self.reserved(name) > epsilon:
+                if self.reserved(name, Currency.LAPLACE) > epsilon:
                     return BELOW_RESERVED
                 self.budgets[name] = epsilon
                 return OK
@@ -183,17 +181,19 @@ class Model:
         """Somebody's lines."""
         return ((study, line) for (study, owner), line in self.lines.items() if owner == name)
 
-    def budget(self, name: str) -> int:
-        """Somebody's lifetime budget."""
-        return self.budgets.get(name, self.lifetime)
+    def budget(self, name: str, currency: Currency) -> int:
+        """Somebody's lifetime budget; only the one in epsilon is ever set."""
+        if currency is Currency.GAUSSIAN:
+            return self.lifetime[currency]
+        return self.budgets.get(name, self.lifetime[currency])
 
-    def reserved(self, name: str) -> int:
-        """What somebody reserves over all studies."""
-        return sum(line.epsilon for _, line in self.of(name))
+    def reserved(self, name: str, currency: Currency) -> int:
+        """What somebody reserves over all studies of a currency."""
+        return sum(line.epsilon for study, line in self.of(name) if self.studies[study].noise is currency)
 
-    def delta_reserved(self, name: str) -> int:
-        """The same for delta."""
-        return sum(line.delta for _, line in self.of(name))
+    def spent(self, name: str, currency: Currency) -> int:
+        """What somebody has spent in them."""
+        return sum(line.spent for study, line in self.of(name) if self.studies[study].noise is currency)
 
     def _contribute(self, new: Contribute) -> str:
         line = self.lines.get((new.study, new.name))
@@ -212,47 +212,42 @@ class Model:
     def _enter(self, new: Contribute, done: str) -> str:
         """Put a value in somebody's line, where something may be spent already, if it fits."""
         old = self.lines.get((new.study, new.name))
-        spent, delta_spent = (old.spent, old.delta_spent) if old else (0, 0)
+        spent = old.spent if old else 0
         study = self.studies[new.study]
-        epsilon = spent if new.trust is Trust.PUBLIC else new.epsilon
-        gaussian = study.local_mechanism is LocalMechanism.GAUSSIAN
-        costs_delta = new.trust is Trust.CENTRAL or (new.trust is Trust.LOCAL and gaussian)
-        delta = max(study.delta if costs_delta else 0, delta_spent)
+        epsilon = spent if new.trust is Trust.PUBLIC else study.amount(new.epsilon)
+        whole = study.local_mechanism in WHOLE_ONLY or study.local_mechanism is LocalMechanism.GAUSSIAN
         if epsilon < spent:
             return BELOW_SPENT
         if new.trust is Trust.LOCAL:
             if epsilon == spent:
                 return BELOW_SPENT
-            if (gaussian and delta_spent) or (study.local_mechanism in WHOLE_ONLY and spent):
+            if whole and spent:
                 return AFTER_SPENDING
-            if epsilon - spent > new.explained:
+            if epsilon - spent > study.amount(new.explained):
                 return FORGED
-        if self.reserved(new.name) - (old.epsilon if old else 0) + epsilon > self.budget(new.name):
-            return EXHAUSTED
-        if self.delta_reserved(new.name) - (old.delta if old else 0) + delta > self.lifetime_delta:
+        reserved = self.reserved(new.name, study.noise) - (old.epsilon if old else 0)
+        if reserved + epsilon > self.budget(new.name, study.noise):
             return EXHAUSTED
         self.lines[new.study, new.name] = Line(
             live=True,
             trust=new.trust,
             epsilon=epsilon,
-            delta=delta,
             spent=epsilon if new.trust is Trust.LOCAL else spent,
             value=new.value,
             drawn_with=epsilon - spent,
-            delta_spent=delta if new.trust is Trust.LOCAL else delta_spent,
         )
         return done
 
-    @staticmethod
-    def _same(line: Line, new: Contribute) -> bool:
+    def _same(self, line: Line, new: Contribute) -> bool:
         same = line.trust is new.trust and line.value == new.value
-        return same and (new.trust is Trust.PUBLIC or line.epsilon == new.epsilon)
+        amount = self.studies[new.study].amount(new.epsilon)
+        return same and (new.trust is Trust.PUBLIC or line.epsilon == amount)
 
     def _withdraw(self, leaving: Withdraw) -> str:
         line = self.lines.get((leaving.study, leaving.name))
         if line is None:
             return NOT_FOUND
-        line.live, line.value, line.epsilon, line.delta = False, None, line.spent, line.delta_spent
+        line.live, line.value, line.epsilon = False, None, line.spent
         return OK
 
     # ---------------------------------------------------------------------------------- releases
@@ -308,8 +303,9 @@ class Model:
             for (of, name), line in self.lines.items()
             if of == question.study and line.live and name != away
         }
+        cap = None if ask.epsilon is None else study.amount(ask.epsilon)
         offers = {
-            name: min(line.epsilon * share // MICRO, ask.epsilon or line.epsilon)
+            name: min(line.epsilon * share // MICRO, line.epsilon if cap is None else cap)
             for name, line in there.items()
             if line.trust is Trust.CENTRAL
         }
@@ -342,22 +338,20 @@ class Model:
         paying: Mapping[str, int],
     ) -> tuple[dict[str, int], Plan] | str:
         """Prices and plans of estimators, which are tested elsewhere."""
-        alike: dict[tuple[Trust, int, int, bool], list[str]] = {}
+        alike: dict[tuple[Trust, int, bool], list[str]] = {}
         for name, line in there.items():
             epsilon = {Trust.CENTRAL: offers.get(name, 0), Trust.LOCAL: line.drawn_with}.get(line.trust, 0)
             participates = line.trust is not Trust.CENTRAL or name in paying
-            delta = line.delta_spent if line.trust is Trust.LOCAL else 0
-            alike.setdefault((line.trust, epsilon, delta, participates), []).append(name)
+            alike.setdefault((line.trust, epsilon, participates), []).append(name)
         groups = [
             Group(
                 trust=trust,
                 epsilon=epsilon,
-                delta=delta,
                 count=len(names),
                 participates=participates,
                 reports=_reports(study, [there[name] for name in names]) if trust is Trust.LOCAL else None,
             )
-            for (trust, epsilon, delta, participates), names in alike.items()
+            for (trust, epsilon, participates), names in alike.items()
         ]
         resolved = resolve(study, ask)
         secret = study.relation is Relation.ADD_REMOVE_ONE
@@ -366,17 +360,14 @@ class Model:
             if resolved.estimator == registry.AUTO:
                 _, plan, _ = registry.choose(groups, asked)
             else:
-                estimator = registry.get(resolved.estimator, study.relation)
+                estimator = registry.get(resolved.estimator, study.relation, study.noise)
                 plan = estimator.plan(groups, registry.for_estimator(estimator, asked))
         except NotApplicable:
             unpaid = offers.keys() - paying.keys()
             return EXHAUSTED if unpaid or not there else NOT_APPLICABLE
-        costs = group_costs(plan.queries, plan.noise, study.relation, groups)
+        costs = group_costs(plan.queries, plan.noise, study.relation, groups, study.noise)
         prices = {
-            name: epsilon
-            for names, (epsilon, _) in zip(alike.values(), costs, strict=True)
-            for name in names
-            if epsilon
+            name: cost for names, cost in zip(alike.values(), costs, strict=True) for name in names if cost
         }
         return prices, plan
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import pytest
+from dither.device.gaussian import micro_mu2
 from dither.device.randomizers import randomizer
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -22,7 +23,7 @@ from app.core.errors import ServiceError
 from app.core.grid import GRID_SIZE
 from app.core.records import Statement
 from app.core.release import StoredRelease
-from app.core.study import LocalMechanism, Relation, Study, Trust
+from app.core.study import Currency, LocalMechanism, Relation, Study, Trust
 from app.services import Services
 from app.services.questions import Ask, resolve
 from tests.properties import ledger_model as model
@@ -57,10 +58,11 @@ pytestmark = pytest.mark.long
 EXAMPLES = int(os.environ.get("DITHER_TEST_MACHINE_EXAMPLES", "0"))
 
 STUDIES = {
-    "first": definition(slug="first", delta=LIFETIME_DELTA * 6 // 10),
-    "second": definition(
-        slug="second", delta=LIFETIME_DELTA * 6 // 10, local_mechanism=LocalMechanism.GAUSSIAN
-    ),
+    "first": definition(slug="first"),
+    **{
+        slug: definition(slug=slug, delta=LIFETIME_DELTA // 10, local_mechanism=LocalMechanism.GAUSSIAN)
+        for slug in ("second", "third")
+    },
     **{
         mechanism.value: definition(slug=mechanism.value, local_mechanism=mechanism)
         for mechanism in sorted(WHOLE_ONLY)
@@ -69,7 +71,7 @@ STUDIES = {
         slug="secret", relation=Relation.ADD_REMOVE_ONE, trust=frozenset({Trust.CENTRAL, Trust.PUBLIC})
     ),
 }
-"""Two deltas of the first two do not fit one lifetime."""
+"""Two of them have Gaussian noise, and share an account in mu^2."""
 
 MEAN_ASKS = (
     Ask(estimator="uniform"),
@@ -173,7 +175,12 @@ class LedgerMachine(RuleBasedStateMachine):
         url = self._database.__enter__()
         self._runner = asyncio.Runner()
         self._model = Model(
-            studies=STUDIES, asks=ASKS, lifetime=LIFETIME_EPSILON, lifetime_delta=LIFETIME_DELTA
+            studies=STUDIES,
+            asks=ASKS,
+            lifetime={
+                Currency.LAPLACE: LIFETIME_EPSILON,
+                Currency.GAUSSIAN: micro_mu2(LIFETIME_EPSILON, LIFETIME_DELTA),
+            },
         )
         self._bodies: dict[int, StoredRelease] = {}
         self._run(self._open(url))
@@ -320,7 +327,7 @@ class LedgerMachine(RuleBasedStateMachine):
                 return model.OK
             case SetBudget(name=name, epsilon=epsilon):
                 await services.budgets.set_lifetime(
-                    KEY.digest(name), epsilon=epsilon, delta=None, reason="test", principal=ADMIN
+                    KEY.digest(name), epsilon=epsilon, gaussian=None, reason="test", principal=ADMIN
                 )
                 return model.OK
             case Question(study=slug, ask=number):
@@ -385,17 +392,19 @@ class LedgerMachine(RuleBasedStateMachine):
 
 def offer_of(contribution: Contribute) -> Offer:
     study = STUDIES[contribution.study]
-    gaussian = study.local_mechanism is LocalMechanism.GAUSSIAN
-    costs_delta = contribution.trust is Trust.CENTRAL or (contribution.trust is Trust.LOCAL and gaussian)
+    asked = 0 if contribution.trust is Trust.PUBLIC else contribution.epsilon
     return Offer(
         subject=KEY.digest(contribution.name),
         sender=TOKEN,
         trust=contribution.trust,
-        epsilon=0 if contribution.trust is Trust.PUBLIC else contribution.epsilon,
-        delta=study.delta if costs_delta else 0,
+        asked=asked,
+        epsilon=study.amount(asked) if asked else 0,
         value=contribution.value,
         bounded=contribution.trust is Trust.LOCAL and randomizer(study.local_mechanism).is_bounded,
-        drawn_at_most=contribution.explained if contribution.trust is Trust.LOCAL else ANY_EPSILON,
+        drawn_at_most=study.amount(contribution.explained)
+        if contribution.trust is Trust.LOCAL
+        else ANY_EPSILON,
+        currency=study.noise,
     )
 
 
@@ -419,23 +428,26 @@ def differences(name: str, expected: Model, statement: Statement) -> Iterator[st
     """How somebody's statement differs from the model."""
     account = statement.account
     lines = {
-        line.study: (line.live, line.trust, line.epsilon, line.delta, line.spent)
-        for line in statement.studies
+        line.study: (line.live, line.trust, line.amount, line.amount_spent) for line in statement.studies
     }
     should = {
-        study: (line.live, line.trust.value, line.epsilon, line.delta, line.spent)
-        for study, line in expected.of(name)
+        study: (line.live, line.trust.value, line.epsilon, line.spent) for study, line in expected.of(name)
     }
     if lines != should:
         yield f"{name} holds {lines}, not {should}"
-    if account.budget != expected.budget(name):
-        yield f"{name} has {account.budget}, not {expected.budget(name)}"
-    if (account.reserved, account.delta_reserved) != (expected.reserved(name), expected.delta_reserved(name)):
-        yield f"{name} reserves {account.reserved}, {account.delta_reserved}"
-    if account.spent != sum(line.spent for _, line in expected.of(name)):
-        yield f"{name} has spent {account.spent}"
-    if not account.spent <= account.reserved <= account.budget:
-        yield f"{name} has spent {account.spent} and reserves {account.reserved} of {account.budget}"
+    for currency, balance in (
+        (Currency.LAPLACE, account.epsilon),
+        (Currency.GAUSSIAN, account.gaussian.mu2),
+    ):
+        should_be = (
+            expected.budget(name, currency),
+            expected.reserved(name, currency),
+            expected.spent(name, currency),
+        )
+        if (balance.total, balance.reserved, balance.spent) != should_be:
+            yield f"{name} has {balance} in {currency}, not {should_be}"
+        if not balance.spent <= balance.reserved <= balance.total:
+            yield f"{name} has overspent in {currency}: {balance}"
 
 
 def test_the_ledger_does_what_the_plain_model_does(postgres_server: Server):

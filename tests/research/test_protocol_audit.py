@@ -75,9 +75,7 @@ def test_claims_are_all_that_a_person_agreed_to():
         assert HONEST[name].claimed == 1
     answers = LOCAL_RULES.rounds * LOCAL_RULES.epsilon_per_answer
     assert (LOCAL_RULES.epsilon_per_answer + answers) / MICRO == HONEST[LOCAL].claimed
-    noise = clusters_noise(
-        CENTRAL_RULES.epsilon_per_round, CENTRAL_RULES.l1_sensitivity, clusters=2, dimension=1
-    )
+    noise = clusters_noise(CENTRAL_RULES.cost_per_round, CENTRAL_RULES.sensitivity, clusters=2, dimension=1)
     price = clusters_cost(noise, CENTRAL_RULES.relation, clusters=2, dimension=1)
     assert HONEST[CENTRAL].claimed == CENTRAL_RULES.rounds * price / MICRO
     assert HONEST[CENTRAL].claimed == pytest.approx(CENTRAL_RULES.epsilon / MICRO)

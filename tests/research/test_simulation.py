@@ -51,7 +51,7 @@ def test_a_sample_is_part_of_everybody(count):
     ("noise", "variance"),
     [
         (DiscreteLaplace(scales=(50.0,)), 2 * 50.0**2),
-        (DiscreteGaussian(sigmas=(100.0,), delta=1), 100.0**2),
+        (DiscreteGaussian(sigmas=(100.0,)), 100.0**2),
     ],
 )
 def test_noise_is_as_wide_as_it_says(noise, variance):

@@ -42,6 +42,7 @@ def published_noise(
 ) -> NDArray[np.int64]:
     """What many rounds publish, less the exact sums; the production code around the tests' source."""
     noise, _ = kmeans_release._priced(RULES[relation])
+    assert isinstance(noise, DiscreteLaplace)
     assert len(noise.scales) == QUERIES
     rounds = SAMPLE_SIZE // QUERIES
     draws = iter(source.draws(noise, rounds).tolist())

@@ -35,7 +35,7 @@ SIGMAS = [3.0, 400.5, 2.0**50]
 
 
 def gaussian(sigma):
-    return DiscreteGaussian(sigmas=(sigma,), delta=1)
+    return DiscreteGaussian(sigmas=(sigma,))
 
 
 def gaussian_shape(samples, sigma):

@@ -71,11 +71,11 @@ def test_control_laplace_noise_of_a_smaller_scale_is_caught() -> None:
 
 @pytest.mark.parametrize("sigma", SCALES)
 def test_gaussian_noise_has_its_sigma(sigma: float) -> None:
-    assert gaussian_size(drawn(DiscreteGaussian(sigmas=(sigma,), delta=1))[:, 0], sigma) > SIX_SIGMA
+    assert gaussian_size(drawn(DiscreteGaussian(sigmas=(sigma,)))[:, 0], sigma) > SIX_SIGMA
 
 
 def test_control_gaussian_noise_of_a_smaller_sigma_is_caught() -> None:
-    smaller = DiscreteGaussian(sigmas=(LESS * UNIT_SCALE,), delta=1)
+    smaller = DiscreteGaussian(sigmas=(LESS * UNIT_SCALE,))
     assert gaussian_size(drawn(smaller)[:, 0], UNIT_SCALE) < SIX_SIGMA
 
 

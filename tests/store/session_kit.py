@@ -108,7 +108,7 @@ class Stage:
                 session.terms,
                 answers,
                 rounds=Rounds(SystemClock()),
-                allowance=Allowance(epsilon=LIFETIME_EPSILON, delta=0),
+                allowance=Allowance(epsilon=LIFETIME_EPSILON),
             ),
         )
         return [one.outcome.value for one in taken.given]

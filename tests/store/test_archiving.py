@@ -2,20 +2,19 @@
 
 import asyncio
 from collections.abc import Awaitable
-from dataclasses import replace
 
 import asyncpg
 import pytest
 
 from app.core.epsilon import MICRO
 from app.core.errors import ServiceError, StudyArchived, StudyRetired
-from app.core.study import StudyState, Trust
+from app.core.study import LocalMechanism, StudyState, Trust
 from app.services.questions import Ask
 from app.store import migrate
 from tests.store.faults import Crash, InterceptedDatabase, Interception, crash
 from tests.store.session_kit import Stage
 from tests.store.test_migrate import downgrade
-from tests.store.workbench import ADMIN, KEY, Workbench, batch, offer, workbench
+from tests.store.workbench import ADMIN, KEY, Workbench, batch, in_mu2, offer, workbench
 
 pytestmark = pytest.mark.long
 
@@ -77,14 +76,19 @@ async def test_who_withdraws_afterwards_is_freed_nothing_twice(bench: Workbench)
     await bench.assert_clean()
 
 
-async def test_delta_is_freed_too(bench: Workbench) -> None:
-    study = await bench.study(delta=1_000_000)
-    people = [offer(f"p{number}") for number in range(5)]
-    with_delta = batch([replace(one, delta=1_000_000) for one in people])
-    await bench.services.contributions.apply_batch(study, with_delta)
-    assert await bench.value("SELECT sum(delta_reserved)::bigint FROM subject") == 5_000_000
+async def test_mu2_is_freed_too(bench: Workbench) -> None:
+    study = await bench.study(delta=1_000_000, local_mechanism=LocalMechanism.GAUSSIAN)
+    people = [in_mu2(offer(f"p{number}"), study) for number in range(5)]
+    await bench.services.contributions.apply_batch(study, batch(people))
+    await bench.services.releases.release(study, Ask(estimator="uniform", share=MICRO // 4), None)
+    reserved = "SELECT sum(gaussian_reserved)::bigint FROM subject"
+    assert await bench.value(reserved) == 5 * people[0].epsilon
     await archive(bench, study.definition.slug)
-    assert await bench.value("SELECT sum(delta_reserved)::bigint FROM subject") == 0
+    assert await bench.value(reserved) == 5 * (people[0].epsilon // 4)
+    statement = await bench.services.budgets.statement(KEY.digest("p0"))
+    assert statement.account.gaussian.mu2.remaining == statement.account.gaussian_budget - (
+        people[0].epsilon // 4
+    )
     await bench.assert_clean()
 
 

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.epsilon import MICRO
 from app.core.session import SessionProtocol
-from app.core.study import Relation, Study, Trust
+from app.core.study import LocalMechanism, Relation, Study, Trust
 from app.services.ledger import CHAIN_RULE, HEAD_RULE, ROUND_RULE, AuditReport, Ledger
 from app.services.questions import Ask
 from app.sessions.search import Mode
@@ -20,7 +20,7 @@ from app.store.database import Connection, Database, Result, open_engine
 from app.store.ledger import CHECKS, head, links
 from app.store.sql import Sql, driver
 from tests.store.session_kit import Stage
-from tests.store.workbench import ADMIN, KEY, Workbench, batch, offer, workbench
+from tests.store.workbench import ADMIN, KEY, Workbench, batch, in_mu2, offer, workbench
 from tests.support.databases import Server, run_apart
 
 OVER_BUDGET = "a subject reserves more than the lifetime budget"
@@ -118,19 +118,25 @@ TAMPERINGS = (
         "UPDATE subject SET budget = reserved - 1 WHERE reserved > 0",
     ),
     tampering(
-        "a negative delta reservation",
+        "a negative reservation of mu^2",
         (OVER_BUDGET, RESERVED),
-        "ALTER TABLE subject DROP CONSTRAINT ck_subject_delta_within_budget",
-        "UPDATE subject SET delta_reserved = -1",
+        "ALTER TABLE subject DROP CONSTRAINT ck_subject_gaussian_within_budget",
+        "UPDATE subject SET gaussian_reserved = -1",
     ),
     tampering("a reservation taken back", RESERVED, f"UPDATE subject SET reserved = 0 WHERE id = {SUBJECT}"),
     tampering(
         "a reservation too many", RESERVED, f"UPDATE subject SET reserved = reserved + 1 WHERE id = {SUBJECT}"
     ),
     tampering(
-        "a delta reservation too many",
+        "a reservation of mu^2 too many",
         RESERVED,
-        f"UPDATE subject SET delta_reserved = delta_reserved + 1 WHERE id = {SUBJECT}",
+        f"UPDATE subject SET gaussian_reserved = gaussian_reserved + 1 WHERE id = {SUBJECT}",
+    ),
+    tampering(
+        "mu^2 reserved as epsilon",
+        RESERVED,
+        """UPDATE subject SET reserved = reserved + gaussian_reserved, gaussian_reserved = 0
+           WHERE gaussian_reserved > 0""",
     ),
     tampering(
         "a subject deleted",
@@ -192,7 +198,7 @@ TAMPERINGS = (
     tampering(
         "a charge added",
         (SPENT, CHAIN_RULE),
-        f"INSERT INTO charge SELECT {FIRST}, {LOCAL}, 1, 0",
+        f"INSERT INTO charge SELECT {FIRST}, {LOCAL}, 1",
     ),
     tampering("a person too few", FOLDED, f"UPDATE cohort SET count = count - 1 WHERE id = {CENTRAL}"),
     tampering("a sum changed", FOLDED, f"UPDATE cohort SET total = total + 1 WHERE id = {CENTRAL}"),
@@ -415,9 +421,9 @@ TAMPERINGS = (
 
 
 async def fill(bench: Workbench) -> None:
-    """Every kind of event: trust tags, relations, deltas, releases, replacements, leaving and coming back."""
+    """Every kind of event: trust, relations, currencies, releases, replacements, leaving and coming back."""
     contributions, releases = bench.services.contributions, bench.services.releases
-    study = await bench.study(delta=1_000)
+    study = await bench.study()
     for number in range(6):
         await contributions.contribute(study, offer(f"p{number}", epsilon=1 + number % 2, value=number / 6))
     for number, value in enumerate((-1.5, 0.25)):
@@ -433,6 +439,13 @@ async def fill(bench: Workbench) -> None:
     await contributions.contribute(study, offer("p1", epsilon=3))
     await contributions.replace(study, offer("p2", epsilon=2, value=1))
     await releases.release(study, Ask(estimator="adpm", share=MICRO // 10), None)
+    noisy = await bench.study(delta=1_000, local_mechanism=LocalMechanism.GAUSSIAN)
+    for number in range(6):
+        await contributions.contribute(noisy, in_mu2(offer(f"p{number}", epsilon=1 + number % 2), noisy))
+    await contributions.contribute(noisy, in_mu2(offer("local-0", trust=Trust.LOCAL), noisy))
+    await releases.release(noisy, Ask(estimator="optimal", share=MICRO // 4), None)
+    await contributions.withdraw(noisy, KEY.digest("p3"))
+    await contributions.replace(noisy, in_mu2(offer("p4", epsilon=3), noisy))
     secret = await bench.study(relation=Relation.ADD_REMOVE_ONE, trust=frozenset({Trust.CENTRAL}))
     for number in range(4):
         await contributions.contribute(secret, offer(f"p{number}", epsilon=1 + number))
@@ -441,7 +454,7 @@ async def fill(bench: Workbench) -> None:
     await contributions.contribute(secret, offer("fresh", epsilon=2))
     await contributions.contribute(study, offer("fresh", epsilon=2))
     await bench.services.budgets.set_lifetime(
-        KEY.digest("fresh"), epsilon=7 * MICRO, delta=None, reason="test", principal=ADMIN
+        KEY.digest("fresh"), epsilon=7 * MICRO, gaussian=None, reason="test", principal=ADMIN
     )
     await search(bench, study)
     await bench.services.studies.close(secret.definition.slug, ADMIN)
@@ -541,7 +554,7 @@ async def test_an_honest_ledger_is_clean(honest_url: str):
     report = await audited(honest_url, ())
     assert report.clean
     assert set(report.checked) == {*CHECKS, ROUND_RULE, CHAIN_RULE, HEAD_RULE}
-    assert report.counts["releases"] == 6
+    assert report.counts["releases"] == 7
     assert report.counts["charges"] > 5
     assert report.counts["subjects"] == 16
 
@@ -562,7 +575,7 @@ async def test_the_audit_finds(honest_url: str, tampering: Tampering):
 # ------------------------------------------------------------------------------- with fitting hashes
 
 MIDDLE = 3
-LAST_NUMBER = 6
+LAST_NUMBER = 7
 REHASH = Sql("UPDATE release SET hash = :hash WHERE number = :number")
 RELINK = Sql("UPDATE release SET previous_hash = :hash WHERE number = :number + 1")
 MOVE_HEAD = Sql("UPDATE chain SET (number, hash) = (SELECT number, hash FROM release WHERE number = :number)")
@@ -640,13 +653,13 @@ async def test_a_release_before_the_first_is_missed(honest_url: str):
     async with tampered(honest_url, [*UNLOCK, *drop]) as (_, audit):
         found = {finding.rule: finding for finding in (await audit()).findings}
     assert [example["number"] for example in found[CHAIN_RULE].examples] == [2]
-    renumber = "UPDATE release SET number = number + 1 WHERE number = 6"
+    renumber = "UPDATE release SET number = number + 1 WHERE number = 7"
     async with tampered(honest_url, [*UNLOCK, renumber]) as (connection, audit):
-        await forge(connection, [7])
-        await MOVE_HEAD.run(connection, number=7)
+        await forge(connection, [8])
+        await MOVE_HEAD.run(connection, number=8)
         (finding,) = (await audit()).findings
     assert finding.rule == CHAIN_RULE
-    assert [example["number"] for example in finding.examples] == [7]
+    assert [example["number"] for example in finding.examples] == [8]
 
 
 def test_every_rule_of_the_audit_catches_something():
@@ -693,5 +706,5 @@ async def test_findings_can_be_read(honest_url: str):
     (finding,) = report.findings
     assert re.fullmatch(r"[a-z' ]+", finding.rule)
     (example,) = finding.examples
-    assert set(example) == {"cohort", "spent", "carried", "charged", "delta_spent", "delta_charged"}
+    assert set(example) == {"cohort", "spent", "carried", "charged"}
     assert example["charged"] > 0

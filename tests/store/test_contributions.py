@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import NormalDist
 
 import pytest
-from dither.device.gaussian import gaussian_sigma
+from dither.device.gaussian import gaussian_sigma, micro_mu2
 from dither.device.randomizers import LocalMechanism, randomizer
 
 from app.core.contribution import Offer
@@ -132,7 +132,7 @@ def counted(mechanism: LocalMechanism, report: int, reports: int) -> int:
     if mechanism is LocalMechanism.LAPLACE:
         reach = math.ceil(2**30 * math.log(100 * reports))
     else:
-        reach = math.ceil(gaussian_sigma(MICRO, DELTA) * NormalDist().inv_cdf(1 - 0.005 / reports))
+        reach = math.ceil(gaussian_sigma(micro_mu2(MICRO, DELTA)) * NormalDist().inv_cdf(1 - 0.005 / reports))
     return max(-reach, min(report, 2**30 + reach))
 
 
@@ -145,7 +145,12 @@ async def test_a_lying_report_counts_as_the_outermost_that_counts_and_leaves_as_
     far = -randomizer(mechanism, delta).range(MICRO).lower
 
     async def send(name: str, report: int) -> None:
-        local = replace(offer(name, trust=Trust.LOCAL), value=report, delta=delta)
+        local = replace(
+            offer(name, trust=Trust.LOCAL),
+            value=report,
+            epsilon=study.definition.amount(MICRO),
+            currency=study.definition.noise,
+        )
         await bench.services.contributions.contribute(study, local)
 
     async def sums() -> list[tuple[int, int, int]]:

@@ -179,7 +179,7 @@ async def test_a_subject_may_race_with_a_change_of_the_lifetime_budget(cluster: 
         results = await asyncio.gather(
             cluster.replicas[0].contributions.contribute(study, offer(name, epsilon=8)),
             cluster.replicas[1].budgets.set_lifetime(
-                KEY.digest(name), epsilon=5 * MICRO, delta=None, reason="test", principal=ADMIN
+                KEY.digest(name), epsilon=5 * MICRO, gaussian=None, reason="test", principal=ADMIN
             ),
             return_exceptions=True,
         )

@@ -328,7 +328,7 @@ def _numbers(value: object) -> list[float]:
         "UPDATE release SET noise = jsonb_set(noise, '{scales,0}', '1000000')",
         'UPDATE release SET noise = \'{"mechanism": "NoNoise"}\'',
         "UPDATE charge SET epsilon = epsilon - 1",
-        "UPDATE charge SET delta = 1",
+        "UPDATE study SET delta = 1",
         "UPDATE session SET document = jsonb_set(document, '{steps,0,release}', 'null')",
     ],
 )

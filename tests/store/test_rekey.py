@@ -18,7 +18,7 @@ from app.store import rekey
 from app.store.database import Database
 from app.store.sql import Sql
 from app.store.tables import metadata
-from tests.store.workbench import KEY, LIFETIME_DELTA, LIFETIME_EPSILON, Workbench, offer, workbench
+from tests.store.workbench import KEY, LIFETIME_EPSILON, Workbench, offer, workbench
 
 NEW = SubjectKey(bytes(range(1, 33)))
 
@@ -38,9 +38,7 @@ async def run(bench: Workbench, ids: list[str], **options: object) -> Rekeyed:
 
 
 def services(database: Database, key: SubjectKey) -> Services:
-    return Services.build(
-        database, SystemClock(), key, lifetime_epsilon=LIFETIME_EPSILON, lifetime_delta=LIFETIME_DELTA
-    )
+    return Services.build(database, SystemClock(), key, lifetime_epsilon=LIFETIME_EPSILON)
 
 
 async def principal(bench: Workbench) -> Principal:
@@ -130,7 +128,7 @@ async def test_what_is_noted_of_people_goes_by_the_new_digest(bench: Workbench) 
     await bench.crowd(await bench.study(), 50)
     admin = await principal(bench)
     await bench.services.budgets.set_lifetime(
-        KEY.digest("crowd-1"), epsilon=2 * MICRO, delta=None, reason="asked", principal=admin
+        KEY.digest("crowd-1"), epsilon=2 * MICRO, gaussian=None, reason="asked", principal=admin
     )
     await bench.services.logins.make_link(KEY.digest("crowd-2"), admin)
     await bench.services.figures.make()

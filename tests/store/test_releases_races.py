@@ -13,14 +13,13 @@ from app.core.contribution import Outcome
 from app.core.epsilon import MICRO, share_of
 from app.core.errors import BudgetExhausted, IdempotencyKeyReused, ServiceError
 from app.core.release import StoredRelease
-from app.core.study import Relation, Trust
-from app.estimators.interface import NotApplicable
+from app.core.study import LocalMechanism, Relation, Trust
 from app.services.contributions import Accepted
 from app.services.questions import Ask
 from app.services.releases import FREE_ATTEMPTS, Answer
 from app.store import cohorts
 from tests.store.faults import InterceptedDatabase, Interception
-from tests.store.workbench import KEY, Workbench, batch, key, offer, workbench
+from tests.store.workbench import KEY, Workbench, batch, in_mu2, key, offer, workbench
 
 pytestmark = pytest.mark.long
 
@@ -181,31 +180,26 @@ async def test_a_cohort_takes_part_with_its_whole_offer_also_in_a_race(
         await bench.assert_clean()
 
 
-async def test_a_delta_is_spent_once_also_in_a_race(database_url: str):
-    """Both planned with three fifths of each delta; the second plans again, and finds too little left."""
+async def test_mu2_is_spent_once_also_in_a_race(database_url: str):
+    """Both planned with three fifths of each offer; the second plans again, and finds too little left."""
     slow = InterceptedDatabase.open(database_url)
     async with workbench(database_url, replicas=2, databases=[slow]) as bench:
-        study = await bench.study(delta=1_000_000)
-        people = [replace(offer(f"crowd-{number}"), delta=1_000_000) for number in range(5)]
+        study = await bench.study(delta=1_000_000, local_mechanism=LocalMechanism.GAUSSIAN)
+        people = [in_mu2(offer(f"crowd-{number}"), study) for number in range(5)]
         await bench.services.contributions.apply_batch(study, batch(people))
-        ask = Ask(
-            estimator="optimal",
-            share=round(0.6 * MICRO),
-            epsilon=MICRO // 10,
-            parameters={"noise": "gaussian"},
-        )
+        ask = Ask(estimator="uniform", share=round(0.6 * MICRO))
 
         async def quicker() -> None:
             await bench.replicas[1].releases.release(study, ask, None)
 
         slow.interceptions["release.publish"] = Interception(first=quicker)
-        with pytest.raises(NotApplicable):
+        with pytest.raises(BudgetExhausted):
             await bench.services.releases.release(study, ask, None)
-        assert await bench.fetch("SELECT epsilon, delta FROM charge") == [
-            {"epsilon": MICRO // 10, "delta": 600_000}
-        ]
-        assert await bench.fetch("SELECT spent, delta_spent FROM cohort") == [
-            {"spent": MICRO // 10, "delta_spent": 600_000}
+        paid = people[0].epsilon * 6 // 10
+        assert await bench.fetch("SELECT epsilon FROM charge") == [{"epsilon": paid}]
+        assert await bench.fetch("SELECT spent FROM cohort") == [{"spent": paid}]
+        assert await bench.fetch("SELECT DISTINCT reserved, gaussian_reserved FROM subject") == [
+            {"reserved": 0, "gaussian_reserved": people[0].epsilon}
         ]
         await bench.assert_clean()
 

@@ -122,7 +122,7 @@ async def test_a_session_that_costs_more_than_a_new_persons_budget_enrols_nobody
         await stage.answer("ada", 1)
     assert await bench.value("SELECT count(*) FROM subject") == 0
     await bench.services.budgets.set_lifetime(
-        KEY.digest("ada"), epsilon=2 * LIFETIME_EPSILON, delta=None, reason="test", principal=ADMIN
+        KEY.digest("ada"), epsilon=2 * LIFETIME_EPSILON, gaussian=None, reason="test", principal=ADMIN
     )
     assert (await stage.answer("ada", 1)).outcome is AnswerOutcome.CREATED
     await bench.assert_clean()
@@ -235,7 +235,7 @@ async def test_people_without_budget_do_not_fill_a_round(bench: Workbench) -> No
     stage = await Stage.set(bench, await bench.study(), when=schedule(answers_per_round=2))
     for name in ("poor", "destitute"):
         await bench.services.budgets.set_lifetime(
-            KEY.digest(name), epsilon=MICRO, delta=None, reason="test", principal=ADMIN
+            KEY.digest(name), epsilon=MICRO, gaussian=None, reason="test", principal=ADMIN
         )
     group = [stage.made(name, 1) for name in ("poor", "destitute", "ada", "bob", "cleo")]
     assert await stage.group(group) == [

@@ -249,7 +249,7 @@ async def test_closing_a_study_waits_for_enrolments_in_flight(cluster: Workbench
             session.terms,
             [stage.made("ada", 1)],
             rounds=Rounds(SystemClock()),
-            allowance=Allowance(epsilon=LIFETIME_EPSILON, delta=0),
+            allowance=Allowance(epsilon=LIFETIME_EPSILON),
         )
         stored.set()
         await commit.wait()

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import count
 from typing import Any
@@ -67,10 +67,16 @@ def offer(
         subject=KEY.digest(name),
         sender=sender,
         trust=trust,
+        asked=0 if trust is Trust.PUBLIC else round(epsilon * MICRO),
         epsilon=0 if trust is Trust.PUBLIC else round(epsilon * MICRO),
-        delta=0,
         value=round(value * GRID_SIZE),
     )
+
+
+def in_mu2(one: Offer, study: Study) -> Offer:
+    """The same offer to a study with Gaussian noise."""
+    amount = 0 if one.trust is Trust.PUBLIC else study.definition.amount(one.asked)
+    return replace(one, epsilon=amount, currency=study.definition.noise)
 
 
 def batch(offers: Sequence[Offer], *, dimension: int = 1) -> Batch:
@@ -191,7 +197,7 @@ async def workbench(
                     clock or SystemClock(),
                     KEY,
                     lifetime_epsilon=LIFETIME_EPSILON,
-                    lifetime_delta=LIFETIME_DELTA,
+                    lifetime_gaussian=(LIFETIME_EPSILON, LIFETIME_DELTA),
                 )
             )
         bench = Workbench(url=url, services=built[0], replicas=tuple(built))

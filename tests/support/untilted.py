@@ -48,7 +48,7 @@ def answers(seed: int) -> dict[str, object]:
                 ],
                 "predicted_error": plan.predicted_error,
                 "charges": [
-                    list(cost) for cost in group_costs(plan.queries, plan.noise, Relation.REPLACE_ONE, groups)
+                    [cost, 0] for cost in group_costs(plan.queries, plan.noise, Relation.REPLACE_ONE, groups)
                 ],
             }
     return found

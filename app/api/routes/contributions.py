@@ -110,6 +110,7 @@ def _reply(study: Study, subject: str, offer: Offer, accepted: Accepted) -> tupl
         subject=subject,
         trust=offer.trust,
         epsilon=accepted.epsilon,
+        mu2=accepted.mu2,
         epsilon_used_at_most=accepted.epsilon_used_at_most,
     )
     return 201 if accepted.created else 200, body

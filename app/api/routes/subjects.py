@@ -61,7 +61,7 @@ async def set_budget(request: ApiRequest, subject: SubjectPath, document: Lifeti
     statement = await request.api.services.budgets.set_lifetime(
         subject_digest(request, subject),
         epsilon=document.epsilon,
-        delta=document.delta,
+        gaussian=None if document.gaussian is None else document.gaussian.pair,
         reason=document.reason,
         principal=request.principal,
     )

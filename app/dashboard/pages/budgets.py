@@ -112,14 +112,17 @@ async def find(request: PageRequest) -> Response:
 async def set_lifetime(request: PageRequest) -> Response:
     """Change a lifetime budget, with a reason."""
     fields: dict[str, object] = {**forms.given(request.fields, "epsilon", "reason")}
-    if request.fields.get("delta"):
-        fields["delta"] = JsonNumber(request.fields["delta"])
+    gaussian = forms.given(request.fields, "gaussian_epsilon", "gaussian_delta")
+    if gaussian:
+        fields["gaussian"] = {
+            name.removeprefix("gaussian_"): JsonNumber(text) for name, text in gaussian.items()
+        }
     try:
         document = forms.read(LifetimeIn, fields)
         await request.api.services.budgets.set_lifetime(
             (await _person(request))[0],
             epsilon=document.epsilon,
-            delta=document.delta,
+            gaussian=None if document.gaussian is None else document.gaussian.pair,
             reason=document.reason,
             principal=request.principal,
         )

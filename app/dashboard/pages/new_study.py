@@ -39,6 +39,7 @@ async def show(request: PageRequest) -> Response:
             "epsilon_min": _plain(study.epsilon.min),
             "epsilon_max": _plain(study.epsilon.max),
             "default_share": _plain(study.default_share),
+            "noise": study.noise.value,
             "delta": f"{study.delta:g}" if study.delta else "",
             "dimension": str(study.dimension),
             "local_mechanism": study.local_mechanism.value,
@@ -52,7 +53,7 @@ async def make(request: PageRequest) -> Response:
     """Make the study; sending the same form again changes nothing."""
     given = request.fields
     fields: dict[str, object] = {
-        **forms.given(given, "slug", "title", "series", "relation", "local_mechanism")
+        **forms.given(given, "slug", "title", "series", "relation", "noise", "local_mechanism")
     }
     fields["description"] = forms.prose(given.get("description", ""))
     fields |= {name: JsonNumber(text) for name, text in forms.given(given, *NUMBERS).items()}

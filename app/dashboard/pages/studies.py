@@ -220,7 +220,9 @@ async def _page(
         plan=plan,
         refusal=refusal,
         no_gain=isinstance(refusal, NoGain),
-        estimators=[one.name for one in registry.applicable(study.definition.relation)],
+        estimators=[
+            one.name for one in registry.applicable(study.definition.relation, study.definition.noise)
+        ],
         parameters=_parameters(study),
         statistics=(MEAN, *SHAPES),
         shape=shape,
@@ -282,7 +284,7 @@ def _largest(study: Study, saturation: float | None, profile: EpsilonsOut | None
 def _parameters(study: Study) -> list[dict[str, str]]:
     found = {
         parameter.name: parameter.description
-        for estimator in registry.applicable(study.definition.relation)
+        for estimator in registry.applicable(study.definition.relation, study.definition.noise)
         for parameter in estimator.parameters
     }
     found |= SHAPE_PARAMETERS

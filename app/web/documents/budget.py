@@ -1,13 +1,10 @@
 """Budgets on the wire."""
 
-from collections.abc import Callable
 from datetime import date, datetime
-from typing import Annotated
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field, field_validator
 
-from app.core.epsilon import delta_to_json, epsilon_to_json
-from app.core.records import Balance, Statement
+from app.core.records import Statement
 from app.core.study import StudyState
 from app.web.documents.types import (
     Delta,
@@ -17,10 +14,12 @@ from app.web.documents.types import (
     EpsilonOut,
     IdOut,
     Lifetime,
+    Mu2Out,
     Text,
     WireIn,
     WireOut,
 )
+from app.web.validation_messages import InvalidValue
 
 
 class AmountsOut(WireOut):
@@ -29,27 +28,36 @@ class AmountsOut(WireOut):
     `reserved` is held by contributions and sessions; `spent` is the part of it that is gone.
     """
 
-    total: float
-    reserved: float
-    spent: float
-    remaining: float
+    total: EpsilonOut
+    reserved: EpsilonOut
+    spent: EpsilonOut
+    remaining: EpsilonOut
 
 
-def _shown(show: Callable[[int], float]) -> BeforeValidator:
-    names = AmountsOut.model_fields
-    return BeforeValidator(
-        lambda value: (
-            {name: show(getattr(value, name)) for name in names} if isinstance(value, Balance) else value
-        )
+class GaussianOut(WireOut):
+    """A lifetime budget for studies with Gaussian noise: mu^2, and what that is as an epsilon at a delta."""
+
+    mu2: AmountsOut = Field(description="What is reserved and spent; it adds up exactly.")
+    epsilon: AmountsOut = Field(
+        description="The same as epsilons at `delta`, rounded up; they do not add up."
     )
+    delta: DeltaOut
+
+
+class PromiseOut(WireOut):
+    """What a person can lose in all: (epsilon, delta)."""
+
+    epsilon: EpsilonOut
+    delta: DeltaOut
 
 
 class AccountOut(WireOut):
     """One person's account in a list."""
 
     subject: DigestOut = Field(description="Digest of the external id: all that the database knows.")
-    epsilon: Annotated[AmountsOut, _shown(epsilon_to_json)]
-    delta: Annotated[AmountsOut, _shown(delta_to_json)]
+    epsilon: AmountsOut
+    gaussian: GaussianOut
+    in_all: PromiseOut
 
 
 class StudyLineOut(WireOut):
@@ -59,10 +67,13 @@ class StudyLineOut(WireOut):
     state: StudyState = Field(description="Of the study; an archived one has freed what it did not spend.")
     trust: str
     live: bool = Field(description="False once withdrawn: what was spent stays.")
-    epsilon: EpsilonOut = Field(description="What is reserved; once the study is archived, what was spent.")
+    epsilon: EpsilonOut = Field(
+        description="What is reserved, once the study is archived what was spent; with Gaussian noise at the "
+        "study's delta."
+    )
     spent: EpsilonOut
-    delta: DeltaOut
-    delta_spent: DeltaOut
+    mu2: Mu2Out | None = Field(description="What is reserved with Gaussian noise; null with Laplace noise.")
+    mu2_spent: Mu2Out | None
     contributed_on: date | None = Field(
         description="The day (UTC) of the first contribution; null from before days were kept."
     )
@@ -86,8 +97,9 @@ class BudgetOut(WireOut):
     """One person's statement."""
 
     subject: str
-    epsilon: Annotated[AmountsOut, _shown(epsilon_to_json)]
-    delta: Annotated[AmountsOut, _shown(delta_to_json)]
+    epsilon: AmountsOut = Field(description="For studies with Laplace noise, and for sessions.")
+    gaussian: GaussianOut = Field(description="For studies with Gaussian noise.")
+    in_all: PromiseOut = Field(description="What the person can lose in all, by both budgets.")
     studies: list[StudyLineOut]
     sessions: list[SessionLineOut]
 
@@ -98,11 +110,31 @@ class BudgetOut(WireOut):
             {
                 "subject": subject,
                 "epsilon": statement.account.epsilon,
-                "delta": statement.account.delta,
+                "gaussian": statement.account.gaussian,
+                "in_all": statement.account.in_all,
                 "studies": statement.studies,
                 "sessions": statement.sessions,
             }
         )
+
+
+class GaussianIn(WireIn):
+    """A lifetime budget for studies with Gaussian noise."""
+
+    epsilon: Lifetime
+    delta: Delta = Field(description="At which the epsilon holds; above 0.")
+
+    @field_validator("delta")
+    @classmethod
+    def _is_above_zero(cls, value: int) -> int:
+        if not value:
+            raise InvalidValue("must be above 0")
+        return value
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """(epsilon, delta) [micro-epsilon, 1e-12]."""
+        return self.epsilon, self.delta
 
 
 class LifetimeIn(WireIn):
@@ -113,7 +145,9 @@ class LifetimeIn(WireIn):
     )
 
     epsilon: Lifetime
-    delta: Delta | None = Field(None, description="As it is if not given.")
+    gaussian: GaussianIn | None = Field(
+        None, description="The budget for studies with Gaussian noise; as it is if not given."
+    )
     reason: Text = Field(description="For the audit trail.")
 
 
@@ -152,6 +186,6 @@ class PersonalChargeOut(WireOut):
     release: IdOut
     study: str
     estimator: str
-    epsilon: EpsilonOut
-    delta: DeltaOut
+    epsilon: EpsilonOut = Field(description="With Gaussian noise at the study's delta.")
+    mu2: Mu2Out | None = Field(description="With Gaussian noise; null with Laplace noise.")
     created_at: datetime

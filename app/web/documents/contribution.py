@@ -91,6 +91,7 @@ class ContributionOut(WireOut):
     """A stored contribution.
 
     `epsilon` is the one that holds: the offered one rounded down to three significant digits.
+    `mu2` is what it reserves in a study with Gaussian noise, null in others.
     `epsilon_used_at_most` is what one release at share 1 would charge at this moment: privacy for free.
     """
 
@@ -98,13 +99,14 @@ class ContributionOut(WireOut):
     subject: str
     trust: Trust
     epsilon: float | None
+    mu2: float | None
     epsilon_used_at_most: float | None
 
 
 def contribution_bytes(
-    *, study: str, subject: str, trust: Trust, epsilon: int, epsilon_used_at_most: int
+    *, study: str, subject: str, trust: Trust, epsilon: int, mu2: int | None, epsilon_used_at_most: int
 ) -> bytes:
-    """The JSON of a stored contribution. Epsilons in micro-epsilon; a public one has none."""
+    """The JSON of a stored contribution. Epsilons in micro-epsilon, mu^2 in 1e-6; a public one has none."""
     public = trust is Trust.PUBLIC
     return json.dumps(
         {
@@ -112,6 +114,7 @@ def contribution_bytes(
             "subject": subject,
             "trust": trust.value,
             "epsilon": None if public else epsilon_to_json(epsilon),
+            "mu2": None if public or mu2 is None else epsilon_to_json(mu2),
             "epsilon_used_at_most": None if public else epsilon_to_json(epsilon_used_at_most),
         },
         separators=(",", ":"),

@@ -8,7 +8,7 @@ from app.core.figures import StudySummary
 from app.core.study import Trust
 from app.web.documents.lists import PageOut
 from app.web.documents.study import StudyOut
-from app.web.documents.types import DeltaOut, DigestOut, EpsilonOut, IdOut, WireOut
+from app.web.documents.types import DigestOut, EpsilonOut, IdOut, Mu2Out, WireOut
 
 
 class BinOut(WireOut):
@@ -37,8 +37,8 @@ class DistributionOut(WireOut):
 class HistogramOut(WireOut):
     """What people have reserved and spent: over all studies, or of one study.
 
-    Over all studies it counts everything, also sessions and withdrawn people's spending; of one study its
-    live contributions only.
+    Over all studies it counts everything of the budget in epsilon, also sessions and withdrawn people's
+    spending; of one study its live contributions only, with Gaussian noise as epsilons at the study's delta.
     """
 
     taken_at: datetime = Field(description="The moment that the figures show.")
@@ -113,15 +113,17 @@ class CohortOut(WireOut):
 
     id: int
     trust: Trust
-    epsilon: EpsilonOut = Field(description="The most that each of them may ever spend here.")
+    epsilon: EpsilonOut = Field(
+        description="What each of them may ever spend here; with Gaussian noise at the study's delta."
+    )
     spent: EpsilonOut
-    delta: DeltaOut
-    delta_spent: DeltaOut
-    people: int = Field(validation_alias="count")
+    mu2: Mu2Out | None = Field(description="The same two with Gaussian noise; null with Laplace noise.")
+    mu2_spent: Mu2Out | None
+    people: int
 
 
 class TotalsOut(WireOut):
-    """The epsilon of all people together."""
+    """The epsilon, or the mu^2, of all people together."""
 
     total: EpsilonOut
     reserved: EpsilonOut
@@ -130,7 +132,7 @@ class TotalsOut(WireOut):
 
 
 class NearOut(WireOut):
-    """A person who has nearly nothing left."""
+    """A person who has nearly nothing left of one of two budgets; that in mu^2 as epsilons at its delta."""
 
     subject: str = Field(description="Digest of the external id.")
     total: EpsilonOut
@@ -200,6 +202,7 @@ class OverviewOut(WireOut):
     studies: StudyCountsOut
     releases: ReleaseCountsOut
     epsilon: TotalsOut
+    mu2: TotalsOut = Field(description="The budgets for studies with Gaussian noise, in mu^2.")
     near_exhaustion: NearExhaustionOut
     dry: DryOut
     chain: ChainOut
@@ -216,6 +219,7 @@ class LedgerReleaseOut(WireOut):
     sequence: int = Field(description="1 is the first answer to its question.")
     estimate: float | None = Field(description="Null for a round of K-means, which is not one number.")
     standard_error: float | None
-    epsilon_max: EpsilonOut
+    epsilon_max: EpsilonOut = Field(description="With Gaussian noise at the study's delta.")
+    mu2_max: Mu2Out | None = Field(description="With Gaussian noise; null with Laplace noise.")
     hash: DigestOut
     created_at: datetime

@@ -7,12 +7,13 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from app.core.epsilon import delta_to_json, epsilon_to_json
-from app.web.documents.types import DeltaOut, EpsilonOut, IdOut, WireOut
+from app.web.documents.types import EpsilonOut, IdOut, Mu2Out, WireOut
 
 _UNITS = {
     "epsilon": epsilon_to_json,
     "at_most": epsilon_to_json,
-    "delta": delta_to_json,
+    "gaussian_epsilon": epsilon_to_json,
+    "gaussian_delta": delta_to_json,
     "share": epsilon_to_json,
 }
 """How numbers of the trail are shown."""
@@ -52,6 +53,6 @@ class LedgerLineOut(WireOut):
     trust: str
     offered: EpsilonOut = Field(description="The most that each member may ever spend here.")
     people: int
-    epsilon: EpsilonOut
-    delta: DeltaOut
+    epsilon: EpsilonOut = Field(description="With Gaussian noise at the study's delta.")
+    mu2: Mu2Out | None = Field(description="With Gaussian noise; null with Laplace noise.")
     created_at: datetime

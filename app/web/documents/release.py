@@ -15,7 +15,7 @@ from app.core.records import CohortCharge
 from app.core.study import Relation, assumption
 from app.estimators.interface import NotApplicable
 from app.services.questions import MEAN, SUM
-from app.web.documents.types import DeltaOut, EpsilonOut, TiltOut, WireOut
+from app.web.documents.types import EpsilonOut, Mu2Out, TiltOut, WireOut
 
 
 class IntervalOut(WireOut):
@@ -35,8 +35,8 @@ class ChargeOut(WireOut):
     epoch: int
     offered: EpsilonOut
     people: int
-    epsilon: EpsilonOut
-    delta: DeltaOut
+    epsilon: EpsilonOut = Field(description="With Gaussian noise at the study's delta.")
+    mu2: Mu2Out | None = Field(description="With Gaussian noise; null with Laplace noise.")
 
 
 class StatisticOut(WireOut):
@@ -75,7 +75,9 @@ class ReleaseOut(WireOut):
         description="What both intervals assume of the people, by the question's tilt; replace_one studies.",
     )
     relation: Relation
-    epsilon_max: float
+    epsilon_max: float = Field(description="The most that it charged anyone; with Gaussian noise at `delta`.")
+    mu2_max: float | None = Field(None, description="The same in mu^2; left out with Laplace noise.")
+    delta: float | None = Field(None, description="Of the study; left out with Laplace noise.")
     people: int | None = Field(None, description="Live contributions; left out where their number is secret.")
     people_left_out: int | None = Field(
         None, description="Those that could not take part; left out where their number is secret."
@@ -125,7 +127,9 @@ class ClusterReleaseOut(WireOut):
     sum_error: float = Field(description="Standard deviation of the noise in a coordinate of a sum.")
     noisy_count: float
     relation: Relation
-    epsilon_max: float
+    epsilon_max: float = Field(description="The most that it charged anyone; with Gaussian noise at `delta`.")
+    mu2_max: float | None = Field(None, description="The same in mu^2; left out with Laplace noise.")
+    delta: float | None = Field(None, description="Of the study; left out with Laplace noise.")
     created_at: datetime
     charges: list[ChargeOut] | None = None
 
@@ -140,7 +144,10 @@ class PlannedOut(WireOut):
     predicted_error_at_tilt_0: float | None = Field(
         None, description="The same for a question with `tilt` 0; replace_one studies."
     )
-    epsilon_max: EpsilonOut
+    epsilon_max: EpsilonOut = Field(
+        description="The most that any person would be charged; with Gaussian noise at the study's delta."
+    )
+    mu2_max: Mu2Out | None = Field(description="The same in mu^2; null with Laplace noise.")
     answers_left: int | None = Field(
         description="How many more answers like this the study can give, at least, before they are refused; "
         "null where they cost nothing, and where it is secret."
@@ -169,6 +176,7 @@ class PlanOut(WireOut):
                             "predicted_error": 0.42,
                             "predicted_error_at_tilt_0": 0.31,
                             "epsilon_max": 0.15,
+                            "mu2_max": None,
                             "answers_left": 10,
                             "one_report_moves": None,
                             "statistics": ["mean", "sum", "variance", "sd"],

@@ -91,7 +91,9 @@ class SessionOut(WireOut):
         None, description="What the report beside a person's first answer costs, out of epsilon_total."
     )
     central_epsilon_per_round: float | None = Field(
-        None, description="What a round costs a person whose central contribution takes part."
+        None,
+        description="What a round costs a person whose central contribution takes part; with Gaussian noise "
+        "at the study's delta, where rounds add up in mu^2.",
     )
     answers_per_person: int
     participants: int | None

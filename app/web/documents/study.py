@@ -5,11 +5,12 @@ from typing import Annotated, Any, Self
 
 from pydantic import ConfigDict, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
-from app.core.epsilon import MICRO, delta_to_json, epsilon_to_json
+from app.core.epsilon import MICRO, amount_of, delta_to_json, epsilon_to_json, share_of
 from app.core.errors import FieldError, InvalidRequest
 from app.core.study import (
     MAX_DIMENSION,
     NO_TILT,
+    Currency,
     LocalMechanism,
     Relation,
     Study,
@@ -35,6 +36,7 @@ from app.web.documents.types import (
 from app.web.validation_messages import InvalidValue
 
 DEFAULT_EPSILON_MIN = MICRO // 1000
+DEFAULT_GAUSSIAN_MIN = MICRO // 10
 DEFAULT_EPSILON_MAX = 10 * MICRO
 DEFAULT_SHARE = MICRO // 10
 DEFAULT_TILT = MICRO // 10
@@ -69,13 +71,19 @@ class EpsilonRangeIn(WireIn):
     min: Epsilon = shown(
         DEFAULT_EPSILON_MIN,
         epsilon_to_json(DEFAULT_EPSILON_MIN),
-        "Smallest admissible personal epsilon; read exactly as written, down to 0.000001.",
+        "Smallest admissible personal epsilon; read exactly as written, down to 0.000001. With gaussian "
+        "noise 0.1 if not given.",
     )
     max: Epsilon = shown(
         DEFAULT_EPSILON_MAX,
         epsilon_to_json(DEFAULT_EPSILON_MAX),
         "Largest admissible personal epsilon; read exactly as written.",
     )
+
+    def least(self, noise: Currency) -> int:
+        """The smallest one in a study with this noise [micro-epsilon]."""
+        given = noise is Currency.LAPLACE or "min" in self.model_fields_set
+        return self.min if given else min(DEFAULT_GAUSSIAN_MIN, self.max)
 
     @field_validator("max")
     @classmethod
@@ -120,7 +128,16 @@ class StudyIn(WireIn):
         "range: means of replace_one studies are weighted for it, and their intervals hold within it. In "
         "add_remove_one studies it does not apply, and is 0.",
     )
-    delta: Delta = Field(0, description="Delta that each contribution reserves; 0 for pure studies.")
+    noise: Currency = Field(
+        Currency.LAPLACE,
+        description="The noise of answers, and so what privacy is counted in: pure epsilon, or mu^2, which "
+        "takes a delta and of which many answers take less.",
+    )
+    delta: Delta = Field(
+        0,
+        description="At which personal epsilons hold in a study with gaussian noise, where it must be "
+        "above 0; laplace noise has none.",
+    )
     dimension: Annotated[
         Integer,
         Prose,
@@ -136,8 +153,9 @@ class StudyIn(WireIn):
     ] = 1
     local_mechanism: LocalMechanism = Field(
         LocalMechanism.HYBRID,
-        description="What devices randomize local reports with; gaussian needs a delta. Reports of values "
-        "with several coordinates are laplace ones, whatever the default.",
+        description="What devices randomize local reports with: gaussian in studies with gaussian noise, one "
+        "of the others in studies with laplace noise. Reports of values with several coordinates are "
+        "laplace ones, whatever the default.",
     )
 
     _above_lower = field_validator("upper")(above_lower)
@@ -172,12 +190,31 @@ class StudyIn(WireIn):
             raise InvalidValue(f"must be between 1 and {MAX_DIMENSION}")
         return value
 
+    @field_validator("delta")
+    @classmethod
+    def _fits_the_noise(cls, value: int, info: ValidationInfo) -> int:
+        noise = info.data.get("noise")
+        if noise is Currency.LAPLACE and value:
+            raise InvalidValue("must be 0: laplace noise has no delta; a study with one has gaussian noise")
+        if noise is Currency.GAUSSIAN:
+            if not value:
+                raise InvalidValue("must be above 0 for gaussian noise")
+            epsilons, share = info.data.get("epsilon"), info.data.get("default_share")
+            if epsilons and share and not share_of(amount_of(epsilons.least(noise), value), share):
+                raise InvalidValue("is too small: epsilon.min buys nothing of it at default_share")
+        return value
+
     @field_validator("local_mechanism")
     @classmethod
-    def _gaussian_has_a_delta(cls, value: LocalMechanism, info: ValidationInfo) -> LocalMechanism:
-        if value is LocalMechanism.GAUSSIAN and not info.data.get("delta"):
-            raise InvalidValue("gaussian reports need a delta above 0")
-        if value is not LocalMechanism.LAPLACE and info.data.get("dimension", 1) > 1:
+    def _fits_the_currency(cls, value: LocalMechanism, info: ValidationInfo) -> LocalMechanism:
+        noise, vectors = info.data.get("noise"), info.data.get("dimension", 1) > 1
+        if value is LocalMechanism.GAUSSIAN and noise is Currency.LAPLACE:
+            raise InvalidValue("gaussian reports are paid in mu^2: they need a study with gaussian noise")
+        if value is not LocalMechanism.GAUSSIAN and noise is Currency.GAUSSIAN and not vectors:
+            raise InvalidValue(
+                f"{value} reports are paid in pure epsilon: gaussian noise needs gaussian ones"
+            )
+        if value is not LocalMechanism.LAPLACE and vectors:
             raise InvalidValue("must be laplace, which is what reports of vectors are randomized with")
         return value
 
@@ -192,14 +229,19 @@ class StudyIn(WireIn):
             upper=self.upper,
             relation=self.relation,
             trust=frozenset(self.trust),
-            epsilon_min=self.epsilon.min,
+            epsilon_min=self.epsilon.least(self.noise),
             epsilon_max=self.epsilon.max,
             default_share=self.default_share,
             tilt=self.tilt if self.relation is Relation.REPLACE_ONE else 0,
             delta=self.delta,
             dimension=self.dimension,
-            local_mechanism=self.local_mechanism if self.dimension == 1 else LocalMechanism.LAPLACE,
+            local_mechanism=self._reports(),
         )
+
+    def _reports(self) -> LocalMechanism:
+        if self.dimension > 1:
+            return LocalMechanism.LAPLACE
+        return LocalMechanism.GAUSSIAN if self.noise is Currency.GAUSSIAN else self.local_mechanism
 
 
 class StudyEditIn(WireIn):
@@ -260,6 +302,7 @@ class StudyOut(WireOut):
     epsilon: EpsilonRangeOut
     default_share: float
     tilt: float
+    noise: Currency
     delta: float
     dimension: int
     local_mechanism: LocalMechanism
@@ -284,6 +327,7 @@ class StudyOut(WireOut):
             ),
             default_share=epsilon_to_json(definition.default_share),
             tilt=epsilon_to_json(definition.tilt),
+            noise=definition.noise,
             delta=delta_to_json(definition.delta),
             dimension=definition.dimension,
             local_mechanism=definition.local_mechanism,

@@ -277,6 +277,9 @@ def _in_units(show: Callable[[int], float]) -> BeforeValidator:
 EpsilonOut = Annotated[float, _in_units(epsilon_to_json)]
 """An epsilon; a record has it in micro-epsilon."""
 
+Mu2Out = Annotated[float, _in_units(epsilon_to_json)]
+"""mu^2; a record has it in 1e-6."""
+
 TiltOut = Annotated[float, _in_units(epsilon_to_json)]
 """A part of the range; a record has it in parts per million."""
 

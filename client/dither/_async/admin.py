@@ -28,6 +28,7 @@ class AsyncAdmin(AsyncBase):
         epsilon_max: Numeric | None = None,
         default_share: Numeric | None = None,
         tilt: Numeric | None = None,
+        noise: str | None = None,
         delta: Numeric | None = None,
         dimension: int | None = None,
         local_mechanism: str | None = None,
@@ -48,10 +49,12 @@ class AsyncAdmin(AsyncBase):
             default_share: Part of each personal epsilon that a release uses.
             tilt: How far the mean of those who ask for little privacy may differ from the others', as a part
                 of the range; intervals hold within it. For replace_one.
-            delta: Delta that each contribution reserves.
+            noise: Of answers: laplace, whose privacy is counted in epsilon, or gaussian, in mu^2, of which
+                many answers take less.
+            delta: At which epsilons hold where the noise is gaussian.
             dimension: Coordinates of a value.
-            local_mechanism: What devices randomize local reports with; the service's default is hybrid, and
-                laplace for values with several coordinates.
+            local_mechanism: What devices randomize local reports with; the service's default is hybrid,
+                gaussian where the noise is, and laplace for values with several coordinates.
 
         Examples:
             >>> study = await admin.create_study("steps", lower=0, upper=50_000, trust=["local"])
@@ -70,6 +73,7 @@ class AsyncAdmin(AsyncBase):
             epsilon=given(min=exact(epsilon_min), max=exact(epsilon_max)) or None,
             default_share=exact(default_share),
             tilt=exact(tilt),
+            noise=noise,
             delta=exact(delta),
             dimension=dimension,
             local_mechanism=local_mechanism,
@@ -281,7 +285,12 @@ class AsyncAdmin(AsyncBase):
         return self._pages(TokenUsage, f"{token_path(token)}/usage", page_size)
 
     async def set_budget(
-        self, subject: str, *, epsilon: Numeric, reason: str, delta: Numeric | None = None
+        self,
+        subject: str,
+        *,
+        epsilon: Numeric,
+        reason: str,
+        gaussian: tuple[Numeric, Numeric] | None = None,
     ) -> Budget:
         """Set a subject's lifetime budget; never below what is reserved.
 
@@ -291,14 +300,16 @@ class AsyncAdmin(AsyncBase):
             subject: Whose.
             epsilon: The new lifetime epsilon.
             reason: For the audit trail.
-            delta: The new lifetime delta. None: as it is.
+            gaussian: The new lifetime budget for studies with Gaussian noise, an epsilon and a delta. None:
+                as it is.
 
         Examples:
             >>> budget = await admin.set_budget("ada", epsilon=20, reason="asked for more")
             >>> print(budget.epsilon.total)
             20
         """
-        document = given(epsilon=exact(epsilon), delta=exact(delta), reason=reason)
+        both = gaussian and {"epsilon": exact(gaussian[0]), "delta": exact(gaussian[1])}
+        document = given(epsilon=exact(epsilon), gaussian=both, reason=reason)
         path = f"/v1/admin/subjects/{quoted(subject)}/budget"
         return await self._run(self._operations.calls.call(Budget, "PUT", path, document))
 

@@ -16,7 +16,7 @@ from statistics import NormalDist
 from typing import ClassVar
 
 from dither.device.exact import RandomBits, below, discrete_gaussian, discrete_laplace
-from dither.device.gaussian import gaussian_sigma
+from dither.device.gaussian import gaussian_sigma, micro_mu2
 from dither.device.numbers import GRID_SIZE, MICRO, REPORT_LIMIT
 from dither.device.shapes import HALF, HYBRID_BITS, duchi_reach, hybrid_share, piecewise_shape
 
@@ -96,7 +96,8 @@ class Randomizer(ABC):
     """One local mechanism.
 
     Attributes:
-        delta: Of a report; 0 where it has none [1e-12].
+        delta: Gaussian reports only: at which an epsilon is turned into mu^2 [1e-12]; 0: what stands below as
+            epsilon is mu^2 already [1e-6], which is what the ledger of a Gaussian study holds.
         mechanism: Which one it is.
         has_delta: Whether it needs a delta.
         is_bounded: Whether its reports lie in a range that belongs to the whole epsilon they were made with.
@@ -191,7 +192,8 @@ class Laplace(Randomizer):
 class Gaussian(Randomizer):
     r"""The value plus discrete Gaussian noise of `gaussian_sigma`: (epsilon, delta)-private.
 
-    It is sub-Gaussian of its sigma [1], so :math:`P(|Z| > m) \le 2 e^{-m^2 / 2 \sigma^2}`, below 2^-102 for
+    What an epsilon buys is `micro_mu2`, rounded down; mu^2 adds up over all that a person gives, exactly. It
+    is sub-Gaussian of its sigma [1], so :math:`P(|Z| > m) \le 2 e^{-m^2 / 2 \sigma^2}`, below 2^-102 for
     m = 12 sigma.
 
     References:
@@ -201,20 +203,22 @@ class Gaussian(Randomizer):
     __slots__ = ()
     mechanism = LocalMechanism.GAUSSIAN
     has_delta = True
-    is_bounded = False
 
     def draw(self, offset: int, epsilon: int, bits: RandomBits) -> int:
-        return offset + discrete_gaussian(gaussian_sigma(epsilon, self.delta), bits)
+        return offset + discrete_gaussian(self._sigma(epsilon), bits)
 
     def range(self, epsilon: int) -> ReportRange:
-        return _about_the_grid(GAUSSIAN_TAIL * gaussian_sigma(epsilon, self.delta))
+        return _about_the_grid(GAUSSIAN_TAIL * self._sigma(epsilon))
 
     def noise(self, epsilon: int) -> ReportNoise:
-        sigma = float(gaussian_sigma(epsilon, self.delta))
+        sigma = float(self._sigma(epsilon))
         return ReportNoise(constant=sigma**2, gaussian=sigma)
 
     def quantile(self, epsilon: int, probability: float) -> int:
-        return math.ceil(-gaussian_sigma(epsilon, self.delta) * NormalDist().inv_cdf(probability))
+        return math.ceil(-self._sigma(epsilon) * NormalDist().inv_cdf(probability))
+
+    def _sigma(self, epsilon: int) -> int:
+        return gaussian_sigma(micro_mu2(_positive(epsilon), self.delta) if self.delta else epsilon)
 
 
 class Duchi(Randomizer):
@@ -319,7 +323,7 @@ def randomizer(mechanism: str, delta: int = 0) -> Randomizer:
 
     Args:
         mechanism: Its name.
-        delta: The study's delta, which only a mechanism that needs one keeps [1e-12].
+        delta: The study's delta, which only a mechanism that needs one keeps [1e-12]; see `Randomizer`.
 
     Raises:
         ValueError: there is no such mechanism.

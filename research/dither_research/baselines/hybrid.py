@@ -12,11 +12,9 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteLaplace, NoNoise
 from app.core.study import LocalMechanism, Relation
-from app.estimators.calibration import NOISE
 from app.estimators.hybrid import Parts
 from app.estimators.interface import NotApplicable, Parameter, Plan, Question
 from app.estimators.linear import linear_plan
-from app.estimators.noises import PricedNoise, best_plan
 from app.estimators.output_view import COALITION
 from app.mechanisms.laplace import MAX_SCALE
 from app.mechanisms.local_reports import report_noise
@@ -28,7 +26,7 @@ class TcmOnly:
     name: ClassVar[str] = "tcm_only"
     version: ClassVar[int] = 1
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
-    parameters: ClassVar[tuple[Parameter, ...]] = (NOISE, COALITION)
+    parameters: ClassVar[tuple[Parameter, ...]] = (COALITION,)
     summary: ClassVar[str] = "The mean of those who trust the curator, without the local reports."
 
     def plan(self, groups: Sequence[Group], question: Question) -> Plan:
@@ -36,7 +34,7 @@ class TcmOnly:
 
         Args:
             groups: All groups of the study.
-            question: What is asked; parameters noise and coalition.
+            question: What is asked; parameter coalition.
 
         Returns:
             The same weight on all central and public people.
@@ -52,11 +50,8 @@ class TcmOnly:
         parts = Parts.of(groups)
         if not parts.known:
             raise NotApplicable("No person central or public can take part.")
-
-        def plan(price: PricedNoise) -> Plan:
-            return linear_plan(groups, question, weights=parts.weights(groups, price), noise=price.noise)
-
-        return best_plan(parts.prices(groups, question), plan)
+        price = parts.price(groups, question)
+        return linear_plan(groups, question, weights=parts.weights(groups, price), noise=price.noise)
 
 
 class LmOnly:
@@ -129,7 +124,7 @@ class GroupSize:
         parts = Parts.of(groups)
         if not parts.known and not parts.local:
             raise NotApplicable("No person can take part.")
-        (price, *_) = parts.prices(groups, question)
+        price = parts.price(groups, question)
         return linear_plan(
             groups,
             question,

@@ -50,6 +50,10 @@ class ReferencePivot:
         """Of scales 2 reach and 2 |p - o|."""
         return ((2 * float(self.reach), 1), (2 * abs(p - float(self.origin)), 1))
 
+    def normal(self, p: float) -> float:
+        """None."""
+        return 0.0
+
     def tail(self, p: float, x: float) -> float:
         """The law of two Laplaces."""
         return laplace_tail(self.laplaces(p), x)

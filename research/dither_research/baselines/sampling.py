@@ -14,7 +14,7 @@ from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteLaplace, NoNoise
-from app.core.study import Relation, Trust
+from app.core.study import Currency, Relation, Trust
 from app.estimators.accuracy import WORST_VARIANCE, PredictedErrors
 from app.estimators.interface import UNIT_SCALE, NotApplicable, Parameter, Plan, Query, Question
 from app.estimators.linear import participants
@@ -44,16 +44,19 @@ def inclusion_of(plan: Plan) -> tuple[Fraction, ...] | None:
     return plan.inclusion if isinstance(plan, SampledPlan) else None
 
 
-def plan_costs(plan: Plan, relation: Relation, groups: Sequence[Group]) -> list[Cost]:
+def plan_costs(
+    plan: Plan, relation: Relation, groups: Sequence[Group], currency: Currency = Currency.LAPLACE
+) -> list[Cost]:
     """What a plan costs each person of each group; the service has no price for a sample.
 
     Args:
         plan: The plan.
         relation: The neighboring relation.
         groups: What it was made for.
+        currency: Of the study.
     """
     if not isinstance(plan, SampledPlan) or isinstance(plan.noise, NoNoise):
-        return group_costs(plan.queries, plan.noise, relation, groups)
+        return group_costs(plan.queries, plan.noise, relation, groups, currency)
     return sampled_costs(plan.queries, plan.noise, relation, groups, plan.inclusion)
 
 

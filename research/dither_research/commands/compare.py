@@ -94,6 +94,8 @@ def compare(
     local = any(one.trust is Trust.LOCAL for one in blocks)
     if local and local_mechanism is LocalMechanism.GAUSSIAN and not setting.delta:
         raise usage_error("--local-mechanism gaussian needs a --delta")
+    if local and setting.delta and local_mechanism is not LocalMechanism.GAUSSIAN:
+        raise usage_error("--delta means Gaussian noise, and that needs --local-mechanism gaussian")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=notes, transient=True) as progress:
 

@@ -53,9 +53,9 @@ def test_the_noise_costs_what_it_may_cost(relation: Relation, dimension: int, ep
         dimension=dimension, clusters=3, rounds=1, epsilon=max(epsilon, 2), relation=relation
     )
     shape = {"clusters": 3, "dimension": dimension}
-    noise = clusters_noise(rules.epsilon_per_round, rules.l1_sensitivity, **shape)
-    assert clusters_cost(noise, relation, **shape) == rules.epsilon_per_round
-    assert noise.scales[0] == pytest.approx(rules.central_scale * GRID_SIZE)
+    noise = clusters_noise(rules.cost_per_round, rules.sensitivity, **shape)
+    assert clusters_cost(noise, relation, **shape) == rules.cost_per_round
+    assert noise.scales[0] == pytest.approx((rules.central_variance / 2) ** 0.5 * GRID_SIZE)
     assert noise.scales[0] <= 2**56
 
 

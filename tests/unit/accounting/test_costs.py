@@ -33,25 +33,25 @@ def unit(queries: int = 1) -> DiscreteLaplace:
 @given(st.lists(st.integers(0, 10**12), min_size=1, max_size=5))
 def test_a_weight_under_unit_scale_costs_exactly_itself(weights):
     groups = [central(1e6) for _ in weights]
-    assert group_costs([query(weights)], unit(), REPLACE, groups) == [(weight, 0) for weight in weights]
+    assert group_costs([query(weights)], unit(), REPLACE, groups) == list(weights)
 
 
 @given(st.lists(st.integers(0, 10**12), min_size=1, max_size=5))
 def test_a_sum_and_its_complement_cost_one_weight_under_add_or_remove(weights):
     groups = [central(1e6) for _ in weights]
     pair = [query(weights), query([-weight for weight in weights], weights)]
-    assert group_costs(pair, unit(2), ADD_REMOVE, groups) == [(weight, 0) for weight in weights]
+    assert group_costs(pair, unit(2), ADD_REMOVE, groups) == list(weights)
 
 
 def test_the_same_pair_costs_twice_under_replacement():
     pair = [query([5]), query([-5], [5])]
-    assert group_costs(pair, unit(2), REPLACE, [central(1)]) == [(10, 0)]
+    assert group_costs(pair, unit(2), REPLACE, [central(1)]) == [10]
 
 
 def test_a_separate_count_is_paid_for_under_add_or_remove_and_free_under_replacement():
     queries = [query([7]), query([0], [3])]
-    assert group_costs(queries, unit(2), ADD_REMOVE, [central(1)]) == [(10, 0)]
-    assert group_costs(queries, unit(2), REPLACE, [central(1)]) == [(7, 0)]
+    assert group_costs(queries, unit(2), ADD_REMOVE, [central(1)]) == [10]
+    assert group_costs(queries, unit(2), REPLACE, [central(1)]) == [7]
 
 
 @given(
@@ -61,7 +61,7 @@ def test_a_separate_count_is_paid_for_under_add_or_remove_and_free_under_replace
 def test_add_or_remove_costs_the_worst_value_in_the_range(weights, scales):
     queries = [query([a], [b]) for a, b in weights]
     scales = scales[: len(queries)]
-    ((cost, _),) = group_costs(queries, DiscreteLaplace(scales=tuple(scales)), ADD_REMOVE, [central(1)])
+    (cost,) = group_costs(queries, DiscreteLaplace(scales=tuple(scales)), ADD_REMOVE, [central(1)])
     worst = max(
         sum(abs(a * q + b * GRID_SIZE) / Fraction(s) for (a, b), s in zip(weights, scales, strict=True))
         for q in (GRID_SIZE * step // 16 for step in range(17))
@@ -71,7 +71,7 @@ def test_add_or_remove_costs_the_worst_value_in_the_range(weights, scales):
 
 @given(weight=st.integers(1, 10**9), scale=st.floats(1.0, 2.0**56))
 def test_costs_are_rounded_up_to_the_next_micro_and_no_further(weight, scale):
-    ((cost, _),) = group_costs([query([weight])], DiscreteLaplace(scales=(scale,)), REPLACE, [central(1)])
+    (cost,) = group_costs([query([weight])], DiscreteLaplace(scales=(scale,)), REPLACE, [central(1)])
     exact = Fraction(weight * GRID_SIZE) / Fraction(scale) * 10**6
     assert exact <= cost < exact + 1
 
@@ -89,14 +89,14 @@ def test_the_price_is_the_largest_log_likelihood_ratio(first, second):
             largest = max(largest, loss, -loss)
     queries = [query([a], [b]) for a, b in columns]
     noise = DiscreteLaplace(scales=(scale * GRID_SIZE / size,) * 2)
-    ((cost, _),) = group_costs(queries, noise, ADD_REMOVE, [central(1e3)])
+    (cost,) = group_costs(queries, noise, ADD_REMOVE, [central(1e3)])
     assert cost == pytest.approx(largest * 1e6, abs=1)
 
 
 @pytest.mark.parametrize(("weight", "scale"), [(1, 2.0), (3, 2.5), (7, 40.0)])
 def test_the_price_agrees_with_dp_accounting(weight, scale):
     """dp-accounting's delta is 0 at our epsilon and positive just below it."""
-    ((cost, _),) = group_costs(
+    (cost,) = group_costs(
         [query([weight])], DiscreteLaplace(scales=(scale * GRID_SIZE,)), REPLACE, [central(1e3)]
     )
     loss = privacy_loss_mechanism.DiscreteLaplacePrivacyLoss(1 / scale, sensitivity=weight)
@@ -106,13 +106,13 @@ def test_the_price_agrees_with_dp_accounting(weight, scale):
 
 def test_public_people_pay_nothing():
     groups = [public(5), central(1)]
-    assert group_costs([query([9, 4])], unit(), REPLACE, groups) == [(0, 0), (4, 0)]
-    assert group_costs([query([9, 0])], NoNoise(), REPLACE, groups) == [(0, 0), (0, 0)]
+    assert group_costs([query([9, 4])], unit(), REPLACE, groups) == [0, 4]
+    assert group_costs([query([9, 0])], NoNoise(), REPLACE, groups) == [0, 0]
 
 
 def test_local_people_have_no_place_in_a_query():
     groups = [local(1, [3, 4]), central(1)]
-    assert group_costs([query([0, 4])], unit(), REPLACE, groups) == [(0, 0), (4, 0)]
+    assert group_costs([query([0, 4])], unit(), REPLACE, groups) == [0, 4]
     for relation in Relation:
         with pytest.raises(InternalFault):
             group_costs([query([1, 4])], unit(), relation, groups)
@@ -122,7 +122,7 @@ def test_local_people_have_no_place_in_a_query():
 
 def test_a_group_that_does_not_take_part_must_not_be_weighed():
     groups = [central(1, participates=False), central(1)]
-    assert group_costs([query([0, 4])], unit(), REPLACE, groups) == [(0, 0), (4, 0)]
+    assert group_costs([query([0, 4])], unit(), REPLACE, groups) == [0, 4]
     with pytest.raises(InternalFault):
         group_costs([query([1, 4])], unit(), REPLACE, groups)
     with pytest.raises(InternalFault):
@@ -133,7 +133,7 @@ def test_raw_data_without_noise_is_refused():
     for weighed in (query([1]), query([0], [1])):
         with pytest.raises(InternalFault):
             group_costs([weighed], NoNoise(), REPLACE, [central(1)])
-    assert group_costs([query([0])], NoNoise(), REPLACE, [central(1)]) == [(0, 0)]
+    assert group_costs([query([0])], NoNoise(), REPLACE, [central(1)]) == [0]
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.inf, math.nan])
@@ -162,18 +162,17 @@ def test_noise_without_a_price_is_refused():
         with pytest.raises(InternalFault):
             group_costs(queries, noise, ADD_REMOVE, [central(1)])
     with pytest.raises(InternalFault):
-        group_costs([query([1])], DiscreteGaussian(sigmas=(1.0,), delta=1), REPLACE, [central(1)])
+        group_costs([query([1])], DiscreteGaussian(sigmas=(1.0,)), REPLACE, [central(1)])
 
 
 def test_charges_up_to_the_offer_are_accepted_and_one_more_is_not():
     groups = [central(0.5), public(3)]
-    check_charges([(500_000, 0), (0, 0)], groups)
+    check_charges([500_000, 0], groups)
     for costs in (
-        [(500_001, 0), (0, 0)],
-        [(500_000, 1), (0, 0)],
-        [(0, 0), (1, 0)],
-        [(-1, 0), (0, 0)],
-        [(0, 0)],
+        [500_001, 0],
+        [0, 1],
+        [-1, 0],
+        [0],
     ):
         with pytest.raises(InternalFault):
             check_charges(costs, groups)

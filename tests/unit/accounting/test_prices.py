@@ -1,24 +1,24 @@
 """Prices of Gaussian and hourglass noise: against brute force, and what must be refused."""
 
 import math
+from fractions import Fraction
 
 import pytest
+from dither.device.gaussian import gaussian_sigma
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.accounting import prices
 from app.accounting.costs import group_costs
-from app.accounting.gaussian import calibrated_sigma, gaussian_delta
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
-from app.core.noise import DiscreteGaussian, Hourglass
-from app.core.study import Relation
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass
+from app.core.study import Currency, Relation
 from app.estimators.interface import Query
 from app.mechanisms.hourglass import hourglass
 from tests.support.groups import central, local, public
 
 REPLACE, ADD_REMOVE = Relation.REPLACE_ONE, Relation.ADD_REMOVE_ONE
-DELTA = 10**6
 
 
 def query(sums: list[int], counts: list[int] | None = None) -> Query:
@@ -33,22 +33,20 @@ def pair(weight: int = 1) -> list[Query]:
 # -- Gaussian
 
 
-def test_a_calibrated_query_costs_what_it_was_made_for():
-    sigma = calibrated_sigma(700_000, DELTA, 3 * GRID_SIZE)
-    noise = DiscreteGaussian(sigmas=(sigma,), delta=DELTA)
-    assert group_costs([query([3])], noise, REPLACE, [central(1)]) == [(700_000, DELTA)]
-    assert group_costs([query([3], [-3])], noise, ADD_REMOVE, [central(1)]) == [(700_000, DELTA)]
+GAUSSIAN = Currency.GAUSSIAN
 
 
-def test_smaller_weights_cost_less_epsilon_at_the_same_delta():
-    sigma = calibrated_sigma(700_000, DELTA, 3 * GRID_SIZE)
-    noise = DiscreteGaussian(sigmas=(sigma,), delta=DELTA)
+def test_a_query_costs_what_its_noise_was_made_for():
+    sigma = float(gaussian_sigma(700_000)) * 3
+    noise = DiscreteGaussian(sigmas=(sigma,))
+    assert group_costs([query([3])], noise, REPLACE, [central(1)], GAUSSIAN) == [700_000]
+    assert group_costs([query([3], [-3])], noise, ADD_REMOVE, [central(1)], GAUSSIAN) == [700_000]
+
+
+def test_a_third_of_the_weight_costs_a_ninth():
+    noise = DiscreteGaussian(sigmas=(float(gaussian_sigma(900_000)) * 3,))
     groups = [central(1), central(1), public(3), central(1)]
-    costs = group_costs([query([3, 1, 9, 0])], noise, REPLACE, groups)
-    assert costs[0] == (700_000, DELTA)
-    assert 0 < costs[1][0] < 234_000
-    assert costs[1][1] == DELTA
-    assert costs[2:] == [(0, 0), (0, 0)]
+    assert group_costs([query([3, 1, 9, 0])], noise, REPLACE, groups, GAUSSIAN) == [900_000, 100_000, 0, 0]
 
 
 @settings(max_examples=30)
@@ -56,42 +54,42 @@ def test_smaller_weights_cost_less_epsilon_at_the_same_delta():
     weights=st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=1, max_size=3),
     sigmas=st.lists(st.floats(1.0, 30.0), min_size=3, max_size=3),
 )
-def test_gaussian_prices_cover_the_worst_value_in_the_range(weights, sigmas):
+def test_gaussian_prices_are_those_of_the_worst_value_in_the_range(weights, sigmas):
+    """Exact: never below the worst value's mu^2, and less than one millionth above it."""
     queries = [query([a], [b]) for a, b in weights]
     scaled = tuple(sigma * GRID_SIZE for sigma in sigmas[: len(queries)])
-    noise = DiscreteGaussian(sigmas=scaled, delta=DELTA)
-    ((cost, _),) = group_costs(queries, noise, ADD_REMOVE, [central(1e6)])
+    (cost,) = group_costs(queries, DiscreteGaussian(sigmas=scaled), ADD_REMOVE, [central(1e6)], GAUSSIAN)
     squares = max(
-        sum(((a * x + b) / s) ** 2 for (a, b), s in zip(weights, sigmas[: len(weights)], strict=True))
-        for x in (step / 16 for step in range(17))
+        sum(
+            Fraction(a * q + b * GRID_SIZE) ** 2 / (Fraction(s) ** 2 - 9)
+            for (a, b), s in zip(weights, scaled, strict=True)
+        )
+        for q in (GRID_SIZE * step // 16 for step in range(17))
     )
-    if squares == 0:
-        assert cost == 0
-        return
-    mu = math.sqrt(squares)
-    assert gaussian_delta(cost / 1e6, mu) <= DELTA / 1e12 * (1 + 1e-6)
-    if cost > 2:
-        assert gaussian_delta((cost - 2) / 1e6 * (1 - 1e-9), mu) > DELTA / 1e12 * (1 - 1e-6)
+    assert cost - 1 < squares * 10**6 <= cost
 
 
-def test_two_gaussian_queries_compose_by_the_sum_of_squares():
-    sigma = calibrated_sigma(10**6, DELTA, GRID_SIZE)
-    both = DiscreteGaussian(sigmas=(sigma * math.sqrt(2),) * 2, delta=DELTA)
-    ((cost, _),) = group_costs([query([1]), query([1])], both, REPLACE, [central(1)])
-    assert cost == pytest.approx(10**6, abs=1)
+def test_two_gaussian_queries_add_up_by_squares():
+    noise = DiscreteGaussian(sigmas=(float(gaussian_sigma(500_000)),) * 2)
+    (both,) = group_costs([query([1]), query([1])], noise, REPLACE, [central(1)], GAUSSIAN)
+    assert both == 1_000_000
 
 
 @pytest.mark.parametrize("sigma", [0.0, -1.0, 10.0, math.inf, math.nan])
 def test_an_impossible_sigma_is_refused(sigma):
     with pytest.raises(InternalFault):
-        group_costs([query([1])], DiscreteGaussian(sigmas=(sigma,), delta=1), REPLACE, [central(1)])
+        group_costs([query([1])], DiscreteGaussian(sigmas=(sigma,)), REPLACE, [central(1)], GAUSSIAN)
 
 
-@pytest.mark.parametrize("delta", [0, -1, 10**12])
-def test_an_impossible_delta_is_refused(delta):
-    noise = DiscreteGaussian(sigmas=(1e9,), delta=delta)
-    with pytest.raises(InternalFault):
-        group_costs([query([1])], noise, REPLACE, [central(1)])
+def test_a_noise_has_a_price_in_one_currency_only():
+    """Laplace noise has no mu^2 that is worth its name, and Gaussian noise no pure epsilon."""
+    gaussian = DiscreteGaussian(sigmas=(1e12,))
+    laplace = DiscreteLaplace(scales=(1e12,))
+    for noise, currency in ((gaussian, Currency.LAPLACE), (laplace, GAUSSIAN)):
+        with pytest.raises(InternalFault, match="no price"):
+            group_costs([query([1])], noise, REPLACE, [central(1)], currency)
+    with pytest.raises(InternalFault, match="no price"):
+        group_costs(pair(), hourglass(GRID_SIZE, 10), ADD_REMOVE, [central(1)], GAUSSIAN)
 
 
 # -- hourglass
@@ -100,18 +98,18 @@ def test_an_impossible_delta_is_refused(delta):
 @given(weight=st.integers(1, 10**6), epsilon=st.integers(1, 10**7))
 def test_a_sum_and_its_complement_cost_one_epsilon_under_add_or_remove(weight, epsilon):
     noise = hourglass(weight * GRID_SIZE, epsilon)
-    assert group_costs(pair(weight), noise, ADD_REMOVE, [central(1)]) == [(epsilon, 0)]
+    assert group_costs(pair(weight), noise, ADD_REMOVE, [central(1)]) == [epsilon]
 
 
 def test_the_same_pair_costs_twice_under_replacement():
-    assert group_costs(pair(3), hourglass(3 * GRID_SIZE, 10), REPLACE, [central(1)]) == [(20, 0)]
+    assert group_costs(pair(3), hourglass(3 * GRID_SIZE, 10), REPLACE, [central(1)]) == [20]
 
 
 def test_a_person_who_weighs_twice_pays_twice():
     noise = hourglass(GRID_SIZE, 250_000)
     queries = [query([1, 2, 0]), query([-1, -2, 0], [1, 2, 0])]
     groups = [central(1), central(1), central(1)]
-    assert group_costs(queries, noise, ADD_REMOVE, groups) == [(250_000, 0), (500_000, 0), (0, 0)]
+    assert group_costs(queries, noise, ADD_REMOVE, groups) == [250_000, 500_000, 0]
 
 
 def test_a_person_who_weighs_a_part_of_a_unit_would_show_and_is_refused():
@@ -175,7 +173,7 @@ def test_the_price_is_the_largest_log_likelihood_ratio(a, counts, half, data):
             largest = max(
                 [largest, *(abs(_level(u + k, v + d, noise) - _level(u, v, noise)) for u, v in bases)]
             )
-        assert price(columns) == (largest * 1000, 0)
+        assert price(columns) == largest * 1000
 
 
 def test_unsound_steps_are_refused():
@@ -189,12 +187,12 @@ def test_unsound_steps_are_refused():
 @pytest.mark.parametrize(
     ("noise", "queries"),
     [
-        (DiscreteGaussian(sigmas=(1e10,), delta=1), [query([1, 0])]),
+        (DiscreteLaplace(scales=(1e10,)), [query([1, 0])]),
         (hourglass(GRID_SIZE, 1), [query([1, 0]), query([-1, 0], [1, 0])]),
     ],
 )
 def test_local_people_and_others_left_out_are_refused_under_any_noise(noise, queries):
-    assert group_costs(queries, noise, ADD_REMOVE, [public(), central(1)]) == [(0, 0)] * 2
+    assert group_costs(queries, noise, ADD_REMOVE, [public(), central(1)]) == [0] * 2
     with pytest.raises(InternalFault):
         group_costs(queries, noise, ADD_REMOVE, [local(1, [3]), central(1)])
     with pytest.raises(InternalFault):

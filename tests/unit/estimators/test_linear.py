@@ -221,4 +221,4 @@ def test_weights_that_make_no_sense_are_faults():
     with pytest.raises(InternalFault):
         linear_plan(groups, question, weights=[1, 0], noise=noise, report_weights=[0.0, -0.1])
     with pytest.raises(InternalFault):
-        linear_plan(groups, question, weights=[1, 0], noise=DiscreteGaussian(sigmas=(1.0, 1.0), delta=1))
+        linear_plan(groups, question, weights=[1, 0], noise=DiscreteGaussian(sigmas=(1.0, 1.0)))

@@ -27,14 +27,13 @@ PROFILES = 1_000
 
 
 def profile(number: int) -> tuple[list[Group], Question]:
-    """Random people: central ones of several epsilons, some with a delta, public ones and reports."""
+    """Random people: central ones of several offers in either currency, public ones and reports."""
     choice = random.Random(number)
     delta = choice.choice((0, 1_000_000))
     groups = [
         Group(
             trust=Trust.CENTRAL,
             epsilon=choice.randint(1, 5 * MICRO),
-            delta=delta,
             count=choice.randint(1, 3_000),
             participates=choice.random() < 0.9,
         )
@@ -52,7 +51,7 @@ def profile(number: int) -> tuple[list[Group], Question]:
         delta=delta,
         people=sum(group.count for group in groups),
         tilt=choice.choice((0.0, 0.1)),
-        parameters={"noise": choice.choice(("best", "gaussian"))} if delta else {},
+        parameters={},
     )
     return groups, question
 
@@ -75,9 +74,9 @@ def test_the_mean_with_its_second_moment_costs_what_the_mean_costs():
         if plan is None:
             continue
         both = with_second_moment(plan, groups, question)
-        alone = group_costs(plan.queries, plan.noise, Relation.REPLACE_ONE, groups)
-        assert group_costs(both.queries, both.noise, Relation.REPLACE_ONE, groups) == alone
-        seen += both.has_variance and any(epsilon for epsilon, _ in alone)
+        alone = group_costs(plan.queries, plan.noise, Relation.REPLACE_ONE, groups, question.currency)
+        assert group_costs(both.queries, both.noise, Relation.REPLACE_ONE, groups, question.currency) == alone
+        seen += both.has_variance and any(alone)
         gaussian += both.has_variance and isinstance(both.noise, DiscreteGaussian)
     assert seen > PROFILES / 2
     assert gaussian > 10
@@ -96,9 +95,9 @@ def test_control_a_second_moment_about_the_end_of_the_range_would_cost_more():
             count_weights=(0,) * len(groups),
             square_weights=tuple(squares for *_, squares in moment.terms),
         )
-        dear = group_costs([mean, about_the_end], both.noise, Relation.REPLACE_ONE, groups)
-        free = group_costs(both.queries, both.noise, Relation.REPLACE_ONE, groups)
-        assert all(one > other for one, other in zip(dear, free, strict=True) if other != (0, 0))
+        dear = group_costs([mean, about_the_end], both.noise, Relation.REPLACE_ONE, groups, question.currency)
+        free = group_costs(both.queries, both.noise, Relation.REPLACE_ONE, groups, question.currency)
+        assert all(one > other for one, other in zip(dear, free, strict=True) if other != 0)
 
 
 def widths(deviation: float, people: int) -> tuple[float, float]:
@@ -197,7 +196,7 @@ def test_only_who_asks_for_a_variance_gets_the_mean_of_three_sums():
     assert len(plain.queries) == 2
     assert spread.predicted_error / plain.predicted_error == pytest.approx(math.sqrt(5 / 4))
     groups = [central(1.0, 5)]
-    assert group_costs(spread.queries, spread.noise, question.relation, groups) == [(MICRO, 0)]
+    assert group_costs(spread.queries, spread.noise, question.relation, groups) == [MICRO]
 
 
 def test_what_is_not_linear_in_central_or_public_people_stays_as_it_is():

@@ -4,13 +4,15 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
+import cvxpy as cp
 import numpy as np
 import pytest
 
 from app.accounting.costs import check_charges, group_costs
+from app.core.epsilon import amount_of
 from app.core.grid import GRID_SIZE
-from app.core.noise import DiscreteGaussian, DiscreteLaplace, NoNoise
-from app.core.study import LocalMechanism, Relation, Trust
+from app.core.noise import NoNoise
+from app.core.study import Currency, LocalMechanism, Relation, Trust
 from app.estimators import registry
 from app.estimators.adpm import Adpm
 from app.estimators.adpm import saturation as adpm_saturation
@@ -18,12 +20,12 @@ from app.estimators.hybrid import Kvh
 from app.estimators.interface import NotApplicable
 from app.estimators.noises import FINE
 from app.estimators.optimal import Optimal, parse_shrinkage, saturation
-from dither_research.estimators import applicable
+from dither_research.estimators import ESTIMATORS, applicable
 from tests.support.groups import WIDE_GRID, central, local, public, query_values, replace_one
 from tests.support.profiles import mixed_profile, reports
 
 HALF = GRID_SIZE // 2
-PLAIN: dict[str, object] = {"variance": "worst_case", "shrinkage": "none", "noise": "laplace"}
+PLAIN: dict[str, object] = {"variance": "worst_case", "shrinkage": "none"}
 
 
 def plan_for(groups, parameters=None, **more):
@@ -98,10 +100,10 @@ def test_charges_are_what_is_used_and_never_more_than_offered():
     plan = plan_for(groups)
     costs = group_costs(plan.queries, plan.noise, Relation.REPLACE_ONE, groups)
     check_charges(costs, groups)
-    assert costs[0] == (100_000, 0)
-    assert 100_000 < costs[1][0] < 2_000_000
-    assert costs[1][0] == saturation(groups, replace_one(groups, parameters=PLAIN))
-    assert costs[2:] == [(0, 0), (0, 0)]
+    assert costs[0] == 100_000
+    assert 100_000 < costs[1] < 2_000_000
+    assert costs[1] == saturation(groups, replace_one(groups, parameters=PLAIN))
+    assert costs[2:] == [0, 0]
 
 
 def test_weights_sum_to_one_and_values_are_read_back():
@@ -191,7 +193,7 @@ def test_without_a_shrinkage_the_saturation_point_is_what_auto_charges():
         groups = [central(float(np.exp(rng.uniform(-4, 2))), int(rng.integers(2, 900))) for _ in range(4)]
         point = saturation(groups, replace_one(groups))
         _, plan, _ = registry.choose(groups, replace_one(groups, parameters={"variance": "worst_case"}))
-        most = max(cost for cost, _ in group_costs(plan.queries, plan.noise, Relation.REPLACE_ONE, groups))
+        most = max(group_costs(plan.queries, plan.noise, Relation.REPLACE_ONE, groups))
         if point is None:
             assert most == max(group.epsilon for group in groups)
         else:
@@ -208,54 +210,58 @@ def test_nobody_has_no_saturation_point():
 # ----------------------------------------------------------------------------------------- noise
 
 
-def with_delta(groups, delta=10**6):
-    """Groups and question of a study whose releases may cost a delta of 1e-6."""
-    groups = [replace(g, delta=delta) if g.trust is Trust.CENTRAL else g for g in groups]
+def in_mu2(groups, delta=10**6):
+    """Groups and question of a study with Gaussian noise, whose people offer their epsilons at a delta."""
+    groups = [replace(one, epsilon=amount_of(one.epsilon, delta)) for one in groups]
     return groups, replace(replace_one(groups, parameters=PLAIN), delta=delta)
 
 
-def test_gaussian_noise_is_taken_where_it_errs_less_and_costs_at_most_the_offer():
-    groups, question = with_delta([central(6.0, 100), central(9.0, 50)])
-    chosen = {}
-    for noise in ("laplace", "gaussian", "best"):
-        plan = Optimal().plan(groups, replace(question, parameters={**PLAIN, "noise": noise}))
-        costs = group_costs(plan.queries, plan.noise, Relation.REPLACE_ONE, groups)
-        check_charges(costs, groups)
-        chosen[noise] = plan.predicted_error, type(plan.noise)
-    assert chosen["laplace"][1] is DiscreteLaplace
-    assert chosen["gaussian"][1] is DiscreteGaussian
-    assert chosen["best"] == min(chosen["laplace"], chosen["gaussian"], key=lambda entry: entry[0])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 20.0, 300.0])
+def test_gaussian_weights_cost_the_offer_to_the_last_millionth(epsilon):
+    groups, question = in_mu2([central(epsilon, 100)])
+    plan = Optimal().plan(groups, question)
+    costs = group_costs(plan.queries, plan.noise, Relation.REPLACE_ONE, groups, Currency.GAUSSIAN)
+    assert costs == [groups[0].epsilon]
 
 
-@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 20.0, 1e5])
-def test_gaussian_weights_cost_the_offer_to_a_millionth(epsilon):
-    groups, question = with_delta([central(epsilon, 100)])
-    plan = Optimal().plan(groups, replace(question, parameters={**PLAIN, "noise": "gaussian"}))
-    ((cost, delta),) = group_costs(plan.queries, plan.noise, Relation.REPLACE_ONE, groups)
-    assert delta == 10**6
-    assert groups[0].epsilon * (1 - 1e-4) - 2 <= cost <= groups[0].epsilon
+def test_gaussian_weights_are_the_minimum_of_their_own_problem():
+    """s2 sum w^2 + eta^2 with w_i <= mu_i eta, by a solver that knows nothing of epsilons."""
+    groups, question = in_mu2([central(0.3, 400), central(1.0, 300), central(6.0, 200)])
+    for name in ("optimal", "adpm"):
+        estimator = ESTIMATORS[name]
+        plan = estimator.plan(groups, registry.for_estimator(estimator, question))
+        counts = np.array([one.count for one in groups], dtype=float)
+        mus = np.sqrt(np.array([one.epsilon for one in groups]) / 1e6)
+        weights, eta = cp.Variable(3), cp.Variable()
+        error = 0.25 * counts @ weights**2 + eta**2
+        problem = cp.Problem(cp.Minimize(error), [counts @ weights == 1, weights <= mus * eta, weights >= 0])
+        problem.solve()
+        found = np.array(plan.queries[0].sum_weights) / (np.array(plan.queries[0].sum_weights) @ counts)
+        assert found == pytest.approx(weights.value, rel=1e-3)
+        if name == "adpm":
+            assert plan.predicted_error**2 == pytest.approx(problem.value, rel=1e-5)
+        check_charges(
+            group_costs(plan.queries, plan.noise, Relation.REPLACE_ONE, groups, Currency.GAUSSIAN), groups
+        )
 
 
-def test_who_has_no_delta_left_takes_no_part_in_gaussian_noise():
-    groups, question = with_delta([central(1.0, 100), central(2.0, 100)])
-    groups[1] = replace(groups[1], delta=0)
-    plan = Optimal().plan(groups, replace(question, parameters={**PLAIN, "noise": "gaussian"}))
-    assert plan.queries[0].sum_weights[1] == 0
-    with pytest.raises(NotApplicable):
-        plan_for(groups, {"noise": "gaussian"})
-    with pytest.raises(NotApplicable):
-        Kvh().plan(groups, replace(question, parameters={**PLAIN, "noise": "gaussian"}))
+def test_the_gaussian_saturation_point_is_what_is_charged():
+    groups, question = in_mu2([central(0.3, 400), central(1.0, 300), central(6.0, 200)])
+    question = replace(question, parameters={**PLAIN, "shrinkage": "none"})
+    plan = Optimal().plan(groups, question)
+    costs = group_costs(plan.queries, plan.noise, Relation.REPLACE_ONE, groups, Currency.GAUSSIAN)
+    assert max(costs) == saturation(groups, question) < groups[-1].epsilon
 
 
 def test_a_gaussian_answer_says_what_it_tells_those_who_see_nothing_else():
     """Local people weigh less than central ones and lose less; half of them conspiring costs the rest."""
-    groups, question = with_delta([central(1.0, 100)])
-    sent = replace(reports(1.0, 900, LocalMechanism.GAUSSIAN), delta=10**6)
-    groups.append(sent)
+    groups, question = in_mu2([central(1.0, 100)])
+    sent = reports(1.0, 900, LocalMechanism.GAUSSIAN)
+    groups.append(replace(sent, epsilon=amount_of(sent.epsilon, 10**6)))
     question = replace(question, people=1000)
     told = []
     for coalition in (0.0, 0.5):
-        parameters = {**PLAIN, "noise": "gaussian", "coalition": coalition}
+        parameters = {**PLAIN, "coalition": coalition}
         plan = Kvh().plan(groups, replace(question, parameters=parameters))
         amplification = plan.conclude([0]).details["amplification"]
         assert isinstance(amplification, dict)
@@ -268,15 +274,12 @@ def test_a_gaussian_answer_says_what_it_tells_those_who_see_nothing_else():
 
 
 def test_weights_that_follow_the_reports_carry_no_such_statement():
-    groups, question = with_delta([central(1.0, 100)])
-    groups.append(replace(reports(1.0, 900, LocalMechanism.GAUSSIAN), delta=10**6))
-    parameters = {**PLAIN, "variance": "estimated", "noise": "gaussian", "coalition": 0.0}
+    groups, question = in_mu2([central(1.0, 100)])
+    sent = reports(1.0, 900, LocalMechanism.GAUSSIAN)
+    groups.append(replace(sent, epsilon=amount_of(sent.epsilon, 10**6)))
+    parameters = {**PLAIN, "variance": "estimated", "coalition": 0.0}
     plan = Kvh().plan(groups, replace(question, parameters=parameters))
     assert "amplification" not in plan.conclude([0]).details
-    laplace = {**PLAIN, "coalition": 0.0}
-    assert (
-        "amplification" not in Kvh().plan(groups, replace(question, parameters=laplace)).conclude([0]).details
-    )
 
 
 def test_the_wide_grid_scales_everything():

@@ -47,11 +47,11 @@ def test_an_unknown_or_unsuitable_name_is_refused(name, relation):
 def test_auto_takes_the_parameters_of_all_that_apply():
     union = [p.name for p in registry.parameters("auto", Relation.REPLACE_ONE)]
     assert len(union) == len(set(union))
-    assert {"variance", "shrinkage", "noise"} <= set(union)
+    assert {"variance", "shrinkage"} <= set(union)
     assert [p.name for p in registry.parameters("auto", Relation.ADD_REMOVE_ONE)] == ["moments", "level"]
     assert registry.parameters("adpm", Relation.REPLACE_ONE) == ()
     assert [p.name for p in registry.parameters("kvh", Relation.REPLACE_ONE)] == [
-        *("variance", "noise", "coalition"),
+        *("variance", "coalition"),
     ]
 
 
@@ -61,12 +61,10 @@ def test_a_question_is_cut_to_what_an_estimator_declares():
     assert registry.for_estimator(adpm, question).parameters == {}
     assert registry.for_estimator(kvh, question).parameters == {
         "variance": 0.1,
-        "noise": "best",
         "coalition": 0.0,
     }
     assert registry.for_estimator(kvh, replace_one([])).parameters == {
         "variance": "estimated",
-        "noise": "best",
         "coalition": 0.0,
     }
 

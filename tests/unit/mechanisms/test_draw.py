@@ -34,7 +34,7 @@ def test_an_impossible_scale_is_refused(scale):
     with pytest.raises(InternalFault):
         draw(DiscreteLaplace(scales=(scale,)), queries=1)
     with pytest.raises(InternalFault):
-        draw(DiscreteGaussian(sigmas=(scale,), delta=1), queries=1)
+        draw(DiscreteGaussian(sigmas=(scale,)), queries=1)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_impossible_steps_are_refused(noise):
     ("noise", "queries"),
     [
         (DiscreteLaplace(scales=(1.0,)), 2),
-        (DiscreteGaussian(sigmas=(70.0,), delta=1), 2),
+        (DiscreteGaussian(sigmas=(70.0,)), 2),
         (Hourglass(sensitivity=4, epsilon=1, step=1), 1),
     ],
 )
@@ -87,7 +87,7 @@ def test_a_failing_source_gives_no_noise(monkeypatch, source):
     with pytest.raises(InternalFault):
         draw(DiscreteLaplace(scales=(1.0,)), queries=1)
     with pytest.raises(InternalFault):
-        draw(DiscreteGaussian(sigmas=(1.0,), delta=1), queries=1)
+        draw(DiscreteGaussian(sigmas=(1.0,)), queries=1)
 
 
 def test_without_entropy_there_are_no_steps(monkeypatch):

@@ -4,7 +4,7 @@ import math
 
 import mpmath
 import pytest
-from dither.device.gaussian import gaussian_sigma
+from dither.device.gaussian import gaussian_sigma, micro_mu2
 from dither.device.randomizers import ReportNoise
 from dither.device.shapes import HALF, HYBRID_THRESHOLD, piecewise_shape
 
@@ -103,10 +103,10 @@ def test_hybrid_is_never_worse_than_its_parts_in_the_worst_case():
 
 
 def test_gaussian_reports_vary_by_the_square_of_their_sigma():
-    assert report_noise(LocalMechanism.GAUSSIAN, 10**6, 10**5).worst == gaussian_sigma(10**6, 10**5) ** 2
+    assert report_noise(LocalMechanism.GAUSSIAN, 50_000).worst == float(gaussian_sigma(50_000)) ** 2
     # analytic sigma at (1, 1e-7) in the classic sigma's unit: .818
     classic = math.sqrt(2 * math.log(1.25e7)) * GRID_SIZE
-    assert gaussian_sigma(10**6, 10**5) / classic == pytest.approx(0.818, abs=0.001)
+    assert gaussian_sigma(micro_mu2(10**6, 10**5)) / classic == pytest.approx(0.818, abs=0.001)
 
 
 def test_the_worst_value_is_at_an_end_or_in_the_middle():
@@ -125,11 +125,5 @@ def test_more_epsilon_than_the_grid_holds_makes_no_difference():
 @pytest.mark.parametrize("mechanism", LocalMechanism)
 @pytest.mark.parametrize("epsilon", [0, -1])
 def test_a_report_without_epsilon_is_refused(mechanism, epsilon):
-    with pytest.raises(ValueError, match="epsilon"):
-        report_noise(mechanism, epsilon, 1)
-
-
-@pytest.mark.parametrize("delta", [0, -1, 10**12])
-def test_a_gaussian_report_without_delta_is_refused(delta):
-    with pytest.raises(ValueError, match="epsilon"):
-        report_noise(LocalMechanism.GAUSSIAN, 10**6, delta)
+    with pytest.raises(ValueError, match=r"epsilon|mu"):
+        report_noise(mechanism, epsilon)

@@ -16,7 +16,7 @@ from dither.device.table import CsvReader
 
 from app.core.contribution import Offer
 from app.core.errors import DocumentTooLarge, MalformedDocument
-from app.core.study import Trust
+from app.core.study import Currency, Trust
 from app.formats.compression import FREE_EXPANSION, MAX_EXPANSION, Gzip
 from app.formats.records import MAX_RECORD
 from app.services.batches import Batch, BatchReader, Format
@@ -59,12 +59,13 @@ def test_a_batch_forgets_nothing_of_an_offer(dimension: int) -> None:
         "subject": b"s" * 32,
         "sender": uuid4(),
         "trust": Trust.LOCAL,
+        "asked": 2,
         "epsilon": 1,
-        "delta": 2,
         "value": -3,
         "vector": None if dimension == 1 else (4, 5),
         "bounded": True,
         "drawn_at_most": 6,
+        "currency": Currency.GAUSSIAN,
     }
     other = {"subject": b"t" * 32, "sender": uuid4(), "trust": Trust.PUBLIC, "bounded": False}
     assert one.keys() == {field.name for field in fields(Offer)}, "this test has no value for a new field"

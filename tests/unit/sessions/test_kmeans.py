@@ -52,7 +52,7 @@ def test_replacing_a_person_moves_counts_and_sums_by_d_plus_2_at_most():
         for other in corners
     ]
     assert max(moves) == RULES.dimension + 2
-    assert RULES.rounds * max(moves) / RULES.central_scale == pytest.approx(5)
+    assert RULES.rounds * max(moves) / (RULES.central_variance / 2) ** 0.5 == pytest.approx(5)
 
 
 def test_erratum_uncentered_sums_move_by_twice_what_is_printed():
@@ -158,7 +158,7 @@ def test_the_stated_variances_are_those_of_simulated_reports():
 
 def test_central_sums_carry_the_calibrated_noise():
     found = central_clusters(np.ones(3), np.ones((3, 2)), RULES)
-    assert np.allclose(found.variances, 2 * RULES.central_scale**2)
+    assert np.allclose(found.variances, RULES.central_variance)
 
 
 @pytest.mark.parametrize("read", [central_clusters, local_clusters])

@@ -61,7 +61,7 @@ def test_central_sums_move_the_centers_they_know_something_about() -> None:
 def test_a_person_pays_no_more_than_the_whole_epsilon_either_way() -> None:
     terms = KMEANS.terms
     assert terms.epsilon_total == 3 * 1_000_000 <= KMEANS.rules.epsilon
-    assert KMEANS.rules.rounds * KMEANS.rules.epsilon_per_round == 3_000_000
+    assert KMEANS.rules.rounds * KMEANS.rules.cost_per_round == 3_000_000
     assert (terms.cost(first=True), terms.cost(first=False)) == (2_000_000, 1_000_000)
 
 
