@@ -557,7 +557,7 @@ def test_any_text_names_a_subject(client: Any, service: FakeService, subject: st
         {"upper": 120.00000001},
         {"relation": "add_remove_one"},
         {"local_mechanism": "gaussian"},
-        {"delta": 1e-6},
+        {"noise": "gaussian", "delta": 1e-6},
     ],
 )
 def test_a_study_that_changed_is_refused(
@@ -622,7 +622,7 @@ def test_a_description_that_is_none_is_refused(
         {"local_mechanism": "rappor"},
         {"local_mechanism": None},
         {"local_mechanism": "gaussian"},
-        {"local_mechanism": "gaussian", "delta": 9e-13},
+        {"local_mechanism": "gaussian", "noise": "gaussian", "delta": 9e-13},
         {"dimension": 2},
     ],
 )

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from app.core.epsilon import MICRO
+from app.core.epsilon import MICRO, amount_of
 from app.core.grid import GRID_SIZE
 from app.core.study import LocalMechanism, Relation, Trust
 from app.mechanisms.local_reports import report_noise
@@ -93,7 +93,7 @@ def test_simulated_reports_have_the_mean_the_variance_and_the_range_of_the_produ
 ):
     size, delta = 60_000, delta_of(mechanism)
     reports = randomize(mechanism, epsilon, delta, np.full(size, value), seeded("reports"))
-    variance = report_noise(mechanism, epsilon, delta).at(value * GRID_SIZE) / GRID_SIZE**2
+    variance = report_noise(mechanism, amount_of(epsilon, delta)).at(value * GRID_SIZE) / GRID_SIZE**2
     assert abs(reports.mean() - value) < Z * math.sqrt(variance / size)
     assert reports.var() == pytest.approx(variance, rel=Z * math.sqrt(5 / size))
     reach = report_range(mechanism, epsilon, delta)
