@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from app.core.piece import Taken
+
 GENESIS = bytes(32)
 """What the first release of an installation is chained to."""
 
@@ -95,6 +97,7 @@ class Draft:
         charges: In the order of the cohorts' ids.
         used: Every cohort whose sums are in the answer.
         created_at: When.
+        taken: What it does to the pieces of its question; None: it is no step of its shares.
     """
 
     id: UUID
@@ -110,6 +113,7 @@ class Draft:
     used: tuple[Used, ...]
     created_at: datetime
     asked: Asked | None = None
+    taken: Taken | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +129,7 @@ class StoredRelease:
         variance: Upper end of the interval for the population's; None without a second moment.
         created_at: When.
         replayed: True where a retry or a repeated question got the answer of an earlier request.
+        stands: True where a request for a share got what had been given already.
     """
 
     id: UUID
@@ -136,6 +141,7 @@ class StoredRelease:
     variance: float | None
     created_at: datetime
     replayed: bool = False
+    stands: bool = False
 
 
 def chain_hash(

@@ -112,6 +112,7 @@ def _inverse_variance_plan(
         report_weights=reports(),
         variance=bound,
         expected_variance=expected,
+        steering=steering,
     )
 
 

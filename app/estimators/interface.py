@@ -217,6 +217,28 @@ class Conclusion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Linear:
+    """What a linear plan of one query rests on beside its weights: all that is needed to answer it by parts.
+
+    Attributes:
+        reports: Whether it weighs local reports.
+        attached: Whether public people weigh in proportion to the central part; otherwise they are weighed
+            anew.
+        steering: The variance by which parts are weighed [range width squared].
+        variance, expected_variance: See `app.estimators.linear.linear_plan`.
+        shrinkage: The factor for some sum of squared weights [1], variance of the noise and bias [range
+            widths].
+    """
+
+    reports: bool
+    attached: bool
+    steering: float
+    variance: float
+    expected_variance: float
+    shrinkage: Callable[[float, float, float], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Price, accuracy and procedure of one release. Depends on no raw value.
 
@@ -233,6 +255,8 @@ class Plan:
             range [data's unit]; None counts as the whole range.
         conclude_within: Does so given an upper bound on the variance of the population [range width squared]
             and the level of a population interval that relies on it. None where that would tell nothing.
+        linear: What answers it by parts, see `app.estimators.combination`; None where it is asked as one.
+        by_parts: Whether it reads noisy sums, and sums of squares, that were made before it.
     """
 
     queries: tuple[Query | SparseQuery, ...]
@@ -242,11 +266,13 @@ class Plan:
     one_report: float | None = None
     interval_width: Callable[[], float] | None = None
     conclude_within: Callable[[Sequence[int], float, float], Conclusion] | None = None
+    linear: Linear | None = None
+    by_parts: bool = False
 
     @property
     def has_variance(self) -> bool:
         """Whether the second moment is asked for."""
-        return any(of_squares for query in self.queries for *_, of_squares in query.terms)
+        return self.by_parts or any(of_squares for query in self.queries for *_, of_squares in query.terms)
 
 
 class Estimator(Protocol):

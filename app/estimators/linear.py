@@ -42,10 +42,13 @@ from app.estimators.accuracy import (
     noise_shrinkage,
     worst_square_error,
 )
-from app.estimators.interface import Conclusion, Plan, Query, Question, SparseQuery
+from app.estimators.interface import Conclusion, Linear, Plan, Query, Question, SparseQuery
 from app.estimators.output_view import output_guarantee
 from app.estimators.quantiles import LEVEL
 from app.estimators.reports import farthest, noise_of, noise_variance
+
+Shrinkage = Callable[[float, float, float], float]
+"""The factor for a sum of squared weights, a variance of noise and a bias."""
 
 
 def participants(groups: Sequence[Group], trust: Trust) -> list[int]:
@@ -84,6 +87,9 @@ def linear_plan(
     variance: float | NDArray[np.float64] = WORST_VARIANCE,
     expected_variance: float | NDArray[np.float64] | None = None,
     shrinkage: float | None = 1.0,
+    attached: bool = True,
+    steering: float | None = None,
+    rule: Shrinkage | None = None,
 ) -> Plan:
     r"""The plan of a linear estimator with one query.
 
@@ -103,6 +109,9 @@ def linear_plan(
         expected_variance: What to predict the error with, where that is not the bound [the same].
         shrinkage: What the distance of the answer from the middle is multiplied by; None for as far as the
             noise warrants, see `noise_shrinkage`.
+        attached, steering: See `Linear`. Without a variance to steer by, a plan that weighs reports is asked
+            as one, and others are steered by the worst case.
+        rule: How far answers by parts shrink; as far as this one if not given.
 
     Returns:
         The plan. predicted_error is :math:`\sqrt{s2 \sum c_i^2 + \mathrm{Var}(noise)}`, and where it
@@ -142,7 +151,7 @@ def linear_plan(
         (value,) = values
         return exact_share * Fraction(value, mass) / GRID_SIZE if mass else Fraction()
 
-    return combine(
+    plan = combine(
         groups,
         question,
         queries=(Query(sum_weights=tuple(weights), count_weights=(0,) * len(groups)),),
@@ -156,6 +165,23 @@ def linear_plan(
         expected_variance=expected_variance,
         shrinkage=shrinkage,
     )
+    expected = variance if expected_variance is None else expected_variance
+    hears = bool(np.any(local))
+    if not isinstance(variance, float) or not isinstance(expected, float) or (hears and steering is None):
+        return plan
+    linear = Linear(
+        reports=hears,
+        attached=attached,
+        steering=WORST_VARIANCE if steering is None else steering,
+        variance=variance,
+        expected_variance=expected,
+        shrinkage=rule or _as_before(shrinkage),
+    )
+    return replace(plan, linear=linear)
+
+
+def _as_before(shrinkage: float | None) -> Shrinkage:
+    return lambda _squares, noise, _bias: noise_shrinkage(noise) if shrinkage is None else shrinkage
 
 
 def combine(
@@ -171,8 +197,9 @@ def combine(
     reports: NDArray[np.float64] | None = None,
     variance: float | NDArray[np.float64] = WORST_VARIANCE,
     expected_variance: float | NDArray[np.float64] | None = None,
-    shrinkage: float | None = 1.0,
+    shrinkage: float | Shrinkage | None = 1.0,
     details: Mapping[str, object] | None = None,
+    absent: NDArray[np.bool_] | None = None,
 ) -> Plan:
     """The plan of any linear estimator, from the weight of a single person of each group.
 
@@ -187,6 +214,8 @@ def combine(
         reports: Weight of one report of each group, shape (G,), or None.
         variance, expected_variance, shrinkage: See `linear_plan`.
         details: Further facts for the conclusion.
+        absent: Groups of people who have left since their values were summed, shape (G,): they weigh, and
+            are not among those whose mean the dataset has.
 
     Returns:
         The plan.
@@ -217,9 +246,11 @@ def combine(
                 bounded = max(bounded, weight * math.sqrt(of_report))
     # The estimate errs by its noise, and by weights that differ from 1/n. People of the study who are in
     # no group weigh 0, so their whole 1/n counts as a deviation, with the largest variance of any group.
-    people = float(max(question.people or 0, sum(group.count for group in groups)))
-    unweighted = people - float(sizes.sum())
-    deviations = person - 1 / people
+    here = np.ones(len(groups)) if absent is None else np.where(absent, 0.0, 1.0)
+    present = float(np.dot(sizes, here))
+    people = float(max(question.people or 0, present))
+    unweighted = people - present
+    deviations = person - here / people
     populated = sizes > 0
     squares = sizes * person**2
     others = float(bounds.max(initial=0.0)) if sizes.size else WORST_VARIANCE
@@ -238,9 +269,11 @@ def combine(
         exact=uniform and bounded == 0,
         bias=question.tilt * variation,
     )
-    # None asks for the shrinkage that suits this much noise.
+    # None asks for the shrinkage that suits this much noise, a rule for the one that suits these weights.
     if shrinkage is None:
         shrinkage = noise_shrinkage(errors.noise_variance)
+    elif callable(shrinkage):
+        shrinkage = shrinkage(float(squares.sum()), errors.noise_variance, errors.bias)
     errors = replace(errors, shrinkage=shrinkage)
 
     # After the draw: the position from noisy sums and reports, the guarantee, the interval.

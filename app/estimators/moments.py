@@ -23,11 +23,12 @@ fourth moments of their noise bounds no interval, and Duchi's carry none. Its po
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.core.cohort import Group
 from app.core.grid import GRID_SIZE, Grid
@@ -69,20 +70,69 @@ def with_second_moment(plan: Plan, groups: Sequence[Group], question: Question) 
     mass = sum(weight * group.count for weight, group in zip(weights, groups, strict=True))
     if noise is None or mass == 0 or any(plan.queries[0].count_weights):
         return plan
-    moments = _Moments.of(groups, question, weights, mass, noise)
+    scales: tuple[float, ...] = (0.0, 0.0)
+    sigmas: tuple[float, ...] = (0.0, 0.0)
+    match noise:
+        case DiscreteLaplace():
+            scales = tuple(scale / mass / GRID_SIZE for scale in noise.scales)
+        case DiscreteGaussian():
+            sigmas = tuple(sigma / mass / GRID_SIZE for sigma in noise.sigmas)
+        case _:
+            pass
     squares = Query(
         sum_weights=(0,) * len(groups), count_weights=(0,) * len(groups), square_weights=tuple(weights)
     )
 
-    def concluded(values: Sequence[int]) -> Conclusion:
+    def moments(values: Sequence[int]) -> tuple[float, float]:
         first, second = values
-        mean = float(Fraction(first, mass) / GRID_SIZE - Fraction(1, 2))
-        square = float(Fraction(second, mass) / GRID_SIZE)
-        bound = moments.upper_bound(mean, square, (1 - LEVEL) * POPULATION_RISK)
-        conclusion = conclude([first], bound, 1 - (1 - LEVEL) * (1 - POPULATION_RISK))
-        return replace(conclusion, variance=moments.statistic(mean, square, question.grid))
+        return float(Fraction(first, mass) / GRID_SIZE - Fraction(1, 2)), float(
+            Fraction(second, mass) / GRID_SIZE
+        )
 
+    concluded = conclude_both(
+        lambda values, variance, level: conclude(values[:1], variance, level),
+        groups,
+        question,
+        person=np.array([weight / mass for weight in weights]),
+        laplaces=((scales[0], 1),),
+        normals=(sigmas[0] ** 2, sigmas[1] ** 2),
+        moments=moments,
+    )
     return replace(plan, queries=(*plan.queries, squares), noise=noise, conclude=concluded)
+
+
+def conclude_both(
+    conclude: Callable[[Sequence[int], float, float], Conclusion],
+    groups: Sequence[Group],
+    question: Question,
+    *,
+    person: NDArray[np.float64],
+    laplaces: tuple[tuple[float, int], ...],
+    moments: Callable[[Sequence[int]], tuple[float, float]],
+    normals: tuple[float, float] = (0.0, 0.0),
+    absent: NDArray[np.bool_] | None = None,
+) -> Callable[[Sequence[int]], Conclusion]:
+    """What reads a mean and its second moment.
+
+    Args:
+        conclude: `Plan.conclude_within` of the mean; it gets all noisy values.
+        groups: All groups of the study, length G.
+        question: What is asked.
+        person: Weight of one person of each group in both moments, shape (G,); they sum to one.
+        laplaces: (scale, how many) of the Laplaces in either of them [range widths; squared].
+        moments: The mean about the middle, and the mean square about it, from the noisy values.
+        normals: Variances of normal noise in the two [range width squared; to the fourth].
+        absent: Groups of people who have left.
+    """
+    found = _Moments.of(groups, question, person, laplaces, normals, absent)
+
+    def concluded(values: Sequence[int]) -> Conclusion:
+        mean, square = moments(values)
+        bound = found.upper_bound(mean, square, (1 - LEVEL) * POPULATION_RISK)
+        conclusion = conclude(values, bound, 1 - (1 - LEVEL) * (1 - POPULATION_RISK))
+        return replace(conclusion, variance=found.statistic(mean, square, question.grid))
+
+    return concluded
 
 
 def _doubled(noise: Noise) -> Noise | None:
@@ -111,34 +161,35 @@ class _About:
 class _Moments:
     """Noise of the two moments, and their weights about the dataset and the population [range widths]."""
 
-    laplaces: tuple[float, float]
+    laplaces: tuple[tuple[float, int], ...]
     normals: tuple[float, float]
     dataset: _About
     population: _About
 
     @classmethod
     def of(
-        cls, groups: Sequence[Group], question: Question, weights: Sequence[int], mass: int, noise: Noise
+        cls,
+        groups: Sequence[Group],
+        question: Question,
+        person: NDArray[np.float64],
+        laplaces: tuple[tuple[float, int], ...],
+        normals: tuple[float, float],
+        absent: NDArray[np.bool_] | None,
     ) -> "_Moments":
         sizes = np.array([group.count for group in groups], dtype=np.float64)
-        person = np.array([weight / mass for weight in weights])
-        people = float(max(question.people or 0, sum(group.count for group in groups)))
-        absent = people - float(sizes.sum())
-        deviations = np.abs(person - 1 / people)
+        here = np.ones(len(groups)) if absent is None else np.where(absent, 0.0, 1.0)
+        present = float(np.dot(sizes, here))
+        people = float(max(question.people or 0, present))
+        missing = people - present
+        deviations = np.abs(person - here / people)
         deviations[deviations <= 1e-9 / people] = 0.0
-        largest = float(deviations[sizes > 0].max(initial=1 / people if absent else 0.0))
-        bias = question.tilt * (float(np.dot(sizes, deviations)) + absent / people) / 2
-        sigmas, scales = (0.0, 0.0), (0.0, 0.0)
-        match noise:
-            case DiscreteLaplace(scales=(first, second)):
-                scales = first / mass / GRID_SIZE, second / mass / GRID_SIZE
-            case DiscreteGaussian(sigmas=(first, second)):
-                sigmas = first / mass / GRID_SIZE, second / mass / GRID_SIZE
+        largest = float(deviations[sizes > 0].max(initial=1 / people if missing else 0.0))
+        bias = question.tilt * (float(np.dot(sizes, deviations)) + missing / people) / 2
         return cls(
-            laplaces=scales,
-            normals=(sigmas[0] ** 2, sigmas[1] ** 2),
+            laplaces=laplaces,
+            normals=normals,
             dataset=_About(
-                squares=float(np.dot(sizes, deviations**2)) + absent / people**2, step=largest / 2, bias=bias
+                squares=float(np.dot(sizes, deviations**2)) + missing / people**2, step=largest / 2, bias=bias
             ),
             population=_About(
                 squares=float(np.dot(sizes, person**2)), step=float(person.max()) / 2, bias=bias
@@ -148,7 +199,8 @@ class _Moments:
     def statistic(self, mean: float, square: float, grid: Grid) -> Statistic:
         """The variance with both of its intervals [data's unit squared]."""
         raw = square - mean * mean
-        noise = [2 * b * b + s for b, s in zip(self.laplaces, self.normals, strict=True)]
+        drawn = sum(2 * count * scale**2 for scale, count in self.laplaces)
+        noise = [drawn + normal for normal in self.normals]
         estimate = min(max(raw + noise[0], 0.0), WORST_VARIANCE)
         unit = float(grid.width) ** 2
 
@@ -190,9 +242,7 @@ class _Moments:
         self, mean: float, variance: float, about: _About, risk: float, mean_risk: float
     ) -> tuple[float, float]:
         """Bounds on A and on e, for a variance of at most this."""
-        law = error_law(
-            normal_variance=variance * about.squares + self.normals[0], laplaces=((self.laplaces[0], 1),)
-        )
+        law = error_law(normal_variance=variance * about.squares + self.normals[0], laplaces=self.laplaces)
         of_mean = law.quantile(1 - mean_risk) + about.step + about.bias
         distance = min(abs(mean) + of_mean, 0.5)
         reach = (0.5 + distance) ** 2
@@ -201,6 +251,9 @@ class _Moments:
             normal_variance=spread * (reach - spread) * about.squares
             + self.normals[1]
             + (2 * distance) ** 2 * self.normals[0],
-            laplaces=((self.laplaces[1], 1), (2 * distance * self.laplaces[0], 1)),
+            laplaces=(
+                *self.laplaces,
+                *((2 * distance * scale, count) for scale, count in self.laplaces),
+            ),
         )
         return law.quantile(1 - risk) + reach * (about.step + about.bias), of_mean

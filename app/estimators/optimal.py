@@ -19,7 +19,7 @@ from app.estimators.affine import AffineProblem, Solution, best_shrinkage, tilte
 from app.estimators.calibration import purse
 from app.estimators.constrained import constrained_plan
 from app.estimators.interface import NotApplicable, Parameter, Plan, Question
-from app.estimators.linear import linear_plan, participants
+from app.estimators.linear import Shrinkage, linear_plan, participants
 from app.estimators.output_view import COALITION
 from app.estimators.reports import VARIANCE, noise_variance, variances
 from app.estimators.selectors import GROUP_CAP, GROUP_VARIANCE, entries_of
@@ -134,7 +134,28 @@ class Optimal:
             variance=bound,
             expected_variance=expected,
             shrinkage=shrinkage,
+            attached=False,
+            steering=expected,
+            rule=_rule(rule, expected, question.tilt),
         )
+
+
+def _rule(name: object, variance: float, tilt: float) -> Shrinkage:
+    """How far any weights shrink."""
+
+    def shrinkage(squares: float, noise: float, bias: float) -> float:
+        if name == SHRINK_NONE:
+            return 1.0
+        if name == SHRINK_NOISE:
+            return noise_shrinkage(noise)
+        if not tilt:
+            return best_shrinkage(squares, noise, variance)
+        weights = Solution(
+            eta=0.0, tau=math.inf, public=0.0, reports=np.zeros(0), squares=squares, noise=noise, bias=bias
+        )
+        return tilted_shrinkage(weights, variance, tilt)
+
+    return shrinkage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,18 +1,52 @@
 """How many more answers like one a study can give."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from app.accounting.costs import group_costs
 from app.core.cohort import Cohort
+from app.core.epsilon import MICRO
 from app.core.errors import PrivacyRefusal
 from app.core.study import StudyDefinition
 from app.estimators.interface import Estimator, NotApplicable, Question
 from app.services import gain, planning
+from app.services.piece_ledger import priced
 from app.services.questions import Resolved
+from app.services.steps import Step
 
 MOST_STEPS = 20
 """Times that people drop out before the rest is not followed."""
+
+
+def steps_left(step: Step, cohorts: Sequence[Cohort], share: int) -> int | None:
+    """How many more steps like one a question can take before it has used all, or a person cannot pay.
+
+    Args:
+        step: The next one.
+        cohorts: The cohorts as they are now.
+        share: What it uses in all [ppm].
+
+    Returns:
+        The number, at least; None where there is no step that costs anything.
+    """
+    before = 0 if step.before is None else step.before.share
+    if not step.charges or share <= before:
+        return None
+    costs = {charge.cohort_id: charge.epsilon for charge in step.charges}
+    left = {row.id: row.epsilon - row.spent - costs.get(row.id, 0) for row in cohorts}
+    live = [piece for piece in step.pieces if piece.refinable and piece.number not in step.closed]
+    times, further = 1, share
+    while further < MICRO:
+        further = min(MICRO, further + share - before)
+        due = Counter[int]()
+        for piece in live:
+            for now, then in zip(piece.members, priced(replace(piece, share=further)).members, strict=True):
+                due[now.cohort_id] += then.charged - now.charged
+        if any(cost > left[cohort] for cohort, cost in due.items()):
+            break
+        times += 1
+    return times
 
 
 def answers_left(

@@ -1,16 +1,21 @@
 """One estimator's plan as it is shown, and an answer as it is to be published; without the database."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from app.core.clock import Clock
+from app.core.cohort import Cohort
 from app.core.errors import InternalFault, ServiceError
-from app.core.release import Draft, Used
+from app.core.piece import Taken
+from app.core.release import Charge, Draft, Used
 from app.core.study import Currency, Relation, Study, StudyDefinition, Trust
-from app.estimators.interface import Estimator, NotApplicable, Plan, Question
-from app.services import planning
-from app.services.planning import Crowd
+from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
+from app.services import planning, steps
+from app.services.planning import Crowd, Price, Turnout
 from app.services.questions import MEAN, SD, SUM, VARIANCE, Resolved
+from app.services.steps import Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +54,24 @@ class PlannedEstimator:
             predicted_error=min(self.predicted_error, width),
             predicted_error_at_tilt_0=None if plain is None else min(plain, width),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A question that may be asked.
+
+    Attributes:
+        share: What it would take of each epsilon in all [ppm].
+        share_before: What it has taken [ppm].
+        tilt: Of the question [ppm]; None in add_remove_one studies.
+        estimators: Price and accuracy of every estimator that has an answer. The predicted error of a
+            histogram or a quantile is that of a bin's share, or of a rank, as a part of all people.
+    """
+
+    share: int
+    share_before: int = 0
+    tilt: int | None
+    estimators: Sequence[PlannedEstimator]
 
 
 def price(
@@ -101,40 +124,121 @@ def answer(
     epoch: int,
     clock: Clock,
 ) -> Draft:
-    """Price, draw, read. Fails closed: whatever goes wrong, there is no draft."""
+    """Price, draw, read: an answer with noise of its own. Fails closed: whatever goes wrong, no draft."""
     charges = planning.charges(plan, people, study.definition)
     conclusion = planning.answer(plan, people)
-    release_id, now = uuid4(), clock.now()
     most = planning.epsilon_max(study.definition, estimator, question, [charge.epsilon for charge in charges])
+    return _draft(
+        _Answer(
+            study=study,
+            resolved=resolved,
+            estimator=estimator,
+            question=question,
+            plan=plan,
+            conclusion=conclusion,
+            price=Price(share=resolved.share, most=most, most_in_all=most),
+            turnout=people,
+        ),
+        epoch=epoch,
+        clock=clock,
+        noise=planning.noise_json(plan),
+        charges=charges,
+        used=_used(people),
+    )
+
+
+def next_step(
+    study: Study, resolved: Resolved, step: Step, cohorts: Sequence[Cohort], *, epoch: int, clock: Clock
+) -> Draft:
+    """Draw and read: an answer that sharpens the one before it. Fails closed."""
+    conclusion, taken = steps.take(step, cohorts)
+    before = step.before
+    price = Price(
+        share=max(resolved.share, taken.share_before),
+        share_before=taken.share_before,
+        refines=None if before is None else before.release,
+        most=step.epsilon_max,
+        most_in_all=step.epsilon_max_total,
+    )
+    noise = {
+        "mechanism": "RefinedLaplace",
+        "pieces": [
+            {"number": piece.number, "share": piece.share, "scale": piece.scale} for piece in taken.changed
+        ],
+    }
+    return _draft(
+        _Answer(
+            study=study,
+            resolved=resolved,
+            estimator=step.estimator,
+            question=step.question,
+            plan=step.plan,
+            conclusion=conclusion,
+            price=price,
+            turnout=step,
+        ),
+        epoch=epoch,
+        clock=clock,
+        noise=json.dumps(noise, allow_nan=False),
+        charges=step.charges,
+        used=step.used,
+        taken=taken,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    study: Study
+    resolved: Resolved
+    estimator: Estimator
+    question: Question
+    plan: Plan
+    conclusion: Conclusion
+    price: Price
+    turnout: Turnout
+
+
+def _draft(
+    made: _Answer,
+    *,
+    epoch: int,
+    clock: Clock,
+    noise: str,
+    charges: tuple[Charge, ...],
+    used: tuple[Used, ...],
+    taken: Taken | None = None,
+) -> Draft:
+    release_id, now, definition = uuid4(), clock.now(), made.study.definition
     try:
         body = planning.release_body(
             release_id=release_id,
-            study=study.definition,
-            resolved=resolved,
-            answered=question,
-            estimator=estimator,
-            plan=plan,
-            conclusion=conclusion,
-            most=most,
-            people=people,
+            study=definition,
+            resolved=made.resolved,
+            answered=made.question,
+            estimator=made.estimator,
+            plan=made.plan,
+            conclusion=made.conclusion,
+            price=made.price,
+            turnout=made.turnout,
             created_at=now.isoformat(),
         )
     except (TypeError, ValueError) as error:
         raise InternalFault("the answer could not be written down") from error
     return Draft(
         id=release_id,
-        study_id=study.id,
-        question=resolved.digest(),
-        asked=resolved.by_parts(),
+        study_id=made.study.id,
+        question=made.resolved.digest(),
+        asked=replace(made.resolved.by_parts(), share=made.price.share),
         epoch=epoch,
-        estimator=estimator.name,
-        estimator_version=estimator.version,
-        noise=planning.noise_json(plan),
+        estimator=made.estimator.name,
+        estimator_version=made.estimator.version,
+        noise=noise,
         body=body,
-        facts=planning.facts(study.definition, people, plan, conclusion, most),
+        facts=planning.facts(definition, made.turnout, made.plan, made.conclusion, made.price.most),
         charges=charges,
-        used=_used(people),
+        used=used,
         created_at=now,
+        taken=taken,
     )
 
 

@@ -1,13 +1,14 @@
 """From cohorts to a plan, and from a plan to an answer. No database; may be run in a thread."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import asdict, dataclass
+from typing import Protocol
 from uuid import UUID
 
 from app.accounting.costs import check_charges, group_costs
 from app.core.cohort import Cohort, Group, Reports
-from app.core.epsilon import delta_to_json, epsilon_to_json
+from app.core.epsilon import MICRO, delta_to_json, epsilon_to_json
 from app.core.errors import BudgetExhausted
 from app.core.grid import GRID_SIZE
 from app.core.release import Charge, Facts
@@ -18,6 +19,36 @@ from app.estimators.moments import with_second_moment
 from app.estimators.transformed import MOMENTS
 from app.mechanisms.draw import draw
 from app.services.questions import Resolved
+
+
+class Turnout(Protocol):
+    """All people with a live contribution, and those of them that cannot pay what is asked."""
+
+    @property
+    def people(self) -> int:
+        """All people."""
+
+    @property
+    def left_out(self) -> int:
+        """Those who cannot pay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What an answer takes of people, as it says itself.
+
+    Attributes:
+        share, share_before: Of each epsilon, by this answer and those that it sharpens, and without
+            this one [ppm].
+        refines: The answer before it that it sharpens.
+        most, most_in_all: The largest charge to a person by this answer, and with those [micro-epsilon].
+    """
+
+    share: int
+    share_before: int = 0
+    refines: UUID | None = None
+    most: int
+    most_in_all: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +74,26 @@ class Crowd:
         return sum(group.count for group in self.groups if not group.participates)
 
 
-def crowd(study: StudyDefinition, cohorts: Sequence[Cohort], resolved: Resolved) -> Crowd:
-    """Group cohorts by what they offer. A cohort takes part with its whole offer or not at all."""
+def crowd(
+    study: StudyDefinition,
+    cohorts: Sequence[Cohort],
+    resolved: Resolved,
+    taking_part: Container[int] | None = None,
+) -> Crowd:
+    """Group cohorts by what they offer. A cohort takes part with its whole offer or not at all.
+
+    Args:
+        study: The study.
+        cohorts: Its cohorts.
+        resolved: What is asked of them.
+        taking_part: Ids of the central cohorts that take part; None for those that can pay their offer.
+    """
     merged: dict[tuple[Trust, int, bool], list[Cohort]] = {}
     for cohort in cohorts:
-        merged.setdefault(_offer(cohort, resolved), []).append(cohort)
+        trust, epsilon, participates = _offer(cohort, resolved)
+        if trust is Trust.CENTRAL and taking_part is not None:
+            participates = cohort.id in taking_part
+        merged.setdefault((trust, epsilon, participates), []).append(cohort)
     groups = []
     for (trust, epsilon, participates), members in merged.items():
         reports = None
@@ -199,8 +245,8 @@ def release_body(
     estimator: Estimator,
     plan: Plan,
     conclusion: Conclusion,
-    most: int,
-    people: Crowd,
+    price: Price,
+    turnout: Turnout,
     created_at: str,
 ) -> bytes:
     """The answer as JSON. In add_remove_one studies nothing but the noisy part depends on who is there.
@@ -224,7 +270,11 @@ def release_body(
         "interval": asdict(conclusion.interval),
         "population_interval": asdict(conclusion.population_interval),
         "relation": study.relation.value,
-        **in_units(study, "epsilon_max", most),
+        "share": price.share / MICRO,
+        "share_before": price.share_before / MICRO,
+        "refines": None if price.refines is None else str(price.refines),
+        **in_units(study, "epsilon_max", price.most),
+        **in_units(study, "epsilon_max_total", price.most_in_all),
         "created_at": created_at,
         **conclusion.details,
     }
@@ -234,9 +284,9 @@ def release_body(
         document["variance"] = asdict(conclusion.variance)
         document["sd"] = asdict(conclusion.variance.root)
     if study.relation is Relation.REPLACE_ONE:
-        document["people"] = people.people
-        document["people_left_out"] = people.left_out
-        document["left_out_because"] = BudgetExhausted.code if people.left_out else None
+        document["people"] = turnout.people
+        document["people_left_out"] = turnout.left_out
+        document["left_out_because"] = BudgetExhausted.code if turnout.left_out else None
     return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
 
 
@@ -254,13 +304,13 @@ def interval_width(study: StudyDefinition, plan: Plan) -> float:
     return float(study.grid.width) if plan.interval_width is None else plan.interval_width()
 
 
-def facts(study: StudyDefinition, people: Crowd, plan: Plan, conclusion: Conclusion, most: int) -> Facts:
+def facts(study: StudyDefinition, turnout: Turnout, plan: Plan, conclusion: Conclusion, most: int) -> Facts:
     """What lists show of an answer that charges at most `most` [the study's currency], and compare by."""
     count = conclusion.details.get("noisy_count")
     public = study.relation is Relation.REPLACE_ONE
     return Facts(
-        people=people.people if public else None,
-        people_left_out=people.left_out if public else None,
+        people=turnout.people if public else None,
+        people_left_out=turnout.left_out if public else None,
         width=interval_width(study, plan) if public else None,
         estimate=conclusion.estimate,
         standard_error=conclusion.standard_error,

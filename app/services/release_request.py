@@ -1,13 +1,21 @@
 """A request for an answer: what stands for it, and what a new answer is compared with."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from uuid import UUID
 
+from app.core.cohort import Cohort
+from app.core.epsilon import MICRO
+from app.core.piece import LastStep, Piece
 from app.core.release import StoredRelease
-from app.core.study import Relation, Study
+from app.core.study import Currency, Relation, Study
+from app.estimators.interface import Estimator, Question
 from app.services import gain
+from app.services.planning import Crowd, crowd
 from app.services.questions import Ask, Resolved, resolve
 from app.services.replies import Idempotency
+from app.services.steps import Step, plan_step
+from app.store import pieces
 from app.store import releases as store
 from app.store.database import Connection
 
@@ -28,16 +36,19 @@ class ReleaseRequest:
         study, resolved: What was asked of which study.
         first: Whether an answer that stands will do.
         least: Whether it must have taken at least the question's share and cap.
-        idempotency, use, allow_worse: As in `Releases.release`.
+        raises: Whether it raises the last share of the question, by the study's default.
+        idempotency, use, allow_worse, fresh: As in `Releases.release`.
     """
 
     study: Study
     resolved: Resolved
     first: bool
     least: bool
+    raises: bool
     idempotency: Idempotency | None
     use: QuotaUse | None
     allow_worse: bool
+    fresh: bool
 
     @classmethod
     def of(
@@ -49,6 +60,7 @@ class ReleaseRequest:
         first: bool = False,
         idempotency: Idempotency | None = None,
         allow_worse: bool = False,
+        fresh: bool = False,
     ) -> "ReleaseRequest":
         """Check a question against its study.
 
@@ -62,10 +74,34 @@ class ReleaseRequest:
             resolved=resolved,
             first=first,
             least=ask.share is not None or ask.epsilon is not None,
+            raises=ask.share is None and not fresh,
             idempotency=idempotency,
             use=None if asker is None else QuotaUse(token_id=asker, share=share),
             allow_worse=allow_worse,
+            fresh=fresh,
         )
+
+    @property
+    def by_steps(self) -> bool:
+        """Whether answers to the question sharpen each other, if it is of the kind that can."""
+        return self._compares and not self.fresh
+
+    async def towards(self, connection: Connection) -> "ReleaseRequest":
+        """The request for a certain share, and with what the step to that share takes of the asker's quota.
+
+        What people who came since the last step have not given yet counts when they are charged.
+        """
+        if not self.by_steps:
+            return self
+        family = self.resolved.by_parts().family
+        last = await pieces.last_step(connection, self.study.id, family)
+        if last is None:
+            return self
+        definition, resolved = self.study.definition, self.resolved
+        if self.raises:
+            resolved = replace(resolved, share=min(MICRO, last.share + resolved.share))
+        share = max(0, resolved.share_taken(definition) - last.share)
+        return replace(self, resolved=resolved, use=self.use and replace(self.use, share=share))
 
     @property
     def _compares(self) -> bool:
@@ -97,3 +133,66 @@ class ReleaseRequest:
         """Refuse an answer that is no gain, where answers are compared; see `gain.check`."""
         if self._compares and not self.allow_worse:
             gain.check(people=people, left_out=left_out, width=width, best=best, needed=self.first)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What an answer is planned from.
+
+    Attributes:
+        epoch: The last epoch that is folded.
+        cohorts, people, question: Who is there, as estimators see them, and what they are asked.
+        best: The smallest width of a former answer, see `ReleaseRequest.best`.
+        pieces, before: What the question has by its former steps.
+    """
+
+    epoch: int
+    cohorts: Sequence[Cohort]
+    people: Crowd
+    question: Question
+    best: float | None
+    pieces: Sequence[Piece]
+    before: LastStep | None
+
+    @classmethod
+    async def read(
+        cls, connection: Connection, request: ReleaseRequest, cohorts: Sequence[Cohort], *, epoch: int
+    ) -> "Situation":
+        """Read what else there is, the cohorts given."""
+        study, resolved = request.study, request.resolved
+        people = crowd(study.definition, cohorts, resolved)
+        question = await _question(connection, study, resolved, people)
+        kept: list[Piece] = []
+        before = None
+        if request.by_steps:
+            family = resolved.by_parts().family
+            before, kept = await pieces.read_kept(connection, study.id, family)
+        return cls(
+            epoch=epoch,
+            cohorts=cohorts,
+            people=people,
+            question=question,
+            best=await request.best(connection, people.people),
+            pieces=kept,
+            before=before,
+        )
+
+    def step(self, request: ReleaseRequest, among: Sequence[Estimator] | None = None) -> Step | None:
+        """The step that answers the request; None where it is answered with noise of its own."""
+        definition = request.study.definition
+        if not request.by_steps or definition.noise is Currency.GAUSSIAN:
+            return None
+        return plan_step(
+            definition, self.cohorts, request.resolved, self.question, self.pieces, self.before, among
+        )
+
+
+async def _question(connection: Connection, study: Study, resolved: Resolved, people: Crowd) -> Question:
+    last = await store.read_last_mean(connection, study.id)
+    if study.definition.relation is Relation.REPLACE_ONE:
+        variance = None if last is None else last.variance
+        return resolved.question(study.definition, people=people.people, variance=variance)
+    # A round of K-means counts those who can pay for the rest of its session, which may be none.
+    count = None if last is None else last.noisy_count
+    size = None if count is None else max(1.0, count)
+    return resolved.question(study.definition, people=None, expected_size=size)

@@ -8,25 +8,22 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from app.core.clock import Clock
-from app.core.cohort import Cohort
 from app.core.errors import InternalFault, NotFound, PrivacyRefusal, ServiceError, Unavailable
 from app.core.quota import QuotaExhausted
 from app.core.records import CohortCharge
 from app.core.release import Draft, StoredRelease
 from app.core.study import Relation, Study
-from app.estimators import registry
-from app.estimators.interface import Estimator, NotApplicable, Question
+from app.estimators.interface import NotApplicable
 from app.services import drafting, planning
-from app.services.answers_left import answers_left
-from app.services.drafting import PlannedEstimator
+from app.services.drafting import Planned
 from app.services.observer import Observer
 from app.services.paging import Page, decode_cursor, page_of
-from app.services.planning import Crowd
-from app.services.questions import Ask, Resolved
-from app.services.release_request import ReleaseRequest
+from app.services.questions import Ask
+from app.services.release_plans import plan
+from app.services.release_request import QuotaUse, ReleaseRequest, Situation
 from app.services.replies import Idempotency, Replies
 from app.services.saturation import Saturation
-from app.store import cohorts, quotas
+from app.store import cohorts, pieces, quotas
 from app.store import releases as store
 from app.store.database import Connection, Database, Run, within
 from app.store.journal import Reply
@@ -60,43 +57,10 @@ class Releases:
         self._observer = observer
         self._replies = replies
 
-    async def plan(self, study: Study, ask: Ask) -> list[PlannedEstimator]:
-        """Price and accuracy of every estimator that has an answer; spends and changes nothing.
-
-        Raises:
-            InvalidRequest: the question is not admissible for this study.
-        """
-        request = ReleaseRequest.of(study, ask, asker=None)
-        resolved, definition = request.resolved, study.definition
-        estimators = (
-            registry.applicable(definition.relation, definition.noise)
-            if resolved.estimator == registry.AUTO
-            else [registry.get(resolved.estimator, definition.relation, definition.noise)]
-        )
-        secret = definition.relation is Relation.ADD_REMOVE_ONE
-
-        async def body(connection: Connection) -> tuple[Sequence[Cohort], Crowd, Question, float | None]:
-            rows = [] if secret else await cohorts.read_profile(connection, study.id)
-            people = planning.crowd(definition, rows, resolved)
-            question = await _question(connection, study, resolved, people)
-            return rows, people, question, await request.best(connection, people.people)
-
-        rows, people, question, best = await self._database.run_tx("plan.profile", body)
-
-        def plan(estimator: Estimator) -> PlannedEstimator | None:
-            entry = drafting.price(definition, resolved, people, question, estimator)
-            if entry is None or secret:
-                return entry
-            left = answers_left(definition, resolved, rows, question, estimator, best=best)
-            return replace(entry, answers_left=left)
-
+    async def plan(self, study: Study, ask: Ask) -> Planned:
+        """Price and accuracy of every estimator that has an answer, see `app.services.release_plans`."""
         with self._observer.step("plan"):
-            planned = [entry for one in estimators if (entry := await asyncio.to_thread(plan, one))]
-        planned.sort(key=lambda entry: entry.predicted_error)
-        return [
-            replace(entry.capped(float(definition.grid.width)), chosen=place == 0)
-            for place, entry in enumerate(planned)
-        ]
+            return await plan(self._database, study, ask)
 
     async def current(self, study: Study, ask: Ask, *, asker: UUID | None = None) -> Answer:
         """The best answer to a question so far; makes one, and spends for it, the first time it is asked.
@@ -132,8 +96,12 @@ class Releases:
         *,
         asker: UUID | None = None,
         allow_worse: bool = False,
+        fresh: bool = False,
     ) -> StoredRelease:
-        """A new release for a question.
+        """A new release for a question, or the one that stands where all people have given that share.
+
+        In replace_one studies a question's share is what it takes of each epsilon in all, see
+        `app.services.steps`; without a share it rises by the study's default.
 
         Args:
             study: The study.
@@ -141,13 +109,16 @@ class Releases:
             idempotency: The client's key for this request.
             asker: The token whose quota it uses; None for the installation itself.
             allow_worse: Make it also where it is no gain, see `app.services.gain`.
+            fresh: With independent noise, at the full price of its share.
 
         Raises:
             InvalidRequest, BudgetExhausted, NoGain, NotApplicable, QuotaExhausted, StudyRetired: nothing was
                 spent.
             IdempotencyKeyReused: the key belongs to another request.
         """
-        request = ReleaseRequest.of(study, ask, asker=asker, idempotency=idempotency, allow_worse=allow_worse)
+        request = ReleaseRequest.of(
+            study, ask, asker=asker, idempotency=idempotency, allow_worse=allow_worse, fresh=fresh
+        )
         return await self._find_or_make(request)
 
     async def get(self, release_id: UUID) -> StoredRelease:
@@ -184,15 +155,16 @@ class Releases:
     async def _find_or_make(self, request: ReleaseRequest) -> StoredRelease:
         study, started = request.study, time.perf_counter()
 
-        async def begin(connection: Connection) -> StoredRelease | bool:
-            """An answer that is there; else whether there is anything to fold."""
+        async def begin(connection: Connection) -> StoredRelease | tuple[ReleaseRequest, bool]:
+            """An answer that is there; else the share that is asked for, and whether to fold."""
             known = await self._known(connection, request)
             if known is not None:
                 return known
             await store.refuse_ended(connection, study.id)
+            certain = await request.towards(connection)
             try:
                 # Before anything is drawn; checked again when it is published.
-                await _check_quota(connection, request)
+                await _check_quota(connection, certain.use, study)
             except QuotaExhausted:
                 # Perhaps it was used for this very answer, just now.
                 known = await self._known(connection, request)
@@ -200,20 +172,21 @@ class Releases:
                     raise
                 return known
             epochs = await cohorts.seal(connection, study.id)
-            return epochs.folded < epochs.sealed
+            return certain, epochs.folded < epochs.sealed
 
         with self._observer.step("seal"):
             begun = await self._database.run_tx("release.seal", begin)
         if isinstance(begun, StoredRelease):
             return begun
-        if begun:
+        request, unfolded = begun
+        if unfolded:
             with self._observer.step("fold"):
                 await self._database.run_tx("release.fold", lambda c: cohorts.fold(c, study.id))
 
         async def attempt(run: Run) -> StoredRelease:
             try:
-                draft = await self._draft(run, request)
-                await self._publish(run, draft, request)
+                draft, use = await self._draft(run, request)
+                await self._publish(run, draft, replace(request, use=use))
             except (InternalFault, Unavailable):
                 raise
             except ServiceError as refusal:
@@ -256,25 +229,43 @@ class Releases:
 
         return await self._database.run_tx("release.held", held)
 
-    async def _draft(self, run: Run, request: ReleaseRequest) -> Draft:
+    async def _draft(self, run: Run, request: ReleaseRequest) -> tuple[Draft, QuotaUse | None]:
         """Plan and answer from the cohorts as they stand; nothing of it is published yet."""
         study, resolved = request.study, request.resolved
+        definition = study.definition
 
-        async def body(connection: Connection) -> tuple[int, Crowd, Question, float | None]:
+        async def body(connection: Connection) -> Situation:
             epochs = await cohorts.read_epochs(connection, study.id)
             rows = await cohorts.read_cohorts(connection, study.id)
-            people = planning.crowd(study.definition, rows, resolved)
-            question = await _question(connection, study, resolved, people)
-            return epochs.folded, people, question, await request.best(connection, people.people)
+            return await Situation.read(connection, request, rows, epoch=epochs.folded)
 
-        epoch, people, question, best = await run("release.cohorts", body)
+        now = await run("release.cohorts", body)
+        with self._observer.step("plan"):
+            step = await asyncio.to_thread(now.step, request)
+        if step is not None:
+            if not step.finer and now.before is not None and now.before.epoch == now.epoch:
+                raise _Answered(await self._stands(run, now.before.release, request))
+            width = planning.interval_width(definition, step.plan)
+            request.check(step.people, step.left_out, width, now.best)
+            with self._observer.step("draw"):
+                draft = await asyncio.to_thread(
+                    drafting.next_step,
+                    study,
+                    resolved,
+                    step,
+                    now.cohorts,
+                    epoch=now.epoch,
+                    clock=self._clock,
+                )
+            return draft, request.use and replace(request.use, share=step.share_used)
+        people, question = now.people, now.question
         with self._observer.step("plan"):
             estimator, plan, question = await asyncio.to_thread(
-                planning.choose, study.definition, people, resolved, question
+                planning.choose, definition, people, resolved, question
             )
-        request.check(people.people, people.left_out, planning.interval_width(study.definition, plan), best)
+        request.check(people.people, people.left_out, planning.interval_width(definition, plan), now.best)
         with self._observer.step("draw"):
-            return await asyncio.to_thread(
+            draft = await asyncio.to_thread(
                 drafting.answer,
                 study,
                 resolved,
@@ -282,9 +273,30 @@ class Releases:
                 question,
                 estimator,
                 plan,
-                epoch=epoch,
+                epoch=now.epoch,
                 clock=self._clock,
             )
+        return draft, request.use
+
+    async def _stands(self, run: Run, release_id: UUID, request: ReleaseRequest) -> StoredRelease:
+        """The answer for which all people have given that share; a key remembers it."""
+
+        async def body(connection: Connection) -> StoredRelease:
+            if request.idempotency is not None and not await self._replies.store(
+                connection,
+                request.idempotency,
+                study_id=request.study.id,
+                status=200,
+                body=str(release_id).encode(),
+            ):
+                reply = await self._replies.replay(connection, request.idempotency)
+                return await _replayed(connection, reply)
+            release = await store.read_release(connection, release_id)
+            if release is None:
+                raise InternalFault("a stored release has vanished")
+            return replace(release, replayed=True, stands=True)
+
+        return await run("release.stands", body)
 
     async def _publish(self, run: Run, draft: Draft, request: ReleaseRequest) -> None:
         async def body(connection: Connection) -> None:
@@ -304,9 +316,12 @@ class Releases:
             if facts.people is not None and facts.people_left_out is not None and facts.width is not None:
                 best = await request.best(connection, facts.people)
                 request.check(facts.people, facts.people_left_out, facts.width, best)
-            await _check_quota(connection, request)
+            await _check_quota(connection, use, request.study)
+            if draft.taken is not None:
+                await pieces.check_last(connection, draft, draft.taken)
             sequence = (await store.latest(connection, draft.study_id, draft.question))[1]
             await store.publish(connection, draft, head=head, sequence=sequence + 1)
+            await pieces.write(connection, draft)
             if use is not None:
                 await quotas.note(connection, draft.id, use.token_id, draft.study_id, use.share)
 
@@ -323,28 +338,16 @@ class Releases:
         return None if reply is None else await _replayed(connection, reply)
 
 
-async def _check_quota(connection: Connection, request: ReleaseRequest) -> None:
-    use = request.use
+async def _check_quota(connection: Connection, use: QuotaUse | None, study: Study) -> None:
     if use is not None:
-        await quotas.check(connection, use.token_id, request.study.id, use.share)
-
-
-async def _question(connection: Connection, study: Study, resolved: Resolved, people: Crowd) -> Question:
-    last = await store.read_last_mean(connection, study.id)
-    if study.definition.relation is Relation.REPLACE_ONE:
-        variance = None if last is None else last.variance
-        return resolved.question(study.definition, people=people.people, variance=variance)
-    # A round of K-means counts those who can pay for the rest of its session, which may be none.
-    count = None if last is None else last.noisy_count
-    size = None if count is None else max(1.0, count)
-    return resolved.question(study.definition, people=None, expected_size=size)
+        await quotas.check(connection, use.token_id, study.id, use.share)
 
 
 async def _replayed(connection: Connection, reply: Reply) -> StoredRelease:
     release = await store.read_release(connection, UUID(reply.body.decode()))
     if release is None:
         raise InternalFault("a stored release has vanished")
-    return replace(release, replayed=True)
+    return replace(release, replayed=True, stands=reply.status == 200)
 
 
 class _Answered(Exception):

@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import UUID, uuid4
 
 from app.core.clock import Clock
@@ -21,7 +21,7 @@ from app.core.release import Draft, Facts, StoredRelease
 from app.core.study import Study
 from app.estimators.interface import NotApplicable
 from app.services import shape_plans
-from app.services.drafting import PlannedEstimator
+from app.services.drafting import Planned, PlannedEstimator
 from app.services.observer import Observer
 from app.services.questions import Ask
 from app.services.releases import FREE_ATTEMPTS, Answer
@@ -36,20 +36,6 @@ from app.store.database import Connection, Database, Run, within
 
 VERSION = 1
 """Grows whenever the distribution of answers changes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
-    """Price and accuracy of a question.
-
-    Attributes:
-        estimators: The one that answers; none where there is no answer now. Its predicted error is that of a
-            bin's share, or of the rank of a quantile, as a part of all people.
-        tilt: Of the question [ppm]; None in add_remove_one studies.
-    """
-
-    estimators: tuple[PlannedEstimator, ...]
-    tilt: int | None
 
 
 class Shapes:
@@ -85,7 +71,7 @@ class Shapes:
             with self._observer.step("plan"):
                 made, left = await asyncio.to_thread(planned)
         except (BudgetExhausted, NotApplicable):
-            return Planned(estimators=(), tilt=question.tilt)
+            return Planned(share=question.share, tilt=question.tilt, estimators=())
         estimator = PlannedEstimator(
             estimator=question.estimator,
             summary=SUMMARIES[question.estimator],
@@ -97,7 +83,7 @@ class Shapes:
             answers_left=left,
             chosen=True,
         )
-        return Planned(estimators=(estimator,), tilt=question.tilt)
+        return Planned(share=question.share, tilt=question.tilt, estimators=(estimator,))
 
     async def current(self, study: Study, ask: Ask, *, asker: UUID | None = None) -> Answer:
         """The best answer to a question so far; makes one, and spends for it, the first time it is asked.

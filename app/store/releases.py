@@ -32,7 +32,7 @@ class _Latest:
 
 
 LATEST = Sql.of(_Latest)(f"""
-    SELECT {COLUMNS}, true AS replayed, release.sequence
+    SELECT {COLUMNS}, true AS replayed, false AS stands, release.sequence
     FROM release JOIN study ON study.id = release.study_id
     WHERE release.study_id = :study_id AND release.question = :question
     ORDER BY release.sequence DESC LIMIT 1
@@ -78,10 +78,12 @@ DEBIT = Sql.of(int)("""
 INSERT_RELEASE = Sql("""
     INSERT INTO release (id, number, study_id, question, sequence, epoch, estimator, estimator_version,
                          noise, body, estimate, standard_error, noisy_count, variance, epsilon_max, family,
-                         share, cap, people, people_left_out, width, previous_hash, hash, created_at)
+                         share, share_before, cap, people, people_left_out, width, previous_hash, hash,
+                         created_at)
     VALUES (:id, :number, :study_id, :question, :sequence, :epoch, :estimator, :estimator_version,
             CAST(:noise AS jsonb), :body, :estimate, :standard_error, :noisy_count, :variance, :epsilon_max,
-            :family, :share, :cap, :people, :people_left_out, :width, :previous_hash, :hash, :created_at)
+            :family, :share, :share_before, :cap, :people, :people_left_out, :width, :previous_hash, :hash,
+            :created_at)
 """)
 
 INSERT_CHARGES = Sql("""
@@ -240,6 +242,7 @@ async def publish(connection: Connection, draft: Draft, *, head: tuple[int, byte
         epsilon_max=draft.facts.epsilon_max,
         family=draft.asked and draft.asked.family,
         share=draft.asked and draft.asked.share,
+        share_before=draft.taken and draft.taken.share_before,
         cap=draft.asked and draft.asked.cap,
         people=draft.facts.people,
         people_left_out=draft.facts.people_left_out,

@@ -7,6 +7,7 @@ can be distributed by it; all other tables stay small.
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     Date,
@@ -15,11 +16,11 @@ from sqlalchemy import (
     Enum,
     Float,
     ForeignKey,
+    ForeignKeyConstraint,
     Identity,
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     Numeric,
     SmallInteger,
     Table,
@@ -30,21 +31,14 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "ck": "ck_%(table_name)s_%(constraint_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
+from app.store.operation_tables import metadata
+
+__all__ = ["metadata", "subject"]
 
 trust = Enum("central", "local", "public", name="trust")
 relation = Enum("replace_one", "add_remove_one", name="relation")
 study_state = Enum("open", "closed", "archived", "retired", name="study_state")
 session_state = Enum("open", "finished", name="session_state")
-role = Enum("contribute", "analyse", "admin", "observe", name="role")
 
 study = Table(
     "study",
@@ -186,6 +180,7 @@ release = Table(
     ),
     Column("family", LargeBinary, comment="SHA-256 of the question without share and cap; NULL: K-means"),
     Column("share", Integer, comment="that was asked for [parts per million]"),
+    Column("share_before", Integer, comment="of the question; NULL: not a step of its shares"),
     Column("cap", BigInteger, comment="that was asked for [micro-epsilon]; NULL: none"),
     Column("people", BigInteger, comment="as in the body; NULL: secret"),
     Column("people_left_out", BigInteger, comment="as in the body; NULL: secret"),
@@ -206,6 +201,39 @@ charge = Table(
     Column("epsilon", BigInteger, nullable=False, comment="micro-epsilon or 1e-6 of mu^2, per member"),
     CheckConstraint("epsilon >= 0", name="not_negative"),
     Index("ix_charge_cohort_id", "cohort_id"),
+)
+
+piece = Table(
+    "piece",
+    metadata,
+    Column("study_id", Integer, ForeignKey("study.id"), primary_key=True),
+    Column("family", LargeBinary, primary_key=True, comment="the question, as in release"),
+    Column("number", Integer, primary_key=True, comment="from 1"),
+    Column("unit", Double, nullable=False, comment="Laplace scale at share 1"),
+    Column("share", Integer, nullable=False, comment="that it has used [parts per million]"),
+    Column("scale", Double, nullable=False, comment="of the noise in both sums"),
+    Column("first", Numeric, nullable=False, comment="noisy sum of values"),
+    Column("second", Numeric, nullable=False, comment="noisy sum of squares"),
+    Column("refinable", Boolean, nullable=False),
+    Column("release_id", Uuid, ForeignKey("release.id"), nullable=False, comment="last change"),
+    CheckConstraint("0 < share AND share <= 1000000 AND 0 < unit AND unit <= scale", name="scale_of_share"),
+)
+
+piece_cohort = Table(
+    "piece_cohort",
+    metadata,
+    Column("study_id", Integer, primary_key=True),
+    Column("family", LargeBinary, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("cohort_id", BigInteger, ForeignKey("cohort.id"), primary_key=True),
+    Column("weight", BigInteger, nullable=False, comment="of each member; never changes"),
+    Column("count", BigInteger, nullable=False, comment="members at the first draw"),
+    Column("charged", BigInteger, nullable=False, comment="micro-epsilon, per member"),
+    ForeignKeyConstraint(
+        ["study_id", "family", "number"], ["piece.study_id", "piece.family", "piece.number"]
+    ),
+    CheckConstraint("weight > 0 AND count > 0 AND charged > 0", name="positive"),
+    Index("ix_piece_cohort_cohort_id", "cohort_id"),
 )
 
 chain = Table(
@@ -281,102 +309,4 @@ answer = Table(
     Column("answer", Integer, nullable=False, comment="the randomized category"),
     Column("sender", Uuid, comment="the token that sent it; NULL: before it was kept"),
     Index("ix_answer_session_id_round", "session_id", "round"),
-)
-
-token = Table(
-    "token",
-    metadata,
-    Column("id", Uuid, primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("role", role, nullable=False),
-    Column("hash", LargeBinary, unique=True, comment="SHA-256 of the secret"),
-    Column("studies", ARRAY(Text), comment="slugs; NULL: all"),
-    Column("subject_id", LargeBinary, comment="the one subject it acts for; NULL: all"),
-    Column("expires_at", DateTime(timezone=True)),
-    Column("revoked_at", DateTime(timezone=True)),
-    Column("created_at", DateTime(timezone=True), nullable=False),
-    Column("old_hash", LargeBinary, unique=True, comment="SHA-256 of the secret before the last rotation"),
-    Column("old_expires_at", DateTime(timezone=True)),
-    Column("identity", LargeBinary, unique=True, comment="SHA-256 of an OIDC issuer and subject"),
-    Column("last_used_on", Date),
-    Column("quota_share", Integer, comment="parts per million"),
-    Column("quota_period", Integer, comment="seconds"),
-    CheckConstraint("(hash IS NULL) <> (identity IS NULL)", name="secret_or_identity"),
-    CheckConstraint("(quota_share IS NULL) = (quota_period IS NULL)", name="quota_complete"),
-)
-
-usage = Table(
-    "usage",
-    metadata,
-    Column("release_id", Uuid, ForeignKey("release.id"), primary_key=True),
-    Column("token_id", Uuid, ForeignKey("token.id"), nullable=False),
-    Column("study_id", Integer, ForeignKey("study.id"), nullable=False),
-    Column("share", Integer, nullable=False, comment="of anybody's epsilon, at most [parts per million]"),
-    Column("at", DateTime(timezone=True), nullable=False, comment="by the database's clock"),
-    Index("ix_usage_token_id_study_id_at", "token_id", "study_id", "at"),
-)
-
-idempotency = Table(
-    "idempotency",
-    metadata,
-    Column("token_id", Uuid, ForeignKey("token.id"), primary_key=True),
-    Column("key", LargeBinary, primary_key=True, comment="digest of the Idempotency-Key"),
-    Column("request", LargeBinary, nullable=False, comment="digest of the request"),
-    Column("status", SmallInteger, nullable=False),
-    Column("body", LargeBinary, nullable=False, comment="what the first response is made of again"),
-    Column("created_at", DateTime(timezone=True), nullable=False),
-    Column("study_id", Integer, comment="NULL: before it was kept"),
-    Column("subject_id", LargeBinary, comment="whom the request is about; NULL: no person"),
-    Index("ix_idempotency_created_at", "created_at"),
-    Index("ix_idempotency_subject_id", "subject_id", postgresql_where=text("subject_id IS NOT NULL")),
-)
-
-audit = Table(
-    "audit",
-    metadata,
-    Column("id", BigInteger, Identity(), primary_key=True),
-    Column("at", DateTime(timezone=True), nullable=False),
-    Column("actor", Text, nullable=False, comment="token id or 'command line'"),
-    Column("action", Text, nullable=False),
-    Column("target", Text, nullable=False),
-    Column("detail", JSONB, nullable=False),
-    Index("ix_audit_action_id", "action", "id"),
-)
-
-login = Table(
-    "login",
-    metadata,
-    Column("hash", LargeBinary, primary_key=True, comment="SHA-256 of the cookie"),
-    Column("token_id", Uuid, ForeignKey("token.id"), nullable=False),
-    Column("subject_id", LargeBinary, comment="the person of a link; NULL: the token's"),
-    Column("created_at", DateTime(timezone=True), nullable=False),
-    Column("expires_at", DateTime(timezone=True), nullable=False),
-    Index("ix_login_expires_at", "expires_at"),
-)
-
-link = Table(
-    "link",
-    metadata,
-    Column("hash", LargeBinary, primary_key=True, comment="SHA-256 of the secret"),
-    Column("token_id", Uuid, ForeignKey("token.id"), nullable=False, comment="who made it"),
-    Column("subject_id", LargeBinary, nullable=False),
-    Column("created_at", DateTime(timezone=True), nullable=False),
-    Column("expires_at", DateTime(timezone=True), nullable=False),
-    Index("ix_link_expires_at", "expires_at"),
-)
-
-figure = Table(
-    "figure",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("taken_at", DateTime(timezone=True), nullable=False),
-    Column("seconds", Float, nullable=False, comment="how long it took"),
-    Column("document", JSONB, nullable=False),
-)
-
-installation = Table(
-    "installation",
-    metadata,
-    Column("key", Text, primary_key=True),
-    Column("value", LargeBinary, nullable=False),
 )

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from app.core.epsilon import MICRO
 from app.core.errors import NotFound
 from app.core.figures import StudySummary
 from app.core.principal import Principal
@@ -14,7 +15,7 @@ from app.core.study import Study, assumption
 from app.services import Services
 from app.services.figures import DRY_PERCENT, NEAR_PERCENT
 from app.services.paging import Page
-from app.services.questions import Ask, resolve
+from app.services.questions import Ask
 from app.services.shape_questions import SHAPES
 from app.services.shape_request import assumption as shape_assumption
 from app.web.documents.budget import AccountOut, PersonalChargeOut
@@ -125,21 +126,18 @@ async def with_figures(services: Services, page: Page[Study]) -> StudiesFiguresO
 
 async def plan(services: Services, study: Study, ask: Ask) -> PlanOut:
     """Price and accuracy of every estimator that applies; nothing is spent."""
-    if ask.statistic in SHAPES:
-        found = await services.shapes.plan(study, ask)
-        return PlanOut.model_validate(
-            {
-                "estimators": found.estimators,
-                "tilt": found.tilt,
-                "assumption": None if found.tilt is None else shape_assumption(found.tilt),
-            }
-        )
-    tilt = resolve(study.definition, ask).tilt
+    of_shape = ask.statistic in SHAPES
+    planned = await (services.shapes if of_shape else services.releases).plan(study, ask)
+    said = None
+    if planned.tilt is not None:
+        said = (shape_assumption if of_shape else assumption)(planned.tilt)
     return PlanOut.model_validate(
         {
-            "estimators": await services.releases.plan(study, ask),
-            "tilt": tilt,
-            "assumption": None if tilt is None else assumption(tilt),
+            "share": planned.share / MICRO,
+            "share_before": planned.share_before / MICRO,
+            "estimators": planned.estimators,
+            "tilt": planned.tilt,
+            "assumption": said,
         }
     )
 

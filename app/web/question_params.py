@@ -16,7 +16,10 @@ _SHARE = {
     "type": "number",
     "minimum": 0.000001,
     "maximum": 1,
-    "description": "Part of each personal epsilon to use; the study's default if not given.",
+    "description": "Part of each personal epsilon that the question may use in all. If not given: to read, "
+    "whatever the best answer used, and the study's default for a first one; to make a release, the last "
+    "share of the question and the study's default beyond it. In add_remove_one studies each answer uses its "
+    "own share.",
     "examples": [0.1],
 }
 _FIELDS: Mapping[str, Mapping[str, Any]] = {
@@ -105,6 +108,12 @@ def request_body() -> dict[str, Any]:
                 "description": "Answer also where most people cannot pay any more, or the interval will be "
                 "much wider than that of the best answer so far.",
             },
+            "fresh": {
+                "type": "boolean",
+                "default": False,
+                "description": "Answer with noise of its own, at the full price of the share, in place of "
+                "sharpening the last answer.",
+            },
         },
         "additionalProperties": False,
     }
@@ -158,15 +167,15 @@ def read_question(*sources: Mapping[str, object], statistic: str | None = None) 
     return Ask(**known, parameters=parameters)
 
 
-def take_allow_worse(document: dict[str, object]) -> bool:
-    """Take `allow_worse` out of a document: it is no part of the question.
+def take_flag(document: dict[str, object], name: str) -> bool:
+    """Take `allow_worse` or `fresh` out of a document: it is no part of the question.
 
     Raises:
         InvalidRequest: it is neither true nor false.
     """
-    value = document.pop("allow_worse", False)
+    value = document.pop(name, False)
     if not isinstance(value, bool):
-        raise InvalidRequest.field("allow_worse", "must be true or false")
+        raise InvalidRequest.field(name, "must be true or false")
     return value
 
 

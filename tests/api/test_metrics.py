@@ -28,7 +28,7 @@ async def use(service: Service) -> str:
     await service.crowd(study, 20)
     await service.contribute(study, "alice")
     await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 1})
-    await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 1})
+    await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 1, "fresh": True})
     greedy = {**VALUE, "subject": "bob", "epsilon": 9}
     for other in (study, await service.study()):
         await service.call("POST", f"/v1/studies/{other}/contributions", "contribute", json=greedy)

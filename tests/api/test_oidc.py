@@ -160,11 +160,15 @@ async def test_an_identity_has_a_quota_keys_and_a_name_in_the_audit(
     await service.crowd(study)
     path = f"/v1/studies/{study}/releases"
     key = {"Idempotency-Key": "same"}
-    first = await service.call("POST", path, issuer.token(), json={"share": 0.1}, headers=key)
-    again = await service.call("POST", path, issuer.token("ec"), json={"share": 0.1}, headers=key)
+    first = await service.call("POST", path, issuer.token(), json={"share": 0.1, "fresh": True}, headers=key)
+    again = await service.call(
+        "POST", path, issuer.token("ec"), json={"share": 0.1, "fresh": True}, headers=key
+    )
     assert first.status_code == 201
     assert again.content == first.content
-    other = await service.call("POST", path, issuer.token(sub="else"), json={"share": 0.1}, headers=key)
+    other = await service.call(
+        "POST", path, issuer.token(sub="else"), json={"share": 0.1, "fresh": True}, headers=key
+    )
     assert other.content != first.content
 
     tokens = (await service.call("GET", "/v1/admin/tokens?limit=200", "admin")).json()["items"]
@@ -177,7 +181,7 @@ async def test_an_identity_has_a_quota_keys_and_a_name_in_the_audit(
         assert (await service.call("PUT", f"{base}/quota", "admin", json=quota)).status_code == 200
         rotated = await service.call("POST", f"{base}/rotate", "admin", json={})
         assert_problem(rotated, "conflict", 409)
-    refused = await service.call("POST", path, issuer.token(), json={"share": 0.1})
+    refused = await service.call("POST", path, issuer.token(), json={"share": 0.1, "fresh": True})
     assert_problem(refused, "quota_exhausted", 429)
     for token in mine:
         await service.call("DELETE", f"/v1/admin/tokens/{token['id']}", "admin")

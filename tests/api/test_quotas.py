@@ -35,7 +35,7 @@ class Analyst:
             "POST",
             f"/v1/studies/{study}/releases",
             self.secret,
-            json={"share": share, **parameters},
+            json={"share": share, "fresh": True, **parameters},
             headers=headers,
         )
 

@@ -147,7 +147,7 @@ async def test_a_new_release_is_made_by_post(service: Service, crowded: str) -> 
         {"json": {"statistic": "mean", "estimator": "adpm", "share": 0.1}},
         {"json": {"estimator": "kvh", "parameters": {"variance": "worst_case"}, "epsilon": "0.05"}},
         {"json": {"estimator": "kvh", "variance": 12.5}},
-        {"params": {"estimator": "adpm", "share": "0.1"}},
+        {"params": {"estimator": "adpm", "share": "0.2"}},
     )
     for options in questions:
         response = await service.call("POST", path, "analyse", **options)
@@ -190,11 +190,10 @@ async def test_only_admins_see_what_a_release_cost_each_cohort(service: Service,
 
 async def test_a_study_runs_out_with_a_clear_message(service: Service, crowded: str) -> None:
     path = f"/v1/studies/{crowded}/releases"
+    question = {"estimator": "uniform", "share": 0.5, "fresh": True}
     for _ in range(2):
-        assert (
-            await service.call("POST", path, "analyse", json={"estimator": "uniform", "share": 0.5})
-        ).status_code == 201
-    response = await service.call("POST", path, "analyse", json={"estimator": "uniform", "share": 0.5})
+        assert (await service.call("POST", path, "analyse", json=question)).status_code == 201
+    response = await service.call("POST", path, "analyse", json=question)
     problem = assert_problem(response, "budget_exhausted", 409)
     assert problem["errors"] == []
     assert not any(character.isdigit() for character in problem["detail"])
@@ -310,7 +309,8 @@ async def test_an_unknown_release_is_not_found(service: Service, release: str) -
 async def test_releases_are_listed_page_by_page(service: Service, crowded: str) -> None:
     path = f"/v1/studies/{crowded}/releases"
     made = [
-        (await service.call("POST", path, "analyse", json={"share": 0.01})).json()["id"] for _ in range(5)
+        (await service.call("POST", path, "analyse", json={"share": place / 100})).json()["id"]
+        for place in range(1, 6)
     ]
     listed: list[str] = []
     cursor: str | None = None
@@ -361,7 +361,7 @@ async def test_a_cursor_says_nothing_of_releases_of_other_studies(service: Servi
     for study in (mine, other):
         await service.crowd(study)
     for study in (other, mine, other, mine, mine):
-        await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 0.1})
+        await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={})
     path, found, cursor = f"/v1/studies/{mine}/releases", [], ""
     for _ in range(3):
         page = (await service.call("GET", f"{path}?limit=1{cursor}", "analyse")).json()

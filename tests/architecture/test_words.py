@@ -28,7 +28,7 @@ ALLOWED = (
     ("CHANGELOG.md", "slug `everybody`"),
     # Comments of columns are part of the schema: another word would take a migration.
     ("app/store/tables.py", 'comment="NULL: everybody, every round"'),
-    ("app/store/tables.py", 'comment="of anybody\'s epsilon, at most [parts per million]"'),
+    ("app/store/operation_tables.py", 'comment="of anybody\'s epsilon, at most [parts per million]"'),
 )
 
 

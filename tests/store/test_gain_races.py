@@ -78,7 +78,7 @@ async def test_a_crash_between_draw_and_commit_of_an_answer_that_was_insisted_on
         before = await rows(bench)
         database.interceptions["release.publish"] = Interception(before_commit=crash)
         with pytest.raises(Crash):
-            await bench.services.releases.release(study, SMALL, key("k"), allow_worse=True)
+            await bench.services.releases.release(study, SMALL, key("k"), allow_worse=True, fresh=True)
         assert await rows(bench) == before
         assert (await bench.services.releases.current(study, SMALL)).release.id == first.id
         await bench.assert_clean()

@@ -199,7 +199,7 @@ async def test_a_release_and_a_closing_round_never_spend_the_same_epsilon(cluste
                 cluster.replicas[place % 3].sessions.close_round(session_id, 1, ADMIN)
                 for place, session_id in enumerate(sessions)
             ),
-            *(cluster.replicas[place].releases.release(study, ask, None) for place in range(3)),
+            *(cluster.replicas[place].releases.release(study, ask, None, fresh=True) for place in range(3)),
             return_exceptions=True,
         )
     closed, released = results[:4], results[4:]

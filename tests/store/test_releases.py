@@ -247,7 +247,7 @@ async def test_the_charges_of_a_page_are_those_of_its_releases(bench: Workbench)
     study = await bench.study()
     await bench.crowd(study, 10)
     made = [
-        await bench.services.releases.release(study, Ask(estimator="uniform", share=share), None)
+        await bench.services.releases.release(study, Ask(estimator="uniform", share=share), None, fresh=True)
         for share in (MICRO // 4, MICRO // 2)
     ]
     releases = bench.services.releases

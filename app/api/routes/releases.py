@@ -87,10 +87,11 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
     "/studies/{study}/releases",
     status_code=201,
     responses={
+        200: {"model": ReleaseOut, "description": "The answer that stands: all people have given this share"},
         201: {
             "model": ReleaseOut | HistogramReleaseOut | QuantileReleaseOut,
             "description": "A new release, or the one of the first request",
-        }
+        },
     },
     openapi_extra={
         CONFLICTS: True,
@@ -103,19 +104,27 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
 async def make_release(request: ApiRequest, study: StudyPath) -> Response:
     """A new release for a question, given in the document or in the query.
 
+    A question's share is what it takes of each epsilon in all: a larger one sharpens the answer, and
+    charges the difference; without one it rises by the study's default. People who came since the last answer
+    are charged for themselves. Where all people have given that share the answer stands, for nothing.
+    `fresh` asks for independent noise, at the full price of its share; add_remove_one studies know no other.
     In replace_one studies it is refused, and costs nothing, where it is no gain: `allow_worse` makes it.
     """
     found = await request.study(study)
     document = dict(await request.read_object(required=False))
-    allow_worse = question_params.take_allow_worse(document)
+    allow_worse = question_params.take_flag(document, "allow_worse")
+    fresh = question_params.take_flag(document, "fresh")
     ask = question_params.read_question(request.single_query(), document)
     key = await idempotency.idempotency(request)
     services, asker = request.api.services, request.principal.token_id
     if ask.statistic in SHAPES:
         shape = await services.shapes.release(found, ask, key, asker=asker, allow_worse=allow_worse)
         return Response(shape_off(shape.body, ask.statistic), status_code=201, media_type=JSON)
-    release = await services.releases.release(found, ask, key, asker=asker, allow_worse=allow_worse)
-    return Response(read_off(release.body, ask.statistic), status_code=201, media_type=JSON)
+    release = await services.releases.release(
+        found, ask, key, asker=asker, allow_worse=allow_worse, fresh=fresh
+    )
+    status = 200 if release.stands else 201
+    return Response(read_off(release.body, ask.statistic), status_code=status, media_type=JSON)
 
 
 @router.get(

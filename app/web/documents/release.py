@@ -75,8 +75,27 @@ class ReleaseOut(WireOut):
         description="What both intervals assume of the people, by the question's tilt; replace_one studies.",
     )
     relation: Relation
-    epsilon_max: float = Field(description="The most that it charged anyone; with Gaussian noise at `delta`.")
-    mu2_max: float | None = Field(None, description="The same in mu^2; left out with Laplace noise.")
+    share: float | None = Field(
+        None,
+        description="The part of each epsilon that the question has used in all; of an answer with "
+        "noise of its own, by this answer.",
+    )
+    share_before: float | None = Field(None, description="What it had used before this answer.")
+    refines: UUID | None = Field(
+        None, description="The answer that this one sharpens, at the price of the rest."
+    )
+    epsilon_max: float = Field(
+        description="The largest charge to a person by this answer; with Gaussian noise at `delta`."
+    )
+    epsilon_max_total: float | None = Field(
+        None, description="The largest charge to a person by this answer and those that it sharpens."
+    )
+    mu2_max: float | None = Field(
+        None, description="What it charged at most, in mu^2; left out with Laplace noise."
+    )
+    mu2_max_total: float | None = Field(
+        None, description="The same with the answers that it sharpens; left out with Laplace noise."
+    )
     delta: float | None = Field(None, description="Of the study; left out with Laplace noise.")
     people: int | None = Field(None, description="Live contributions; left out where their number is secret.")
     people_left_out: int | None = Field(
@@ -128,7 +147,12 @@ class ClusterReleaseOut(WireOut):
     noisy_count: float
     relation: Relation
     epsilon_max: float = Field(description="The most that it charged anyone; with Gaussian noise at `delta`.")
-    mu2_max: float | None = Field(None, description="The same in mu^2; left out with Laplace noise.")
+    mu2_max: float | None = Field(
+        None, description="What it charged at most, in mu^2; left out with Laplace noise."
+    )
+    mu2_max_total: float | None = Field(
+        None, description="The same with the answers that it sharpens; left out with Laplace noise."
+    )
     delta: float | None = Field(None, description="Of the study; left out with Laplace noise.")
     created_at: datetime
     charges: list[ChargeOut] | None = None
@@ -182,6 +206,8 @@ class PlanOut(WireOut):
                             "statistics": ["mean", "sum", "variance", "sd"],
                         }
                     ],
+                    "share": 0.2,
+                    "share_before": 0.1,
                     "tilt": 0.1,
                     "assumption": assumption(100_000),
                 }
@@ -189,6 +215,8 @@ class PlanOut(WireOut):
         }
     )
 
+    share: float = Field(description="The part of each epsilon that the question would use in all.")
+    share_before: float = Field(description="What it has used; the price is that of the rest.")
     estimators: list[PlannedOut]
     tilt: TiltOut | None = Field(None, description="That of the question; replace_one studies.")
     assumption: str | None = Field(None, description="What predictions and intervals assume of the people.")

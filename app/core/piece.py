@@ -1,0 +1,78 @@
+"""Pieces: the noisy sums that a question keeps, so that its answer can be sharpened and extended."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A cohort in a piece.
+
+    Attributes:
+        cohort_id: The cohort.
+        weight: Of each of its members in both sums; never changes.
+        count: Members when the first noise of the piece was drawn.
+        charged: What the piece has cost each of them [micro-epsilon].
+    """
+
+    cohort_id: int
+    weight: int
+    count: int
+    charged: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """Two noisy sums over some cohorts: of the values, and of their squares, with the same weights.
+
+    Attributes:
+        number: Of the question's pieces, from 1.
+        unit: Laplace scale at share 1 [units of the sums].
+        share: Part of the weights that it has used: scale is unit / share, rounded up [ppm].
+        scale: That of the noise in both sums now [units of the sums].
+        first, second: The noisy sums, not clipped.
+        refinable: Whether its noise may be lowered; once it may not, it never may again.
+        members: Its cohorts, in the order of their ids.
+    """
+
+    number: int
+    unit: float
+    share: int
+    scale: float
+    first: int
+    second: int
+    refinable: bool
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastStep:
+    """The newest release of a question that is a step of its shares.
+
+    Attributes:
+        release: Its id.
+        share: What the question has used by then [ppm].
+        epoch: The last epoch that took part.
+    """
+
+    release: UUID
+    share: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What a step does to the pieces of its question, in the transaction that publishes it.
+
+    Attributes:
+        before: The step before it, which must still be the last one; None: there is none.
+        changed: Pieces that are new, refined, or refinable no more, as they are afterwards.
+    """
+
+    before: LastStep | None
+    changed: tuple[Piece, ...]
+
+    @property
+    def share_before(self) -> int:
+        """What the question had used [ppm]."""
+        return 0 if self.before is None else self.before.share

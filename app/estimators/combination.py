@@ -1,0 +1,304 @@
+r"""One answer from several noisy sums: the combination of the smallest worst-case error.
+
+A question that is asked again and again has sums of disjoint parts of the people, each with weights and noise
+of its own, beside people whose values are public and local reports. Let part p, weighed so that its weights
+sum to one, put :math:`w_{ip}` on person i and have noise of variance :math:`N_p`. The answer
+:math:`\sum c_p y_p` with :math:`\sum c_p = 1` has a variance of at most :math:`c^T M c` about the mean of the
+population,
+
+.. math:: M_{pq} = s \sum_i w_{ip} w_{iq} + [p = q] N_p,
+
+smallest at :math:`c = M^{-1} 1 / 1^T M^{-1} 1`. A tilt t adds :math:`t^2 TV(c)^2`, TV being half of
+:math:`\sum_i |(W c)_i - e_i|` with e_i = 1/n for people who are there and 0 for those who have left. By
+Cauchy's inequality :math:`(\sum_i a_i)^2 = \min_\lambda \sum_i a_i^2 / \lambda_i` over :math:`\lambda` on the
+simplex, attained at :math:`\lambda_i \propto a_i`: in turn the best lambda for c and the best c for lambda, a
+quadratic problem, never raise the error, which is convex in c.
+
+Parts are never subtracted: where the best combination would, the part is left out.
+
+References:
+    Koufogiannis, Han, Pappas, "Gradual release of sensitive data under differential privacy",
+    arXiv:1504.00429 (what the sums are); the combination is generalized least squares.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array
+
+from app.core.cohort import Group
+from app.core.grid import GRID_SIZE
+from app.core.noise import NoNoise
+from app.core.study import Trust
+from app.estimators.interface import Linear, NotApplicable, Plan, Question
+from app.estimators.linear import combine
+from app.estimators.moments import conclude_both
+from app.estimators.reports import noise_variance
+
+_ROUNDS = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """The sums that there are of central people, and the people that they are of.
+
+    Attributes:
+        groups: Central groups by what they weigh and whether they are there, then all others, length G.
+        weights: For each group the weight of one of its people in each sum that they are in.
+        absent: Whether the people of a group have left, shape (G,).
+        scales: Of the Laplace noise of each sum, length P [units of the sum].
+        public_weight: Of a public person beside these, where public people are attached.
+    """
+
+    groups: tuple[Group, ...]
+    weights: tuple[Mapping[int, int], ...]
+    absent: NDArray[np.bool_]
+    scales: tuple[float, ...]
+    public_weight: int
+
+
+def combination_plan(sums: Sums, linear: Linear, question: Question) -> Plan:
+    """The plan that reads noisy sums which are there already, or are just being drawn.
+
+    Args:
+        sums: The sums.
+        linear: How the estimator of the question weighs what is not in them.
+        question: What is asked.
+
+    Returns:
+        A plan without queries: its `conclude` takes P noisy sums of values, the sum of all public values, P
+        noisy sums of squares, and the sum of all public squares.
+
+    Raises:
+        NotApplicable: there is no sum, no person public, and no report.
+
+    Privacy: post-processing of noisy sums, local reports and public values.
+    """
+    groups = sums.groups
+    sizes = np.array([group.count for group in groups], dtype=np.float64)
+    parts = _Parts.of(sums, linear, question)
+    shares = parts.best(question, sizes, sums.absent, linear.steering)
+    pieces = len(sums.scales)
+    # What each sum is multiplied by, and what the weights of people and reports come to.
+    heard = parts.reports_from
+    factors, public = _factors(shares, parts, sums)
+    person = np.asarray(parts.columns[:, :heard] @ shares[:heard])
+    reports = np.asarray(parts.columns[:, heard:] @ shares[heard:])
+    laplaces = tuple(
+        (float(factor) * scale / GRID_SIZE, 1)
+        for factor, scale in zip(factors, sums.scales, strict=True)
+        if factor
+    )
+
+    def position(values: Sequence[int]) -> Fraction:
+        *noisy, known = values
+        total = sum((factor * value for factor, value in zip(factors, noisy, strict=True)), Fraction())
+        return (total + public * known) / GRID_SIZE
+
+    plan = combine(
+        groups,
+        question,
+        queries=(),
+        noise=NoNoise(),
+        person=person,
+        laplaces=laplaces,
+        read=lambda values: position(values[: pieces + 1]),
+        reports=reports if linear.reports else None,
+        variance=linear.variance,
+        expected_variance=linear.expected_variance,
+        shrinkage=linear.shrinkage,
+        absent=sums.absent,
+    )
+    central = float(np.dot(sizes, person))
+    if plan.conclude_within is None or central <= 0:
+        return plan
+
+    def moments(values: Sequence[int]) -> tuple[float, float]:
+        first, second = values[: pieces + 1], values[pieces + 1 :]
+        return float(position(first)) / central - 0.5, float(position(second)) / central
+
+    within = conclude_both(
+        plan.conclude_within,
+        groups,
+        question,
+        person=person / central,
+        laplaces=tuple((scale / central, count) for scale, count in laplaces),
+        absent=sums.absent,
+        moments=moments,
+    )
+    return replace(plan, conclude=within, conclude_within=None, by_parts=True)
+
+
+def _factors(shares: NDArray[np.float64], parts: "_Parts", sums: Sums) -> tuple[list[Fraction], Fraction]:
+    """What one unit of each sum, and of the sum of public values, adds to the answer."""
+    pieces = len(sums.scales)
+    factors = [
+        Fraction(float(share)) / mass if mass else Fraction()
+        for share, mass in zip(shares[:pieces], parts.masses, strict=True)
+    ]
+    if parts.public_apart:
+        return factors, Fraction(float(shares[pieces])) / parts.public
+    if not parts.public:
+        return factors, Fraction()
+    # Attached: what is left of every part beside its sum.
+    weighed = sum(
+        (Fraction(float(share)) * rest for share, rest in zip(shares[:pieces], parts.rests, strict=True)),
+        Fraction(),
+    )
+    return factors, weighed / parts.public
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """Parts whose weights sum to one.
+
+    Attributes:
+        columns: Weight of one person of each group in each part, shape (G, B).
+        noises: Variance of the noise of each part, shape (B,) [range width squared].
+        masses: What a sum is divided by to be a part, length P.
+        rests: The part of each of the first P parts that is public people's, exactly.
+        public: Public people.
+        public_apart: Whether they are a part of their own, the one behind the sums.
+        reports_from: The first part of reports.
+    """
+
+    columns: csr_array
+    noises: NDArray[np.float64]
+    masses: tuple[Fraction, ...]
+    rests: tuple[Fraction, ...]
+    public: int
+    public_apart: bool
+    reports_from: int
+
+    @classmethod
+    def of(cls, sums: Sums, linear: Linear, question: Question) -> "_Parts":
+        groups, pieces = sums.groups, len(sums.scales)
+        known = [place for place, group in enumerate(groups) if group.trust is Trust.PUBLIC and group.count]
+        local = [
+            place
+            for place, group in enumerate(groups)
+            if linear.reports and group.trust is Trust.LOCAL and group.count and group.reports is not None
+        ]
+        public = sum(groups[place].count for place in known)
+        masses = [0] * pieces
+        for group, weights in zip(groups, sums.weights, strict=True):
+            for piece, weight in weights.items():
+                masses[piece] += weight * group.count
+        # Attached public people are in every part as they would be in one sum over all.
+        total = sum(masses)
+        attached = linear.attached and total > 0
+        beside = sums.public_weight * public if attached else 0
+        whole = [Fraction(mass) * (total + beside) / total if total else Fraction() for mass in masses]
+        rests = [Fraction(beside, total + beside) if mass else Fraction() for mass in masses]
+        apart = bool(known) and not attached
+        # Rows, columns and weights of the parts.
+        rows: list[int] = []
+        places: list[int] = []
+        entries: list[float] = []
+        noises: list[float] = []
+        for place, weights in enumerate(sums.weights):
+            for piece, weight in weights.items():
+                rows.append(place)
+                places.append(piece)
+                entries.append(float(weight / whole[piece]))
+        for piece, scale in enumerate(sums.scales):
+            noises.append(
+                2 * float(Fraction(scale) / (whole[piece] * GRID_SIZE)) ** 2 if whole[piece] else np.inf
+            )
+            for place in known if beside else ():
+                rows.append(place)
+                places.append(piece)
+                entries.append(float(rests[piece]) / public)
+        if apart:
+            rows += known
+            places += [pieces] * len(known)
+            entries += [1 / public] * len(known)
+            noises.append(0.0)
+        reports_from = len(noises)
+        for number, place in enumerate(local):
+            rows.append(place)
+            places.append(reports_from + number)
+            entries.append(1 / groups[place].count)
+            noises.append(noise_variance(groups[place], linear.expected_variance) / groups[place].count)
+        return cls(
+            columns=csr_array((entries, (rows, places)), shape=(len(groups), len(noises))),
+            noises=np.array(noises),
+            masses=tuple(whole),
+            rests=tuple(rests),
+            public=public,
+            public_apart=apart,
+            reports_from=reports_from,
+        )
+
+    def best(
+        self, question: Question, sizes: NDArray[np.float64], absent: NDArray[np.bool_], variance: float
+    ) -> NDArray[np.float64]:
+        """The share of each part, shape (B,); they sum to one.
+
+        Raises:
+            NotApplicable: there is no part.
+        """
+        used = np.flatnonzero(np.isfinite(self.noises))
+        while True:
+            if not used.size:
+                raise NotApplicable("No person can take part.")
+            shares = self._unsigned(used, question, sizes, absent, variance)
+            if float(shares.min()) >= 0:
+                break
+            used = np.delete(used, int(np.argmin(shares)))
+        found = np.zeros(len(self.noises))
+        found[used] = shares
+        return found
+
+    def _unsigned(
+        self,
+        used: NDArray[np.intp],
+        question: Question,
+        sizes: NDArray[np.float64],
+        absent: NDArray[np.bool_],
+        variance: float,
+    ) -> NDArray[np.float64]:
+        """The best shares of some parts, of any sign."""
+        if used.size == 1:
+            return np.ones(1)
+        columns, noises = self.columns[:, used], self.noises[used]
+        present = float(np.dot(sizes, ~absent))
+        equal = np.where(absent, 0.0, 1 / max(float(question.people or 0), present, 1.0))
+        tilt = question.tilt**2 / 4
+
+        def solved(penalty: NDArray[np.float64]) -> NDArray[np.float64]:
+            matrix = (columns.T @ diags_array(variance * sizes + penalty) @ columns).toarray()
+            matrix += np.diag(noises)
+            # Parts without any error of their own would leave the matrix singular.
+            matrix += np.diag(np.full(used.size, 1e-14 * float(np.max(np.diag(matrix))) + 1e-300))
+            both = np.linalg.solve(
+                matrix, np.stack([columns.T @ (penalty * equal), np.ones(used.size)], axis=1)
+            )
+            free, whole = both[:, 0], both[:, 1]
+            shares: NDArray[np.float64] = free + whole * ((1 - float(free.sum())) / float(whole.sum()))
+            return shares
+
+        def moves(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+            moved: NDArray[np.float64] = sizes * np.abs(columns @ shares - equal)
+            return moved
+
+        def error(shares: NDArray[np.float64]) -> float:
+            spread = variance * float(np.dot(sizes, (columns @ shares) ** 2))
+            return spread + float(np.dot(noises, shares**2)) + tilt * float(moves(shares).sum()) ** 2
+
+        best = shares = solved(np.zeros_like(sizes))
+        for _ in range(_ROUNDS if tilt else 0):
+            moved = moves(shares)
+            total = float(moved.sum())
+            if total <= 1e-12:
+                break
+            # Groups that are not moved at all would otherwise never be moved again.
+            rates = np.maximum(moved, 1e-6 * total) / total
+            shares = solved(tilt * sizes**2 / rates)
+            if error(shares) >= error(best) * (1 - 1e-10):
+                break
+            best = shares
+        return best

@@ -1,0 +1,98 @@
+"""What a question would cost and how accurate its answer would be; nothing is spent."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from app.core.cohort import Cohort
+from app.core.errors import PrivacyRefusal
+from app.core.study import Relation, Study
+from app.estimators import registry
+from app.estimators.interface import Estimator, NotApplicable
+from app.services import drafting, gain, planning
+from app.services.answers_left import answers_left, steps_left
+from app.services.drafting import Planned, PlannedEstimator
+from app.services.questions import Ask
+from app.services.release_request import ReleaseRequest, Situation
+from app.services.steps import Step
+from app.store import cohorts
+from app.store.database import Connection, Database
+
+
+async def plan(database: Database, study: Study, ask: Ask) -> Planned:
+    """Price and accuracy of every estimator that has an answer; spends and changes nothing.
+
+    Raises:
+        InvalidRequest: the question is not admissible for this study.
+    """
+    definition = study.definition
+    secret = definition.relation is Relation.ADD_REMOVE_ONE
+
+    async def body(connection: Connection) -> tuple[ReleaseRequest, Situation]:
+        request = await ReleaseRequest.of(study, ask, asker=None).towards(connection)
+        rows = [] if secret else _numbered(await cohorts.read_profile(connection, study.id))
+        return request, await Situation.read(connection, request, rows, epoch=0)
+
+    request, now = await database.run_tx("plan.profile", body)
+    name = request.resolved.estimator
+    estimators = (
+        registry.applicable(definition.relation, definition.noise)
+        if name == registry.AUTO
+        else [registry.get(name, definition.relation, definition.noise)]
+    )
+    planned = [entry for one in estimators if (entry := await asyncio.to_thread(_plan, request, now, one))]
+    planned.sort(key=lambda entry: entry.predicted_error)
+    return Planned(
+        share=request.resolved.share,
+        share_before=0 if now.before is None else now.before.share,
+        tilt=request.resolved.tilt,
+        estimators=[
+            replace(entry.capped(float(definition.grid.width)), chosen=place == 0)
+            for place, entry in enumerate(planned)
+        ],
+    )
+
+
+def _numbered(rows: Sequence[Cohort]) -> list[Cohort]:
+    """Cohorts of which those that are not folded yet have ids of their own, below zero."""
+    return [row if row.id else replace(row, id=-place) for place, row in enumerate(rows, start=1)]
+
+
+def _plan(request: ReleaseRequest, now: Situation, estimator: Estimator) -> PlannedEstimator | None:
+    """What one estimator would do; None where it has no answer."""
+    definition, resolved = request.study.definition, request.resolved
+    try:
+        step = now.step(request, [estimator])
+    except (NotApplicable, PrivacyRefusal):
+        return None
+    if step is not None:
+        return _plan_step(request, now, step, estimator)
+    entry = drafting.price(definition, resolved, now.people, now.question, estimator)
+    if entry is None or definition.relation is Relation.ADD_REMOVE_ONE:
+        return entry
+    left = answers_left(definition, resolved, now.cohorts, now.question, estimator, best=now.best)
+    return replace(entry, answers_left=left)
+
+
+def _plan_step(request: ReleaseRequest, now: Situation, step: Step, estimator: Estimator) -> PlannedEstimator:
+    definition, resolved = request.study.definition, request.resolved
+    untilted = step.plan.predicted_error
+    if resolved.tilt:
+        without = now.step(replace(request, resolved=replace(resolved, tilt=0)), [estimator])
+        untilted = untilted if without is None else without.plan.predicted_error
+    left = steps_left(step, now.cohorts, resolved.share)
+    width = planning.interval_width(definition, step.plan)
+    try:
+        gain.check(people=step.people, left_out=step.left_out, width=width, best=now.best, needed=False)
+    except PrivacyRefusal:
+        left = 0
+    return PlannedEstimator(
+        estimator=estimator.name,
+        summary=estimator.summary,
+        predicted_error=step.plan.predicted_error,
+        predicted_error_at_tilt_0=untilted,
+        epsilon_max=step.epsilon_max,
+        one_report_moves=step.plan.one_report,
+        statistics=drafting.statistics(definition, step.plan, step.question),
+        answers_left=left,
+    )

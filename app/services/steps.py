@@ -1,0 +1,244 @@
+r"""One more step of a question's shares: who pays what, and the answer from all that is there by then.
+
+A question of a replace_one study keeps *pieces*, see `app.core.piece`. Weights never change: those of a piece
+are planned once, for each person's whole epsilon, and a share s only sets the scale of the noise,
+:math:`b(s) = b(1) / s`. What a step charges a cohort is the price at the new scale, rounded up, less what the
+piece has charged it: ten steps of .1 charge exactly what one release at 1 does, and end with noise of exactly
+its law (`app.mechanisms.refined_laplace`). A step to share s
+
+1. refines every piece that has lost no member and whose cohorts can all pay the difference: the noise that is
+   left is drawn given the published one, :math:`Z_1` = stored noisy sum - exact sum, which is right because
+   the exact sum is that of the first draw;
+2. gives those who are in no such piece, and can pay, one new piece with independent noise;
+3. leaves every other piece as it is for ever. Its sum stays usable. What its people have paid for it counts
+   when they join the new piece: they weigh as much as the rest of their share buys;
+4. combines all of them, with public people and reports, see `app.estimators.combination`.
+
+A draft that is not published was never seen: the next attempt draws anew from the same stored sums, and what
+is published is one draw given the one before. Rounding: a charge is at most one micro-epsilon above the share
+of an epsilon, and never above the epsilon or a cap. For shares below 1/64 the noise would outgrow the
+sampler; there weights count coarser units, rounded down.
+
+Privacy: who is there, what they offer and what they have paid are public under replace_one, and nothing here
+depends on a raw value but the sums that noise is drawn for. Two noisy sums of one piece, of the values and of
+their squares, cost what the first one does (`app.accounting.prices`); they are refined independently.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from app.core.cohort import Cohort, Group
+from app.core.epsilon import MICRO
+from app.core.errors import BudgetExhausted
+from app.core.noise import DiscreteLaplace
+from app.core.piece import LastStep, Piece, Taken
+from app.core.release import Charge, Used
+from app.core.study import Relation, StudyDefinition, Trust
+from app.estimators.combination import Sums, combination_plan
+from app.estimators.interface import UNIT_SCALE, Conclusion, Estimator, Plan, Question
+from app.mechanisms.draw import draw
+from app.mechanisms.entropy import system_bits
+from app.mechanisms.refined_laplace import refine_laplace
+from app.services import planning
+from app.services.piece_ledger import PieceLedger, step_scale
+from app.services.planning import Crowd
+from app.services.questions import Resolved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A step that can be taken; nothing of it is drawn yet.
+
+    Attributes:
+        estimator, question, plan: What answers, and from what. The plan reads what `take` draws.
+        before: The step before it.
+        pieces: Every piece of the question as it will be, sums as they were; new ones have zeros.
+        finer: Numbers of the pieces whose noise is drawn: refined and new ones.
+        closed: Numbers of the pieces that can be refined no more from now on.
+        used: Cohorts whose sums are read.
+        charges: In the order of cohorts' ids.
+        people, left_out: All live contributions, and those who cannot pay their part of this step.
+        epsilon_max, epsilon_max_total: The largest charge of this step, and of all steps of the question to
+            one person [micro-epsilon].
+        share_used: The largest part of a person's epsilon that it takes [ppm].
+    """
+
+    estimator: Estimator
+    question: Question
+    plan: Plan
+    before: LastStep | None
+    pieces: tuple[Piece, ...]
+    finer: frozenset[int]
+    closed: frozenset[int]
+    used: tuple[Used, ...]
+    charges: tuple[Charge, ...]
+    people: int
+    left_out: int
+    epsilon_max: int
+    epsilon_max_total: int
+    share_used: int
+
+
+def plan_step(
+    study: StudyDefinition,
+    cohorts: Sequence[Cohort],
+    resolved: Resolved,
+    question: Question,
+    pieces: Sequence[Piece],
+    before: LastStep | None,
+    among: Sequence[Estimator] | None = None,
+) -> Step | None:
+    """Plan the step of a question to its share.
+
+    Args:
+        study: The study.
+        cohorts: The cohorts as they are now, each with an id of its own.
+        resolved: What was asked.
+        question: The same for estimators.
+        pieces: Those of the question.
+        before: Its last step.
+        among: What `auto` chooses among.
+
+    Returns:
+        The step; None where the question is not answered by steps: in add_remove_one studies, where it would
+        tell who came and left, and where the plan is no single linear query under Laplace noise.
+
+    Raises:
+        BudgetExhausted: no person can pay for more than there is.
+        NotApplicable: no estimator has an answer.
+    """
+    if study.relation is not Relation.REPLACE_ONE:
+        return None
+    ledger = PieceLedger(cohorts, pieces, resolved)
+    # 1. Refine what can be refined, and let join who can pay.
+    kept, settled, finer, closed = ledger.refine()
+    joining, left_out = ledger.joining(settled)
+    # 2. Plan for each person's whole epsilon, as if those who take part had paid nothing yet.
+    cap = None if resolved.epsilon is None else resolved.epsilon * MICRO // resolved.share
+    whole = replace(resolved, share=MICRO, epsilon=cap)
+    asked = replace(
+        whole.question(study, people=question.people, expected_size=question.expected_size),
+        variance=question.variance,
+    )
+    people = planning.crowd(study, cohorts, whole, joining.keys() | ledger.paid.keys())
+    estimator, plan, answered = planning.choose(study, people, whole, asked, among)
+    weights = _weights(plan)
+    if weights is None or plan.linear is None:
+        return None
+    # 3. A new piece of those who join.
+    number = 1 + max((piece.number for piece in pieces), default=0)
+    created = ledger.create(number, joining, people, weights)
+    if created is not None:
+        kept, finer = [*kept, created], finer | {number}
+    if not finer and (before is None or (left_out and before.share < resolved.share)):
+        raise BudgetExhausted("no person in this study can take part in such a release")
+    # 4. The answer from all pieces.
+    public = [
+        weight for group, weight in zip(people.groups, weights, strict=True) if group.trust is Trust.PUBLIC
+    ]
+    sums = _sums(cohorts, kept, people, max(public, default=0))
+    charges = ledger.charges(kept, finer)
+    totals = ledger.paid + Counter({charge.cohort_id: charge.epsilon for charge in charges})
+    fresh = any(charge.cohort_id not in ledger.paid for charge in charges)
+    taken = resolved.share_taken(study)
+    had = 0 if before is None or fresh else before.share
+    return Step(
+        estimator=estimator,
+        question=answered,
+        plan=combination_plan(sums, plan.linear, answered),
+        before=before,
+        pieces=tuple(kept),
+        finer=finer,
+        closed=closed,
+        used=ledger.used(kept, finer, charges),
+        charges=charges,
+        people=sum(row.count for row in cohorts),
+        left_out=left_out,
+        epsilon_max=max((charge.epsilon for charge in charges), default=0),
+        epsilon_max_total=max(totals.values(), default=0),
+        share_used=max(0, taken - had),
+    )
+
+
+def take(step: Step, cohorts: Sequence[Cohort]) -> tuple[Conclusion, Taken]:
+    """Draw the noise of a step and read the answer. Draws entropy; what it returns is not published yet.
+
+    Args:
+        step: The step.
+        cohorts: Those that it was planned for.
+    """
+    here = {cohort.id: cohort for cohort in cohorts}
+    pieces = []
+    for piece in step.pieces:
+        if piece.number not in step.finer:
+            pieces.append(replace(piece, refinable=piece.refinable and piece.number not in step.closed))
+            continue
+        exact = (
+            sum(member.weight * here[member.cohort_id].total for member in piece.members),
+            sum(member.weight * here[member.cohort_id].total_squares for member in piece.members),
+        )
+        was = step_scale(piece.unit, piece.share)
+        if piece.scale == 0:
+            errors = draw(DiscreteLaplace(scales=(was, was)), queries=2)
+        else:
+            errors = tuple(
+                refine_laplace(noisy - value, piece.scale, was, system_bits)
+                for noisy, value in zip((piece.first, piece.second), exact, strict=True)
+            )
+        pieces.append(replace(piece, first=exact[0] + errors[0], second=exact[1] + errors[1], scale=was))
+    known = [cohort for cohort in cohorts if cohort.trust is Trust.PUBLIC]
+    conclusion = step.plan.conclude(
+        [
+            *(piece.first for piece in pieces),
+            sum(cohort.total for cohort in known),
+            *(piece.second for piece in pieces),
+            sum(cohort.total_squares for cohort in known),
+        ]
+    )
+    changed = tuple(piece for piece in pieces if piece.number in step.finer | step.closed)
+    return conclusion, Taken(before=step.before, changed=changed)
+
+
+def _weights(plan: Plan) -> list[int] | None:
+    """What one person of each group weighs [micro-epsilon]; None for a plan that has no pieces."""
+    match plan.noise:
+        case DiscreteLaplace(scales=(scale, *_)) if plan.linear is not None:
+            return [
+                int(weight * Fraction(UNIT_SCALE) / Fraction(scale)) for weight in plan.queries[0].sum_weights
+            ]
+        case _:
+            return None
+
+
+def _sums(cohorts: Sequence[Cohort], pieces: Sequence[Piece], people: Crowd, public_weight: int) -> Sums:
+    """People by what they weigh, those included who have left since a piece was drawn."""
+    places: dict[int, list[tuple[int, int, int]]] = {}
+    for place, piece in enumerate(pieces):
+        for member in piece.members:
+            places.setdefault(member.cohort_id, []).append((member.count, place, member.weight))
+    counts = {cohort.id: cohort.count for cohort in cohorts}
+    classes: Counter[tuple[bool, tuple[tuple[int, int], ...]]] = Counter()
+    for cohort in cohorts:
+        if cohort.trust is Trust.CENTRAL:
+            weighs = tuple((place, weight) for _, place, weight in places.get(cohort.id, ()))
+            classes[False, weighs] += cohort.count
+    for cohort_id, members in places.items():
+        # Those who have left were in the pieces that were drawn before: layer by layer.
+        stayed = counts.get(cohort_id, 0)
+        for count in sorted({count for count, _, _ in members if count > stayed}):
+            weighs = tuple((place, weight) for drawn, place, weight in members if drawn >= count)
+            classes[True, weighs] += count - stayed
+            stayed = count
+    groups = [Group(trust=Trust.CENTRAL, epsilon=0, count=count) for count in classes.values()]
+    others = [group for group in people.groups if group.trust is not Trust.CENTRAL]
+    return Sums(
+        groups=(*groups, *others),
+        weights=(*(dict(weighs) for _, weighs in classes), *({} for _ in others)),
+        absent=np.array([absent for absent, _ in classes] + [False] * len(others), dtype=np.bool_),
+        scales=tuple(step_scale(piece.unit, piece.share) for piece in pieces),
+        public_weight=public_weight,
+    )

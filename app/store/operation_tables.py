@@ -1,0 +1,134 @@
+"""The tables beside the ledger: who may ask, what was asked, and what is kept of the installation."""
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Date,
+    DateTime,
+    Enum,
+    Float,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    Uuid,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+role = Enum("contribute", "analyse", "admin", "observe", name="role")
+
+token = Table(
+    "token",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("role", role, nullable=False),
+    Column("hash", LargeBinary, unique=True, comment="SHA-256 of the secret"),
+    Column("studies", ARRAY(Text), comment="slugs; NULL: all"),
+    Column("subject_id", LargeBinary, comment="the one subject it acts for; NULL: all"),
+    Column("expires_at", DateTime(timezone=True)),
+    Column("revoked_at", DateTime(timezone=True)),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("old_hash", LargeBinary, unique=True, comment="SHA-256 of the secret before the last rotation"),
+    Column("old_expires_at", DateTime(timezone=True)),
+    Column("identity", LargeBinary, unique=True, comment="SHA-256 of an OIDC issuer and subject"),
+    Column("last_used_on", Date),
+    Column("quota_share", Integer, comment="parts per million"),
+    Column("quota_period", Integer, comment="seconds"),
+    CheckConstraint("(hash IS NULL) <> (identity IS NULL)", name="secret_or_identity"),
+    CheckConstraint("(quota_share IS NULL) = (quota_period IS NULL)", name="quota_complete"),
+)
+
+usage = Table(
+    "usage",
+    metadata,
+    Column("release_id", Uuid, ForeignKey("release.id"), primary_key=True),
+    Column("token_id", Uuid, ForeignKey("token.id"), nullable=False),
+    Column("study_id", Integer, ForeignKey("study.id"), nullable=False),
+    Column("share", Integer, nullable=False, comment="of anybody's epsilon, at most [parts per million]"),
+    Column("at", DateTime(timezone=True), nullable=False, comment="by the database's clock"),
+    Index("ix_usage_token_id_study_id_at", "token_id", "study_id", "at"),
+)
+
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("token_id", Uuid, ForeignKey("token.id"), primary_key=True),
+    Column("key", LargeBinary, primary_key=True, comment="digest of the Idempotency-Key"),
+    Column("request", LargeBinary, nullable=False, comment="digest of the request"),
+    Column("status", SmallInteger, nullable=False),
+    Column("body", LargeBinary, nullable=False, comment="what the first response is made of again"),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("study_id", Integer, comment="NULL: before it was kept"),
+    Column("subject_id", LargeBinary, comment="whom the request is about; NULL: no person"),
+    Index("ix_idempotency_created_at", "created_at"),
+    Index("ix_idempotency_subject_id", "subject_id", postgresql_where=text("subject_id IS NOT NULL")),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("at", DateTime(timezone=True), nullable=False),
+    Column("actor", Text, nullable=False, comment="token id or 'command line'"),
+    Column("action", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("detail", JSONB, nullable=False),
+    Index("ix_audit_action_id", "action", "id"),
+)
+
+login = Table(
+    "login",
+    metadata,
+    Column("hash", LargeBinary, primary_key=True, comment="SHA-256 of the cookie"),
+    Column("token_id", Uuid, ForeignKey("token.id"), nullable=False),
+    Column("subject_id", LargeBinary, comment="the person of a link; NULL: the token's"),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    Index("ix_login_expires_at", "expires_at"),
+)
+
+link = Table(
+    "link",
+    metadata,
+    Column("hash", LargeBinary, primary_key=True, comment="SHA-256 of the secret"),
+    Column("token_id", Uuid, ForeignKey("token.id"), nullable=False, comment="who made it"),
+    Column("subject_id", LargeBinary, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    Index("ix_link_expires_at", "expires_at"),
+)
+
+figure = Table(
+    "figure",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("taken_at", DateTime(timezone=True), nullable=False),
+    Column("seconds", Float, nullable=False, comment="how long it took"),
+    Column("document", JSONB, nullable=False),
+)
+
+installation = Table(
+    "installation",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("value", LargeBinary, nullable=False),
+)

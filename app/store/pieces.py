@@ -1,0 +1,140 @@
+"""Pieces of questions: read to plan a step, written with the release that takes it.
+
+What is kept beside a release is the noisy sum, which is an output of the mechanism, and public weights. The
+noise itself is never stored; it is the difference to sums that lose a person's part when they withdraw.
+"""
+
+from dataclasses import dataclass
+from itertools import groupby
+
+from app.core.piece import LastStep, Member, Piece, Taken
+from app.core.release import Draft
+from app.store.releases import CohortsChanged
+from app.store.sql import Connection, Sql
+
+READ_LAST_STEP = Sql.of(LastStep)("""
+    SELECT id AS release, share, epoch FROM release
+    WHERE study_id = :study_id AND family = :family AND share_before IS NOT NULL
+    ORDER BY number DESC LIMIT 1
+""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    step: LastStep
+    number: int | None
+    unit: float | None
+    now: int | None
+    scale: float | None
+    first: int | None
+    second: int | None
+    refinable: bool | None
+    member: Member | None
+
+
+# One statement, so that pieces are those of the step that is read with them.
+READ_KEPT = Sql.of(_Row)("""
+    SELECT last.release, last.share, last.epoch, piece.number, piece.unit, piece.share AS now, piece.scale,
+           piece.first, piece.second, piece.refinable,
+           member.cohort_id, member.weight, member.count, member.charged
+    FROM (SELECT id AS release, share, epoch FROM release
+          WHERE study_id = :study_id AND family = :family AND share_before IS NOT NULL
+          ORDER BY number DESC LIMIT 1) AS last
+    LEFT JOIN piece ON piece.study_id = :study_id AND piece.family = :family
+    LEFT JOIN piece_cohort member
+        ON (member.study_id, member.family, member.number) = (piece.study_id, piece.family, piece.number)
+    ORDER BY piece.number, member.cohort_id
+""")
+
+WRITE_PIECES = Sql("""
+    INSERT INTO piece (study_id, family, number, unit, share, scale, first, second, refinable, release_id)
+    SELECT :study_id, :family, number, unit, share, scale, first, second, refinable, :release_id
+    FROM unnest(CAST(:numbers AS int[]), CAST(:units AS float8[]), CAST(:shares AS int[]),
+                CAST(:scales AS float8[]), CAST(:firsts AS numeric[]), CAST(:seconds AS numeric[]),
+                CAST(:refinable AS boolean[]))
+        AS changed (number, unit, share, scale, first, second, refinable)
+    ON CONFLICT (study_id, family, number) DO UPDATE
+    SET share = excluded.share, scale = excluded.scale, first = excluded.first, second = excluded.second,
+        refinable = excluded.refinable, release_id = excluded.release_id
+""")
+
+WRITE_MEMBERS = Sql("""
+    INSERT INTO piece_cohort (study_id, family, number, cohort_id, weight, count, charged)
+    SELECT :study_id, :family, number, cohort_id, weight, count, charged
+    FROM unnest(CAST(:numbers AS int[]), CAST(:cohorts AS bigint[]), CAST(:weights AS bigint[]),
+                CAST(:counts AS bigint[]), CAST(:charged AS bigint[]))
+        AS changed (number, cohort_id, weight, count, charged)
+    ON CONFLICT (study_id, family, number, cohort_id) DO UPDATE SET charged = excluded.charged
+""")
+
+
+async def last_step(connection: Connection, study_id: int, family: bytes) -> LastStep | None:
+    """The newest step of a question's shares; None before the first one."""
+    return await READ_LAST_STEP.maybe(connection, study_id=study_id, family=family)
+
+
+async def read_kept(
+    connection: Connection, study_id: int, family: bytes
+) -> tuple[LastStep | None, list[Piece]]:
+    """The newest step of a question's shares, and every piece of the question as that left it, by number."""
+    rows = await READ_KEPT.all(connection, study_id=study_id, family=family)
+    pieces = []
+    for number, its in groupby(rows, key=lambda row: row.number):
+        of_piece = list(its)
+        row = of_piece[0]
+        if number is None or row.unit is None or row.now is None or row.scale is None:
+            continue
+        pieces.append(
+            Piece(
+                number=number,
+                unit=row.unit,
+                share=row.now,
+                scale=row.scale,
+                first=row.first or 0,
+                second=row.second or 0,
+                refinable=bool(row.refinable),
+                members=tuple(row.member for row in of_piece if row.member is not None),
+            )
+        )
+    return (rows[0].step if rows else None), pieces
+
+
+async def check_last(connection: Connection, draft: Draft, taken: Taken) -> None:
+    """Make sure that a step is the next one. Call with the chain locked.
+
+    Raises:
+        CohortsChanged: another step was quicker: plan again. Its noise must be drawn given the newest draw.
+    """
+    family = b"" if draft.asked is None else draft.asked.family
+    if await last_step(connection, draft.study_id, family) != taken.before:
+        raise CohortsChanged
+
+
+async def write(connection: Connection, draft: Draft) -> None:
+    """Store what a step has made of its question's pieces, in the transaction that publishes it."""
+    if draft.taken is None or draft.asked is None or not draft.taken.changed:
+        return
+    changed = draft.taken.changed
+    key = {"study_id": draft.study_id, "family": draft.asked.family}
+    await WRITE_PIECES.run(
+        connection,
+        **key,
+        release_id=draft.id,
+        numbers=[piece.number for piece in changed],
+        units=[piece.unit for piece in changed],
+        shares=[piece.share for piece in changed],
+        scales=[piece.scale for piece in changed],
+        firsts=[piece.first for piece in changed],
+        seconds=[piece.second for piece in changed],
+        refinable=[piece.refinable for piece in changed],
+    )
+    members = [(piece.number, member) for piece in changed for member in piece.members]
+    await WRITE_MEMBERS.run(
+        connection,
+        **key,
+        numbers=[number for number, _ in members],
+        cohorts=[member.cohort_id for _, member in members],
+        weights=[member.weight for _, member in members],
+        counts=[member.count for _, member in members],
+        charged=[member.charged for _, member in members],
+    )

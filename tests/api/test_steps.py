@@ -1,0 +1,210 @@
+"""A question's shares add up: later answers sharpen earlier ones, and no person pays for anything twice."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.api.service import Service, assert_problem
+
+STUDY = "/v1/studies/minutes"
+RELEASES = f"{STUDY}/releases"
+EPSILONS = (0.1, 0.333, 1)
+
+
+async def crowded(service: Service, people: int = 30, **definition: Any) -> None:
+    await service.study(slug="minutes", lower=0, upper=120, **definition)
+    for epsilon in EPSILONS:
+        await join(service, people // len(EPSILONS), epsilon=epsilon, prefix=f"p{epsilon}-")
+
+
+async def join(service: Service, people: int, *, prefix: str, epsilon: float = 1) -> None:
+    records = [
+        {"subject": f"{prefix}{place}", "value": place % 100, "epsilon": epsilon, "trust": "central"}
+        for place in range(people)
+    ]
+    done = await service.call("POST", f"{STUDY}/contributions/batch", "contribute", json=records)
+    assert done.json()["created"] == people, done.text
+
+
+async def ask(service: Service, status: int = 201, **question: Any) -> dict[str, Any]:
+    made = await service.call("POST", RELEASES, "analyse", json=question)
+    assert made.status_code == status, made.text
+    return dict(made.json())
+
+
+def noise(answer: dict[str, Any]) -> float:
+    """The standard deviation of the noise, before it is drawn towards the middle."""
+    return float(answer["standard_error"] / answer.get("shrinkage", 1))
+
+
+async def charged(service: Service, *, alone: bool = True) -> dict[float, float]:
+    """What all releases have charged, by what was offered; the most, of several cohorts [micro-epsilon]."""
+    page = await service.call("GET", f"{RELEASES}?limit=200", "admin")
+    sums: dict[tuple[int, float], float] = {}
+    for release in page.json()["items"]:
+        for charge in release["charges"]:
+            key = charge["cohort_id"], charge["offered"]
+            sums[key] = sums.get(key, 0) + round(charge["epsilon"] * 1e6)
+    assert not alone or len(sums) == len({offered for _, offered in sums})
+    return {offered: amount for (_, offered), amount in sorted(sums.items(), key=lambda one: one[1])}
+
+
+@pytest.mark.parametrize("estimator", ["uniform", "adpm", "optimal", "threshold", "auto"])
+async def test_ten_steps_charge_to_the_micro_what_one_answer_does(service: Service, estimator: str) -> None:
+    await crowded(service)
+    answers = [await ask(service, estimator=estimator, share=step / 10) for step in range(1, 11)]
+    steps = await charged(service)
+    assert [answer["share"] for answer in answers] == [step / 10 for step in range(1, 11)]
+    assert [answer["share_before"] for answer in answers] == [step / 10 for step in range(10)]
+    assert [answer["refines"] for answer in answers] == [None, *(answer["id"] for answer in answers[:-1])]
+    errors = [noise(answer) for answer in answers]
+    assert errors == sorted(errors, reverse=True)
+    assert answers[-1]["epsilon_max_total"] == max(steps.values()) / 1e6
+    await service.study(slug="once", lower=0, upper=120)
+    for epsilon in EPSILONS:
+        records = [
+            {"subject": f"q{epsilon}-{place}", "value": place, "epsilon": epsilon, "trust": "central"}
+            for place in range(10)
+        ]
+        await service.call("POST", "/v1/studies/once/contributions/batch", "contribute", json=records)
+    question = {"estimator": estimator, "share": 1, "fresh": True}
+    once = await service.call("POST", "/v1/studies/once/releases", "analyse", json=question)
+    assert once.status_code == 201, once.text
+    shown = await service.call("GET", f"/v1/releases/{once.json()['id']}", "admin")
+    assert steps == {one["offered"]: round(one["epsilon"] * 1e6) for one in shown.json()["charges"]}
+    assert noise(answers[-1]) == pytest.approx(noise(once.json()), rel=1e-5)
+
+
+async def test_a_share_that_all_have_given_is_answered_by_what_stands(service: Service) -> None:
+    await crowded(service)
+    first = await ask(service, share=0.3)
+    before = await service.rows()
+    for share in (0.1, 0.3):
+        again = await ask(service, 200, share=share)
+        assert again == first
+    assert await service.rows() == before
+    keyed = [
+        await service.call(
+            "POST", RELEASES, "analyse", json={"share": 0.3}, headers={"Idempotency-Key": "once"}
+        )
+        for _ in range(2)
+    ]
+    assert [one.status_code for one in keyed] == [200, 200]
+    assert keyed[0].content == keyed[1].content
+
+
+async def test_without_a_share_it_rises_by_the_default_to_the_end(service: Service) -> None:
+    await crowded(service, default_share=0.4)
+    shares = [(await ask(service))["share"] for _ in range(3)]
+    assert shares == [0.4, 0.8, 1.0]
+    assert (await ask(service, 200))["share"] == 1.0
+
+
+async def test_newcomers_pay_for_themselves_alone(service: Service) -> None:
+    await crowded(service)
+    first = await ask(service, share=0.5, estimator="adpm")
+    await join(service, 60, prefix="new", epsilon=0.5)
+    plan = await service.call("GET", f"{STUDY}/plan?estimator=adpm&share=0.5", "analyse")
+    assert (plan.json()["share"], plan.json()["share_before"]) == (0.5, 0.5)
+    assert plan.json()["estimators"][0]["epsilon_max"] == pytest.approx(0.25)
+    renewed = await ask(service, share=0.5, estimator="adpm")
+    assert (renewed["people"], renewed["share"], renewed["share_before"]) == (90, 0.5, 0.5)
+    assert renewed["refines"] == first["id"]
+    assert renewed["epsilon_max"] == pytest.approx(0.25)
+    assert renewed["epsilon_max_total"] == first["epsilon_max"]
+    shown = await service.call("GET", f"/v1/releases/{renewed['id']}", "admin")
+    assert {one["offered"] for one in shown.json()["charges"]} == {0.5}
+    both = await ask(service, share=0.7, estimator="adpm")
+    assert both["standard_error"] < renewed["standard_error"]
+    assert both["epsilon_max"] == pytest.approx(0.2)
+
+
+async def test_a_leaver_freezes_a_piece_and_the_rest_goes_on(service: Service) -> None:
+    await crowded(service)
+    await ask(service, share=0.5)
+    gone = await service.call("DELETE", f"{STUDY}/contributions/p1-0", "contribute")
+    assert gone.status_code == 204
+    await ask(service, 200, share=0.5)
+    after = await ask(service, share=1, allow_worse=True)
+    assert after["people"] == 29
+    assert after["interval"]["coverage"] == "worst_case"
+    assert after["epsilon_max"] <= 0.5
+    sums = await charged(service)
+    assert all(amount <= offered * 1e6 for offered, amount in sums.items())
+    assert (await ask(service, 200, share=1))["id"] == after["id"]
+
+
+async def test_fresh_answers_have_noise_and_a_price_of_their_own(service: Service) -> None:
+    await crowded(service, 300)
+    first = await ask(service, share=0.2, estimator="uniform")
+    fresh = await ask(service, share=0.2, estimator="uniform", fresh=True)
+    assert (fresh["share"], fresh["share_before"], fresh["refines"]) == (0.2, 0, None)
+    assert fresh["epsilon_max"] == fresh["epsilon_max_total"] == first["epsilon_max"]
+    assert fresh["estimate"] != first["estimate"]
+    step = await ask(service, share=0.4, estimator="uniform")
+    assert (step["share_before"], step["refines"]) == (0.2, first["id"])
+
+
+async def test_a_cap_bounds_what_a_question_takes_in_all(service: Service) -> None:
+    await crowded(service)
+    first = await ask(service, share=0.5, epsilon=0.2)
+    assert first["epsilon_max"] <= 0.2
+    await ask(service, 200, share=0.9, epsilon=0.05)
+    more = await ask(service, share=0.9, epsilon=0.3)
+    assert more["epsilon_max_total"] <= 0.3
+
+
+@pytest.mark.parametrize("share", ["0.015", "0.001", "0.00002"])
+async def test_small_shares_are_answered_with_coarser_weights(service: Service, share: str) -> None:
+    await crowded(service)
+    small = await ask(service, share=share, estimator="uniform")
+    assert 0 < small["epsilon_max"] <= 0.1 * float(share) + 2e-6
+    whole = await ask(service, share=1, estimator="uniform")
+    assert 0.099 < whole["epsilon_max_total"] <= 0.1
+
+
+async def test_of_many_who_ask_for_a_share_at_once_one_takes_the_step(service: Service) -> None:
+    await crowded(service)
+    await ask(service, share=0.1)
+    answers = await asyncio.gather(
+        *(service.call("POST", RELEASES, "analyse", json={"share": 0.3}) for _ in range(64))
+    )
+    assert sorted(one.status_code for one in answers) == [200] * 63 + [201]
+    assert len({one.json()["id"] for one in answers}) == 1
+    assert (await service.rows())["release"] == 2
+
+
+async def test_secret_studies_are_answered_afresh(service: Service) -> None:
+    await service.study(slug="minutes", lower=0, upper=120, relation="add_remove_one", trust=["central"])
+    await join(service, 20, prefix="p")
+    answers = [await ask(service, share=0.2) for _ in range(2)]
+    assert [one["share_before"] for one in answers] == [0, 0]
+    assert [one["refines"] for one in answers] == [None, None]
+    assert answers[0]["epsilon_max"] == answers[1]["epsilon_max"] == answers[1]["epsilon_max_total"]
+
+
+async def test_who_cannot_pay_is_left_out_and_the_others_go_on(service: Service) -> None:
+    """Who offers .1 pays .005 of it, then .092 to another question: the rest is too little."""
+    await crowded(service)
+    first = await ask(service, share=0.05, estimator="adpm")
+    await ask(service, share=0.92, estimator="uniform")
+    some = await ask(service, share=0.3, estimator="adpm")
+    assert (some["people"], some["people_left_out"], some["refines"]) == (30, 10, first["id"])
+    assert some["standard_error"] < first["standard_error"]
+    shown = await service.call("GET", f"/v1/releases/{some['id']}", "admin")
+    assert {one["offered"] for one in shown.json()["charges"]} == {0.333, 1}
+    assert some["epsilon_max_total"] == pytest.approx(0.3)
+    await join(service, 5, prefix="new", epsilon=0.1)
+    more = await ask(service, share=0.3, estimator="adpm")
+    assert (more["people_left_out"], more["epsilon_max"]) == (10, pytest.approx(0.03))
+    whole = await ask(service, share=0.8, estimator="adpm")
+    assert whole["epsilon_max_total"] <= 0.8
+    assert all(amount <= offered * 1e6 for offered, amount in (await charged(service, alone=False)).items())
+
+
+@pytest.mark.parametrize("value", ["true", 1, None])
+async def test_fresh_is_true_or_false(service: Service, value: object) -> None:
+    await crowded(service)
+    response = await service.call("POST", RELEASES, "analyse", json={"fresh": value})
+    assert_problem(response, "invalid_request", 422, "fresh")
