@@ -21,8 +21,6 @@ COLUMNS = (
     "subject_id",
     "epsilon",
     "carried",
-    "delta",
-    "delta_carried",
     "value",
     "trust",
     "epoch",

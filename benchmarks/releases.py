@@ -33,12 +33,14 @@ FILL = """
                (10 + number % 90) * 10000 AS epsilon, (number * 7919) % 1000000000 AS value
         FROM generate_series(1, CAST({people} AS bigint)) number ORDER BY id
     ), subjects AS (
-        INSERT INTO subject (id, budget, reserved, delta_budget, delta_reserved)
+        INSERT INTO subject (id, budget, reserved, gaussian_budget, gaussian_reserved)
         SELECT id, 10000000, epsilon, 0, 0 FROM people
+    ), counted AS (
+        INSERT INTO tally (study_id, epoch, writer, count)
+        SELECT id, epoch, 0, {people} FROM study WHERE id = {study}
     )
-    INSERT INTO contribution
-        (study_id, subject_id, epsilon, carried, delta, delta_carried, value, trust, epoch)
-    SELECT {study}, id, epsilon, 0, 0, 0, value, 'central', (SELECT epoch FROM study WHERE id = {study})
+    INSERT INTO contribution (study_id, subject_id, epsilon, carried, value, trust, epoch)
+    SELECT {study}, id, epsilon, 0, value, 'central', (SELECT epoch FROM study WHERE id = {study})
     FROM people
 """
 DROP_KEY = "ALTER TABLE contribution DROP CONSTRAINT fk_contribution_subject_id_subject"
@@ -51,6 +53,10 @@ UNFOLD = """
     DELETE FROM charge WHERE cohort_id IN (SELECT id FROM cohort WHERE study_id = {study});
     DELETE FROM cohort WHERE study_id = {study};
     UPDATE study SET folded_epoch = 0 WHERE id = {study};
+    DELETE FROM tally WHERE study_id = {study};
+    INSERT INTO tally (study_id, epoch, writer, count)
+        SELECT study_id, epoch, 0, count(*) FROM contribution
+        WHERE study_id = {study} AND value IS NOT NULL GROUP BY study_id, epoch;
     ALTER TABLE charge ENABLE TRIGGER append_only;
 """
 BARE = "SELECT epsilon, count(*), sum(value) FROM contribution WHERE study_id = $1 GROUP BY epsilon"
@@ -199,7 +205,7 @@ def release(port: int, here: Installation, study: str) -> float:
     """Seconds of one new release."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
     headers = {"Authorization": f"Bearer {here.analyse}", "Content-Type": "application/json"}
-    question = json.dumps({"statistic": "mean", "estimator": "adpm", "share": 0.001})
+    question = json.dumps({"statistic": "mean", "estimator": "adpm", "share": 0.001, "fresh": True})
     started = time.perf_counter()
     connection.request("POST", f"/v1/studies/{study}/releases", question, headers)
     response = connection.getresponse()

@@ -28,7 +28,7 @@ async def make_commits_fail(service: Service) -> AsyncIterator[Failing]:
     broken: list[str] = []
     connection = await asyncpg.connect(service.database_url)
 
-    async def make(table: str, state: str = "XX000") -> None:
+    async def make(table: str, state: str = "P0001") -> None:
         await connection.execute(TRIGGER.format(table=table, state=state))
         broken.append(table)
 
@@ -87,10 +87,11 @@ async def test_a_release_whose_commit_fails_shows_no_value(
     assert budget["epsilon"]["spent"] == 0
 
 
+@pytest.mark.parametrize("state", ["57P01", "XX000"])
 async def test_a_commit_whose_outcome_is_unknown_is_an_unavailable_service(
-    service: Service, study: str, make_commits_fail: Failing
+    service: Service, study: str, make_commits_fail: Failing, state: str
 ) -> None:
-    await make_commits_fail("contribution", state="57P01")
+    await make_commits_fail("contribution", state=state)
     response = await service.call("POST", f"/v1/studies/{study}/contributions", "contribute", json=VALUE)
     assert_problem(response, "unavailable", 503)
     assert response.headers["retry-after"] == "1"

@@ -242,7 +242,7 @@ LISTS: dict[str, tuple[Sql[Any], dict[str, Any]]] = {
     "a study's releases": (PAGE_RELEASES, {"study_id": 7, "before": None, "limit": 50}),
     "cohorts": (cohorts.PAGE_COHORTS, {"study_id": 7, "after": 100, "limit": 50}),
     "accounts": (budgets.PAGE, {"after": b"\x80", "limit": 50, "delta": 1}),
-    "studies": (studies.PAGE, {"after": "s5", "limit": 50, "slugs": None}),
+    "studies": (studies.PAGE, {"after": "s5", "limit": 50, "slugs": None, "series": None}),
 }
 
 MIDDLE = "SELECT id FROM release WHERE study_id = $1 ORDER BY number OFFSET 50 LIMIT 1"
