@@ -116,6 +116,10 @@ def wheel_faults(wheel: Path, project: str, version: str, generator: str) -> lis
     wanted = {name.removeprefix(f"{project}/") for name in tracked(package)}
     if project == ".":
         wanted |= {name.replace(*MIGRATIONS, 1) for name in tracked("migrations")}
+    built = tomllib.loads((ROOT / project / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    data = f"{information.removesuffix('.dist-info')}.data/data"
+    for folder, place in built["targets"]["wheel"].get("shared-data", {}).items():
+        wanted |= {name.replace(folder, f"{data}/{place}", 1) for name in tracked(folder)}
     found = {name for name in names if not name.startswith(information)}
     faults += [f"lacks {name}" for name in sorted(wanted - found)]
     faults += [f"carries {name}" for name in sorted(found - wanted)]

@@ -168,11 +168,15 @@ def release(
             help="Answer also where most people cannot pay any more, or far less exactly than before.",
         ),
     ] = False,
+    fresh: Annotated[
+        bool,
+        typer.Option("--fresh", help="Answer with noise of its own, at the full price of the share."),
+    ] = False,
     url: Url = DEFAULT_URL,
     token: Token = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a new release. Every new release spends; see `dither plan` and `dither mean`."""
+    """Sharpen an answer: a larger share charges the difference; see `dither plan` and `dither mean`."""
     question = {} if statistic is None else {"statistic": statistic}
     question |= question_of(
         estimator=estimator,
@@ -183,7 +187,7 @@ def release(
         parameter=parameter,
     )
     with service(url, token) as client:
-        found = client.release(study, idempotency_key=key, allow_worse=allow_worse, **question)
+        found = client.release(study, idempotency_key=key, allow_worse=allow_worse, fresh=fresh, **question)
     show_release(found, as_json)
 
 
@@ -222,6 +226,14 @@ def releases(
     ]
     columns = {name: name for name in ("release", "made", "statistic", "estimator", "estimate", "interval")}
     print_table(rows, columns | {"epsilon": "largest charge"})
+
+
+def _share(found: Release) -> str | None:
+    """What the question has used of each epsilon."""
+    if found.share is None:
+        return None
+    before = f" ({found.share_before:g} before)" if found.share_before else ""
+    return f"{found.share:g} of each epsilon in all{before}"
 
 
 def _save(found: list[Release], output: Path) -> None:
@@ -276,6 +288,7 @@ def show_release(found: Release, as_json: bool) -> None:
         "left out": _left_out(found),
         "noise, standard error": found.standard_error,
         "predicted error, part of all people": None if found.standard_error else found.predicted_error,
+        "share": _share(found),
         "largest charge": found.epsilon_max,
         "estimator": found.estimator,
         "relation": found.relation,

@@ -204,7 +204,11 @@ class Release(Plotted):
         predicted_error: Root mean square error that the plan predicted: in the data's unit for a mean, as a
             part of all people for a bin's share or the rank of a quantile.
         relation: What the guarantee compares.
-        epsilon_max: The largest charge to a person.
+        share, share_before: The part of each epsilon that the question has used in all, and without this
+            release; None of releases without shares.
+        refines: The release that this one sharpens.
+        epsilon_max, epsilon_max_total: The largest charge to a person by this release, and with those that
+            it sharpens.
         people, people_left_out: The people who contributed, and those of them that could not take part; None
             where their number is secret.
         left_out_because: Why they could not: `budget_exhausted`, `local_reports_not_used`; None where all
@@ -227,7 +231,11 @@ class Release(Plotted):
     bins: tuple[Bin, ...] | None = None
     predicted_error: float | None = None
     relation: str | None
+    share: float | None = None
+    share_before: float | None = None
+    refines: str | None = None
     epsilon_max: Decimal | None
+    epsilon_max_total: Decimal | None = None
     people: int | None
     people_left_out: int | None
     left_out_because: str | None

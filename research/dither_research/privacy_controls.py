@@ -46,7 +46,7 @@ def controls() -> Iterator[Subject]:
     yield moments_subject("second moment about the end of the range", 0, planted=True)
     yield refined_subject("a second draw priced as a refinement", _second_draw, planted=True, effort=2)
     yield refined_subject("a refinement after a person left", left=3, planted=True, effort=3)
-    yield _gaussian("mu charged in place of mu^2", answers=1, mu=2.0, mu2=2.0)
+    yield _gaussian("mu charged in place of mu^2", answers=1, mu=2.0, mu2=2.0, delta=0.2)
     yield _gaussian("mu^2 of one answer charged for four", answers=4, mu=1.0, mu2=1.0)
     yield _control("K-means with half the sensitivity", EPSILON, _clusters)
     yield _control(
@@ -82,9 +82,9 @@ def _laplace(*, scale: float, shift: float) -> Callable[[int, Random], tuple[Cel
     return outputs
 
 
-def _gaussian(name: str, *, answers: int, mu: float, mu2: float) -> Subject:
+def _gaussian(name: str, *, answers: int, mu: float, mu2: float, delta: float = 0.02) -> Subject:
     """Answers of a mu each, claimed to be less than they are together, at a delta that draws can show."""
-    sigma, delta = GRID_SIZE / mu, 0.02
+    sigma = GRID_SIZE / mu
 
     def outputs(draws: int) -> tuple[Cells, Cells]:
         unit = np.array([float(GRID_SIZE)])

@@ -290,7 +290,14 @@ class FakeService:
         amounts = {"total": total, "reserved": reserved, "spent": spent, "remaining": total - reserved}
         none = dict.fromkeys(amounts, 0.0)
         return httpx.Response(
-            200, json={"subject": subject, "epsilon": amounts, "delta": none, "studies": lines}
+            200,
+            json={
+                "subject": subject,
+                "epsilon": amounts,
+                "gaussian": {"mu2": none, "epsilon": none, "delta": 0.00001},
+                "in_all": {"epsilon": total, "delta": 0.00001},
+                "studies": lines,
+            },
         )
 
     # -- questions

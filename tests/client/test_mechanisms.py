@@ -13,13 +13,14 @@ from tests.support.reports import report_range
 
 ADA: dict[str, Any] = {"subject": "ada", "value": 34, "epsilon": 1, "trust": "local"}
 DELTA = "0.000001"
+GAUSSIAN: dict[str, Any] = {"local_mechanism": "gaussian", "noise": "gaussian", "delta": float(DELTA)}
 
 
 @pytest.mark.parametrize("mechanism", LocalMechanism)
 def test_reports_are_made_by_the_mechanism_of_the_study(
     client: Any, service: FakeService, mechanism: str
 ) -> None:
-    service.studies["commute"] |= {"local_mechanism": mechanism, "delta": float(DELTA)}
+    service.studies["commute"] |= GAUSSIAN if mechanism == "gaussian" else {"local_mechanism": mechanism}
     for number in range(20):
         client.contribute("commute", **(ADA | {"subject": f"person-{number}"}))
     reports = {sent["report"] for sent in service.sent("POST")}
@@ -42,7 +43,7 @@ def test_a_bounded_report_is_the_only_one(client: Any, service: FakeService, mec
 
 
 def test_a_second_gaussian_report_has_no_delta_left(client: Any, service: FakeService) -> None:
-    service.studies["commute"] |= {"local_mechanism": "gaussian", "delta": float(DELTA)}
+    service.studies["commute"] |= GAUSSIAN
     client.contribute("commute", **ADA)
     with pytest.raises(ReportAfterSpending):
         client.replace("commute", **(ADA | {"value": 35, "epsilon": 2}))
@@ -53,15 +54,14 @@ def test_a_second_gaussian_report_has_no_delta_left(client: Any, service: FakeSe
 
 
 def test_a_withdrawn_gaussian_report_does_not_give_its_delta_back(client: Any, service: FakeService) -> None:
-    service.studies["commute"] |= {"local_mechanism": "gaussian", "delta": float(DELTA)}
+    service.studies["commute"] |= GAUSSIAN
     client.contribute("commute", **ADA)
     client.withdraw("commute", subject="ada")
     with pytest.raises(ReportAfterSpending):
         client.contribute("commute", **(ADA | {"value": 35, "epsilon": 2}))
 
 
-def test_other_mechanisms_spend_no_delta(client: Any, service: FakeService) -> None:
-    service.studies["commute"] |= {"delta": float(DELTA)}
+def test_other_mechanisms_have_more_than_one_report(client: Any, service: FakeService) -> None:
     client.contribute("commute", **ADA)
     with pytest.raises(EpsilonBelowSpent):
         client.replace("commute", **(ADA | {"value": 35}))

@@ -95,12 +95,11 @@ def test_reports_of_devices_are_as_noisy_as_stated_and_less_is_caught(
     mechanism: Any, factor: float, fits: bool
 ) -> None:
     """Of a value in the middle, where each of them has its largest or nearly its largest variance."""
-    delta = 10**6 if mechanism == "gaussian" else 0
     point = GRID_SIZE // 2
-    device = randomizer(mechanism, delta)
+    device = randomizer(mechanism)
     reports = [device.report(point, round(1e6 / factor)) for _ in range(DEVICE_SIZE)]
     squares = ((np.array(reports, dtype=np.float64) - point) / GRID_SIZE) ** 2
-    stated = report_noise(LocalMechanism(mechanism), 10**6, delta).at(point) / GRID_SIZE**2
+    stated = report_noise(LocalMechanism(mechanism), 10**6).at(point) / GRID_SIZE**2
     # Where both reports lie equally far from the middle (Duchi) squares do not vary, but for their rounding.
     spread = max(float(squares.var()), (1e-6 * stated) ** 2 * DEVICE_SIZE)
     assert (mean_p_value(squares, stated, spread) > SIX_SIGMA) == fits
@@ -185,7 +184,7 @@ async def test_a_mean_over_http_moves_by_the_noise_that_it_charges(
         for number in range(10):
             await service.contribute(study, f"p{number}", value=12.5, epsilon=8)
         monkeypatch.setattr(laplace, "_measurement", one_scale)
-        question = {"statistic": "mean", "estimator": estimator, "share": 0.25}
+        question = {"statistic": "mean", "estimator": estimator, "share": 0.25, "fresh": True}
         document = (
             await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=question)
         ).json()

@@ -306,6 +306,8 @@ TAMPERINGS = (
         "a release cut out of the middle",
         (CHAIN_RULE, SPENT),
         *UNLOCK,
+        "DELETE FROM piece_cohort",
+        "DELETE FROM piece",
         f"DELETE FROM charge WHERE release_id = {FIRST}",
         f"DELETE FROM release WHERE id = {FIRST}",
     ),
@@ -328,6 +330,8 @@ TAMPERINGS = (
         "every release deleted",
         (HEAD_RULE, SPENT),
         *UNLOCK,
+        "DELETE FROM piece_cohort",
+        "DELETE FROM piece",
         "DELETE FROM charge",
         "DELETE FROM release",
     ),
@@ -647,6 +651,8 @@ async def test_a_tail_rewritten_with_its_head_is_found_by_a_head_that_was_kept_e
 async def test_a_release_before_the_first_is_missed(honest_url: str):
     """The first link is bound to the genesis, and numbers have no gap, whatever the hashes say."""
     drop = (
+        "DELETE FROM piece_cohort",
+        "DELETE FROM piece",
         "DELETE FROM charge WHERE release_id = (SELECT id FROM release WHERE number = 1)",
         "DELETE FROM release WHERE number = 1",
     )

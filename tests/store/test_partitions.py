@@ -88,7 +88,7 @@ async def tables(url: str) -> list[tuple[object, ...]]:
                    pg_get_expr(d.adbin, d.adrelid), col_description(c.oid, a.attnum)
             FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
             LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
-            WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
+            WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND NOT a.attisdropped
               AND c.relnamespace = CAST('public' AS regnamespace)
             UNION ALL
             SELECT c.relname, k.conname, pg_get_constraintdef(k.oid), NULL, NULL, NULL

@@ -68,7 +68,7 @@ async def test_the_database_itself_refuses_what_must_never_be(bench: Workbench):
         "UPDATE contribution SET carried = -1",
         "UPDATE study SET folded_epoch = epoch",
         "INSERT INTO chain VALUES (2, 0, '')",
-        "INSERT INTO charge SELECT release.id, cohort.id, -1, 0 FROM release, cohort",
+        "INSERT INTO charge SELECT release.id, cohort.id, -1 FROM release, cohort",
     ):
         with pytest.raises(asyncpg.CheckViolationError):
             await bench.execute(statement)

@@ -70,7 +70,8 @@ async def test_exactly_as_many_releases_succeed_as_fit(cluster: Workbench, fits:
     study = await cluster.study()
     await cluster.crowd(study, 20)
     releases, refused = await together(
-        cluster.replicas[number % 3].releases.release(study, uniform(1 / fits), None) for number in range(16)
+        cluster.replicas[number % 3].releases.release(study, uniform(1 / fits), None, fresh=True)
+        for number in range(16)
     )
     assert len({release.id for release in releases}) == fits
     assert refused == {"budget_exhausted": 16 - fits}
@@ -95,14 +96,15 @@ async def test_retries_with_one_key_at_once_are_released_once(cluster: Workbench
     study = await cluster.study()
     await cluster.crowd(study, 20)
     releases, refused = await together(
-        cluster.replicas[number % 3].releases.release(study, uniform(), key("k")) for number in range(30)
+        cluster.replicas[number % 3].releases.release(study, uniform(), key("k"), fresh=True)
+        for number in range(30)
     )
     assert refused == {}
     assert len({release.body for release in releases}) == 1
     assert sorted(release.replayed for release in releases) == [False] + [True] * 29
     assert await cluster.value("SELECT count(*)::int FROM release") == 1
     with pytest.raises(IdempotencyKeyReused):
-        await cluster.services.releases.release(study, uniform(0.5), key("k", "another request"))
+        await cluster.services.releases.release(study, uniform(0.5), key("k", "another request"), fresh=True)
     await cluster.assert_clean()
 
 
@@ -130,14 +132,14 @@ async def test_a_key_that_was_answered_while_its_retry_was_planned_gets_that_ans
         first: list[StoredRelease] = []
 
         async def quicker() -> None:
-            first.append(await bench.replicas[1].releases.release(study, uniform(), key("k")))
+            first.append(await bench.replicas[1].releases.release(study, uniform(), key("k"), fresh=True))
 
         slow.interceptions["release.cohorts"] = Interception(first=quicker)
-        retry = await bench.services.releases.release(study, uniform(), key("k"))
+        retry = await bench.services.releases.release(study, uniform(), key("k"), fresh=True)
         assert retry.body == first[0].body
         slow.interceptions["release.seal"] = Interception(first=quicker)
         with pytest.raises(BudgetExhausted):
-            await bench.services.releases.release(study, uniform(), None)
+            await bench.services.releases.release(study, uniform(), None, fresh=True)
 
 
 @pytest.mark.parametrize(
@@ -154,17 +156,17 @@ async def test_a_cohort_takes_part_with_its_whole_offer_also_in_a_race(
     async with workbench(database_url, replicas=2, databases=[slow]) as bench:
         study = await bench.study()
         await bench.services.contributions.contribute(study, offer("alice", epsilon=epsilon / MICRO))
-        await bench.services.releases.release(study, uniform(0.496), None)
+        await bench.services.releases.release(study, uniform(0.496), None, fresh=True)
         await bench.crowd(study, 200, epsilon=0.1)
         share = round(0.4 * MICRO)
         ask = Ask(estimator="adpm", share=share)
         releases: list[StoredRelease] = []
 
         async def quicker() -> None:
-            releases.append(await bench.replicas[1].releases.release(study, ask, None))
+            releases.append(await bench.replicas[1].releases.release(study, ask, None, fresh=True))
 
         slow.interceptions["release.publish"] = Interception(first=quicker)
-        releases.append(await bench.services.releases.release(study, ask, None))
+        releases.append(await bench.services.releases.release(study, ask, None, fresh=True))
         cost = 1_040_000
         assert epsilon - before - cost == share_of(epsilon, share) - left_out
         assert [json.loads(release.body)["people_left_out"] for release in releases] == [0, left_out]
@@ -190,11 +192,11 @@ async def test_mu2_is_spent_once_also_in_a_race(database_url: str):
         ask = Ask(estimator="uniform", share=round(0.6 * MICRO))
 
         async def quicker() -> None:
-            await bench.replicas[1].releases.release(study, ask, None)
+            await bench.replicas[1].releases.release(study, ask, None, fresh=True)
 
         slow.interceptions["release.publish"] = Interception(first=quicker)
         with pytest.raises(BudgetExhausted):
-            await bench.services.releases.release(study, ask, None)
+            await bench.services.releases.release(study, ask, None, fresh=True)
         paid = people[0].epsilon * 6 // 10
         assert await bench.fetch("SELECT epsilon FROM charge") == [{"epsilon": paid}]
         assert await bench.fetch("SELECT spent FROM cohort") == [{"spent": paid}]
@@ -219,7 +221,7 @@ async def test_questions_of_different_studies_take_their_places_in_one_chain(clu
     for number, study in enumerate(studies):
         await cluster.crowd(study, 3, prefix=f"s{number}")
     releases, refused = await together(
-        cluster.replicas[number % 3].releases.release(studies[number % 4], uniform(0.1), None)
+        cluster.replicas[number % 3].releases.release(studies[number % 4], uniform(0.1), None, fresh=True)
         for number in range(24)
     )
     assert (len(releases), refused) == (24, {})
@@ -241,7 +243,7 @@ async def test_somebody_who_leaves_before_the_charge_is_neither_charged_nor_coun
             await bench.replicas[1].contributions.withdraw(study, KEY.digest("crowd-0"))
 
         slow.interceptions["release.publish"] = Interception(first=leave)
-        release = await bench.services.releases.release(study, uniform(), None)
+        release = await bench.services.releases.release(study, uniform(), None, fresh=True)
         assert slow.begun["release.publish"] == 2, "the first plan still counted the one who left"
         assert people(release) == 4
         assert await bench.reserved("crowd-0") == 0
@@ -261,7 +263,7 @@ async def test_somebody_who_leaves_after_the_charge_takes_it_along(database_url:
             await blocked(leaving[0])
 
         slow.interceptions["release.publish"] = Interception(before_commit=leave)
-        release = await bench.services.releases.release(study, uniform(0.5), None)
+        release = await bench.services.releases.release(study, uniform(0.5), None, fresh=True)
         await leaving[0]
         assert people(release) == 5
         assert await bench.reserved("crowd-0") == MICRO // 2
@@ -288,7 +290,7 @@ async def test_who_keeps_leaving_waits_for_a_release_in_the_end(database_url: st
             for overtaking in (
                 others.contributions.withdraw(study, KEY.digest(next(names))),
                 others.contributions.replace(study, offer(next(names), value=0.1)),
-                others.releases.release(study, AUTO, None),
+                others.releases.release(study, AUTO, None, fresh=True),
             ):
                 waiting.append(asyncio.create_task(overtaking))
                 await blocked(waiting[-1])
@@ -296,7 +298,7 @@ async def test_who_keeps_leaving_waits_for_a_release_in_the_end(database_url: st
         slow.interceptions["release.publish"] = Interception(first=overtake)
         slow.interceptions["release.held"] = Interception(before_commit=try_to_leave)
         async with asyncio.timeout(PATIENCE):
-            release = await bench.services.releases.release(study, AUTO, None)
+            release = await bench.services.releases.release(study, AUTO, None, fresh=True)
             await asyncio.gather(*waiting)
         charged = "SELECT sum(cohort.count * charge.epsilon) > 0 FROM charge JOIN cohort ON id = cohort_id"
         assert await bench.value(f"{charged} WHERE release_id = $1", release.id)
@@ -326,7 +328,7 @@ async def test_every_release_is_made_in_a_storm_of_people_who_come_and_go(
     async def release(worker: int) -> int:
         made = 0
         while not done.is_set():
-            await cluster.replicas[worker].releases.release(study, AUTO, None)
+            await cluster.replicas[worker].releases.release(study, AUTO, None, fresh=True)
             made += 1
         return made
 
@@ -351,7 +353,8 @@ async def test_every_charge_lands_on_exactly_the_people_who_were_counted(cluster
     async with asyncio.timeout(PATIENCE):
         leaving = asyncio.gather(*(leave(number) for number in range(30)))
         releases, refused = await together(
-            cluster.replicas[number % 3].releases.release(study, share, None) for number in range(24)
+            cluster.replicas[number % 3].releases.release(study, share, None, fresh=True)
+            for number in range(24)
         )
         await leaving
     assert (len(releases), refused) == (24, {})
@@ -390,7 +393,7 @@ async def test_no_contribution_in_flight_is_lost_or_counted_twice(cluster: Workb
     async def release(worker: int) -> None:
         while not done.is_set():
             before = acknowledged
-            made = await cluster.replicas[worker].releases.release(study, uniform(0.001), None)
+            made = await cluster.replicas[worker].releases.release(study, uniform(0.001), None, fresh=True)
             assert before <= people(made) <= submitted
             await asyncio.sleep(0.01)
 
@@ -401,7 +404,7 @@ async def test_no_contribution_in_flight_is_lost_or_counted_twice(cluster: Workb
         await asyncio.gather(*(single(worker) for worker in range(6)), *(bulk(worker) for worker in range(3)))
         done.set()
         await releasing
-    final = await cluster.services.releases.release(study, uniform(0.001), None)
+    final = await cluster.services.releases.release(study, uniform(0.001), None, fresh=True)
     assert people(final) == acknowledged == 1 + 6 * 40 + 3 * 5 * 200
     assert await cluster.members(study) == acknowledged
     assert await cluster.value("SELECT count(*)::int FROM release") > 5
@@ -443,7 +446,7 @@ async def test_a_fold_in_progress_holds_up_neither_contributions_nor_seals(datab
                 await other.contributions.contribute(study, offer("alice"))
 
         slow.interceptions["release.fold"] = Interception(before_commit=meanwhile)
-        await bench.services.releases.release(study, uniform(0.5), None)
+        await bench.services.releases.release(study, uniform(0.5), None, fresh=True)
         await leaving[0]
         await bench.assert_clean()
 
@@ -469,7 +472,7 @@ async def test_a_value_that_changes_while_it_is_folded_is_folded_once(database_u
             assert not done
 
         slow.interceptions["release.fold"] = Interception(before_commit=change)
-        await bench.services.releases.release(study, uniform(0.5), None)
+        await bench.services.releases.release(study, uniform(0.5), None, fresh=True)
         await changing[0]
         await bench.fold(study)
         await bench.assert_clean()
@@ -496,7 +499,7 @@ async def test_values_change_and_people_come_and_go_while_releases_are_made(clus
 
     async def release(worker: int) -> None:
         while not done.is_set():
-            made = await cluster.replicas[worker].releases.release(study, uniform(0.001), None)
+            made = await cluster.replicas[worker].releases.release(study, uniform(0.001), None, fresh=True)
             assert people(made) <= 30
             codes["released"] += 1
 
@@ -518,7 +521,7 @@ async def test_an_add_remove_study_answers_everybody_and_charges_only_who_can_pa
     )
     await cluster.crowd(study, 10)
     releases, refused = await together(
-        cluster.replicas[number % 3].releases.release(study, Ask(), None) for number in range(12)
+        cluster.replicas[number % 3].releases.release(study, Ask(), None, fresh=True) for number in range(12)
     )
     assert (len(releases), refused) == (12, {})
     assert await cluster.value("SELECT count(*)::int FROM charge") == 4
@@ -532,12 +535,12 @@ async def test_a_release_takes_at_most_four_transactions(database_url: str):
         study = await bench.study()
         await bench.crowd(study, 5)
         counted.begun.clear()
-        made = await bench.services.releases.release(study, uniform(0.25), key("k"))
+        made = await bench.services.releases.release(study, uniform(0.25), key("k"), fresh=True)
         assert counted.begun == dict.fromkeys(
             ("release.seal", "release.fold", "release.cohorts", "release.publish"), 1
         )
         counted.begun.clear()
-        again = await bench.services.releases.release(study, uniform(0.25), key("k"))
+        again = await bench.services.releases.release(study, uniform(0.25), key("k"), fresh=True)
         assert counted.begun == {"release.seal": 1}
         assert (
             again

@@ -89,7 +89,9 @@ def fill(service: LiveService, *, people: int = 1500, releases: int = 5) -> dict
     with service.client(tokens["analyse"]) as analyst:
         for number in range(releases):
             share = (0.05, 0.1, 0.02)[number % 3]
-            made = analyst.post(f"/v1/studies/{COMMUTE}/releases", json={"share": share, "allow_worse": True})
+            made = analyst.post(
+                f"/v1/studies/{COMMUTE}/releases", json={"share": share, "allow_worse": True, "fresh": True}
+            )
             assert made.status_code == 201, made.text
             time.sleep(0.3)  # apart on the axis of time
         question = {"expected_size": people // 2}

@@ -157,7 +157,7 @@ class Clients:
 
         async def ask() -> Release:
             return await self.analysts.release(
-                STUDIES[0], idempotency_key=key, estimator="uniform", share=SHARE
+                STUDIES[0], idempotency_key=key, estimator="uniform", share=SHARE, fresh=True
             )
 
         return await _until_answered(ask)

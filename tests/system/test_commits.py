@@ -48,7 +48,7 @@ async def state(url: str) -> list[object]:
 def assert_no_value(response: httpx.Response) -> None:
     assert 500 <= response.status_code < 600, response.text
     document = response.json()
-    assert set(document) == {"type", "title", "status", "code", "detail", "errors"}
+    assert set(document) == {"type", "title", "status", "code", "detail", "errors", "request_id"}
     assert document["code"] in ("internal_fault", "unavailable")
     assert not any(character.isdigit() for character in document["detail"])
 
@@ -72,7 +72,7 @@ async def test_a_commit_that_fails_gives_no_value_and_costs_nothing(live_server:
     contributor = service.client(service.create_token("contribute"))
     new = {"subject": "new", "value": 7, "epsilon": 1, "trust": "central"}
     changed = {"value": 7, "epsilon": 4, "trust": "central"}
-    question = {"statistic": "mean", "estimator": "uniform", "share": 0.1}
+    question = {"statistic": "mean", "estimator": "uniform", "share": 0.1, "fresh": True}
     with analyst, contributor:
         # Folding is work that may be kept; what follows must change nothing at all.
         assert analyst.post(RELEASES, json=question).status_code == 201

@@ -79,7 +79,7 @@ async def releases_that_fit(service: LiveService, times: int) -> None:
         async def release(turn: int) -> Reply:
             return await crowd.post(
                 f"/v1/studies/{study}/releases",
-                {"statistic": "mean", "estimator": "uniform", "share": SHARE},
+                {"statistic": "mean", "estimator": "uniform", "share": SHARE, "fresh": True},
                 turn=turn * 7 + turn // RELEASES,
                 key=f"key-{turn % RELEASES}",
             )

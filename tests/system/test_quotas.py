@@ -19,7 +19,8 @@ async def test_two_processes_never_exceed_a_quota(live_server: LiveServer) -> No
         make_study(service, study, relation=relation)
         people = [{"subject": f"p{n}", "value": n, "epsilon": 1, "trust": "central"} for n in range(50)]
         with service.client(service.create_token("contribute")) as contributor:
-            contributor.post(f"/v1/studies/{study}/contributions/batch", json=people)
+            sent = contributor.post(f"/v1/studies/{study}/contributions/batch", json=people)
+        assert sent.json()["created"] == len(people), sent.text
         with service.client() as admin:
             made = admin.post("/v1/admin/tokens", json={"name": "a", "role": "analyse"}).json()
             quota = {"share": SHARE * FITTING, "period_seconds": 3600}
@@ -31,6 +32,7 @@ async def test_two_processes_never_exceed_a_quota(live_server: LiveServer) -> No
                 question = {
                     "estimator": "hourglass" if study.startswith("add") else "uniform",
                     "share": SHARE,
+                    "fresh": True,
                 }
                 return await crowd.post(f"/v1/studies/{study}/releases", question, turn=turn)
 

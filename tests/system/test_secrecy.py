@@ -69,7 +69,7 @@ async def run(service: LiveService, contribute: str, analyse: str) -> list[httpx
         answers.append(analyst.get(f"/v1/studies/age/statistics/mean?estimator={SUBJECT}&share={VALUE}"))
         answers.append(analyst.post("/v1/studies/age/releases", json={"share": 0.1}))
         answers.append(analyst.post("/v1/studies/age/releases", json={"share": 1}))
-        answers.append(analyst.post("/v1/studies/age/releases", json={"share": 1}))
+        answers.append(analyst.post("/v1/studies/age/releases", json={"share": 1, "fresh": True}))
     assert service.database_url is not None
     # A fault in the middle: the statement that fails quotes rows, and its exception holds the parameters.
     await execute(

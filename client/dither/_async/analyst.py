@@ -188,11 +188,15 @@ class AsyncAnalyst(AsyncBase):
         statistic: str = "mean",
         idempotency_key: str | None = None,
         allow_worse: bool = False,
+        fresh: bool = False,
         **parameters: Parameter,
     ) -> Release:
-        """Make a new release.
+        """Ask for more of each epsilon: a release that sharpens the one before it.
 
-        Privacy: every call costs contributors what its `epsilon_max` says at most. Tries of one call
+        The share is what the question takes in all; without one it is the last share and the default one.
+        Where all people have given that much, the release that stands is returned, for nothing.
+
+        Privacy: every new release costs contributors what its `epsilon_max` says at most. Tries of one call
         share one Idempotency-Key, so a lost answer is sent again, not paid for again.
 
         Args:
@@ -200,6 +204,7 @@ class AsyncAnalyst(AsyncBase):
             statistic: What is asked; `edges` of a histogram are text with commas between.
             idempotency_key: A key of your own, to make calls of different runs one. None: a random one.
             allow_worse: Make it also where it is no gain.
+            fresh: Make an answer with noise of its own, at the full price of the share.
             **parameters: The question's parameters, for example `estimator`, `share`, `epsilon` or
                 `tilt`.
 
@@ -216,6 +221,8 @@ class AsyncAnalyst(AsyncBase):
         question: dict[str, Parameter] = {"statistic": statistic, **parameters}
         if allow_worse:
             question["allow_worse"] = True
+        if fresh:
+            question["fresh"] = True
         key = idempotency_key or new_key()
         return await self._run(self._operations.calls.call(Release, "POST", path, question, key=key))
 
