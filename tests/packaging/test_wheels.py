@@ -65,7 +65,13 @@ def imported(package: str) -> Iterator[tuple[str, str, bool]]:
         functions = [
             node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         ]
-        late = {inner for function in functions for inner in ast.walk(function)}
+        # What only type checkers read is never imported, and needs no more than what functions import.
+        unread = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        ]
+        late = {inner for outer in (*functions, *unread) for inner in ast.walk(outer)}
         for node in ast.walk(tree):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -33,6 +33,9 @@ def files_of(project: str) -> dict[str, str]:
         }
     name = {".": "dither-server", "client": "dither", "research": "dither-research"}[project]
     information = f"{name.replace('-', '_')}-{VERSION}.dist-info"
+    if project == ".":
+        data = information.replace(".dist-info", ".data/data/share/dither/citus")
+        files |= {name.replace("deploy/citus", data, 1): "" for name in release.tracked("deploy/citus")}
     requires = {".": f"dither=={VERSION}", "client": "httpx", "research": f"dither-server=={VERSION}"}[
         project
     ]
@@ -43,6 +46,9 @@ def files_of(project: str) -> dict[str, str]:
         f"{information}/RECORD": "",
         f"{information}/licenses/LICENSE": "",
     }
+
+
+SCRIPT = f"dither_server-{VERSION}.data/data/share/dither/citus/distribute.sql"
 
 
 def faults(folder: Path, project: str, files: dict[str, str]) -> list[str]:
@@ -66,7 +72,7 @@ def test_what_no_commit_has_does_not_belong_in_a_wheel(tmp_path: Path, more: str
     assert faults(tmp_path, ".", files_of(".") | {more: ""}) == [f"a.whl: carries {more}"]
 
 
-@pytest.mark.parametrize("missing", ["app/core/grid.py", "app/_migrations/versions/0001_ledger.py"])
+@pytest.mark.parametrize("missing", ["app/core/grid.py", "app/_migrations/versions/0001_ledger.py", SCRIPT])
 def test_a_wheel_lacks_neither_code_nor_migrations(tmp_path: Path, missing: str) -> None:
     files = files_of(".")
     del files[missing]

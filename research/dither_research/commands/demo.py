@@ -21,6 +21,7 @@ from dither_research.demo.story import (
     show_answers,
     show_exhaustion,
     show_replay,
+    show_sharpening,
     show_statement,
     show_studies,
 )
@@ -123,7 +124,9 @@ def _tell(service: Service, studies: tuple[Survey, Survey, Survey]) -> str:
         show_answers(analyst, asked)
         _heading("Asking again costs nothing")
         show_replay(analyst, contributor, asked[0])
-        _heading("New releases cost, until one is no gain, and until the budget runs out")
+        _heading("Asking for more sharpens the answer, and costs the difference")
+        show_sharpening(analyst, contributor, studies[1])
+        _heading("Noise of its own costs its full price, until it is no gain, and until the budget runs out")
         show_exhaustion(analyst, contributor, studies[1])
         _heading("What one woman has spent")
         show_statement(contributor, studies[1].records[0].subject)

@@ -14,6 +14,9 @@ from dither_research.demo.survey import Survey
 MAX_RELEASES = 25
 """Releases after which an answer that is not refused would be a fault."""
 
+SHARPENED = 6
+"""Tenths of each epsilon that the sharpened answer uses in the end."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -93,9 +96,38 @@ def show_replay(analyst: httpx.Client, contributor: httpx.Client, asked: Asked) 
     )
 
 
+def show_sharpening(analyst: httpx.Client, contributor: httpx.Client, study: Survey) -> None:
+    """Ask for more and more of each epsilon: the answer sharpens, and each step costs the difference."""
+    path = f"/v1/studies/{study.slug}/releases"
+    subject = study.records[0].subject
+    console.print(f'POST {path} {{"estimator": "adpm", "share": .1 to .6}}:')
+    table = _table(
+        right=("share\nin all", "noisy\nanswer", "95 % interval", "charge of\nthis step", "in all")
+    )
+    before = _spent(contributor, subject)
+    for tenths in range(1, SHARPENED + 1):
+        question = {"statistic": "mean", "estimator": "adpm", "share": tenths / 10}
+        release = _read(analyst.post(path, json=question))
+        table.add_row(
+            f"{release['share']:g}",
+            f"{release['estimate']:.3f}",
+            _interval(release),
+            show(release["epsilon_max"]),
+            show(release["epsilon_max_total"]),
+        )
+    again = analyst.post(path, json=question)
+    if again.status_code != 200 or again.json()["id"] != release["id"]:
+        raise CommandFailed(f"a share that all have given was answered anew: {again.text}")
+    console.print(table, soft_wrap=False)
+    console.print(
+        f"{subject} has spent epsilon {show(_spent(contributor, subject) - before)} on all of them, as one answer "
+        "at the last share would have cost; that share again is the same answer, for nothing.\n"
+    )
+
+
 def show_exhaustion(analyst: httpx.Client, contributor: httpx.Client, study: Survey) -> None:
-    """Make new releases, which cost, until one would be no gain; then worse ones until none can pay."""
-    question = {"statistic": "mean", "estimator": "adpm", "share": 0.25}
+    """Make answers with noise of their own until one would be no gain; then worse ones until none can pay."""
+    question = {"statistic": "mean", "estimator": "adpm", "share": 0.25, "fresh": True}
     subject = study.records[0].subject
     made = _ask_until(analyst, contributor, study, question, refusal="no_gain")
     console.print(
