@@ -120,8 +120,8 @@ def show_sharpening(analyst: httpx.Client, contributor: httpx.Client, study: Sur
         raise CommandFailed(f"a share that all have given was answered anew: {again.text}")
     console.print(table, soft_wrap=False)
     console.print(
-        f"{subject} has spent epsilon {show(_spent(contributor, subject) - before)} on all of them, as one answer "
-        "at the last share would have cost; that share again is the same answer, for nothing.\n"
+        f"{subject} has spent epsilon {show(_spent(contributor, subject) - before)} on all of them, as one "
+        "answer at the last share would have cost; that share again is the same answer, for nothing.\n"
     )
 
 
