@@ -75,7 +75,7 @@ COMMANDS = {
     ),
     "release": Command(
         "ask:release",
-        "Make a new release. Every new release spends; see `dither plan` and `dither mean`.",
+        "Sharpen an answer: a larger share charges the difference; see `dither plan` and `dither mean`.",
     ),
     "releases": Command("ask:releases", "List the answers that were published. Reading them is free."),
     "contribute": Command(
