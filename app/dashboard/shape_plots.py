@@ -6,10 +6,10 @@ from markupsafe import Markup
 
 from app.dashboard.canvas import HALF, bar, draw_both
 from app.dashboard.scales import Linear, Scale, nice_ceiling
-from app.web.documents.shape import BinOut
+from app.web.documents.shape import ShareOfBinOut
 
 
-def shares(bins: Sequence[BinOut]) -> Markup:
+def shares(bins: Sequence[ShareOfBinOut]) -> Markup:
     """A bar a bin, its height the share of the people in it, with its interval."""
     top = nice_ceiling(max(one.interval.upper for one in bins))
 
@@ -34,7 +34,7 @@ def shares(bins: Sequence[BinOut]) -> Markup:
     )
 
 
-def distribution(bins: Sequence[BinOut]) -> Markup:
+def distribution(bins: Sequence[ShareOfBinOut]) -> Markup:
     """The share of the people below each edge, in its band; nothing is known of what lies between edges."""
 
     def marks(across: Scale, up: Scale) -> Sequence[str]:
@@ -67,6 +67,6 @@ def distribution(bins: Sequence[BinOut]) -> Markup:
     )
 
 
-def _said(one: BinOut) -> str:
+def _said(one: ShareOfBinOut) -> str:
     ends = f"{one.interval.lower:.3f} to {one.interval.upper:.3f}"
     return f"{one.lower:.6g} to {one.upper:.6g}: {one.share:.3f}, 95 %: {ends}"

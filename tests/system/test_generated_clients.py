@@ -50,9 +50,9 @@ assert planned.estimators, planned
 answer = current_statistic.sync("ages", "mean", client=client(analyst), share=0.5)
 assert isinstance(answer, CurrentReleaseOut), answer
 assert 0 <= answer.interval.lower <= answer.estimate <= answer.interval.upper <= 120, answer
-refused = make_release.sync("ages", client=client(analyst), body=MakeReleaseQuestion(share=0.25))
+refused = make_release.sync("ages", client=client(analyst), body=MakeReleaseQuestion(share=0.25, fresh=True))
 assert isinstance(refused, Problem) and refused.code == "no_gain", refused
-again = make_release.sync("ages", client=client(analyst), body=MakeReleaseQuestion(share=0.5))
+again = make_release.sync("ages", client=client(analyst), body=MakeReleaseQuestion(share=0.75))
 assert again.id != answer.id and again.people == 20, again
 """
 

@@ -50,7 +50,7 @@ class _ShapeOut(WireOut):
     )
 
 
-class BinOut(WireOut):
+class ShareOfBinOut(WireOut):
     """The people whose values lie in a bin: from its lower end on, below its upper one."""
 
     lower: float
@@ -64,8 +64,8 @@ class BinOut(WireOut):
 class HistogramReleaseOut(_ShapeOut):
     """The shares of people by bin; asked for a distribution, `bins` is what `cumulative` is here."""
 
-    bins: list[BinOut]
-    cumulative: list[BinOut] | None = Field(
+    bins: list[ShareOfBinOut]
+    cumulative: list[ShareOfBinOut] | None = Field(
         None, description="The bins up to and with each of them: never falling, the last one is 1."
     )
     noisy_count: float | None = Field(
