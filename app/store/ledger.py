@@ -216,6 +216,18 @@ _CHECKS = {
            OR people IS DISTINCT FROM CAST(said.body->>'people' AS bigint)
            OR people_left_out IS DISTINCT FROM CAST(said.body->>'people_left_out' AS bigint)
     """,
+    "a question's pieces were not charged what its releases charged": """
+        SELECT coalesce(kept.study_id, paid.study_id) AS study_id,
+               coalesce(kept.cohort_id, paid.cohort_id) AS cohort, kept.charged, paid.epsilon
+        FROM (
+            SELECT study_id, family, cohort_id, sum(charged) AS charged FROM piece_cohort GROUP BY 1, 2, 3
+        ) kept FULL JOIN (
+            SELECT release.study_id, release.family, charge.cohort_id, sum(charge.epsilon) AS epsilon
+            FROM release JOIN charge ON charge.release_id = release.id
+            WHERE release.share_before IS NOT NULL GROUP BY 1, 2, 3
+        ) paid ON (paid.study_id, paid.family, paid.cohort_id) = (kept.study_id, kept.family, kept.cohort_id)
+        WHERE kept.charged IS DISTINCT FROM paid.epsilon
+    """,
     "a question has a gap in its releases": """
         SELECT study_id, encode(question, 'hex') AS question FROM release
         GROUP BY study_id, question HAVING max(sequence) <> count(*) OR min(sequence) <> 1

@@ -30,6 +30,7 @@ VECTOR = "a vector does not have its study's dimension, or outlived its value"
 CONTRIBUTION_OVERSPENT = "a contribution has spent more than its epsilon"
 COHORT_OVERSPENT = "a cohort has spent more than its epsilon"
 SPENT = "spent is not the sum of a cohort's charges"
+PIECES = "a question's pieces were not charged what its releases charged"
 FOLDED = "a cohort does not hold what was folded into it"
 UNSEEN = "an epoch that is not folded does not hold what was acknowledged"
 FUTURE = "a contribution carries an epoch that has not begun"
@@ -303,8 +304,14 @@ TAMPERINGS = (
         f"UPDATE release SET hash = sha256(hash) WHERE id = {FIRST}",
     ),
     tampering(
+        "a piece that charged less than its releases",
+        PIECES,
+        "UPDATE piece_cohort SET charged = charged - 1"
+        " WHERE cohort_id = (SELECT min(cohort_id) FROM piece_cohort)",
+    ),
+    tampering(
         "a release cut out of the middle",
-        (CHAIN_RULE, SPENT),
+        (CHAIN_RULE, SPENT, PIECES),
         *UNLOCK,
         "DELETE FROM piece_cohort",
         "DELETE FROM piece",
@@ -595,6 +602,10 @@ REWRITES = {
             WHERE release_id = (SELECT id FROM release WHERE number = {MIDDLE}) AND epsilon > 0""",
         f"""UPDATE cohort SET spent = spent - 1 WHERE id IN
             (SELECT cohort_id FROM charge JOIN release ON release.id = release_id WHERE number = {MIDDLE})""",
+        f"""UPDATE piece_cohort SET charged = charged - 1
+            FROM release JOIN charge ON charge.release_id = release.id
+            WHERE release.number = {MIDDLE} AND charge.cohort_id = piece_cohort.cohort_id
+              AND (release.study_id, release.family) = (piece_cohort.study_id, piece_cohort.family)""",
     ],
 }
 """What changes in the middle of the chain; every balance agrees with it."""
