@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -18,6 +17,7 @@ from app.services import drafting, planning
 from app.services.drafting import Planned
 from app.services.observer import Observer
 from app.services.paging import Page, decode_cursor, page_of
+from app.services.publishing import Answered, persist, published, replayed
 from app.services.questions import Ask
 from app.services.release_plans import plan
 from app.services.release_request import QuotaUse, ReleaseRequest, Situation
@@ -25,11 +25,7 @@ from app.services.replies import Idempotency, Replies
 from app.services.saturation import Saturation
 from app.store import cohorts, pieces, quotas
 from app.store import releases as store
-from app.store.database import Connection, Database, Run, within
-from app.store.journal import Reply
-
-FREE_ATTEMPTS = 3
-"""Times a release is planned while people may leave or other releases be quicker; then they wait for it."""
+from app.store.database import Connection, Database, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,38 +192,15 @@ class Releases:
                 known = await run("release.known", lambda c: self._known(c, request, any_share=any_share))
                 if known is None:
                     raise
-                raise _Answered(known) from None
-            return StoredRelease(
-                id=draft.id,
-                study_id=study.id,
-                study=study.definition.slug,
-                epoch=draft.epoch,
-                body=draft.body,
-                noisy_count=draft.facts.noisy_count,
-                variance=draft.facts.variance,
-                created_at=draft.created_at,
-            )
+                raise Answered(known) from None
+            return published(study, draft)
 
         try:
-            release = await self._persist(study, attempt)
-        except _Answered as answered:
+            release = await persist(self._database, study, attempt)
+        except Answered as answered:
             return answered.release
         self._observer.released(time.perf_counter() - started)
         return release
-
-    async def _persist(
-        self, study: Study, attempt: Callable[[Run], Awaitable[StoredRelease]]
-    ) -> StoredRelease:
-        """Try to publish while people come and go; if they keep leaving, hold them back until it is done."""
-        for _ in range(FREE_ATTEMPTS):
-            with suppress(store.CohortsChanged):
-                return await attempt(self._database.run_tx)
-
-        async def held(connection: Connection) -> StoredRelease:
-            await cohorts.hold(connection, study.id)
-            return await attempt(within(connection))
-
-        return await self._database.run_tx("release.held", held)
 
     async def _draft(self, run: Run, request: ReleaseRequest) -> tuple[Draft, QuotaUse | None]:
         """Plan and answer from the cohorts as they stand; nothing of it is published yet."""
@@ -244,7 +217,7 @@ class Releases:
             step = await asyncio.to_thread(now.step, request)
         if step is not None:
             if not step.finer and now.before is not None and now.before.epoch == now.epoch:
-                raise _Answered(await self._stands(run, now.before.release, request))
+                raise Answered(await self._stands(run, now.before.release, request))
             width = planning.interval_width(definition, step.plan)
             request.check(step.people, step.left_out, width, now.best)
             with self._observer.step("draw"):
@@ -290,7 +263,7 @@ class Releases:
                 body=str(release_id).encode(),
             ):
                 reply = await self._replies.replay(connection, request.idempotency)
-                return await _replayed(connection, reply)
+                return await replayed(connection, reply)
             release = await store.read_release(connection, release_id)
             if release is None:
                 raise InternalFault("a stored release has vanished")
@@ -302,7 +275,7 @@ class Releases:
         async def body(connection: Connection) -> None:
             head = await store.lock_chain(connection, draft.study_id)
             if request.first and (known := await request.standing(connection)) is not None:
-                raise _Answered(known)
+                raise Answered(known)
             idempotency, use = request.idempotency, request.use
             if idempotency is not None:
                 made = str(draft.id).encode()
@@ -310,7 +283,7 @@ class Releases:
                     connection, idempotency, study_id=draft.study_id, status=201, body=made
                 ):
                     reply = await self._replies.replay(connection, idempotency)
-                    raise _Answered(await _replayed(connection, reply))
+                    raise Answered(await replayed(connection, reply))
             # What is the best answer may have changed since it was planned.
             facts = draft.facts
             if facts.people is not None and facts.people_left_out is not None and facts.width is not None:
@@ -335,24 +308,9 @@ class Releases:
         if request.idempotency is None:
             return await request.standing(connection, any_share=any_share) if request.first else None
         reply = await self._replies.read(connection, request.idempotency)
-        return None if reply is None else await _replayed(connection, reply)
+        return None if reply is None else await replayed(connection, reply)
 
 
 async def _check_quota(connection: Connection, use: QuotaUse | None, study: Study) -> None:
     if use is not None:
         await quotas.check(connection, use.token_id, study.id, use.share)
-
-
-async def _replayed(connection: Connection, reply: Reply) -> StoredRelease:
-    release = await store.read_release(connection, UUID(reply.body.decode()))
-    if release is None:
-        raise InternalFault("a stored release has vanished")
-    return replace(release, replayed=True, stands=reply.status == 200)
-
-
-class _Answered(Exception):
-    """The question, or the key, has its release already; undo this one."""
-
-    def __init__(self, release: StoredRelease) -> None:
-        super().__init__()
-        self.release = release

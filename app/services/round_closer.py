@@ -11,7 +11,7 @@ from app.core.clock import Clock
 from app.core.session import SessionDefinition
 from app.services.kmeans_release import Central, Prepared
 from app.services.observer import Observer
-from app.services.releases import FREE_ATTEMPTS
+from app.services.publishing import FREE_ATTEMPTS
 from app.services.rounds import Rounds
 from app.services.session_cache import SessionCache
 from app.services.waiting import Waiting

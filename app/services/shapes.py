@@ -7,9 +7,7 @@ publishes it, which checks that every cohort still has the members that were cou
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Sequence
 from uuid import UUID, uuid4
 
 from app.core.clock import Clock
@@ -23,8 +21,9 @@ from app.estimators.interface import NotApplicable
 from app.services import shape_plans
 from app.services.drafting import Planned, PlannedEstimator
 from app.services.observer import Observer
+from app.services.publishing import Answered, persist, published, replayed
 from app.services.questions import Ask
-from app.services.releases import FREE_ATTEMPTS, Answer
+from app.services.releases import Answer
 from app.services.replies import Idempotency, Replies
 from app.services.shape_plans import LOCAL, SUMMARIES, ShapePlan
 from app.services.shape_questions import BY_BINS, HISTOGRAM
@@ -32,7 +31,7 @@ from app.services.shape_request import ShapeRequest, answers_left, assumption
 from app.store import bins as counts
 from app.store import cohorts, quotas
 from app.store import releases as store
-from app.store.database import Connection, Database, Run, within
+from app.store.database import Connection, Database, Run
 
 VERSION = 1
 """Grows whenever the distribution of answers changes."""
@@ -164,42 +163,15 @@ class Shapes:
                 known = await run("release.known", lambda c: self._known(c, request, any_share=any_share))
                 if known is None:
                     raise
-                raise _Answered(known) from None
-            return StoredRelease(
-                id=draft.id,
-                study_id=study.id,
-                study=study.definition.slug,
-                epoch=draft.epoch,
-                body=draft.body,
-                noisy_count=draft.facts.noisy_count,
-                variance=None,
-                created_at=draft.created_at,
-            )
+                raise Answered(known) from None
+            return published(study, draft)
 
         try:
-            release = await self._persist(study, attempt)
-        except _Answered as answered:
+            release = await persist(self._database, study, attempt)
+        except Answered as answered:
             return answered.release
         self._observer.released(time.perf_counter() - started)
         return release
-
-    async def _persist(
-        self, study: Study, attempt: Callable[[Run], Awaitable[StoredRelease]]
-    ) -> StoredRelease:
-        """Try to publish while people come and go; if they keep leaving, hold them back until it is done."""
-        for _ in range(FREE_ATTEMPTS):
-            with suppress(store.CohortsChanged):
-                return await attempt(self._database.run_tx)
-
-        async def held(connection: Connection) -> StoredRelease:
-            await cohorts.hold(connection, study.id)
-            try:
-                return await attempt(within(connection))
-            except store.CohortsChanged:
-                # No person can leave now: not everything that was folded is to be seen.
-                raise Unavailable("a node of the database is recovering; ask again") from None
-
-        return await self._database.run_tx("release.held", held)
 
     async def _draft(self, run: Run, request: ShapeRequest) -> Draft:
         """Plan and answer from the cohorts as they stand; nothing of it is published yet."""
@@ -286,7 +258,7 @@ class Shapes:
         async def body(connection: Connection) -> None:
             head = await store.lock_chain(connection, draft.study_id)
             if request.first and (known := await request.standing(connection)) is not None:
-                raise _Answered(known)
+                raise Answered(known)
             idempotency = request.idempotency
             if idempotency is not None:
                 made = str(draft.id).encode()
@@ -294,7 +266,7 @@ class Shapes:
                     connection, idempotency, study_id=draft.study_id, status=201, body=made
                 ):
                     reply = await self._replies.replay(connection, idempotency)
-                    raise _Answered(await _replayed(connection, reply.body))
+                    raise Answered(await replayed(connection, reply))
             # What is the best answer may have changed since it was planned.
             people, width = draft.facts.people, draft.facts.width
             if people is not None and width is not None:
@@ -315,24 +287,9 @@ class Shapes:
         if request.idempotency is None:
             return await request.standing(connection, any_share=any_share) if request.first else None
         reply = await self._replies.read(connection, request.idempotency)
-        return None if reply is None else await _replayed(connection, reply.body)
+        return None if reply is None else await replayed(connection, reply)
 
 
 async def _check_quota(connection: Connection, request: ShapeRequest) -> None:
     if request.asker is not None:
         await quotas.check(connection, request.asker, request.study.id, request.use)
-
-
-async def _replayed(connection: Connection, reply: bytes) -> StoredRelease:
-    release = await store.read_release(connection, UUID(reply.decode()))
-    if release is None:
-        raise InternalFault("a stored release has vanished")
-    return replace(release, replayed=True)
-
-
-class _Answered(Exception):
-    """The question, or the key, has its release already; undo this one."""
-
-    def __init__(self, release: StoredRelease) -> None:
-        super().__init__()
-        self.release = release

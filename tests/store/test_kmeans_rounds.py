@@ -15,8 +15,8 @@ from app.core.session import Answer, SessionProtocol, SessionState
 from app.core.study import Relation, Study, Trust
 from app.services import Services
 from app.services.ledger import ROUND_RULE
+from app.services.publishing import FREE_ATTEMPTS
 from app.services.questions import Ask
-from app.services.releases import FREE_ATTEMPTS
 from app.services.session_cache import Session
 from app.sessions.kmeans_protocol import ClusterStep, RunningKMeans
 from app.sessions.protocols import SessionSpec

@@ -1,0 +1,74 @@
+"""What all answers share on their way out: tries while people come and go, and what was quicker."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from uuid import UUID
+
+from app.core.errors import InternalFault, Unavailable
+from app.core.release import Draft, StoredRelease
+from app.core.study import Study
+from app.store import cohorts
+from app.store import releases as store
+from app.store.database import Connection, Database, Run, within
+from app.store.journal import Reply
+
+FREE_ATTEMPTS = 3
+"""Times a release is planned while people may leave or other releases be quicker; then they wait for it."""
+
+
+class Answered(Exception):
+    """The question, or the key, has its release already; undo this one."""
+
+    def __init__(self, release: StoredRelease) -> None:
+        super().__init__()
+        self.release = release
+
+
+async def persist(
+    database: Database, study: Study, attempt: Callable[[Run], Awaitable[StoredRelease]]
+) -> StoredRelease:
+    """Try to publish while people come and go; if they keep leaving, hold them back until it is done.
+
+    Raises:
+        Unavailable: cohorts change although they are held: a node of the database is recovering.
+    """
+    for _ in range(FREE_ATTEMPTS):
+        with suppress(store.CohortsChanged):
+            return await attempt(database.run_tx)
+
+    async def held(connection: Connection) -> StoredRelease:
+        await cohorts.hold(connection, study.id)
+        try:
+            return await attempt(within(connection))
+        except store.CohortsChanged:
+            # No person can leave now: not everything that was folded is to be seen.
+            raise Unavailable("a node of the database is recovering; ask again") from None
+
+    return await database.run_tx("release.held", held)
+
+
+def published(study: Study, draft: Draft) -> StoredRelease:
+    """A draft that has been published, as a release."""
+    return StoredRelease(
+        id=draft.id,
+        study_id=study.id,
+        study=study.definition.slug,
+        epoch=draft.epoch,
+        body=draft.body,
+        noisy_count=draft.facts.noisy_count,
+        variance=draft.facts.variance,
+        created_at=draft.created_at,
+    )
+
+
+async def replayed(connection: Connection, reply: Reply) -> StoredRelease:
+    """The release that a key stands for.
+
+    Raises:
+        InternalFault: it is not there.
+    """
+    release = await store.read_release(connection, UUID(reply.body.decode()))
+    if release is None:
+        raise InternalFault("a stored release has vanished")
+    return replace(release, replayed=True, stands=reply.status == 200)
