@@ -85,7 +85,7 @@ class PieceLedger:
 
     def _share(self, piece: Piece) -> int:
         """To which share a piece may go: with a cap no member may pay more than that in all."""
-        share, cap = self._resolved.share, self._resolved.epsilon
+        share, cap = self._resolved.share, self._resolved.cap
         if cap is None:
             return share
         coarse = int(UNIT_SCALE / piece.unit)
@@ -138,7 +138,8 @@ class PieceLedger:
                 if cohort.id not in joining:
                     continue
                 bought = weight
-                if paid := self.paid[cohort.id]:
+                paid, price = self.paid[cohort.id], -(-weight * share // MICRO)
+                if paid or price > self._left(cohort):
                     rest = min(weight * share // MICRO - paid, joining[cohort.id])
                     bought = min(weight, max(0, rest) * MICRO // share)
                 if bought >> coarse:

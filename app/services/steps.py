@@ -118,8 +118,8 @@ def plan_step(
     kept, settled, finer, closed = ledger.refine()
     joining, left_out = ledger.joining(settled)
     # 2. Plan for each person's whole epsilon, as if those who take part had paid nothing yet.
-    cap = None if resolved.epsilon is None else resolved.epsilon * MICRO // resolved.share
-    whole = replace(resolved, share=MICRO, epsilon=cap)
+    cap = None if resolved.cap is None else resolved.cap * MICRO // resolved.share
+    whole = replace(resolved, share=MICRO, cap=cap)
     asked = replace(
         whole.question(study, people=question.people, expected_size=question.expected_size),
         variance=question.variance,

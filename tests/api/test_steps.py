@@ -208,3 +208,21 @@ async def test_fresh_is_true_or_false(service: Service, value: object) -> None:
     await crowded(service)
     response = await service.call("POST", RELEASES, "analyse", json={"fresh": value})
     assert_problem(response, "invalid_request", 422, "fresh")
+
+
+async def test_two_questions_that_round_up_share_an_epsilon_to_the_last_micro(service: Service) -> None:
+    """.87655 of .01 costs 8,766 micro-epsilons, rounded up; .12345 of it 1,235, of which 1,234 are left."""
+    await service.study(slug="minutes", lower=0, upper=120)
+    await join(service, 300, prefix="p", epsilon=0.01)
+    await ask(service, share=0.87655, estimator="uniform", tilt=0)
+    second = await ask(service, share=0.12345, estimator="uniform", tilt=1, allow_worse=True)
+    assert (second["epsilon_max"], second["people_left_out"]) == (0.001234, 0)
+    assert await charged(service) == {0.01: 10_000}
+
+
+async def test_a_cap_takes_all_that_it_allows(service: Service) -> None:
+    """Half of 1, or .2 if that is less: it is .2, and not half of it."""
+    await service.study(slug="minutes", lower=0, upper=120)
+    await join(service, 300, prefix="p")
+    capped = await ask(service, share=0.5, epsilon=0.2, estimator="uniform")
+    assert capped["epsilon_max"] == 0.2

@@ -1,0 +1,117 @@
+"""A study in memory whose question is answered step by step: people join, leave, pay for other questions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from uuid import UUID
+
+from app.core.cohort import Cohort
+from app.core.epsilon import MICRO
+from app.core.grid import square
+from app.core.piece import LastStep, Piece, Taken
+from app.core.study import Relation, StudyDefinition, Trust
+from app.estimators.interface import Conclusion
+from app.services.questions import Ask, resolve
+from app.services.steps import Step, plan_step, take
+
+STUDY = StudyDefinition(
+    slug="minutes",
+    title="Minutes",
+    lower=Decimal(0),
+    upper=Decimal(1),
+    relation=Relation.REPLACE_ONE,
+    trust=frozenset(Trust),
+    epsilon_min=1,
+    epsilon_max=4 * MICRO,
+    default_share=MICRO // 10,
+)
+
+
+@dataclass(kw_only=True)
+class History:
+    """What the ledger would hold of one question, by the rules of `app.store`.
+
+    Attributes:
+        estimator: Of the question.
+        values: Grid points of the people of each cohort who are there, by its id.
+        cohorts: The cohorts, by id.
+        pieces: Of the question, by number.
+        before: Its last step.
+        steps: Every step that was published.
+    """
+
+    estimator: str = "uniform"
+    values: dict[int, list[int]] = field(default_factory=dict)
+    cohorts: dict[int, Cohort] = field(default_factory=dict)
+    pieces: dict[int, Piece] = field(default_factory=dict)
+    before: LastStep | None = None
+    steps: list[Step] = field(default_factory=list)
+
+    def join(self, epsilon: int, values: Sequence[int], trust: Trust = Trust.CENTRAL) -> int:
+        """People who are folded into a cohort of their own; its id."""
+        number = len(self.cohorts) + 1
+        self.values[number] = list(values)
+        self.cohorts[number] = Cohort(
+            id=number,
+            trust=trust,
+            epsilon=epsilon if trust is Trust.CENTRAL else 0,
+            carried=0,
+            spent=0,
+            count=len(values),
+            total=sum(values),
+            total_squares=sum(map(square, values)),
+        )
+        return number
+
+    def leave(self, cohort_id: int) -> None:
+        """One person leaves, and takes their part of the sums along."""
+        cohort, value = self.cohorts[cohort_id], self.values[cohort_id].pop()
+        self.cohorts[cohort_id] = replace(
+            cohort,
+            count=cohort.count - 1,
+            total=cohort.total - value,
+            total_squares=cohort.total_squares - square(value),
+        )
+
+    def spend(self, cohort_id: int, amount: int) -> None:
+        """Another question takes this much of each member's epsilon [micro-epsilon]."""
+        cohort = self.cohorts[cohort_id]
+        assert 0 <= amount <= cohort.epsilon - cohort.spent
+        self.cohorts[cohort_id] = replace(cohort, spent=cohort.spent + amount)
+
+    @property
+    def live(self) -> list[Cohort]:
+        """Cohorts as the service reads them."""
+        return [cohort for cohort in self.cohorts.values() if cohort.count]
+
+    def plan(self, share: int, cap: int | None = None) -> Step | None:
+        """The next step to a share [ppm], with a cap [micro-epsilon]."""
+        resolved = resolve(STUDY, Ask(estimator=self.estimator, share=share, epsilon=cap))
+        question = resolved.question(STUDY, people=sum(cohort.count for cohort in self.live))
+        return plan_step(STUDY, self.live, resolved, question, list(self.pieces.values()), self.before)
+
+    def publish(self, step: Step, share: int) -> tuple[Conclusion, Taken]:
+        """Draw a step and keep what it leaves."""
+        conclusion, taken = take(step, self.live)
+        for charge in step.charges:
+            self.spend(charge.cohort_id, charge.epsilon)
+        self.pieces |= {piece.number: piece for piece in taken.changed}
+        self.before = LastStep(
+            release=UUID(int=len(self.steps) + 1), share=max(share, taken.share_before), epoch=1
+        )
+        self.steps.append(step)
+        return conclusion, taken
+
+    def ask(self, share: int, cap: int | None = None) -> Taken:
+        """Plan, draw and keep the next step."""
+        step = self.plan(share, cap)
+        assert step is not None
+        return self.publish(step, share)[1]
+
+    def charged(self) -> dict[int, int]:
+        """What all steps have charged each cohort [micro-epsilon]."""
+        sums: dict[int, int] = {}
+        for step in self.steps:
+            for charge in step.charges:
+                sums[charge.cohort_id] = sums.get(charge.cohort_id, 0) + charge.epsilon
+        return sums
