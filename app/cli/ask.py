@@ -50,6 +50,9 @@ Tilt = Annotated[
         "others', as a part of the range.",
     ),
 ]
+Fresh = Annotated[
+    bool, typer.Option("--fresh", help="Answer with noise of its own, at the full price of the share.")
+]
 Parameters = Annotated[
     list[str] | None,
     typer.Option(
@@ -68,26 +71,35 @@ Parameters = Annotated[
 def plan(
     study: StudyName,
     statistic: Statistic = None,
+    estimator: Estimator = None,
     share: Share = None,
     epsilon: Epsilon = None,
     expected_size: ExpectedSize = None,
     tilt: Tilt = None,
     parameter: Parameters = None,
+    fresh: Fresh = False,
     every: Annotated[bool, typer.Option("--all", help="Show every estimator that applies.")] = False,
     url: Url = DEFAULT_URL,
     token: Token = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show price and accuracy of an answer, and how many more like it there can be. Nothing is spent."""
+    """Show what stands, and what more would give and cost. Nothing is spent."""
     question = {} if statistic is None else {"statistic": statistic}
     question |= question_of(
-        share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt, parameter=parameter
+        estimator=estimator,
+        share=share,
+        epsilon=epsilon,
+        expected_size=expected_size,
+        tilt=tilt,
+        parameter=parameter,
     )
     with service(url, token) as client:
-        found = client.plan(study, **question)
+        found = client.plan(study, fresh=fresh, **question)
     if as_json:
         print_json(found.raw)
         return
+    if found.in_words is not None:
+        console.print(f"{found.in_words[0].upper()}{found.in_words[1:]}.", highlight=False, markup=False)
     every_row = found.estimators
     if not every_row:
         notes.print("No estimator has an answer to this question now.")
@@ -168,10 +180,7 @@ def release(
             help="Answer also where most people cannot pay any more, or far less exactly than before.",
         ),
     ] = False,
-    fresh: Annotated[
-        bool,
-        typer.Option("--fresh", help="Answer with noise of its own, at the full price of the share."),
-    ] = False,
+    fresh: Fresh = False,
     url: Url = DEFAULT_URL,
     token: Token = None,
     as_json: AsJson = False,

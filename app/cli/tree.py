@@ -48,7 +48,7 @@ COMMANDS = {
     ),
     "plan": Command(
         "ask:plan",
-        "Show price and accuracy of an answer, and how many more like it there can be. Nothing is spent.",
+        "Show what stands, and what more would give and cost. Nothing is spent.",
     ),
     "mean": Command(
         "ask:mean",

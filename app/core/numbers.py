@@ -59,6 +59,20 @@ class Headline(NamedTuple):
     upper: str
 
 
+def margin(half: float) -> str:
+    """Half the width of an interval with two digits, rounded up.
+
+    >>> margin(2.1416), margin(0.0101), margin(1530.2)
+    ('2.2', '0.011', '1,600')
+    """
+    if half <= 0:
+        return "0"
+    place = math.floor(math.log10(half)) - 1
+    digit = Decimal(1).scaleb(place)
+    exact = (Decimal(f"{half:.15g}") / digit).to_integral_value(ROUND_CEILING) * digit
+    return f"{exact + 0:,.{max(0, -place)}f}"
+
+
 def headline(estimate: float, lower: float, upper: float) -> Headline:
     """Round an estimate and its interval to two digits of half the interval's width, the interval outwards.
 

@@ -9,7 +9,7 @@ from app.core.clock import Clock
 from app.core.cohort import Cohort
 from app.core.errors import InternalFault, ServiceError
 from app.core.piece import Taken
-from app.core.release import Charge, Draft, Used
+from app.core.release import Charge, Draft, StoredRelease, Used
 from app.core.study import Currency, Relation, Study, StudyDefinition, Trust
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
 from app.services import planning, steps
@@ -27,8 +27,11 @@ class PlannedEstimator:
         predicted_error: Root mean square error [data's unit].
         predicted_error_at_tilt_0: The same for a question without a tilt, if privacy and values have nothing
             to do with each other; None in add_remove_one studies.
+        half_width: Half of the interval for the mean of the dataset, not cut off at the ends of the range,
+            at most half of that; None in add_remove_one studies and for shapes [data's unit].
         epsilon_max: The most that any person would be charged [micro-epsilon, at the study's delta].
-        mu2_max: The same in mu^2 [1e-6]; None in a study with Laplace noise.
+        epsilon_max_total: That with what the answers that it sharpens have charged [as `epsilon_max`].
+        mu2_max: The same as `epsilon_max` in mu^2 [1e-6]; None in a study with Laplace noise.
         answers_left: How many more answers like this the study can give, see `app.services.answers_left`.
         chosen: Whether the question is answered with it.
         one_report_moves: How far one local report can move the answer; None without reports [data's unit].
@@ -40,10 +43,12 @@ class PlannedEstimator:
     predicted_error: float
     predicted_error_at_tilt_0: float | None
     epsilon_max: int
+    epsilon_max_total: int
     one_report_moves: float | None
     statistics: tuple[str, ...]
     mu2_max: int | None = None
     answers_left: int | None = None
+    half_width: float | None = None
     chosen: bool = False
 
     def capped(self, width: float) -> "PlannedEstimator":
@@ -57,10 +62,32 @@ class PlannedEstimator:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Newcomers:
+    """What renews the answer that stands, at its share: people of whom it has used less pay, no others.
+
+    Attributes:
+        people: Those who are charged.
+        epsilon_max: The largest charge to one of them [micro-epsilon, at the study's delta].
+        epsilon_max_total: The largest charge to any person by the renewed answer and those before it.
+        mu2_max: The same as `epsilon_max` in mu^2 [1e-6]; None in a study with Laplace noise.
+        predicted_error, half_width: Of the renewed answer, see `PlannedEstimator`.
+    """
+
+    people: int
+    epsilon_max: int
+    epsilon_max_total: int
+    mu2_max: int | None
+    predicted_error: float
+    half_width: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
     """A question that may be asked.
 
     Attributes:
+        stands: The best answer to it so far; in add_remove_one studies the newest one to just this question.
+        newcomers: What renewing that would take; None without newcomers, and in add_remove_one studies.
         share: What it would take of each epsilon in all [ppm].
         share_before: What it has taken [ppm].
         tilt: Of the question [ppm]; None in add_remove_one studies.
@@ -71,6 +98,8 @@ class Planned:
     share: int
     share_before: int = 0
     tilt: int | None
+    stands: StoredRelease | None
+    newcomers: Newcomers | None = None
     estimators: Sequence[PlannedEstimator]
 
 
@@ -101,10 +130,19 @@ def price(
         predicted_error=plan.predicted_error,
         predicted_error_at_tilt_0=untilted,
         epsilon_max=study.epsilon(most),
+        epsilon_max_total=study.epsilon(most),
         mu2_max=most if study.noise is Currency.GAUSSIAN else None,
         one_report_moves=plan.one_report,
         statistics=statistics(study, plan, question),
+        half_width=half_width(study, plan),
     )
+
+
+def half_width(study: StudyDefinition, plan: Plan) -> float | None:
+    """Half of the interval for the mean of the dataset; None where people decide it, and are secret."""
+    if study.relation is Relation.ADD_REMOVE_ONE:
+        return None
+    return planning.interval_width(study, plan) / 2
 
 
 def statistics(study: StudyDefinition, plan: Plan, answered: Question) -> tuple[str, ...]:

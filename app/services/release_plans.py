@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from app.core.cohort import Cohort
 from app.core.errors import PrivacyRefusal
-from app.core.study import Relation, Study
+from app.core.release import StoredRelease
+from app.core.study import Currency, Relation, Study
 from app.estimators import registry
 from app.estimators.interface import Estimator, NotApplicable
 from app.services import drafting, gain, planning
 from app.services.answers_left import answers_left, steps_left
-from app.services.drafting import Planned, PlannedEstimator
+from app.services.drafting import Newcomers, Planned, PlannedEstimator
 from app.services.questions import Ask
 from app.services.release_request import ReleaseRequest, Situation
 from app.services.steps import Step
@@ -19,8 +20,14 @@ from app.store import cohorts
 from app.store.database import Connection, Database
 
 
-async def plan(database: Database, study: Study, ask: Ask) -> Planned:
+async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = False) -> Planned:
     """Price and accuracy of every estimator that has an answer; spends and changes nothing.
+
+    Args:
+        database: The ledger.
+        study: The study.
+        ask: The question.
+        fresh: Whether the answer would have noise of its own.
 
     Raises:
         InvalidRequest: the question is not admissible for this study.
@@ -28,12 +35,13 @@ async def plan(database: Database, study: Study, ask: Ask) -> Planned:
     definition = study.definition
     secret = definition.relation is Relation.ADD_REMOVE_ONE
 
-    async def body(connection: Connection) -> tuple[ReleaseRequest, Situation]:
-        request = await ReleaseRequest.of(study, ask, asker=None).towards(connection)
+    async def body(connection: Connection) -> tuple[ReleaseRequest, Situation, StoredRelease | None]:
+        request = await ReleaseRequest.of(study, ask, asker=None, fresh=fresh).towards(connection)
         rows = [] if secret else _numbered(await cohorts.read_profile(connection, study.id))
-        return request, await Situation.read(connection, request, rows, epoch=0)
+        stands = await request.standing(connection, any_share=True)
+        return request, await Situation.read(connection, request, rows, epoch=0), stands
 
-    request, now = await database.run_tx("plan.profile", body)
+    request, now, stands = await database.run_tx("plan.profile", body)
     name = request.resolved.estimator
     estimators = (
         registry.applicable(definition.relation, definition.noise)
@@ -41,11 +49,20 @@ async def plan(database: Database, study: Study, ask: Ask) -> Planned:
         else [registry.get(name, definition.relation, definition.noise)]
     )
     planned = [entry for one in estimators if (entry := await asyncio.to_thread(_plan, request, now, one))]
-    planned.sort(key=lambda entry: entry.predicted_error)
+    # Steps are chosen by what they come to at share 1, others by the answer itself.
+    taken = await asyncio.to_thread(_step, request, now) if len(planned) > 1 else None
+    planned.sort(
+        key=lambda entry: (
+            taken is not None and entry.estimator != taken.estimator.name,
+            entry.predicted_error,
+        )
+    )
     return Planned(
         share=request.resolved.share,
         share_before=0 if now.before is None else now.before.share,
         tilt=request.resolved.tilt,
+        stands=stands,
+        newcomers=await asyncio.to_thread(_newcomers, request, now),
         estimators=[
             replace(entry.capped(float(definition.grid.width)), chosen=place == 0)
             for place, entry in enumerate(planned)
@@ -80,19 +97,53 @@ def _plan_step(request: ReleaseRequest, now: Situation, step: Step, estimator: E
     if resolved.tilt:
         without = now.step(replace(request, resolved=replace(resolved, tilt=0)), [estimator])
         untilted = untilted if without is None else without.plan.predicted_error
-    left = steps_left(step, now.cohorts, resolved.share)
-    width = planning.interval_width(definition, step.plan)
-    try:
-        gain.check(people=step.people, left_out=step.left_out, width=width, best=now.best, needed=False)
-    except PrivacyRefusal:
-        left = 0
+    left = steps_left(step, now.cohorts, resolved.share) if _is_gain(request, now, step) else 0
     return PlannedEstimator(
         estimator=estimator.name,
         summary=estimator.summary,
         predicted_error=step.plan.predicted_error,
         predicted_error_at_tilt_0=untilted,
         epsilon_max=step.epsilon_max,
+        epsilon_max_total=step.epsilon_max_total,
         one_report_moves=step.plan.one_report,
         statistics=drafting.statistics(definition, step.plan, step.question),
         answers_left=left,
+        half_width=drafting.half_width(definition, step.plan),
     )
+
+
+def _newcomers(request: ReleaseRequest, now: Situation) -> Newcomers | None:
+    """What renews the answer at the share that it has; None where that charges no one or is no gain."""
+    if now.before is None:
+        return None
+    definition, share = request.study.definition, now.before.share
+    step = _step(replace(request, resolved=replace(request.resolved, share=share)), now)
+    if step is None or not step.charges or not _is_gain(request, now, step):
+        return None
+    charged = {charge.cohort_id for charge in step.charges}
+    most = step.epsilon_max
+    return Newcomers(
+        people=sum(cohort.count for cohort in now.cohorts if cohort.id in charged),
+        epsilon_max=definition.epsilon(most),
+        epsilon_max_total=definition.epsilon(step.epsilon_max_total),
+        mu2_max=most if definition.noise is Currency.GAUSSIAN else None,
+        predicted_error=min(step.plan.predicted_error, float(definition.grid.width)),
+        half_width=planning.interval_width(definition, step.plan) / 2,
+    )
+
+
+def _step(request: ReleaseRequest, now: Situation) -> Step | None:
+    """The step that would be taken; None where the question is not answered by steps, or is refused."""
+    try:
+        return now.step(request)
+    except (NotApplicable, PrivacyRefusal):
+        return None
+
+
+def _is_gain(request: ReleaseRequest, now: Situation, step: Step) -> bool:
+    width = planning.interval_width(request.study.definition, step.plan)
+    try:
+        gain.check(people=step.people, left_out=step.left_out, width=width, best=now.best, needed=False)
+    except PrivacyRefusal:
+        return False
+    return True

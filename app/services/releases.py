@@ -53,10 +53,10 @@ class Releases:
         self._observer = observer
         self._replies = replies
 
-    async def plan(self, study: Study, ask: Ask) -> Planned:
+    async def plan(self, study: Study, ask: Ask, *, fresh: bool = False) -> Planned:
         """Price and accuracy of every estimator that has an answer, see `app.services.release_plans`."""
         with self._observer.step("plan"):
-            return await plan(self._database, study, ask)
+            return await plan(self._database, study, ask, fresh=fresh)
 
     async def current(self, study: Study, ask: Ask, *, asker: UUID | None = None) -> Answer:
         """The best answer to a question so far; makes one, and spends for it, the first time it is asked.
@@ -136,6 +136,13 @@ class Releases:
             lambda c: store.page_releases(c, study.id, before=before, limit=limit + 1),
         )
         return page_of(releases, limit, lambda release: str(release.id), behind=before)
+
+    async def steps(self, release_id: UUID, most: int) -> list[StoredRelease]:
+        """The newest steps of the shares of a release's question, the oldest of them first."""
+        found = await self._database.run_tx(
+            "release.steps", lambda c: store.read_steps(c, release_id, limit=most)
+        )
+        return found[::-1]
 
     async def charges(self, releases: Sequence[StoredRelease]) -> list[list[CohortCharge]]:
         """What each of these releases cost each cohort; for admins."""

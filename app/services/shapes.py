@@ -55,12 +55,15 @@ class Shapes:
         request = ShapeRequest.of(study, ask)
         question, definition = request.question, study.definition
 
-        async def body(connection: Connection) -> tuple[Sequence[Cohort], float | None]:
+        async def body(
+            connection: Connection,
+        ) -> tuple[Sequence[Cohort], float | None, StoredRelease | None]:
             # Under add_remove_one a plan looks at no person.
             rows = await cohorts.read_profile(connection, study.id) if request.compares else []
-            return rows, await request.best(connection, sum(row.count for row in rows))
+            best = await request.best(connection, sum(row.count for row in rows))
+            return rows, best, await request.standing(connection, any_share=True)
 
-        rows, best = await self._database.run_tx("plan.profile", body)
+        rows, best, stands = await self._database.run_tx("plan.profile", body)
 
         def planned() -> tuple[ShapePlan, int | None]:
             made = shape_plans.make(definition, question, rows)
@@ -70,19 +73,20 @@ class Shapes:
             with self._observer.step("plan"):
                 made, left = await asyncio.to_thread(planned)
         except (BudgetExhausted, NotApplicable):
-            return Planned(share=question.share, tilt=question.tilt, estimators=())
+            return Planned(share=question.share, tilt=question.tilt, stands=stands, estimators=())
         estimator = PlannedEstimator(
             estimator=question.estimator,
             summary=SUMMARIES[question.estimator],
             predicted_error=made.plan.predicted_error,
             predicted_error_at_tilt_0=None,
             epsilon_max=made.most,
+            epsilon_max_total=made.most,
             one_report_moves=None,
             statistics=BY_BINS if question.estimator == HISTOGRAM else (ask.statistic,),
             answers_left=left,
             chosen=True,
         )
-        return Planned(share=question.share, tilt=question.tilt, estimators=(estimator,))
+        return Planned(share=question.share, tilt=question.tilt, stands=stands, estimators=(estimator,))
 
     async def current(self, study: Study, ask: Ask, *, asker: UUID | None = None) -> Answer:
         """The best answer to a question so far; makes one, and spends for it, the first time it is asked.

@@ -106,6 +106,13 @@ READ_LAST_MEAN = Sql.of(StoredRelease)(f"""
 """)
 
 
+READ_STEPS = Sql.of(StoredRelease)(f"""
+    {STORED} JOIN release one ON (one.study_id, one.family) = (release.study_id, release.family)
+    WHERE one.id = :id AND release.share_before IS NOT NULL
+    ORDER BY release.number DESC LIMIT :limit
+""")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Charged:
     release: UUID
@@ -291,6 +298,11 @@ async def page_releases(
 async def read_last_mean(connection: Connection, study_id: int) -> StoredRelease | None:
     """The newest release of a study that is a mean: no other answer has a standard error."""
     return await READ_LAST_MEAN.maybe(connection, study_id=study_id)
+
+
+async def read_steps(connection: Connection, release_id: UUID, *, limit: int) -> list[StoredRelease]:
+    """The steps of the shares of a release's question, newest first."""
+    return await READ_STEPS.all(connection, id=release_id, limit=limit)
 
 
 async def read_charges(connection: Connection, releases: Sequence[UUID]) -> dict[UUID, list[CohortCharge]]:

@@ -7,17 +7,15 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from app.core.epsilon import MICRO
 from app.core.errors import NotFound
 from app.core.figures import StudySummary
 from app.core.principal import Principal
-from app.core.study import Study, assumption
+from app.core.study import Study
 from app.services import Services
 from app.services.figures import DRY_PERCENT, NEAR_PERCENT
 from app.services.paging import Page
 from app.services.questions import Ask
 from app.services.shape_questions import SHAPES
-from app.services.shape_request import assumption as shape_assumption
 from app.web.documents.budget import AccountOut, PersonalChargeOut
 from app.web.documents.figures import (
     ChainOut,
@@ -31,7 +29,7 @@ from app.web.documents.figures import (
 )
 from app.web.documents.ledger import LedgerLineOut, TrailLineOut
 from app.web.documents.lists import PageOut
-from app.web.documents.release import PlanOut
+from app.web.documents.plan import PlanOut
 from app.web.documents.study import StudyOut
 from app.web.documents.types import WireOut
 
@@ -124,22 +122,12 @@ async def with_figures(services: Services, page: Page[Study]) -> StudiesFiguresO
     )
 
 
-async def plan(services: Services, study: Study, ask: Ask) -> PlanOut:
+async def plan(services: Services, study: Study, ask: Ask, *, fresh: bool = False) -> PlanOut:
     """Price and accuracy of every estimator that applies; nothing is spent."""
-    of_shape = ask.statistic in SHAPES
-    planned = await (services.shapes if of_shape else services.releases).plan(study, ask)
-    said = None
-    if planned.tilt is not None:
-        said = (shape_assumption if of_shape else assumption)(planned.tilt)
-    return PlanOut.model_validate(
-        {
-            "share": planned.share / MICRO,
-            "share_before": planned.share_before / MICRO,
-            "estimators": planned.estimators,
-            "tilt": planned.tilt,
-            "assumption": said,
-        }
-    )
+    if ask.statistic in SHAPES:
+        # Their answers have noise of their own anyway.
+        return PlanOut.of(await services.shapes.plan(study, ask), ask)
+    return PlanOut.of(await services.releases.plan(study, ask, fresh=fresh), ask)
 
 
 async def ledger_releases(

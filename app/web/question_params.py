@@ -59,15 +59,25 @@ PARAMETERS: dict[str, str] = {
 """Every estimator's own parameters, with what they mean."""
 
 
-def query_parameters(*, statistic: bool) -> list[dict[str, Any]]:
+_FRESH = {
+    "type": "boolean",
+    "default": False,
+    "description": "Answer with noise of its own, at the full price of the share, in place of sharpening "
+    "the last answer.",
+}
+
+
+def query_parameters(*, plan: bool) -> list[dict[str, Any]]:
     """The question as OpenAPI query parameters.
 
     Args:
-        statistic: Whether the query names the statistic; otherwise the path does.
+        plan: Whether the query is for a plan, and names the statistic; otherwise the path does.
     """
     fields: dict[str, Mapping[str, Any]] = {
-        name: schema for name, schema in _FIELDS.items() if statistic or name != "statistic"
+        name: schema for name, schema in _FIELDS.items() if plan or name != "statistic"
     }
+    if plan:
+        fields["fresh"] = _FRESH
     fields |= {
         name: {"type": "string", "minLength": 1, "description": description}
         for name, description in (PARAMETERS | SHAPE_PARAMETERS).items()
@@ -108,12 +118,7 @@ def request_body() -> dict[str, Any]:
                 "description": "Answer also where most people cannot pay any more, or the interval will be "
                 "much wider than that of the best answer so far.",
             },
-            "fresh": {
-                "type": "boolean",
-                "default": False,
-                "description": "Answer with noise of its own, at the full price of the share, in place of "
-                "sharpening the last answer.",
-            },
+            "fresh": _FRESH,
         },
         "additionalProperties": False,
     }
@@ -165,6 +170,19 @@ def read_question(*sources: Mapping[str, object], statistic: str | None = None) 
     if errors:
         raise InvalidRequest.naming(errors, "the question is ")
     return Ask(**known, parameters=parameters)
+
+
+def read_plan(query: Mapping[str, str]) -> tuple[Ask, bool]:
+    """The question of a plan, and whether its answer would be `fresh`.
+
+    Raises:
+        InvalidRequest: names every offending field.
+    """
+    fields = dict(query)
+    fresh = fields.pop("fresh", "false")
+    if fresh not in ("true", "false"):
+        raise InvalidRequest.field("fresh", "must be true or false")
+    return read_question(fields), fresh == "true"
 
 
 def take_flag(document: dict[str, object], name: str) -> bool:

@@ -51,8 +51,6 @@ from dither._models import (
     GaussianAmounts,
     Interval,
     LedgerEntry,
-    Plan,
-    PlannedEstimator,
     Promise,
     Record,
     RecordResult,
@@ -61,6 +59,7 @@ from dither._models import (
     Study,
     StudySpending,
 )
+from dither._plan_models import Newcomers, Plan, PlannedEstimator, Standing
 from dither._session_models import Bounds, Participation, Session, SessionEntry, SessionSpending
 from dither._stores import Store
 from dither._tables import save_table, to_dataframe
@@ -92,6 +91,7 @@ __all__ = [
     "LedgerError",
     "MaxEpsilonExceeded",
     "NewToken",
+    "Newcomers",
     "NoGain",
     "Participation",
     "Plan",
@@ -113,6 +113,7 @@ __all__ = [
     "SessionEntry",
     "SessionSpending",
     "SessionUnsound",
+    "Standing",
     "Statistic",
     "Store",
     "Study",

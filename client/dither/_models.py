@@ -12,7 +12,7 @@ from typing import Literal
 
 from dither._errors import FieldProblem
 from dither._session_models import SessionEntry, SessionSpending
-from dither._tables import Drawn, Plotted, Row, Shown, rows_of
+from dither._tables import Plotted, Shown
 from dither.device.numbers import Numeric, Value
 
 Trust = Literal["central", "local", "public"]
@@ -242,56 +242,6 @@ class Release(Plotted):
     created_at: datetime | None
     new_contributions: bool | None
     raw: Mapping[str, object] = field(repr=False, compare=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedEstimator:
-    """An estimator.
-
-    Attributes:
-        estimator: Its name.
-        chosen: Whether the question is answered with it.
-        predicted_error: Root mean square error, in the data's unit.
-        predicted_error_at_tilt_0: That of the same question with tilt 0, if privacy and values have nothing
-            to do with each other; None in add_remove_one studies.
-        epsilon_max: The largest charge to a person.
-        answers_left: How many more answers like this the study can give, at least; None where that is
-            without end, or secret.
-        one_report_moves: How far one local report can move the answer at most, in the data's unit; None
-            without local reports.
-        statistics: What is read off such an answer, at no further price.
-    """
-
-    estimator: str
-    chosen: bool | None
-    predicted_error: float | None
-    predicted_error_at_tilt_0: float | None = None
-    epsilon_max: Decimal | None
-    answers_left: int | None
-    one_report_moves: float | None
-    statistics: tuple[str, ...] = ()
-    raw: Mapping[str, object] = field(repr=False, compare=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(Plotted):
-    """What a release would cost and how accurate it would be: one row an estimator that applies.
-
-    `assumption` says in words what errors and intervals assume of the people, by the question's `tilt`; both
-    are None in add_remove_one studies.
-    """
-
-    estimators: tuple[PlannedEstimator, ...]
-    tilt: Decimal | None = None
-    assumption: str | None = None
-    raw: Mapping[str, object] = field(repr=False, compare=False)
-
-    def _rows(self) -> list[Row]:
-        return [row for one in self.estimators for row in rows_of(one.raw)]
-
-    def _drawn(self) -> tuple[str, list[Drawn]]:
-        rows = ((one.estimator, one.predicted_error) for one in self.estimators)
-        return "predicted error", [(name, error, None, None) for name, error in rows if error is not None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

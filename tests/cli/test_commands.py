@@ -100,6 +100,7 @@ def test_a_study_from_its_making_to_its_answer(ask, tmp_path):
     assert "predicted error" in ask("analyse", "plan", "commute").output
     assert "uniform" not in ask("analyse", "plan", "commute").output
     assert "uniform" in ask("analyse", "plan", "commute", "--all").output
+    assert ask("analyse", "plan", "commute").output.startswith("For 0.5 of each epsilon ± ")
 
     answer = json.loads(ask("analyse", "mean", "commute", "--estimator", "adpm", "--json").output)
     assert answer["interval"]["lower"] <= answer["estimate"] <= answer["interval"]["upper"]

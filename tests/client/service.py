@@ -305,7 +305,9 @@ class FakeService:
     def _plan(self) -> httpx.Response:
         rows = [("adpm", 0.75, 0.25), ("uniform", 1.5, 0.05)]
         names = ("estimator", "predicted_error", "epsilon_max")
-        return httpx.Response(200, json={"estimators": [dict(zip(names, row, strict=True)) for row in rows]})
+        words = "now 32.0 ± 2.1; for another 0.1 of each epsilon ± 1.1, which costs a person at most 0.25"
+        planned = [dict(zip(names, row, strict=True)) for row in rows]
+        return httpx.Response(200, json={"estimators": planned, "in_words": words})
 
     def _make(self, study: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
         interval = {"level": 0.95, "lower": 30.5, "upper": 33.5}

@@ -452,7 +452,11 @@ def test_parameters_are_sent_exactly(client: Any, service: FakeService) -> None:
         b'{"statistic":"mean","share":0.10,"expected_size":100,"epsilon":0.1,"estimator":"kvh","flag":true}'
     )
     client.plan("commute", share=1)
-    assert service.log[2].url.query == b"statistic=mean&share=1"
+    client.plan("commute", share=1, fresh=True)
+    assert [entry.url.query for entry in service.log[2:]] == [
+        b"statistic=mean&share=1",
+        b"statistic=mean&share=1&fresh=true",
+    ]
 
 
 @pytest.mark.parametrize("method", ["mean", "plan", "release"])

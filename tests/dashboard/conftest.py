@@ -28,3 +28,12 @@ async def admin(browser: Browser) -> Browser:
     """A browser that an admin is logged in with."""
     await browser.log_in("admin")
     return browser
+
+
+@pytest_asyncio.fixture
+async def analyst(service: Service) -> AsyncIterator[Browser]:
+    """A browser of its own that an analyst is logged in with."""
+    browser = Browser(service)
+    await browser.log_in("analyse")
+    yield browser
+    await browser.client.aclose()

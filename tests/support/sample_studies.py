@@ -96,8 +96,12 @@ def fill(service: LiveService, *, people: int = 1500, releases: int = 5) -> dict
             time.sleep(0.3)  # apart on the axis of time
         question = {"expected_size": people // 2}
         assert analyst.post(f"/v1/studies/{SLEEP}/releases", json=question).status_code == 201
-        for _ in range(2):
-            assert analyst.post(f"/v1/studies/{RENT}/releases", json={}).status_code == 201
+        for share in (0.1, 0.2, 0.35, 0.5):
+            made = analyst.post(f"/v1/studies/{RENT}/releases", json={"share": share})
+            assert made.status_code == 201, made.text
+    with service.client(tokens["contribute"]) as device:
+        latecomers = [_central(f"late-{number}", 35, 1) for number in range(people // 15)]
+        _send(device, RENT, latecomers)
     _hold_search(service, tokens["contribute"], source)
     _hold_clusters(service, tokens["contribute"], source)
     assert service.database_url is not None

@@ -55,6 +55,7 @@ ADMIN_PAGES = {
 ANALYST_PAGES = {
     "studies": "/studies",
     "study": f"/studies/{COMMUTE}",
+    "study-that-sharpens": f"/studies/{RENT}",
     "study-of-vectors": f"/studies/{PLACES}",
     "study-with-a-secret-size": f"/studies/{SLEEP}?expected_size=700",
 }
@@ -222,6 +223,8 @@ def test_every_page_of_an_analyst_is_accessible_and_fits(visit, service, tokens,
         assert analyst.check() == [], page
         if page == "study":
             analyst.keep(f"ask-{name}-{scheme}")
+        if page == "study-that-sharpens":
+            analyst.keep(f"{page}-{name}-{scheme}")
     released = analyst.service
     with released.client() as admin:
         newest = admin.get(f"/v1/studies/{COMMUTE}/releases").json()["items"][0]["id"]
@@ -252,6 +255,38 @@ def test_an_analyst_asks_for_a_release_and_sees_it(visit, service, tokens):
     released = page.url.rsplit("/", 1)[1]
     page.get_by_role("link", name="How long is your way to work?").click()
     expect(page.locator(f'a[href$="{released}"]').last).to_be_visible()
+
+
+@pytest.mark.parametrize(("name", "scheme"), LOOKS)
+def test_steps_are_drawn_as_they_are_in_the_table(visit, service, tokens, name, scheme):
+    """Error against epsilon: four steps go right and down, and what may come next is open."""
+    analyst = visit(viewport=SCREENS[name], scheme=scheme)
+    analyst.log_in(tokens["analyse"])
+    analyst.open(f"/studies/{RENT}")
+    figure = analyst.page.get_by_role("figure").filter(has_text="Error against epsilon spent")
+    plot = figure.get_by_role("img", name="Half of the 95 % interval against the epsilon spent")
+    expect(plot).to_be_visible()
+    assert plot.count() == 1, "one of the two drawings is hidden"
+    taken = plot.locator("circle.step.taken").evaluate_all(
+        "dots => dots.map(dot => [dot.cx.baseVal.value, dot.cy.baseVal.value, getComputedStyle(dot).fill])"
+    )
+    assert len(taken) == 4
+    across, down = [dot[0] for dot in taken], [dot[1] for dot in taken]
+    assert across == sorted(across)
+    assert down == sorted(down)
+    ahead = plot.locator("circle.step.ahead")
+    assert ahead.count() == 2
+    fill = ahead.first.evaluate("dot => getComputedStyle(dot).fill")
+    assert fill not in {dot[2] for dot in taken}
+    assert "newcomers only: ±" in str(plot.locator("circle.step.ahead title").first.text_content())
+    figure.get_by_text("Steps, the first one first").click()
+    rows = figure.locator("tbody tr")
+    assert rows.count() == 4
+    halves = [float(text) for text in figure.locator("tbody tr td:nth-child(5)").all_inner_texts()]
+    assert halves == sorted(halves, reverse=True)
+    titles = plot.locator("circle.step.taken title").all_text_contents()
+    assert [float(title.split("± ")[1].split()[0]) for title in titles] == pytest.approx(halves, rel=1e-3)
+    analyst.fits()
 
 
 def test_an_analyst_sees_nothing_of_single_people_or_of_secret_counts(visit, tokens):

@@ -20,7 +20,7 @@ from app.web.documents.figures import (
 )
 from app.web.documents.lists import DayCursor, Limit, NumberCursor, PageOut, SlugCursor
 from app.web.documents.paths import StudyPath
-from app.web.documents.release import PlanOut
+from app.web.documents.plan import PlanOut
 from app.web.documents.types import SLUG_PATTERN
 from app.web.request import JSON, ApiRequest
 
@@ -96,11 +96,11 @@ async def list_cohorts(
 @router.get(
     "/studies/{study}/plan",
     responses={200: {"model": PlanOut}},
-    openapi_extra={OPEN_QUERY: True, "parameters": question_params.query_parameters(statistic=True)},
+    openapi_extra={OPEN_QUERY: True, "parameters": question_params.query_parameters(plan=True)},
 )
 @allow(Role.ADMIN)
 async def read_plan(request: ApiRequest, study: StudyPath) -> Response:
     """The plan as analysts see it. Nothing is spent."""
-    ask = question_params.read_question(request.single_query())
-    document = await documents_out.plan(request.api.services, await request.study(study), ask)
+    ask, fresh = question_params.read_plan(request.single_query())
+    document = await documents_out.plan(request.api.services, await request.study(study), ask, fresh=fresh)
     return Response(document.model_dump_json(), media_type=JSON)

@@ -16,10 +16,10 @@ from app.services.shape_questions import SHAPES
 from app.web import documents_out, idempotency, question_params
 from app.web.documents.lists import Limit, PageOut, UuidCursor
 from app.web.documents.paths import IdPath, StatisticPath, StudyPath
+from app.web.documents.plan import PlanOut
 from app.web.documents.release import (
     ClusterReleaseOut,
     CurrentReleaseOut,
-    PlanOut,
     ReleaseOut,
     ReleaseWithChargesOut,
     page_bytes,
@@ -39,14 +39,14 @@ router = APIRouter(prefix="/v1", tags=["releases"], route_class=StrictRoute)
 @router.get(
     "/studies/{study}/plan",
     responses={200: {"model": PlanOut}},
-    openapi_extra={OPEN_QUERY: True, "parameters": question_params.query_parameters(statistic=True)},
+    openapi_extra={OPEN_QUERY: True, "parameters": question_params.query_parameters(plan=True)},
 )
 @allow(Role.ANALYSE)
 async def plan(request: ApiRequest, study: StudyPath) -> Response:
-    """Price and accuracy of every estimator that applies. Nothing is spent."""
+    """What stands, what more would give and cost, by estimators. Nothing is spent."""
     found = await request.study(study)
-    ask = question_params.read_question(request.single_query())
-    document = await documents_out.plan(request.api.services, found, ask)
+    ask, fresh = question_params.read_plan(request.single_query())
+    document = await documents_out.plan(request.api.services, found, ask, fresh=fresh)
     return Response(document.model_dump_json(), media_type=JSON)
 
 
@@ -56,7 +56,7 @@ async def plan(request: ApiRequest, study: StudyPath) -> Response:
     openapi_extra={
         CONFLICTS: True,
         OPEN_QUERY: True,
-        "parameters": question_params.query_parameters(statistic=False),
+        "parameters": question_params.query_parameters(plan=False),
     },
 )
 @allow(Role.ANALYSE)

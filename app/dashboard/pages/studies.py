@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -13,7 +13,7 @@ from app.core.epsilon import epsilon_to_json
 from app.core.errors import InvalidRequest, NoGain, NotFound, ServiceError
 from app.core.numbers import headline
 from app.core.study import Relation, Study, StudyState
-from app.dashboard import forms, plots, shape_plots
+from app.dashboard import forms, plots, shape_plots, step_plots
 from app.dashboard.pages.overview import following
 from app.dashboard.rendering import render, status_of
 from app.dashboard.requests import PageRequest
@@ -27,6 +27,7 @@ from app.services.shape_questions import SHAPES
 from app.web import documents_out, question_params
 from app.web.documents.figures import EpsilonsOut
 from app.web.documents.lists import is_number, is_uuid
+from app.web.documents.plan import PlanOut
 from app.web.documents.release import ChargeOut, ReleaseOut
 from app.web.documents.session import session_document
 from app.web.documents.shape import HistogramReleaseOut, Published, published
@@ -43,7 +44,7 @@ SORTS = {
 """Orders of the list beside that of the addresses."""
 
 QUESTION = (
-    *("statistic", "estimator", "share", "epsilon", "expected_size", "tilt"),
+    *("statistic", "estimator", "share", "epsilon", "expected_size", "tilt", "fresh"),
     *question_params.PARAMETERS,
     *SHAPE_PARAMETERS,
 )
@@ -92,20 +93,22 @@ async def ask(request: PageRequest) -> Response:
     except ValueError:
         raise InvalidRequest.field("key", "is not one of this form's") from None
     try:
-        question = question_params.read_question({"statistic": MEAN, **fields})
-        services = request.api.services
-        releases = services.shapes if question.statistic in SHAPES else services.releases
-        release = await releases.release(
-            study,
-            question,
-            Idempotency.about_nobody(
-                request.principal.token_id,
-                f"dashboard-{key}",
-                json.dumps([study.definition.slug, fields, "allow_worse" in request.fields]).encode(),
-            ),
-            asker=request.principal.token_id,
-            allow_worse="allow_worse" in request.fields,
+        question, fresh = question_params.read_plan({"statistic": MEAN, **fields})
+        services, asker = request.api.services, request.principal.token_id
+        allow_worse = "allow_worse" in request.fields
+        once = Idempotency.about_nobody(
+            asker,
+            f"dashboard-{key}",
+            json.dumps([study.definition.slug, fields, allow_worse]).encode(),
         )
+        if question.statistic in SHAPES:
+            release = await services.shapes.release(
+                study, question, once, asker=asker, allow_worse=allow_worse
+            )
+        else:
+            release = await services.releases.release(
+                study, question, once, asker=asker, allow_worse=allow_worse, fresh=fresh
+            )
     except ServiceError as refusal:
         return await _page(request, fields, refusal)
     return redirect(request, f"/releases/{release.id}")
@@ -166,10 +169,13 @@ async def show_release(request: PageRequest) -> Response:
     (charges,) = await services.releases.charges([release]) if request.is_admin else [[]]
     study = await request.study(release.study)
     shown = published(release)
+    steps = await _steps(request, shown) if isinstance(shown, ReleaseOut) else []
     return render(
         request,
         "release.html",
         release=shown,
+        steps=steps,
+        steps_plot=_steps_plot(steps),
         **_shape_plots(shown),
         study=StudyOut.of(study),
         charges=[ChargeOut.model_validate(row) for row in charges],
@@ -191,9 +197,8 @@ async def _page(
     plan, vectors = None, study.definition.dimension > 1
     try:
         if not vectors:
-            plan = await documents_out.plan(
-                services, study, question_params.read_question({"statistic": MEAN, **fields})
-            )
+            question, fresh = question_params.read_plan({"statistic": MEAN, **fields})
+            plan = await documents_out.plan(services, study, question, fresh=fresh)
     except InvalidRequest as error:
         refusal = refusal or error
     point, running, released = await asyncio.gather(
@@ -203,6 +208,8 @@ async def _page(
     )
     releases = [published(release) for release in released.items]
     shape = next((one for one in releases if isinstance(one, HistogramReleaseOut)), None)
+    current = None if cursor else next((one for one in releases if isinstance(one, ReleaseOut)), None)
+    steps = [] if current is None else await _steps(request, current)
     profile = await following(documents_out.epsilons(services, slug)) if request.is_admin else None
     taken = await following(services.figures.summaries((slug,))) if request.is_admin else None
     saturation = None if point is None else epsilon_to_json(point)
@@ -227,7 +234,7 @@ async def _page(
         statistics=(MEAN, *SHAPES),
         shape=shape,
         **_shape_plots(shape),
-        key=str(uuid4()),
+        keys=(str(uuid4()), str(uuid4())),
         saturation=saturation,
         saturation_plot=plots.saturation(
             "Charged epsilon against offered epsilon, for one release at share 1",
@@ -236,7 +243,9 @@ async def _page(
         ),
         sessions=[session_document(session, study) for session in running.items],
         releases=releases,
-        current=None if cursor else next((one for one in releases if isinstance(one, ReleaseOut)), None),
+        current=current,
+        steps=steps,
+        steps_plot=_steps_plot(steps, plan),
         has_sd=any(isinstance(one, ReleaseOut) and one.sd for one in releases),
         next_cursor=released.next_cursor,
         releases_plot=plots.estimates(
@@ -273,6 +282,38 @@ def _shape_plots(release: Published | None) -> dict[str, Any]:
         "histogram_plot": shape_plots.shares(release.bins),
         "distribution_plot": shape_plots.distribution(release.cumulative),
     }
+
+
+async def _steps(request: PageRequest, release: ReleaseOut) -> list[ReleaseOut]:
+    """The steps of shares among which a release is, the oldest first; none of a single answer."""
+    found = [published(one) for one in await request.api.services.releases.steps(release.id, ROWS)]
+    steps = [one for one in found if isinstance(one, ReleaseOut)]
+    return steps if len(steps) > 1 and any(one.id == release.id for one in steps) else []
+
+
+def _steps_plot(steps: Sequence[ReleaseOut], plan: PlanOut | None = None) -> Markup:
+    """The interval against the epsilon that all steps have charged, and what is planned next."""
+    taken = [
+        step_plots.Step(
+            spent=one.epsilon_max_total or one.epsilon_max,
+            half=(one.interval.upper - one.interval.lower) / 2,
+            text=f"share {one.share:g}",
+        )
+        for one in steps
+    ]
+    ahead = []
+    if plan is not None and plan.stands is not None and any(one.id == plan.stands.release for one in steps):
+        following = next((one for one in plan.estimators if one.chosen and one.epsilon_max), None)
+        for one, text in ((plan.newcomers, "newcomers only"), (following, f"share {plan.share:g}, planned")):
+            if one is not None and one.half_width is not None:
+                ahead.append(step_plots.Step(spent=one.epsilon_max_total, half=one.half_width, text=text))
+    return step_plots.sharpening(
+        "Half of the 95 % interval against the epsilon spent, step by step",
+        taken,
+        ahead,
+        x="epsilon spent in all, at most",
+        y="± of the 95 % interval",
+    )
 
 
 def _largest(study: Study, saturation: float | None, profile: EpsilonsOut | None) -> float:

@@ -12,10 +12,10 @@ from uuid import UUID
 from pydantic import ConfigDict, Field
 
 from app.core.records import CohortCharge
-from app.core.study import Relation, assumption
+from app.core.study import Relation
 from app.estimators.interface import NotApplicable
 from app.services.questions import MEAN, SUM
-from app.web.documents.types import EpsilonOut, Mu2Out, TiltOut, WireOut
+from app.web.documents.types import EpsilonOut, Mu2Out, WireOut
 
 
 class IntervalOut(WireOut):
@@ -156,70 +156,6 @@ class ClusterReleaseOut(WireOut):
     delta: float | None = Field(None, description="Of the study; left out with Laplace noise.")
     created_at: datetime
     charges: list[ChargeOut] | None = None
-
-
-class PlannedOut(WireOut):
-    """Price and accuracy of one estimator."""
-
-    estimator: str
-    summary: str
-    chosen: bool = Field(description="Whether the question is answered with it; `auto` takes the first one.")
-    predicted_error: float = Field(description="Root mean square error, at most the width of the range.")
-    predicted_error_at_tilt_0: float | None = Field(
-        None, description="The same for a question with `tilt` 0; replace_one studies."
-    )
-    epsilon_max: EpsilonOut = Field(
-        description="The most that any person would be charged; with Gaussian noise at the study's delta."
-    )
-    mu2_max: Mu2Out | None = Field(description="The same in mu^2; null with Laplace noise.")
-    answers_left: int | None = Field(
-        description="How many more answers like this the study can give, at least, before they are refused; "
-        "null where they cost nothing, and where it is secret."
-    )
-    one_report_moves: float | None = Field(
-        description="How far one local report can move the answer at most, with the weights of this plan; "
-        "null without local reports."
-    )
-    statistics: list[str] = Field(
-        description="What is read off such an answer, at no further price, as far as it says it."
-    )
-
-
-class PlanOut(WireOut):
-    """Every estimator that has an answer, the most accurate one first. Nothing is spent."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "estimators": [
-                        {
-                            "estimator": "adpm",
-                            "summary": "personal epsilons, exact",
-                            "chosen": True,
-                            "predicted_error": 0.42,
-                            "predicted_error_at_tilt_0": 0.31,
-                            "epsilon_max": 0.15,
-                            "mu2_max": None,
-                            "answers_left": 10,
-                            "one_report_moves": None,
-                            "statistics": ["mean", "sum", "variance", "sd"],
-                        }
-                    ],
-                    "share": 0.2,
-                    "share_before": 0.1,
-                    "tilt": 0.1,
-                    "assumption": assumption(100_000),
-                }
-            ]
-        }
-    )
-
-    share: float = Field(description="The part of each epsilon that the question would use in all.")
-    share_before: float = Field(description="What it has used; the price is that of the rest.")
-    estimators: list[PlannedOut]
-    tilt: TiltOut | None = Field(None, description="That of the question; replace_one studies.")
-    assumption: str | None = Field(None, description="What predictions and intervals assume of the people.")
 
 
 def read_off(body: bytes, statistic: str) -> bytes:

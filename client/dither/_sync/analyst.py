@@ -4,7 +4,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from dither._calls import by_bins, exact_text, new_key, release_path, study_path
-from dither._models import Plan, Release, Study
+from dither._models import Release, Study
+from dither._plan_models import Plan
 from dither._sync.base import Base
 from dither._wire import Parameter
 from dither.device.numbers import Numeric
@@ -28,14 +29,17 @@ class Analyst(Base):
         """
         return self._pages(Study, "/v1/studies", page_size, series=series)
 
-    def plan(self, study: str, *, statistic: str = "mean", **parameters: Parameter) -> Plan:
-        """What a release would cost and how accurate it would be.
+    def plan(
+        self, study: str, *, statistic: str = "mean", fresh: bool = False, **parameters: Parameter
+    ) -> Plan:
+        """What stands for a question, what the next release would cost and how accurate it would be.
 
         Privacy: costs nothing, and looks at no raw data.
 
         Args:
             study: The study's slug.
             statistic: What would be asked.
+            fresh: Plan a release with noise of its own.
             **parameters: The question's parameters, for example `share`, `epsilon`, `tilt` or
                 `expected_size`.
 
@@ -44,8 +48,12 @@ class Analyst(Base):
             >>> best = min(plan.estimators, key=lambda row: row.predicted_error)
             >>> print(best.estimator, best.predicted_error, best.epsilon_max)
             adpm 0.75 0.25
+            >>> print(plan)
+            now 32.0 ± 2.1; for another 0.1 of each epsilon ± 1.1, which costs a person at most 0.25
         """
-        question = {"statistic": statistic, **parameters}
+        question: dict[str, Parameter] = {"statistic": statistic, **parameters}
+        if fresh:
+            question["fresh"] = True
         return self._run(self._operations.calls.read(Plan, f"{study_path(study)}/plan", question))
 
     def mean(self, study: str, **parameters: Parameter) -> Release:

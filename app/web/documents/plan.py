@@ -1,0 +1,236 @@
+"""Plans on the wire: what stands, what a question would give and cost, and the same in words."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import ConfigDict, Field
+
+from app.core.epsilon import MICRO, epsilon_to_json
+from app.core.numbers import headline, margin
+from app.core.study import assumption
+from app.services.drafting import Newcomers, Planned, PlannedEstimator
+from app.services.questions import MEAN, Ask
+from app.services.shape_questions import SHAPES
+from app.services.shape_request import assumption as shape_assumption
+from app.web.documents.release import IntervalOut
+from app.web.documents.shape import published
+from app.web.documents.types import EpsilonOut, Mu2Out, TiltOut, WireOut
+
+
+class StandingOut(WireOut):
+    """The answer that stands, free to read; for variance, sd and sum the mean that they are read off."""
+
+    release: UUID
+    share: float | None = Field(description="The part of each epsilon that it has used.")
+    estimate: float | None = Field(description="Null of histograms.")
+    interval: IntervalOut | None = Field(description="For the people of then; null of histograms.")
+    half_width: float | None = Field(description="Half of the interval's width.")
+    people: int | None = Field(description="Live contributions then; null where their number is secret.")
+    created_at: datetime
+
+
+class NewcomersOut(WireOut):
+    """What renews the answer that stands, at its share: only people of whom it has used less pay."""
+
+    people: int = Field(description="Those who are charged.")
+    epsilon_max: EpsilonOut = Field(
+        description="The largest charge to one of them; with Gaussian noise at the study's delta."
+    )
+    epsilon_max_total: EpsilonOut = Field(
+        description="The largest charge to any person by the renewed answer and those before it."
+    )
+    mu2_max: Mu2Out | None = Field(
+        description="What one of them is charged at most, in mu^2; null with Laplace noise."
+    )
+    predicted_error: float = Field(description="Root mean square error, at most the width of the range.")
+    half_width: float = Field(
+        description="Half of the 95 % interval for the mean of all people of now, before it is cut off at "
+        "the range."
+    )
+
+
+class PlannedOut(WireOut):
+    """Price and accuracy of one estimator."""
+
+    estimator: str
+    summary: str
+    chosen: bool = Field(description="Whether the question is answered with it; `auto` takes the first one.")
+    predicted_error: float = Field(description="Root mean square error, at most the width of the range.")
+    predicted_error_at_tilt_0: float | None = Field(
+        None, description="The same for a question with `tilt` 0; replace_one studies."
+    )
+    epsilon_max: EpsilonOut = Field(
+        description="The most that any person would be charged; with Gaussian noise at the study's delta."
+    )
+    epsilon_max_total: EpsilonOut = Field(
+        description="The largest charge to a person by this answer and those that it sharpens."
+    )
+    mu2_max: Mu2Out | None = Field(
+        description="What a person would be charged at most, in mu^2; null with Laplace noise."
+    )
+    answers_left: int | None = Field(
+        description="How many more answers like this the study can give, at least, before they are refused; "
+        "null where they cost nothing, and where it is secret."
+    )
+    one_report_moves: float | None = Field(
+        description="How far one local report can move the answer at most, with the weights of this plan; "
+        "null without local reports."
+    )
+    half_width: float | None = Field(
+        description="Half of the 95 % interval for the mean of the dataset that the answer will have, before "
+        "it is cut off at the range; null where the number of people is secret, and of histograms and "
+        "quantiles."
+    )
+    statistics: list[str] = Field(
+        description="What is read off such an answer, at no further price, as far as it says it."
+    )
+
+
+class PlanOut(WireOut):
+    """What stands, and what more would give and cost. Nothing is spent.
+
+    Every estimator that has an answer, the one that is taken first, then the most accurate one.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "estimators": [
+                        {
+                            "estimator": "adpm",
+                            "summary": "personal epsilons, exact",
+                            "chosen": True,
+                            "predicted_error": 0.42,
+                            "predicted_error_at_tilt_0": 0.31,
+                            "epsilon_max": 0.15,
+                            "epsilon_max_total": 0.3,
+                            "mu2_max": None,
+                            "answers_left": 10,
+                            "one_report_moves": None,
+                            "half_width": 0.8,
+                            "statistics": ["mean", "sum", "variance", "sd"],
+                        }
+                    ],
+                    "share": 0.2,
+                    "share_before": 0.1,
+                    "tilt": 0.1,
+                    "assumption": assumption(100_000),
+                    "stands": {
+                        "release": "6a2f41a3-c54c-4b2d-9a51-0d5c9d3f7a10",
+                        "share": 0.1,
+                        "estimate": 41.37,
+                        "interval": {
+                            "level": 0.95,
+                            "lower": 39.77,
+                            "upper": 42.97,
+                            "coverage": "worst_case",
+                        },
+                        "half_width": 1.6,
+                        "people": 1000,
+                        "created_at": "2030-01-31T12:00:00Z",
+                    },
+                    "newcomers": {
+                        "people": 230,
+                        "epsilon_max": 0.15,
+                        "epsilon_max_total": 0.15,
+                        "mu2_max": None,
+                        "predicted_error": 0.7,
+                        "half_width": 1.4,
+                    },
+                    "in_words": "now 41.4 ± 1.6; for another 0.1 of each epsilon ± 0.80, which costs a "
+                    "person at most 0.15; newcomers only: ± 1.4, which costs the 230 new people at most 0.15",
+                }
+            ]
+        }
+    )
+
+    share: float = Field(description="The part of each epsilon that the question would use in all.")
+    share_before: float = Field(description="What it has used; the price is that of the rest.")
+    estimators: list[PlannedOut]
+    tilt: TiltOut | None = Field(None, description="That of the question; replace_one studies.")
+    assumption: str | None = Field(None, description="What predictions and intervals assume of the people.")
+    stands: StandingOut | None = Field(
+        description="The best answer to the question so far; null before the first one. In add_remove_one "
+        "studies the newest one to this question with this share and cap."
+    )
+    newcomers: NewcomersOut | None = Field(
+        description="What renewing it would take; null where no one new can pay, where it would be no gain, "
+        "with `fresh`, and in add_remove_one studies."
+    )
+    in_words: str | None = Field(
+        description="What stands, what more would give and cost, and newcomers alone; null without any of it."
+    )
+
+    @classmethod
+    def of(cls, planned: Planned, ask: Ask) -> "PlanOut":
+        """The plan of a question."""
+        said, stands = None, _standing(planned)
+        if planned.tilt is not None:
+            said = (shape_assumption if ask.statistic in SHAPES else assumption)(planned.tilt)
+        return cls.model_validate(
+            {
+                "share": planned.share / MICRO,
+                "share_before": planned.share_before / MICRO,
+                "estimators": planned.estimators,
+                "tilt": planned.tilt,
+                "assumption": said,
+                "stands": stands,
+                "newcomers": planned.newcomers,
+                "in_words": _in_words(planned, stands, ask.statistic),
+            }
+        )
+
+
+def _standing(planned: Planned) -> StandingOut | None:
+    """What stands, read from its stored bytes."""
+    if planned.stands is None:
+        return None
+    release: Any = published(planned.stands)
+    parameters, interval = release.parameters, getattr(release, "interval", None)
+    share = getattr(release, "share", None)
+    return StandingOut(
+        release=release.id,
+        share=parameters.get("share") if share is None else share,
+        estimate=getattr(release, "estimate", None),
+        interval=interval,
+        half_width=interval and (interval.upper - interval.lower) / 2,
+        people=getattr(release, "people", None),
+        created_at=release.created_at,
+    )
+
+
+def _in_words(planned: Planned, stands: StandingOut | None, statistic: str) -> str | None:
+    """The plan in one sentence."""
+    parts = []
+    if stands is not None and stands.interval is not None and stands.estimate is not None:
+        shown = headline(stands.estimate, stands.interval.lower, stands.interval.upper).estimate
+        parts.append(f"now {shown} ± {margin(stands.half_width or 0)}")
+    chosen = next((one for one in planned.estimators if one.chosen), None)
+    if chosen is not None and chosen.epsilon_max and planned.share > planned.share_before:
+        rest = epsilon_to_json(planned.share - planned.share_before)
+        more = f"another {rest:g}" if planned.share_before else f"{rest:g}"
+        own = "with noise of its own " if stands is not None and not planned.share_before else ""
+        refused = ", and is refused: it would be no gain" if chosen.answers_left == 0 else ""
+        if chosen.half_width is None:
+            offer = f"an answer for {more} of each epsilon costs a person at most"
+        else:
+            offer = f"{own}for {more} of each epsilon {_gives(chosen)}, which costs a person at most"
+        parts.append(f"{offer} {_costs(chosen)}{refused}")
+    if planned.newcomers is not None:
+        new = planned.newcomers
+        who = f"the {new.people:,} new people" if new.people > 1 else "the new person"
+        parts.append(f"newcomers only: {_gives(new)}, which costs {who} at most {_costs(new)}")
+    if not parts:
+        return None
+    said = "; ".join(parts)
+    return said if statistic in (MEAN, *SHAPES) else f"the mean that it is read off: {said}"
+
+
+def _gives(one: PlannedEstimator | Newcomers) -> str:
+    return f"± {margin(one.half_width or 0)}"
+
+
+def _costs(one: PlannedEstimator | Newcomers) -> str:
+    return f"{epsilon_to_json(one.epsilon_max):g}"

@@ -1,0 +1,124 @@
+"""What the SDK gives back of plans: what stands for a question, and what more would give and cost."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from html import escape
+
+from dither._models import Interval
+from dither._tables import Drawn, Plotted, Row, rows_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedEstimator:
+    """An estimator.
+
+    Attributes:
+        estimator: Its name.
+        chosen: Whether the question is answered with it.
+        predicted_error: Root mean square error, in the data's unit.
+        predicted_error_at_tilt_0: That of the same question with tilt 0, if privacy and values have nothing
+            to do with each other; None in add_remove_one studies.
+        epsilon_max, epsilon_max_total: The largest charge to a person by the answer, and with those that it
+            sharpens.
+        answers_left: How many more answers like this the study can give, at least; None where that is
+            without end, or secret.
+        half_width: Half of the 95 % interval for the mean that the answer will have, in the data's unit; None
+            where the number of people is secret, and of histograms and quantiles.
+        one_report_moves: How far one local report can move the answer at most, in the data's unit; None
+            without local reports.
+        statistics: What is read off such an answer, at no further price.
+    """
+
+    estimator: str
+    chosen: bool | None
+    predicted_error: float | None
+    predicted_error_at_tilt_0: float | None = None
+    epsilon_max: Decimal | None
+    epsilon_max_total: Decimal | None = None
+    answers_left: int | None
+    one_report_moves: float | None
+    half_width: float | None = None
+    statistics: tuple[str, ...] = ()
+    raw: Mapping[str, object] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """The release that stands for a question, which is free to read.
+
+    Attributes:
+        release: Its id.
+        share: The part of each epsilon that it has used.
+        estimate, interval, half_width: What it says, and half of the interval's width, in the data's unit; of
+            variance, sd and sum those of the mean. None of histograms.
+        people: The people who had contributed; None where their number is secret.
+        created_at: When it was published.
+    """
+
+    release: str
+    share: float | None
+    estimate: float | None
+    interval: Interval | None
+    half_width: float | None
+    people: int | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Newcomers:
+    """What renews the release that stands, at its share: people of whom it has used less pay, no others.
+
+    Attributes:
+        people: Those who are charged.
+        epsilon_max: The largest charge to one of them.
+        epsilon_max_total: The largest charge to any person by the renewed answer and those before it.
+        predicted_error: Root mean square error of the renewed answer, in the data's unit.
+        half_width: Half of its 95 % interval for the mean of all people of now, in the data's unit.
+    """
+
+    people: int
+    epsilon_max: Decimal
+    epsilon_max_total: Decimal
+    predicted_error: float
+    half_width: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(Plotted):
+    """What stands, and what more would give and cost: one row an estimator that applies.
+
+    Attributes:
+        in_words: The plan in one sentence, which `print(plan)` shows; None where there is nothing to say.
+        share, share_before: The part of each epsilon that the question would use in all, and has used.
+        stands: The release that answers it so far; None before the first one.
+        newcomers: What renewing that at its share would take; None where no one new can pay.
+        estimators: The one that is taken first.
+        tilt: Of the question; None in add_remove_one studies.
+        assumption: What errors and intervals assume of the people by it, in words.
+    """
+
+    in_words: str | None = None
+    share: float | None = None
+    share_before: float | None = None
+    stands: Standing | None = None
+    newcomers: Newcomers | None = None
+    estimators: tuple[PlannedEstimator, ...]
+    tilt: Decimal | None = None
+    assumption: str | None = None
+    raw: Mapping[str, object] = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return self.in_words or "no estimator has an answer to this question now"
+
+    def _repr_html_(self) -> str:
+        """The sentence above the table, for notebooks."""
+        return f"<p>{escape(str(self))}</p>{Plotted._repr_html_(self)}"
+
+    def _rows(self) -> list[Row]:
+        return [row for one in self.estimators for row in rows_of(one.raw)]
+
+    def _drawn(self) -> tuple[str, list[Drawn]]:
+        rows = ((one.estimator, one.predicted_error) for one in self.estimators)
+        return "predicted error", [(name, error, None, None) for name, error in rows if error is not None]

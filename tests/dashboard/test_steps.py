@@ -1,0 +1,107 @@
+"""How a question's answer sharpened, and what a step or newcomers alone would give: on pages."""
+
+import re
+from typing import Any
+
+from tests.api.service import Service
+from tests.dashboard.browser import Browser, text_of
+
+KEYS = re.compile(r'name="key" value="([0-9a-f-]+)"')
+
+
+async def ask(service: Service, study: str, **question: Any) -> dict[str, Any]:
+    made = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=question)
+    assert made.status_code == 201, made.text
+    return dict(made.json())
+
+
+async def newcomers(service: Service, study: str, people: int) -> None:
+    records = [
+        {"subject": f"new-{number}", "value": 50, "epsilon": 0.5, "trust": "central"}
+        for number in range(people)
+    ]
+    await service.call("POST", f"/v1/studies/{study}/contributions/batch", "contribute", json=records)
+
+
+def dots(page: str, kind: str) -> int:
+    """How many answers each of the two drawings shows."""
+    found = page.count(f'<circle class="step {kind}"')
+    assert found % 2 == 0
+    return found // 2
+
+
+async def test_a_study_shows_its_steps_and_the_next_ones(
+    analyst: Browser, admin: Browser, service: Service
+) -> None:
+    study = await service.study()
+    await service.crowd(study, 400)
+    path = f"/dashboard/studies/{study}"
+    await analyst.get(path)
+    assert dots(analyst.page, "taken") == 0
+    steps = [await ask(service, study, share=share) for share in (0.2, 0.4)]
+    await newcomers(service, study, 100)
+    steps.append(await ask(service, study, share=0.4))
+    await newcomers(service, study, 130)
+    for browser in (analyst, admin):
+        await browser.get(path)
+        assert (dots(browser.page, "taken"), dots(browser.page, "ahead")) == (3, 2)
+        assert (
+            'aria-label="Half of the 95 % interval against the epsilon spent, step by step"' in browser.page
+        )
+        for one in steps:
+            assert f"/releases/{one['id']}" in browser.page
+            half = (one["interval"]["upper"] - one["interval"]["lower"]) / 2
+            assert f"share {one['share']:g}: ± {half:.4g} for epsilon" in browser.page
+    plan = (await service.call("GET", f"/v1/studies/{study}/plan", "analyse")).json()
+    said = plan["in_words"]
+    assert f"N{said[1:]}." in text_of(analyst.page)
+    # A release has the steps of its question; another question's has not.
+    await analyst.get(f"/dashboard/releases/{steps[0]['id']}")
+    assert (dots(analyst.page, "taken"), dots(analyst.page, "ahead")) == (3, 0)
+    other = await ask(service, study, share=0.1, estimator="uniform")
+    await analyst.get(f"/dashboard/releases/{other['id']}")
+    assert dots(analyst.page, "taken") == 0
+    fresh = await ask(service, study, share=0.4, fresh=True)
+    await analyst.get(f"/dashboard/releases/{fresh['id']}")
+    assert dots(analyst.page, "taken") == 0
+
+
+async def test_newcomers_are_taken_in_by_a_button_of_their_own(analyst: Browser, service: Service) -> None:
+    study = await service.study()
+    await service.crowd(study, 400)
+    path = f"/dashboard/studies/{study}"
+    first = await ask(service, study, share=0.4)
+    await newcomers(service, study, 100)
+    await analyst.get(path)
+    assert "Renew it with the newcomers only" in analyst.page
+    assert 'name="share" value="0.4"' in analyst.page
+    keys = KEYS.findall(analyst.page)
+    assert len(set(keys)) == 2
+    made = await analyst.post(f"{path}/releases", {"key": keys[1], "share": "0.4"})
+    renewed = (
+        await service.call("GET", made.headers["location"].replace("/dashboard", "/v1"), "admin")
+    ).json()
+    assert renewed["refines"] == first["id"]
+    assert (renewed["share"], renewed["share_before"]) == (0.4, 0.4)
+    assert {one["offered"] for one in renewed["charges"]} == {0.5}
+    await analyst.get(path)
+    assert "Renew it with the newcomers only" not in analyst.page
+
+
+async def test_noise_of_its_own_is_previewed_and_asked_for(analyst: Browser, service: Service) -> None:
+    study = await service.study()
+    await service.crowd(study, 400)
+    path = f"/dashboard/studies/{study}"
+    await ask(service, study, share=0.4)
+    await analyst.get(f"{path}?share=0.5&fresh=true")
+    assert "with noise of its own for 0.5 of each epsilon" in text_of(analyst.page)
+    assert 'name="fresh" value="true" checked' in analyst.page
+    (key,) = KEYS.findall(analyst.page)
+    made = await analyst.post(f"{path}/releases", {"key": key, "share": "0.5", "fresh": "true"})
+    release = (
+        await service.call("GET", made.headers["location"].replace("/dashboard", "/v1"), "analyse")
+    ).json()
+    assert (release["share"], release["share_before"], release["refines"]) == (0.5, 0, None)
+    refused = await analyst.get(f"{path}?fresh=perhaps")
+    assert refused.status_code == 422
+    assert "must be true or false" in analyst.page
