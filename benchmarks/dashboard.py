@@ -12,7 +12,7 @@ from app.core.principal import Role
 from app.dashboard.requests import LOGIN_COOKIE
 from app.services import Services
 from app.store.sql import Sql
-from benchmarks.releases import ADD_KEY, DROP_KEY, FILL
+from benchmarks.releases import ADD_KEY, DROP_KEY, EPSILONS, FILL
 from benchmarks.report import Ratio
 from benchmarks.services import Installation, installation
 from benchmarks.studies import definition
@@ -103,7 +103,9 @@ async def _store(url: str, studies: Sequence[int], people: int) -> None:
         async with connection.transaction():
             await connection.execute(DROP_KEY)
             for study in studies:
-                await connection.execute(FILL.format(prefix=f"{study}-", people=people, study=study))
+                await connection.execute(
+                    FILL.format(prefix=f"{study}-", people=people, study=study, epsilons=EPSILONS)
+                )
             await connection.execute(ADD_KEY)
         await connection.execute("VACUUM (ANALYZE) contribution, subject")
     finally:

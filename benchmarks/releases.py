@@ -22,6 +22,10 @@ QUICK_SIZES = (1_000, 10_000)
 RELEASE_GOAL = 3.0
 FOLD_GOAL = 1.5
 LATENCY_GOAL = 3.0
+AUTO_GOAL = 1.2
+EPSILONS = 90
+COHORTS = 634
+"""Of a small study in which hardly any two people chose the same epsilon."""
 CONNECTIONS = 16
 PACE = 150.0
 """Contributions a second: well below what the machine can do, so that latency is not queueing."""
@@ -30,7 +34,7 @@ PACE = 150.0
 FILL = """
     WITH people AS (
         SELECT sha256(convert_to('{prefix}' || number, 'UTF8')) AS id,
-               (10 + number % 90) * 10000 AS epsilon, (number * 7919) % 1000000000 AS value
+               (10 + number % {epsilons}) * 10000 AS epsilon, (number * 7919) % 1000000000 AS value
         FROM generate_series(1, CAST({people} AS bigint)) number ORDER BY id
     ), subjects AS (
         INSERT INTO subject (id, budget, reserved, gaussian_budget, gaussian_reserved)
@@ -67,10 +71,12 @@ def run(*, quick: bool) -> list[Ratio]:
     sizes = QUICK_SIZES if quick else SIZES
     with installation() as here:
         studies = {size: here.create_study(definition(f"n-{size}")) for size in sizes}
-        asyncio.run(fill(here.url, studies))
+        asyncio.run(fill(here.url, studies, EPSILONS))
+        asyncio.run(fill(here.url, {COHORTS: here.create_study(definition("cohorts"))}, COHORTS))
         folding = asyncio.run(measure_fold(here.url, studies[sizes[-1]], rounds=2 if quick else 7))
         with here.serve(workers=1) as port:
             results = [folding, *measure_releases(port, here, sizes, rounds=3 if quick else 15)]
+            results.append(measure_choice(port, here, rounds=3 if quick else 31))
         with here.serve(workers=2) as port:
             results.append(
                 measure_latency(port, here, sizes[-1], studies[sizes[-1]], rounds=1 if quick else 5)
@@ -78,14 +84,16 @@ def run(*, quick: bool) -> list[Ratio]:
     return results
 
 
-async def fill(url: str, studies: Mapping[int, int]) -> None:
+async def fill(url: str, studies: Mapping[int, int], epsilons: int) -> None:
     """Store as many people as each study is to have, and leave the tables as after a bulk load."""
     connection = await asyncpg.connect(url)
     try:
         async with connection.transaction():
             await connection.execute(DROP_KEY)
             for people, study in studies.items():
-                await connection.execute(FILL.format(prefix=f"{study}-", people=people, study=study))
+                await connection.execute(
+                    FILL.format(prefix=f"{study}-", people=people, study=study, epsilons=epsilons)
+                )
             await connection.execute(ADD_KEY)
         await connection.execute("VACUUM (ANALYZE) contribution, subject")
     finally:
@@ -161,6 +169,24 @@ def measure_releases(port: int, here: Installation, sizes: Sequence[int], *, rou
     ]
 
 
+def measure_choice(port: int, here: Installation, *, rounds: int) -> Ratio:
+    """Releases with `auto` over a cohort a person, beside those with the estimator that it takes there."""
+    took: dict[str, list[float]] = {"auto": [], "optimal": []}
+    for _ in range(rounds + 1):
+        for estimator, seconds in took.items():
+            seconds.append(release(port, here, "cohorts", estimator))
+    return Ratio(
+        section="release",
+        name=f"release over {COHORTS} cohorts, auto",
+        unit="s",
+        subject=took["auto"][1:],
+        baseline=took["optimal"][1:],
+        goal=AUTO_GOAL,
+        better="lower",
+        note="release: POST of a new release with auto, which plans every estimator, beside one with optimal",
+    )
+
+
 def measure_latency(port: int, here: Installation, size: int, study: int, *, rounds: int) -> Ratio:
     """p99 of the single contributions that meet a release (seal, fold, answer), beside p99 without one."""
     subject: list[float] = []
@@ -201,11 +227,11 @@ def _release_soon(port: int, here: Installation, study: str, span: list[float]) 
     span.append(time.perf_counter())
 
 
-def release(port: int, here: Installation, study: str) -> float:
+def release(port: int, here: Installation, study: str, estimator: str = "adpm") -> float:
     """Seconds of one new release."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
     headers = {"Authorization": f"Bearer {here.analyse}", "Content-Type": "application/json"}
-    question = json.dumps({"statistic": "mean", "estimator": "adpm", "share": 0.001, "fresh": True})
+    question = json.dumps({"statistic": "mean", "estimator": estimator, "share": 0.001, "fresh": True})
     started = time.perf_counter()
     connection.request("POST", f"/v1/studies/{study}/releases", question, headers)
     response = connection.getresponse()

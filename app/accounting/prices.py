@@ -26,11 +26,11 @@ integer; and :math:`0 \le v(q) \le 2^{28}`. The corners (q, v) of that polygon a
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
-from math import isfinite, lcm
+from math import gcd, isfinite, lcm
 from typing import assert_never
 
 from app.accounting.gaussian import effective_variance, mu2_cost
-from app.core.epsilon import epsilon_cost
+from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass
@@ -74,11 +74,16 @@ def laplace_price(noise: DiscreteLaplace, relation: Relation, queries: int) -> P
     numerators = [ratio.numerator * (denominator // ratio.denominator) for ratio in ratios]
 
     @cache
-    def price(column: Column) -> Cost:
-        loss = max(
+    def loss(column: Column) -> int:
+        return max(
             sum(abs(move) * numerators[number] for number, move in end) for end in _ends(column, relation)
         )
-        return epsilon_cost(Fraction(loss, denominator))
+
+    def price(column: Column) -> Cost:
+        # The loss is homogeneous, and the weights of most groups are multiples of the same few.
+        unit = gcd(*[weight for term in column for weight in term[1:]]) or 1
+        terms = [(number, a // unit, b // unit, c // unit) for number, a, b, c in column]
+        return -(-unit * loss(tuple(terms)) * MICRO // denominator)
 
     return price
 

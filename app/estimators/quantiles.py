@@ -18,6 +18,7 @@ References:
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -80,6 +81,7 @@ class ErrorLaw:
         inside = _STEP * (0.5 * position + float(np.dot(np.sin(position * nodes), weights)))
         return min(1.0, max(0.0, 1 - 2 / math.pi * inside))
 
+    @lru_cache(maxsize=4096)  # noqa: B019 (few and small; an answer asks for the same ones again and again)
     def quantile(self, level: float = LEVEL) -> float:
         """The x with P(|X| <= x) = level.
 

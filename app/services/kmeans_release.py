@@ -145,10 +145,9 @@ async def publish(connection: Connection, part: CentralPart) -> None:
         InternalFault: the round was published before.
     """
     head = await releases.lock_chain(connection, part.draft.study_id)
-    known, _ = await releases.latest(connection, part.draft.study_id, part.draft.question)
-    if known is not None:
+    if await releases.latest(connection, part.draft.study_id, part.draft.question) is not None:
         raise InternalFault("a round of a session cannot be published twice")
-    await releases.publish(connection, part.draft, head=head, sequence=1)
+    await releases.publish(connection, part.draft, head=head)
 
 
 def question_digest(session_id: UUID, round_number: int) -> bytes:

@@ -108,7 +108,7 @@ def crowd(
             Group(
                 trust=trust,
                 epsilon=epsilon,
-                count=sum(cohort.count for cohort in members),
+                count=sum([cohort.count for cohort in members]),
                 participates=participates,
                 reports=reports,
             )
@@ -222,9 +222,9 @@ def answer(plan: Plan, people: Crowd) -> Conclusion:
         plan: The plan.
         people: Whom it was made for.
     """
-    counts = [sum(cohort.count for cohort in members) * GRID_SIZE for members in people.members]
-    totals = [sum(cohort.total for cohort in members) for members in people.members]
-    squares = [sum(cohort.total_squares for cohort in members) for members in people.members]
+    counts = [group.count * GRID_SIZE for group in people.groups]
+    totals = [sum([cohort.total for cohort in members]) for members in people.members]
+    squares = [sum([cohort.total_squares for cohort in members]) for members in people.members]
     exact = [
         sum(
             of_sum * totals[index] + of_count * counts[index] + of_squares * squares[index]

@@ -120,7 +120,7 @@ class ReleaseRequest:
             )
             if best is not None:
                 return best
-        return (await store.latest(connection, self.study.id, self.resolved.digest()))[0]
+        return await store.latest(connection, self.study.id, self.resolved.digest())
 
     async def best(self, connection: Connection, people: int) -> float | None:
         """The smallest width that a former answer has for these people; None: nothing to compare with."""

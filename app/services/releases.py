@@ -299,8 +299,7 @@ class Releases:
             await _check_quota(connection, use, request.study)
             if draft.taken is not None:
                 await pieces.check_last(connection, draft, draft.taken)
-            sequence = (await store.latest(connection, draft.study_id, draft.question))[1]
-            await store.publish(connection, draft, head=head, sequence=sequence + 1)
+            await store.publish(connection, draft, head=head)
             await pieces.write(connection, draft)
             if use is not None:
                 await quotas.note(connection, draft.id, use.token_id, draft.study_id, use.share)

@@ -72,7 +72,7 @@ class ShapeRequest:
     async def standing(self, connection: Connection, *, any_share: bool = False) -> StoredRelease | None:
         """The answer that stands for the question, if there is one."""
         if not self.compares:
-            return (await store.latest(connection, self.study.id, self.question.digest))[0]
+            return await store.latest(connection, self.study.id, self.question.digest)
         return await store.standing(
             connection,
             self.study.id,

@@ -276,8 +276,7 @@ class Shapes:
             if people is not None and width is not None:
                 request.check(people, 0, width, await request.best(connection, people))
             await _check_quota(connection, request)
-            sequence = (await store.latest(connection, draft.study_id, draft.question))[1]
-            await store.publish(connection, draft, head=head, sequence=sequence + 1)
+            await store.publish(connection, draft, head=head)
             if request.asker is not None:
                 await quotas.note(connection, draft.id, request.asker, draft.study_id, request.use)
 

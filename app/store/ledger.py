@@ -107,6 +107,11 @@ _CHECKS = {
         WHERE CASE WHEN cohort.trust = 'local' THEN cohort.spent <> cohort.epsilon OR c.epsilon <> 0
                    ELSE cohort.spent <> cohort.carried + coalesce(c.epsilon, 0) END
     """,
+    "a charge belongs to no release or no cohort": """
+        SELECT CAST(charge.release_id AS text) AS release, charge.cohort_id AS cohort FROM charge
+        LEFT JOIN release ON release.id = charge.release_id LEFT JOIN cohort ON cohort.id = charge.cohort_id
+        WHERE release.id IS NULL OR cohort.id IS NULL OR release.study_id <> cohort.study_id
+    """,
     "a cohort does not hold what was folded into it": f"""
         SELECT g.id AS cohort, g.count, coalesce(c.count, 0) AS members FROM cohort g FULL JOIN (
             SELECT c.study_id, c.epoch, c.trust,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from app.core.errors import Conflict, StudyArchived, StudyRetired
+from app.core.errors import Conflict, InternalFault, StudyArchived, StudyRetired
 from app.core.records import CohortCharge
 from app.core.release import Asked, Draft, StoredRelease, chain_hash
 from app.core.study import StudyState
@@ -17,22 +17,14 @@ NO_CAP = 2**62
 
 LOCK_CHAIN = Sql("SELECT number, hash FROM chain WHERE id = 1 FOR UPDATE")
 
-MOVE_CHAIN = Sql("UPDATE chain SET number = :number, hash = :hash WHERE id = 1")
-
 COLUMNS = """release.id, release.study_id, study.slug AS study, release.epoch, release.body,
     release.noisy_count, release.variance, release.created_at"""
 
 STORED = f"SELECT {COLUMNS} FROM release JOIN study ON study.id = release.study_id"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Latest:
-    sequence: int
-    release: StoredRelease
-
-
-LATEST = Sql.of(_Latest)(f"""
-    SELECT {COLUMNS}, true AS replayed, false AS stands, release.sequence
+LATEST = Sql.of(StoredRelease)(f"""
+    SELECT {COLUMNS}, true AS replayed, false AS stands
     FROM release JOIN study ON study.id = release.study_id
     WHERE release.study_id = :study_id AND release.question = :question
     ORDER BY release.sequence DESC LIMIT 1
@@ -64,18 +56,29 @@ STANDING = Sql.of(StoredRelease)(f"""
 
 # The count of a cohort only ever falls, so an unchanged count means unchanged sums. A cohort takes part
 # with its whole offer, so that much must be left, even if it is charged less: releases that race end as if
-# they had come one after the other.
-DEBIT = Sql.of(int)("""
-    UPDATE cohort SET spent = spent + cost.epsilon
-    FROM unnest(CAST(:cohorts AS bigint[]), CAST(:counts AS bigint[]),
-                CAST(:offers AS bigint[]), CAST(:epsilons AS bigint[]))
-        AS cost (id, count, offer, epsilon)
-    WHERE cohort.id = cost.id AND cohort.count = cost.count
-      AND cohort.spent + greatest(cost.offer, cost.epsilon) <= cohort.epsilon
-    RETURNING cohort.id
+# they had come one after the other. A charge is a row of a cohort that paid it. NULL: there is none.
+CHARGE = Sql.of(int)("""
+    WITH cost AS MATERIALIZED (
+        SELECT id, count, offer, epsilon
+        FROM unnest(CAST(:cohorts AS bigint[]), CAST(:counts AS bigint[]),
+                    CAST(:offers AS bigint[]), CAST(:epsilons AS bigint[]))
+            AS cost (id, count, offer, epsilon)
+    ),
+    paid AS (
+        UPDATE cohort SET spent = spent + coalesce(cost.epsilon, 0) FROM cost
+        WHERE cohort.id = cost.id AND cohort.count = cost.count
+          AND cohort.spent + greatest(cost.offer, cost.epsilon, 0) <= cohort.epsilon
+        RETURNING cohort.id, cost.epsilon
+    ),
+    noted AS (
+        INSERT INTO charge (release_id, cohort_id, epsilon)
+        SELECT CAST(:release_id AS uuid), id, epsilon FROM paid WHERE epsilon IS NOT NULL
+    )
+    SELECT count(*) FROM paid
 """)
 
 INSERT_RELEASE = Sql("""
+    WITH moved AS (UPDATE chain SET number = :number, hash = :hash WHERE id = 1)
     INSERT INTO release (id, number, study_id, question, sequence, epoch, estimator, estimator_version,
                          noise, body, estimate, standard_error, noisy_count, variance, epsilon_max, family,
                          share, share_before, cap, people, people_left_out, width, previous_hash, hash,
@@ -84,12 +87,6 @@ INSERT_RELEASE = Sql("""
             CAST(:noise AS jsonb), :body, :estimate, :standard_error, :noisy_count, :variance, :epsilon_max,
             :family, :share, :share_before, :cap, :people, :people_left_out, :width, :previous_hash, :hash,
             :created_at)
-""")
-
-INSERT_CHARGES = Sql("""
-    INSERT INTO charge (release_id, cohort_id, epsilon)
-    SELECT :release_id, cohort_id, epsilon
-    FROM unnest(CAST(:cohorts AS bigint[]), CAST(:epsilons AS bigint[])) AS charge (cohort_id, epsilon)
 """)
 
 READ_RELEASE = Sql.of(StoredRelease)(f"{STORED} WHERE release.id = :id")
@@ -129,6 +126,19 @@ READ_CHARGES = Sql.of(_Charged)("""
 
 READ_STATE = Sql.of(StudyState)("SELECT state FROM study WHERE id = :study_id")
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Turn:
+    state: StudyState
+    sequence: int
+
+
+READ_TURN = Sql.of(_Turn)("""
+    SELECT state, 1 + (SELECT coalesce(max(sequence), 0) FROM release
+                       WHERE study_id = :study_id AND question = :question) AS sequence
+    FROM study WHERE id = :study_id
+""")
+
 ENDED: Mapping[StudyState, type[Conflict]] = {
     StudyState.ARCHIVED: StudyArchived,
     StudyState.RETIRED: StudyRetired,
@@ -158,15 +168,17 @@ async def refuse_ended(connection: Connection, study_id: int) -> None:
     Raises:
         StudyArchived, StudyRetired: it has.
     """
-    state = await READ_STATE.one(connection, study_id=study_id)
+    _refuse(await READ_STATE.one(connection, study_id=study_id))
+
+
+def _refuse(state: StudyState) -> None:
     if state in ENDED:
         raise ENDED[state](f"the study is {state}: it gives only the answers that are stored")
 
 
-async def latest(connection: Connection, study_id: int, question: bytes) -> tuple[StoredRelease | None, int]:
-    """The newest release for a question and its sequence number, or (None, 0)."""
-    row = await LATEST.maybe(connection, study_id=study_id, question=question)
-    return (None, 0) if row is None else (row.release, row.sequence)
+async def latest(connection: Connection, study_id: int, question: bytes) -> StoredRelease | None:
+    """The newest release for a question, or None."""
+    return await LATEST.maybe(connection, study_id=study_id, question=question)
 
 
 async def standing(
@@ -205,15 +217,15 @@ async def best_width(
     return best
 
 
-async def publish(connection: Connection, draft: Draft, *, head: tuple[int, bytes], sequence: int) -> None:
-    """Charge every cohort and store the answer. Call with the chain locked.
+async def publish(connection: Connection, draft: Draft, *, head: tuple[int, bytes]) -> None:
+    """Charge every cohort and store the answer. Call with the chain locked, whose head is given.
 
     Raises:
         CohortsChanged: a cohort no longer has the members that were counted, or cannot pay.
         StudyArchived, StudyRetired: the study has ended meanwhile.
     """
-    await refuse_ended(connection, draft.study_id)
-    await _debit(connection, draft)
+    turn = await READ_TURN.one(connection, study_id=draft.study_id, question=draft.question)
+    _refuse(turn.state)
     number, previous = head[0] + 1, head[1]
     noise = json.loads(draft.noise)
     link = chain_hash(
@@ -222,7 +234,7 @@ async def publish(connection: Connection, draft: Draft, *, head: tuple[int, byte
         release_id=draft.id,
         study_id=draft.study_id,
         question=draft.question,
-        sequence=sequence,
+        sequence=turn.sequence,
         epoch=draft.epoch,
         estimator=draft.estimator,
         estimator_version=draft.estimator_version,
@@ -236,7 +248,7 @@ async def publish(connection: Connection, draft: Draft, *, head: tuple[int, byte
         number=number,
         study_id=draft.study_id,
         question=draft.question,
-        sequence=sequence,
+        sequence=turn.sequence,
         epoch=draft.epoch,
         estimator=draft.estimator,
         estimator_version=draft.estimator_version,
@@ -258,28 +270,25 @@ async def publish(connection: Connection, draft: Draft, *, head: tuple[int, byte
         hash=link,
         created_at=draft.created_at,
     )
-    if draft.charges:
-        await INSERT_CHARGES.run(
-            connection,
-            release_id=draft.id,
-            cohorts=[charge.cohort_id for charge in draft.charges],
-            epsilons=[charge.epsilon for charge in draft.charges],
-        )
-    await MOVE_CHAIN.run(connection, number=number, hash=link)
+    await _charge(connection, draft)
 
 
-async def _debit(connection: Connection, draft: Draft) -> None:
+async def _charge(connection: Connection, draft: Draft) -> None:
+    """Charge the cohorts of a draft, each once, and note it; the same statement checks that they can pay."""
     costs = {charge.cohort_id: charge.epsilon for charge in draft.charges}
+    if not costs.keys() <= {used.cohort_id for used in draft.used}:
+        raise InternalFault("A release charges people who are not in it.")
     if not draft.used:
         return
-    paid = await DEBIT.all(
+    paid = await CHARGE.one(
         connection,
+        release_id=draft.id,
         cohorts=[used.cohort_id for used in draft.used],
         counts=[used.count for used in draft.used],
         offers=[used.offer for used in draft.used],
-        epsilons=[costs.get(used.cohort_id, 0) for used in draft.used],
+        epsilons=[costs.get(used.cohort_id) for used in draft.used],
     )
-    if len(paid) != len(draft.used):
+    if paid != len(draft.used):
         raise CohortsChanged
 
 

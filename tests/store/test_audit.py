@@ -30,6 +30,7 @@ VECTOR = "a vector does not have its study's dimension, or outlived its value"
 CONTRIBUTION_OVERSPENT = "a contribution has spent more than its epsilon"
 COHORT_OVERSPENT = "a cohort has spent more than its epsilon"
 SPENT = "spent is not the sum of a cohort's charges"
+CHARGE_ORPHAN = "a charge belongs to no release or no cohort"
 PIECES = "a question's pieces were not charged what its releases charged"
 FOLDED = "a cohort does not hold what was folded into it"
 UNSEEN = "an epoch that is not folded does not hold what was acknowledged"
@@ -200,6 +201,14 @@ TAMPERINGS = (
         "a charge added",
         (SPENT, CHAIN_RULE),
         f"INSERT INTO charge SELECT {FIRST}, {LOCAL}, 1",
+    ),
+    tampering(
+        "a charge of no cohort", (CHARGE_ORPHAN, CHAIN_RULE), f"INSERT INTO charge SELECT {FIRST}, 1000000, 1"
+    ),
+    tampering(
+        "a charge of no release",
+        (CHARGE_ORPHAN, SPENT),
+        f"INSERT INTO charge SELECT gen_random_uuid(), {CENTRAL}, 1",
     ),
     tampering("a person too few", FOLDED, f"UPDATE cohort SET count = count - 1 WHERE id = {CENTRAL}"),
     tampering("a sum changed", FOLDED, f"UPDATE cohort SET total = total + 1 WHERE id = {CENTRAL}"),

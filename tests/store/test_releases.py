@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 from uuid import uuid4
 
 import asyncpg
@@ -11,11 +13,12 @@ from sqlalchemy.exc import DBAPIError
 
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault, Unavailable
-from app.core.release import Draft, Facts
+from app.core.release import Charge, Draft, Facts
 from app.core.study import Study
 from app.mechanisms import laplace
 from app.services.questions import Ask
 from app.store import releases as store
+from app.store.database import Database
 from tests.store.faults import Crash, InterceptedDatabase, Interception, crash
 from tests.store.workbench import KEY, Workbench, connected, key, offer, workbench
 
@@ -200,20 +203,16 @@ async def test_polling_spends_once_and_tells_of_new_contributions(bench: Workben
     assert (after.release.body, after.new_contributions) == (renewed.body, False)
 
 
-async def test_the_chain_holds_for_every_number_that_noise_may_have(bench: Workbench):
-    """jsonb gives 2e16 back as an integer; that must not look like tampering."""
-    study = await bench.study()
-    await bench.crowd(study, 1)
-    await bench.fold(study)
-    scales = [2.0**54, 1e22, 1e-7, 5e-324, 1.7976931348623157e308, 1073741824000000.0, 0.1, 3.0]
-    draft = Draft(
+def _draft(study: Study) -> Draft:
+    """An answer of an estimator of the future, for nothing."""
+    return Draft(
         id=uuid4(),
         study_id=study.id,
         question=bytes(32),
         epoch=1,
         estimator="of the future",
         estimator_version=1,
-        noise=json.dumps({"mechanism": "Some", "scales": scales, "steps": 12, "exact": True, "none": None}),
+        noise="{}",
         body=b'{"epsilon_max": 0.0}',
         facts=Facts(epsilon_max=0),
         charges=(),
@@ -221,13 +220,56 @@ async def test_the_chain_holds_for_every_number_that_noise_may_have(bench: Workb
         created_at=datetime.now(UTC),
     )
 
+
+async def test_the_chain_holds_for_every_number_that_noise_may_have(bench: Workbench):
+    """jsonb gives 2e16 back as an integer; that must not look like tampering."""
+    study = await bench.study()
+    await bench.crowd(study, 1)
+    await bench.fold(study)
+    scales = [2.0**54, 1e22, 1e-7, 5e-324, 1.7976931348623157e308, 1073741824000000.0, 0.1, 3.0]
+    noise = {"mechanism": "Some", "scales": scales, "steps": 12, "exact": True, "none": None}
+    draft = replace(_draft(study), noise=json.dumps(noise))
+
     async def body(connection):
-        await store.publish(
-            connection, draft, head=await store.lock_chain(connection, draft.study_id), sequence=1
-        )
+        await store.publish(connection, draft, head=await store.lock_chain(connection, draft.study_id))
 
     await bench.services.database.run_tx("test.publish", body)
     await bench.assert_clean()
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+async def test_a_release_takes_four_transactions_at_most(bench: Workbench, monkeypatch, fresh: bool):
+    study = await bench.study()
+    run_tx, names = Database.run_tx, []
+
+    async def counted(database: Database, name: str, *rest: Any, **options: Any) -> Any:
+        names.append(name)
+        return await run_tx(database, name, *rest, **options)
+
+    monkeypatch.setattr(Database, "run_tx", counted)
+    taken = []
+    for share in (MICRO // 4, MICRO // 2):
+        await bench.crowd(study, 3, prefix=f"people-{share}")
+        names.clear()
+        ask = Ask(share=share)
+        await bench.services.releases.release(study, ask, key(f"{share}"), fresh=fresh)
+        taken.append(list(names))
+    assert taken == [["release.seal", "release.fold", "release.cohorts", "release.publish"]] * 2
+
+
+async def test_a_draft_that_charges_people_who_are_not_in_it_is_not_published(bench: Workbench):
+    study = await bench.study()
+    await bench.crowd(study, 2)
+    await bench.fold(study)
+    cohort = await bench.value("SELECT id FROM cohort")
+    draft = replace(_draft(study), charges=(Charge(cohort_id=cohort, epsilon=1),))
+
+    async def body(connection):
+        await store.publish(connection, draft, head=await store.lock_chain(connection, study.id))
+
+    with pytest.raises(InternalFault, match="not in it"):
+        await bench.services.database.run_tx("test.publish", body)
+    assert await published(bench) == NOTHING
 
 
 async def test_what_a_release_cost_shows_on_every_statement(bench: Workbench):
