@@ -23,19 +23,20 @@ from dither_research.seeded import seeded
 RUNS = 20
 
 
+pytestmark = pytest.mark.long
+
+
 @pytest.fixture(scope="module")
 def sums():
     return compare(RUNS, seeded("twenty sessions"))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("share", SHARES)
 def test_the_hybrid_is_at_most_15_percent_worse_than_the_better_part(sums, share):
     """Seeded. Twenty runs give the mean to 1 %, so a hybrid on par would fail with probability below 1e-6."""
     assert sums.over_better(share) <= OVER_BETTER
 
 
-@pytest.mark.long
 def test_with_1_percent_central_it_is_within_10_percent_of_no_privacy(sums):
     """What is true is 1.02; the mean's standard error is below .01, and .08 are more than 4.75 of those."""
     values = sums.found[HYBRID, 0.01]
@@ -43,7 +44,6 @@ def test_with_1_percent_central_it_is_within_10_percent_of_no_privacy(sums):
     assert values.std(ddof=1) / math.sqrt(RUNS) < (OVER_OPTIMUM - values.mean()) / 4.75
 
 
-@pytest.mark.long
 def test_control_the_printed_algorithm_is_neither(sums):
     random = seeded("printed, twice")
     points = draw_points(random)

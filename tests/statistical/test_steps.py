@@ -21,6 +21,8 @@ from app.services.questions import Ask, resolve
 from app.services.steps import Step, plan_step, take
 from tests.statistical import Z
 
+pytestmark = pytest.mark.statistical
+
 CHAINS = 250
 STUDY = StudyDefinition(
     slug="minutes",
