@@ -1,5 +1,7 @@
 """Pieces: the noisy sums that a question keeps, so that its answer can be sharpened and extended."""
 
+import hashlib
+import json
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -43,6 +45,17 @@ class Piece:
     second: int
     refinable: bool
     members: tuple[Member, ...]
+
+    def digest(self) -> str:
+        """SHA-256 of all of it, as the release that leaves it so puts it in the hash chain [hex].
+
+        The next draw is the right one only given this very sum: noise that is lowered from any other
+        sum has not the law that was paid for. Privacy: of an output of the mechanism and of public weights.
+        """
+        members = [[one.cohort_id, one.weight, one.count, one.charged] for one in self.members]
+        parts = [self.number, self.unit.hex(), self.share, self.scale.hex(), self.first, self.second]
+        document = json.dumps([*parts, self.refinable, members], separators=(",", ":"))
+        return hashlib.sha256(document.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

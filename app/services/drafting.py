@@ -201,7 +201,8 @@ def next_step(
     noise = {
         "mechanism": "RefinedLaplace",
         "pieces": [
-            {"number": piece.number, "share": piece.share, "scale": piece.scale} for piece in taken.changed
+            {"number": piece.number, "share": piece.share, "scale": piece.scale, "digest": piece.digest()}
+            for piece in taken.changed
         ],
     }
     return _draft(

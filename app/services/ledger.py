@@ -13,7 +13,7 @@ from app.core.records import ChainHead, LedgerLine, ReleaseLine, TrailLine
 from app.core.release import GENESIS
 from app.services.observer import NullObserver, Observer
 from app.services.paging import Page, decode_cursor, page_of
-from app.store import journal
+from app.store import journal, pieces
 from app.store import ledger as store
 from app.store.database import Connection, Database
 
@@ -130,9 +130,10 @@ class Ledger:
                 if examples:
                     findings.append(Finding(rule=rule, examples=examples))
             findings += await _verify_rounds(connection)
+            findings += await _verify_pieces(connection)
             findings += await _verify_chain(connection)
             return AuditReport(
-                checked=[*store.CHECKS, ROUND_RULE, CHAIN_RULE, HEAD_RULE],
+                checked=[*store.CHECKS, ROUND_RULE, PIECE_RULE, CHAIN_RULE, HEAD_RULE],
                 counts=await store.counts(connection),
                 findings=findings,
             )
@@ -142,6 +143,7 @@ class Ledger:
 
 
 ROUND_RULE = "a K-means round charged something else than its noise costs, or closed nothing"
+PIECE_RULE = "a piece is not what the last release that changed it left"
 CHAIN_RULE = "a link of the hash chain does not match its release and charges"
 HEAD_RULE = "the head of the hash chain is not its last link"
 
@@ -165,6 +167,16 @@ async def _verify_rounds(connection: Connection) -> list[Finding]:
         if charged != [price] or price is None or not found.closed_a_round:
             broken.append({"release": str(found.release), "charged": charged, "price": price})
     return [Finding(rule=ROUND_RULE, examples=broken[:EXAMPLES])] if broken else []
+
+
+async def _verify_pieces(connection: Connection) -> list[Finding]:
+    """Digests in releases are part of the hash chain, see `app.core.release.chain_hash`."""
+    broken: list[dict[str, object]] = [
+        {"release": str(piece.release), "piece": piece.number}
+        async for piece in pieces.sealed(connection)
+        if piece.kept is None or piece.kept != piece.said
+    ]
+    return [Finding(rule=PIECE_RULE, examples=broken[:EXAMPLES])] if broken else []
 
 
 async def _verify_chain(connection: Connection) -> list[Finding]:

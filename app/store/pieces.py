@@ -4,8 +4,10 @@ What is kept beside a release is the noisy sum, which is an output of the mechan
 noise itself is never stored; it is the difference to sums that lose a person's part when they withdraw.
 """
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from itertools import groupby
+from uuid import UUID
 
 from app.core.piece import LastStep, Member, Piece, Taken
 from app.core.release import Draft
@@ -32,6 +34,45 @@ class _Row:
     member: Member | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """A piece, and what the newest release that changed it says of it.
+
+    Attributes:
+        release: That release, or the one that the piece names.
+        number: The piece's.
+        said: Its digest by the release; None where no release names it.
+        kept: Its digest as it is stored; None where it is missing, or names another release.
+    """
+
+    release: UUID
+    number: int
+    said: str | None
+    kept: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Columns:
+    unit: float
+    share: int
+    scale: float
+    first: int
+    second: int
+    refinable: bool
+    cohorts: tuple[int, ...]
+    weights: tuple[int, ...]
+    counts: tuple[int, ...]
+    charged: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SealedRow:
+    release: UUID
+    number: int
+    said: str | None
+    columns: _Columns | None
+
+
 # One statement, so that pieces are those of the step that is read with them.
 READ_KEPT = Sql.of(_Row)("""
     SELECT last.release, last.share, last.epoch, piece.number, piece.unit, piece.share AS now, piece.scale,
@@ -45,6 +86,33 @@ READ_KEPT = Sql.of(_Row)("""
         ON (member.study_id, member.family, member.number) = (piece.study_id, piece.family, piece.number)
     ORDER BY piece.number, member.cohort_id
 """)
+
+# The newest release that changed a piece says what it is. Pieces of which no release says anything come too.
+READ_SEALED = Sql.of(_SealedRow)("""
+    SELECT coalesce(said.release, kept.release_id) AS release, coalesce(said.number, kept.number) AS number,
+           said.digest AS said, kept.unit, kept.share, kept.scale, kept.first, kept.second, kept.refinable,
+           kept.cohorts, kept.weights, kept.counts, kept.charged
+    FROM (
+        SELECT DISTINCT ON (release.study_id, release.family, place.number)
+               release.study_id, release.family, place.number, place.digest, release.id AS release
+        FROM release CROSS JOIN jsonb_to_recordset(release.noise->'pieces')
+            AS place (number int, digest text)
+        WHERE release.share_before IS NOT NULL
+        ORDER BY release.study_id, release.family, place.number, release.number DESC
+    ) said FULL JOIN (
+        SELECT piece.*, array_agg(member.cohort_id ORDER BY member.cohort_id) AS cohorts,
+               array_agg(member.weight ORDER BY member.cohort_id) AS weights,
+               array_agg(member.count ORDER BY member.cohort_id) AS counts,
+               array_agg(member.charged ORDER BY member.cohort_id) AS charged
+        FROM piece JOIN piece_cohort member
+            ON (member.study_id, member.family, member.number)
+             = (piece.study_id, piece.family, piece.number)
+        GROUP BY piece.study_id, piece.family, piece.number
+    ) kept ON (kept.study_id, kept.family, kept.number, kept.release_id)
+            = (said.study_id, said.family, said.number, said.release)
+""")
+
+PIECES_AT_ONCE = 100
 
 WRITE_PIECES = Sql("""
     INSERT INTO piece (study_id, family, number, unit, share, scale, first, second, refinable, release_id)
@@ -97,6 +165,31 @@ async def read_kept(
             )
         )
     return (rows[0].step if rows else None), pieces
+
+
+async def sealed(connection: Connection) -> AsyncIterator[Sealed]:
+    """Every piece of every question, and each that a release names and that is not there."""
+    async for part in READ_SEALED.parts(connection, PIECES_AT_ONCE):
+        for row in part:
+            kept = None if row.columns is None else _piece(row.number, row.columns).digest()
+            yield Sealed(release=row.release, number=row.number, said=row.said, kept=kept)
+
+
+def _piece(number: int, columns: _Columns) -> Piece:
+    members = zip(columns.cohorts, columns.weights, columns.counts, columns.charged, strict=True)
+    return Piece(
+        number=number,
+        unit=columns.unit,
+        share=columns.share,
+        scale=columns.scale,
+        first=columns.first,
+        second=columns.second,
+        refinable=columns.refinable,
+        members=tuple(
+            Member(cohort_id=cohort, weight=weight, count=count, charged=charged)
+            for cohort, weight, count, charged in members
+        ),
+    )
 
 
 async def check_last(connection: Connection, draft: Draft, taken: Taken) -> None:

@@ -1,6 +1,7 @@
 """The audit: clean on an honest ledger of every kind of event, and a finding for every kind of tampering."""
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -13,11 +14,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.core.epsilon import MICRO
 from app.core.session import SessionProtocol
 from app.core.study import LocalMechanism, Relation, Study, Trust
-from app.services.ledger import CHAIN_RULE, HEAD_RULE, ROUND_RULE, AuditReport, Ledger
+from app.services.ledger import CHAIN_RULE, HEAD_RULE, PIECE_RULE, ROUND_RULE, AuditReport, Ledger
 from app.services.questions import Ask
 from app.sessions.search import Mode
 from app.store.database import Connection, Database, Result, open_engine
 from app.store.ledger import CHECKS, head, links
+from app.store.pieces import sealed
 from app.store.sql import Sql, driver
 from tests.store.session_kit import Stage
 from tests.store.workbench import ADMIN, KEY, Workbench, batch, in_mu2, offer, workbench
@@ -82,6 +84,7 @@ ASKED_ONCE = "(SELECT id FROM session WHERE assignment_key IS NOT NULL)"
 FINISHED_SESSION = "(SELECT id FROM session WHERE state = 'finished')"
 PARTICIPANT = f"""(SELECT subject_id FROM answer WHERE session_id = {OPEN_SESSION} AND round = 2
     ORDER BY subject_id LIMIT 1)"""
+IN_PIECE = "(SELECT min(cohort_id) FROM piece_cohort)"
 LAST_LINK = "SELECT number, hash FROM release ORDER BY number DESC LIMIT 1"
 
 TAMPERINGS = (
@@ -312,9 +315,54 @@ TAMPERINGS = (
         *UNLOCK,
         f"UPDATE release SET hash = sha256(hash) WHERE id = {FIRST}",
     ),
+    *(
+        tampering(f"a piece's {column} changed", PIECE_RULE, f"UPDATE piece SET {column} = {changed}")
+        for column, changed in {
+            "unit": "unit * (1 - 1e-15)",
+            "share": "1000000",
+            "scale": "scale * (1 + 1e-15)",
+            "first": "first + 1",
+            "second": "second - 1",
+            "refinable": "NOT refinable",
+            "release_id": f"{LAST}",
+        }.items()
+    ),
+    *(
+        tampering(
+            f"a {column} in a piece changed", PIECE_RULE, f"UPDATE piece_cohort SET {column} = {column} + 1"
+        )
+        for column in ("weight", "count")
+    ),
+    tampering(
+        "a piece of other people, who gave as much",
+        (PIECE_RULE, PIECES),
+        f"UPDATE piece_cohort SET cohort_id = {LOCAL} WHERE cohort_id = {IN_PIECE}",
+    ),
+    tampering(
+        "a piece deleted",
+        (PIECE_RULE, PIECES),
+        "DELETE FROM piece_cohort",
+        "DELETE FROM piece",
+    ),
+    tampering(
+        "a piece of no release",
+        PIECE_RULE,
+        """INSERT INTO piece SELECT study_id, family, number + 100, unit, share, scale, first, second,
+            refinable, release_id FROM piece""",
+        """INSERT INTO piece_cohort SELECT study_id, family, number + 100, cohort_id, weight, count, charged
+            FROM piece_cohort""",
+    ),
+    tampering(
+        "a piece put back to an earlier draw, as its release remembers it",
+        (PIECE_RULE, CHAIN_RULE),
+        *UNLOCK,
+        "UPDATE piece SET first = first + 1",
+        """UPDATE release SET noise = jsonb_set(noise, '{pieces,0,digest}', to_jsonb(repeat('0', 64)))
+           WHERE share_before IS NOT NULL""",
+    ),
     tampering(
         "a piece that charged less than its releases",
-        PIECES,
+        (PIECES, PIECE_RULE),
         "UPDATE piece_cohort SET charged = charged - 1"
         " WHERE cohort_id = (SELECT min(cohort_id) FROM piece_cohort)",
     ),
@@ -573,7 +621,7 @@ async def audited(url: str, statements: Sequence[str]) -> AuditReport:
 async def test_an_honest_ledger_is_clean(honest_url: str):
     report = await audited(honest_url, ())
     assert report.clean
-    assert set(report.checked) == {*CHECKS, ROUND_RULE, CHAIN_RULE, HEAD_RULE}
+    assert set(report.checked) == {*CHECKS, ROUND_RULE, PIECE_RULE, CHAIN_RULE, HEAD_RULE}
     assert report.counts["releases"] == 7
     assert report.counts["charges"] > 5
     assert report.counts["subjects"] == 16
@@ -620,6 +668,17 @@ REWRITES = {
 """What changes in the middle of the chain; every balance agrees with it."""
 
 
+async def reseal(connection: Connection) -> None:
+    """Let releases say of their pieces what these are now."""
+    for piece in [piece async for piece in sealed(connection) if piece.said != piece.kept]:
+        document = await driver(connection).fetchval("SELECT noise FROM release WHERE id = $1", piece.release)
+        for said in document["pieces"]:
+            if said["number"] == piece.number:
+                said["digest"] = piece.kept
+        write = "UPDATE release SET noise = CAST($2 AS jsonb) WHERE id = $1"
+        await driver(connection).execute(write, piece.release, json.dumps(document))
+
+
 async def forge(connection: Connection, numbers: Iterable[int]) -> None:
     """Give releases the hashes that fit what they hold now, each to its successor as well but the last."""
     last = 0
@@ -637,6 +696,7 @@ async def test_a_middle_release_rewritten_with_its_own_hash_is_found_at_its_succ
     honest_url: str, statements: Sequence[str]
 ):
     async with tampered(honest_url, [*UNLOCK, *statements]) as (connection, audit):
+        await reseal(connection)
         await forge(connection, [MIDDLE])
         (finding,) = (await audit()).findings
     assert finding.rule == CHAIN_RULE
@@ -646,6 +706,7 @@ async def test_a_middle_release_rewritten_with_its_own_hash_is_found_at_its_succ
 @pytest.mark.parametrize("statements", REWRITES.values(), ids=REWRITES)
 async def test_a_rewritten_tail_is_found_at_the_head(honest_url: str, statements: Sequence[str]):
     async with tampered(honest_url, [*UNLOCK, *statements]) as (connection, audit):
+        await reseal(connection)
         await forge(connection, range(MIDDLE, LAST_NUMBER + 1))
         (finding,) = (await audit()).findings
     assert finding.rule == HEAD_RULE
@@ -660,6 +721,7 @@ async def test_a_tail_rewritten_with_its_head_is_found_by_a_head_that_was_kept_e
         number, kept = await head(connection)
         for statement in statements:
             await driver(connection).execute(statement)
+        await reseal(connection)
         await forge(connection, range(MIDDLE, LAST_NUMBER + 1))
         await MOVE_HEAD.run(connection, number=LAST_NUMBER)
         assert (await audit()).clean
@@ -692,6 +754,7 @@ def test_every_rule_of_the_audit_catches_something():
     assert frozenset().union(*(one.rules for one in TAMPERINGS)) == {
         *CHECKS,
         ROUND_RULE,
+        PIECE_RULE,
         CHAIN_RULE,
         HEAD_RULE,
     }
