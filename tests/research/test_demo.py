@@ -103,9 +103,20 @@ def test_the_demo_tells_its_story_leaves_a_service_and_stops_everything_when_int
 
         used = re.findall(r"^(adpm|uniform|kvh|transformed)\b", story, re.MULTILINE)
         assert used == ["adpm", "uniform", "kvh", "transformed"]
-        for mean in ("9.009", "29.083", "0.322"):
+        for mean in ("9.009", "29.074", "0.322"):
             assert f" {mean} " in story
+        assert "the true mean is 29.083 now" in " ".join(story.split())
         assert "both times, the same" in story
+        # Six steps, then one for those who came later; the demo holds each of them to its plan.
+        steps = re.findall(r"^\s+0\.(\d)\s+([\d.]+)\s+± ([\d.]+)\s+([\d.]+)\s+([\d.]+)$", story, re.MULTILINE)
+        assert [step[0] for step in steps] == [*"123456", "6"]
+        halves, charges, totals = ([float(step[place]) for step in steps] for place in (2, 3, 4))
+        assert halves[:6] == sorted(halves[:6], reverse=True)
+        assert totals[5] == pytest.approx(sum(charges[:6]), abs=1e-9)
+        said = " ".join(story.split())
+        assert "newcomers only: ± " in said
+        assert "new women paid for themselves, and woman-0001 paid nothing" in said
+        assert "Noise of its own for each of these answers would have charged" in said
         assert story.index("409 no_gain: A new answer would be no gain") < story.index('"allow_worse": true}')
         assert "spent nothing on that refusal" in " ".join(story.split())
         assert "409 budget_exhausted: The privacy budget is exhausted: no person" in story
@@ -182,6 +193,9 @@ def test_everybody_in_the_file_takes_part_with_many_epsilons_and_every_trust_tag
         low, high = map(float, study.epsilon)
         assert all(low <= float(str(offer)) <= high for offer in offers)
     assert surveys() == studies
+    early, late = studies[1].with_newcomers()
+    assert {*early.records} | {*late.records} == {*studies[1].records}
+    assert (len(early.records), len(late.records)) == (5730, 636)
 
 
 def test_what_people_offer_does_not_depend_on_what_they_answer():

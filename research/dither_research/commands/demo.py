@@ -20,6 +20,7 @@ from dither_research.demo.story import (
     questions,
     show_answers,
     show_exhaustion,
+    show_newcomers,
     show_replay,
     show_sharpening,
     show_statement,
@@ -54,13 +55,15 @@ def demo(
     running until interrupted. Settings in the environment do not apply to it.
     """
     with _unwound_by_signals():
-        studies = surveys()
+        married, everyone, affair = surveys()
+        age, late = everyone.with_newcomers()
+        studies = (married, age, affair)
         started = time.monotonic()
         people = len(studies[0].records)
         console.print(f"[bold]Dither[/]: {people:,} women of a survey of 1974 answer three questions.\n")
         with running_service(data_dir, port) as service:
             console.print(f"The service and its PostgreSQL started in {time.monotonic() - started:.1f} s.")
-            curl = _tell(service, studies)
+            curl = _tell(service, studies, late)
             console.print(f"\nAll of that took {time.monotonic() - started:.1f} s.")
             if wait:
                 console.print(f"\nThe service runs at {service.base_url} until you press Ctrl-C. Ask it:\n")
@@ -68,8 +71,8 @@ def demo(
                 _stay(service)
 
 
-def _tell(service: Service, studies: tuple[Survey, Survey, Survey]) -> str:
-    """The whole story; returns the curl line."""
+def _tell(service: Service, studies: tuple[Survey, Survey, Survey], late: Survey) -> str:
+    """The whole story; returns the curl line. Those who are late answer the second question."""
     with ExitStack() as stack:
 
         def client(token: str) -> httpx.Client:
@@ -125,7 +128,9 @@ def _tell(service: Service, studies: tuple[Survey, Survey, Survey]) -> str:
         _heading("Asking again costs nothing")
         show_replay(analyst, contributor, asked[0])
         _heading("Asking for more sharpens the answer, and costs the difference")
-        show_sharpening(analyst, contributor, studies[1])
+        show_sharpening(sdk(analyse), contributor, studies[1])
+        _heading("Who comes later pays for herself, and no one else pays again")
+        show_newcomers(sdk(analyse), contributor, device, studies[1], late)
         _heading("Noise of its own costs its full price, until it is no gain, and until the budget runs out")
         show_exhaustion(analyst, contributor, studies[1])
         _heading("What one woman has spent")

@@ -47,7 +47,7 @@ def fill(
             return lambda records: progress.update(tasks[task], advance=records)
 
         told = _by_csv(service, device, by_csv, advance(0))
-        _by_sdk(device, by_sdk, advance(1))
+        by_device(device, by_sdk, advance(1))
         _by_ndjson(service, by_ndjson, advance(2))
     return told
 
@@ -91,13 +91,16 @@ def _by_csv(
     return told, singles[-1]
 
 
-def _by_sdk(device: Client, study: Survey, advance: Advance) -> None:
-    done = 0
+def by_device(device: Client, study: Survey, advance: Advance = lambda _: None) -> None:
+    """Send every person's answer with the SDK.
+
+    Raises:
+        CommandFailed: the service refused something.
+    """
     # People here have no other device, so their spending need not be asked for before a report is drawn.
     for chunk in _chunks(study.records):
         result = device.contribute_many(study.slug, chunk, check_spent=False)
         _refuse_refusals(study, result.refused)
-        done += len(result.results)
         advance(len(result.results))
 
 

@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import httpx
+from dither import Client, Newcomers, PlannedEstimator, Release
 from rich.table import Table
 
 from app.cli.common import CommandFailed, console, new_table, show
+from dither_research.demo.filling import by_device
 from dither_research.demo.survey import Survey
 
 MAX_RELEASES = 25
@@ -16,6 +19,9 @@ MAX_RELEASES = 25
 
 SHARPENED = 6
 """Tenths of each epsilon that the sharpened answer uses in the end."""
+
+SHARPENED_QUESTION: Mapping[str, Any] = {"estimator": "adpm", "tilt": 0}
+"""No tilt: what the women of the demo offer was drawn, and has nothing to do with what they answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,32 +102,97 @@ def show_replay(analyst: httpx.Client, contributor: httpx.Client, asked: Asked) 
     )
 
 
-def show_sharpening(analyst: httpx.Client, contributor: httpx.Client, study: Survey) -> None:
+def show_sharpening(analyst: Client, contributor: httpx.Client, study: Survey) -> None:
     """Ask for more and more of each epsilon: the answer sharpens, and each step costs the difference."""
-    path = f"/v1/studies/{study.slug}/releases"
-    subject = study.records[0].subject
-    console.print(f'POST {path} {{"estimator": "adpm", "share": .1 to .6}}:')
-    table = _table(
-        right=("share\nin all", "noisy\nanswer", "95 % interval", "charge of\nthis step", "in all")
-    )
+    slug, subject = study.slug, study.records[0].subject
     before = _spent(contributor, subject)
+    afresh = Decimal()
+    console.print(f'POST /v1/studies/{slug}/releases {{"estimator": "adpm", "tilt": 0, "share": .1 to .6}}:')
+    table = _steps_table()
     for tenths in range(1, SHARPENED + 1):
-        question = {"statistic": "mean", "estimator": "adpm", "share": tenths / 10}
-        release = _read(analyst.post(path, json=question))
-        table.add_row(
-            f"{release['share']:g}",
-            f"{release['estimate']:.3f}",
-            _interval(release),
-            show(release["epsilon_max"]),
-            show(release["epsilon_max_total"]),
-        )
-    again = analyst.post(path, json=question)
-    if again.status_code != 200 or again.json()["id"] != release["id"]:
-        raise CommandFailed(f"a share that all have given was answered anew: {again.text}")
+        share = Decimal(tenths) / 10
+        planned = analyst.plan(slug, share=share, **SHARPENED_QUESTION).estimators[0]
+        afresh += _fresh(analyst, slug, share).epsilon_max or 0
+        release = analyst.release(slug, share=share, **SHARPENED_QUESTION)
+        _hold(planned, release)
+        table.add_row(*_step(release))
+    if analyst.release(slug, share=share, **SHARPENED_QUESTION).id != release.id:
+        raise CommandFailed("a share that all have given was answered anew")
     console.print(table, soft_wrap=False)
+    tenth = _fresh(analyst, slug, Decimal("0.1"))
     console.print(
-        f"{subject} has spent epsilon {show(_spent(contributor, subject) - before)} on all of them, as one "
-        "answer at the last share would have cost; that share again is the same answer, for nothing.\n"
+        f"{subject} has spent epsilon {show(_spent(contributor, subject) - before)} on all of them; the last "
+        "share again is the same answer, for nothing. Noise of its own for each of these answers would have "
+        f"charged a woman up to {show(afresh)}. {SHARPENED} such answers at a tenth each would have charged "
+        f"up to {show(SHARPENED * (tenth.epsilon_max or 0))}, and none of them would know more than "
+        f"± {tenth.half_width:.3f}.\n"
+    )
+
+
+def show_newcomers(
+    analyst: Client, contributor: httpx.Client, device: Client, study: Survey, late: Survey
+) -> None:
+    """Let more people come, and renew the answer at the share that it has: they pay, the others do not."""
+    slug, subject = study.slug, study.records[0].subject
+    by_device(device, late)
+    before = _spent(contributor, subject)
+    plan = analyst.plan(slug, **SHARPENED_QUESTION)
+    truth = replace(study, records=study.records + late.records).true_mean
+    console.print(
+        f"{len(late.records):,} more women answer, {late.tags['central']:,} of them centrally; the true mean "
+        f"is {truth:.3f} now. GET /v1/studies/{slug}/plan says: {plan}."
+    )
+    if plan.newcomers is None or plan.share_before is None:
+        raise CommandFailed(f"no newcomers are in the plan: {plan}")
+    release = analyst.release(slug, share=plan.share_before, **SHARPENED_QUESTION)
+    _hold(plan.newcomers, release)
+    if _spent(contributor, subject) != before:
+        raise CommandFailed(f"{subject} paid for those who came later")
+    table = _steps_table()
+    table.add_row(*_step(release))
+    console.print(table, soft_wrap=False)
+    fresh = _fresh(analyst, slug, Decimal("0.4"))
+    console.print(
+        f"The {plan.newcomers.people:,} new women paid for themselves, and {subject} paid nothing. Noise of "
+        f"its own would have charged each woman again: at share 0.4, all that some of them have left, up to "
+        f"{show(fresh.epsilon_max)} for ± {fresh.half_width:.3f}.\n"
+    )
+
+
+def _fresh(analyst: Client, slug: str, share: Decimal) -> PlannedEstimator:
+    """What an answer with noise of its own would cost."""
+    return analyst.plan(slug, share=share, fresh=True, **SHARPENED_QUESTION).estimators[0]
+
+
+def _steps_table() -> Table:
+    return _table(
+        right=("share\nin all", "noisy\nanswer", "95 %\ninterval", "charge of\nthis step", "in all")
+    )
+
+
+def _hold(planned: PlannedEstimator | Newcomers, release: Release) -> None:
+    """Hold a release to the plan that was made for it.
+
+    Raises:
+        CommandFailed: it charges something else, or has another interval.
+    """
+    half = _half(release)
+    near = planned.half_width is not None and abs(half - planned.half_width) < 1e-6 * half
+    if planned.epsilon_max != release.epsilon_max or not near:
+        raise CommandFailed(f"the plan was {planned}, the release is {release}")
+
+
+def _half(release: Release) -> float:
+    return 0 if release.interval is None else (release.interval.upper - release.interval.lower) / 2
+
+
+def _step(release: Release) -> tuple[str, ...]:
+    return (
+        f"{release.share:g}",
+        f"{release.estimate:.3f}",
+        f"± {_half(release):.3f}",
+        show(release.epsilon_max),
+        show(release.epsilon_max_total),
     )
 
 

@@ -9,7 +9,7 @@ in every run, and independent of her answers.
 import csv
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean
@@ -48,8 +48,14 @@ class Survey:
 
     @property
     def true_mean(self) -> float:
-        """The mean of the answers in the file. No service knows it."""
+        """The mean of these answers in the file. No service knows it."""
         return fmean(float(str(record.value)) for record in self.records)
+
+    def with_newcomers(self) -> tuple["Survey", "Survey"]:
+        """The women who answer at first, and every tenth one, who comes later."""
+        late = self.records[9::10]
+        early = tuple(record for place, record in enumerate(self.records) if place % 10 != 9)
+        return replace(self, records=early), replace(self, records=late)
 
     @property
     def tags(self) -> dict[str, int]:
