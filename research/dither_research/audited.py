@@ -13,6 +13,7 @@ from dither.device.response import respond
 from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.grid import GRID_SIZE
 from dither_research.intake_audit import intake_subjects, without_range_check
+from dither_research.pair_audit import pair_controls, pair_subjects
 from dither_research.privacy_audit import DELTA, Cells, Subject, Verdict, judge, off_grid_subject, subjects
 from dither_research.privacy_controls import controls
 from dither_research.protocol_audit import Device, protocol_subjects
@@ -25,12 +26,14 @@ def everything() -> tuple[Subject, ...]:
     return (
         *subjects(),
         *shape_subjects(),
+        *pair_subjects(),
         off_grid_subject(),
         *report_subjects(),
         *intake_subjects(),
         *protocol_subjects(device()),
         *controls(),
         *shape_controls(),
+        *pair_controls(),
         *intake_subjects(without_range_check, planted=True),
     )
 

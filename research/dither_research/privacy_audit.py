@@ -29,7 +29,6 @@ from app.mechanisms.draw import draw
 from app.mechanisms.entropy import system_bits
 from app.mechanisms.gaussian import draw_gaussian
 from app.mechanisms.hourglass import hourglass
-from app.mechanisms.refined_laplace import refine_laplace
 from dither_research.audit_bounds import audited_epsilon
 from dither_research.baselines.sampling import inclusion_of, plan_costs
 from dither_research.estimators import ESTIMATORS
@@ -137,7 +136,6 @@ def mechanism_subjects() -> Iterator[Subject]:
     both = hourglass(GRID_SIZE, EPSILON)
     halves = [GRID_SIZE // 2, GRID_SIZE // 2]
     yield _noise_subject("hourglass", pair, both, Relation.ADD_REMOVE_ONE, halves)
-    yield refined_subject("refined laplace, both answers")
     for size in (2, 5):
         yield Subject(
             name=f"randomized response of {size}", claimed=EPSILON / MICRO, outputs=_responses(size)
@@ -195,44 +193,6 @@ def gaussian_answers_subject(
         planted=planted,
         outputs=outputs,
     )
-
-
-Sharpen = Callable[[int, float, float], int]
-"""The second answer's noise, from the first one's as the service sees it, and the two scales."""
-
-
-def _refine(noise: int, scale: float, finer: float) -> int:
-    return refine_laplace(noise, scale, finer, system_bits)
-
-
-def refined_subject(
-    name: str, sharpen: Sharpen = _refine, *, left: int = 0, planted: bool = False, effort: float = 1
-) -> Subject:
-    """An answer and its refinement, seen together, priced as the second one alone.
-
-    Args:
-        name: Of the subject.
-        sharpen: How the second noise is made.
-        left: What the value was of a person who left between the two answers [range widths].
-        planted: Whether it must be caught.
-        effort: See `Subject`.
-    """
-    scale, finer = 2.0 * GRID_SIZE, float(GRID_SIZE)
-
-    def answers(value: int) -> tuple[int, int]:
-        (noise,) = draw(DiscreteLaplace(scales=(scale,)), queries=1)
-        first = value + left * GRID_SIZE + noise
-        return first, value + sharpen(first - value, scale, finer)
-
-    def outputs(draws: int) -> tuple[Cells, Cells]:
-        units = np.full(2, float(GRID_SIZE))
-        one, other = (
-            cells(np.array([answers(value) for _ in range(draws)], dtype=np.float64), units, STEPS)
-            for value in (0, GRID_SIZE)
-        )
-        return one, other
-
-    return Subject(name=name, claimed=EPSILON / MICRO, outputs=outputs, planted=planted, effort=effort)
 
 
 def _responses(categories: int) -> Callable[[int], tuple[Cells, Cells]]:

@@ -13,7 +13,6 @@ from dither.device.gaussian import epsilon_at
 from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteLaplace
-from app.mechanisms.draw import draw
 from app.mechanisms.gaussian import draw_gaussian
 from dither_research.privacy_audit import (
     STEPS,
@@ -22,7 +21,6 @@ from dither_research.privacy_audit import (
     Subject,
     cells,
     moments_subject,
-    refined_subject,
 )
 from dither_research.seeded import Floats, Random, draw_noise, seeded
 from dither_research.staircase import staircase
@@ -44,8 +42,6 @@ def controls() -> Iterator[Subject]:
     yield _control("staircase on each coordinate", EPSILON, _staircases(2, 0.5))
     yield _hybrid_minimum()
     yield moments_subject("second moment about the end of the range", 0, planted=True)
-    yield refined_subject("a second draw priced as a refinement", _second_draw, planted=True, effort=2)
-    yield refined_subject("a refinement after a person left", left=3, planted=True, effort=3)
     yield _gaussian("mu charged in place of mu^2", answers=1, mu=2.0, mu2=2.0, delta=0.2)
     yield _gaussian("mu^2 of one answer charged for four", answers=4, mu=1.0, mu2=1.0)
     yield _control("K-means with half the sensitivity", EPSILON, _clusters)
@@ -117,12 +113,6 @@ def _sampled_mean(draws: int, random: Random) -> tuple[Cells, Cells]:
         noisy = mean + random.laplace(size=draws) / (size * SAMPLED_THRESHOLD)
         results.append(np.digitize(noisy, np.linspace(-8, 9, 137)).astype(np.int64))
     return results[0], results[1]
-
-
-def _second_draw(noise: int, scale: float, finer: float) -> int:
-    """Independent of the first draw: both together cost the sum of the two prices."""
-    (second,) = draw(DiscreteLaplace(scales=(finer,)), queries=1)
-    return second
 
 
 def _staircases(dimensions: int, share: float) -> Callable[[int, Random], tuple[Cells, Cells]]:

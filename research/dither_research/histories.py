@@ -10,8 +10,10 @@ from app.core.epsilon import MICRO
 from app.core.grid import square
 from app.core.piece import LastStep, Piece, Taken
 from app.core.study import Relation, StudyDefinition, Trust
-from app.estimators.interface import Conclusion
-from app.services.questions import Ask, resolve
+from app.estimators.interface import Conclusion, Plan, Question
+from app.services import planning
+from app.services.planning import Crowd
+from app.services.questions import Ask, Resolved, resolve
 from app.services.steps import Step, plan_step, take
 
 STUDY = StudyDefinition(
@@ -86,9 +88,18 @@ class History:
 
     def plan(self, share: int, cap: int | None = None) -> Step | None:
         """The next step to a share [ppm], with a cap [micro-epsilon]."""
-        resolved = resolve(STUDY, Ask(estimator=self.estimator, share=share, epsilon=cap))
-        question = resolved.question(STUDY, people=sum(cohort.count for cohort in self.live))
+        resolved, question = self._asked(share, cap)
         return plan_step(STUDY, self.live, resolved, question, list(self.pieces.values()), self.before)
+
+    def plan_fresh(self, share: int) -> tuple[Plan, Crowd]:
+        """An answer with noise of its own, at the full price of a share [ppm]; and whom it is planned for."""
+        resolved, question = self._asked(share, None)
+        people = planning.crowd(STUDY, self.live, resolved)
+        return planning.choose(STUDY, people, resolved, question)[1], people
+
+    def _asked(self, share: int, cap: int | None) -> tuple[Resolved, Question]:
+        resolved = resolve(STUDY, Ask(estimator=self.estimator, share=share, epsilon=cap))
+        return resolved, resolved.question(STUDY, people=sum(cohort.count for cohort in self.live))
 
     def publish(self, step: Step, share: int) -> tuple[Conclusion, Taken]:
         """Draw a step and keep what it leaves."""

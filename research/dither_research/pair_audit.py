@@ -1,0 +1,261 @@
+r"""What `dither audit privacy` looks at of pairs of answers to one question, and their planted bugs.
+
+Pairs come out of the code that plans and takes steps (`app.services.steps`), with the charges that it makes.
+What is looked at are the noisy sums that stand behind the answers: everything else is post-processing. One
+person has either end of the range as their value, beside companions whose values are known and who may leave.
+
+Cells are those of a statistic of two noisy sums y, y', in units of what the person moves them by. With
+g(y, s) = s (|y - 1| - |y|) for a draw that costs s, the log-likelihood ratio of the two neighbors is
+
+- g(y, s) + g(y', s') for two independent draws that cost s and s';
+- g(y', s') for a draw and its refinement: y tells nothing more;
+- g(y, s) + g(y', s') - g(y + L, s) for a refinement after companions left whose values come to L: what is
+  taken for the first noise is y + L less the value.
+
+An honest pair is looked at with the statistics that show a planted bug best.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.cohort import Cohort
+from app.core.epsilon import MICRO
+from app.core.grid import GRID_SIZE
+from app.core.piece import Piece
+from app.estimators.interface import Conclusion, Interval
+from app.services import planning
+from app.services.steps import Step, take
+from dither_research.histories import STUDY, History
+from dither_research.privacy_audit import Cells, Subject
+
+Floats = NDArray[np.float64]
+Statistic = Callable[[Floats, Floats], Floats]
+
+EPSILON = 3 * MICRO // 2
+"""Of every person [micro-epsilon]. Here, and with the next two, 8,000 pairs show either bug."""
+
+FIRST, LAST = 7 * MICRO // 10, MICRO
+"""The shares of the two steps [ppm]."""
+
+LEAVERS = 20
+"""Companions, with the upper end of the range as their value."""
+
+EDGES = np.linspace(-3, 3, 9) * (EPSILON / MICRO)
+PERSON, COMPANIONS = 1, 2
+ANYWHERE = Interval(level=1.0, lower=0.0, upper=1.0, coverage="worst_case")
+NOTHING = Conclusion(estimate=0.0, standard_error=0.0, interval=ANYWHERE, population_interval=ANYWHERE)
+
+
+def _gain(y: Floats, share: int) -> Floats:
+    return np.asarray((np.abs(y - 1) - np.abs(y)) * (share / MICRO * EPSILON / MICRO))
+
+
+def _apart(first: Floats, second: Floats) -> Floats:
+    return _gain(first, FIRST) + _gain(second, LAST)
+
+
+def _left(first: Floats, second: Floats) -> Floats:
+    return _apart(first, second) - _gain(first + LEAVERS, FIRST)
+
+
+def _rejoined(first: Floats, second: Floats) -> Floats:
+    return _gain(first, FIRST) + _gain(second, LAST - FIRST)
+
+
+def _combined(first: Floats, second: Floats) -> Floats:
+    return _gain(first, LAST // 2) + _gain(second, LAST // 2)
+
+
+def pair_subjects() -> Iterator[Subject]:
+    """Pairs of answers as the service makes them."""
+    yield steps_subject("a step and its refinement", _apart)
+    yield steps_subject("a step and its refinement, as after a leaver", _left)
+    yield steps_subject("a step, a leaver, the next step", _rejoined, between=_leave)
+    yield fresh_subject("a fresh answer and a refined one, combined", _combined)
+
+
+def pair_controls() -> Iterator[Subject]:
+    """Planted bugs: priced as refinements, which they are not."""
+    yield steps_subject(
+        "a second draw priced as a refinement", _apart, plant=_forget_the_first, planted=True, effort=0.8
+    )
+    yield steps_subject(
+        "a refinement after people left", _left, between=_leave_unseen, planted=True, effort=0.8
+    )
+
+
+def _stay(history: History) -> None:
+    """Who was there is there."""
+
+
+def _leave(history: History) -> None:
+    history.leave(COMPANIONS)
+
+
+def _leave_unseen(history: History) -> None:
+    """A ledger that counts as many people as before."""
+    before = history.cohorts[COMPANIONS]
+    for _ in range(LEAVERS):
+        history.leave(COMPANIONS)
+    history.cohorts[COMPANIONS] = replace(history.cohorts[COMPANIONS], count=before.count)
+
+
+def _as_planned(step: Step) -> Step:
+    return step
+
+
+def _forget_the_first(step: Step) -> Step:
+    """Nothing says any more that there is noise to be lowered."""
+    return replace(step, pieces=tuple(replace(piece, scale=0.0) for piece in step.pieces))
+
+
+def steps_subject(
+    name: str,
+    statistic: Statistic,
+    *,
+    between: Callable[[History], None] = _stay,
+    plant: Callable[[Step], Step] = _as_planned,
+    planted: bool = False,
+    effort: float = 1,
+) -> Subject:
+    """Two steps of a question's shares.
+
+    Args:
+        name: Of the subject.
+        statistic: What cells are made of.
+        between: What happens between the steps.
+        plant: What a bug makes of the second step.
+        planted: Whether it must be caught.
+        effort: See `Subject`.
+    """
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        one, other = (
+            np.digitize(statistic(*_noisy_sums(_Steps.of(value, between, plant), draws)), EDGES)
+            for value in (0, GRID_SIZE)
+        )
+        return one, other
+
+    return Subject(
+        name=name,
+        claimed=_Steps.of(0, between, plant).charged / MICRO,
+        outputs=outputs,
+        planted=planted,
+        effort=effort,
+    )
+
+
+def fresh_subject(name: str, statistic: Statistic) -> Subject:
+    """A fresh answer at half of the epsilon, and one at the other half in two steps: all that is combined."""
+
+    def made(value: int) -> _Steps:
+        return _Steps.of(value, _stay, _as_planned, first=LAST // 4, last=LAST // 2)
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        one, other = (
+            np.digitize(statistic(_fresh_sums(value, draws), _noisy_sums(made(value), draws)[1]), EDGES)
+            for value in (0, GRID_SIZE)
+        )
+        return one, other
+
+    plan, people = _history(0).plan_fresh(LAST // 2)
+    charged = {one.cohort_id: one.epsilon for one in planning.charges(plan, people, STUDY)}[PERSON]
+    return Subject(name=name, claimed=(charged + made(0).charged) / MICRO, outputs=outputs)
+
+
+def _fresh_sums(value: int, draws: int) -> Floats:
+    """The same of as many answers with noise of their own."""
+    plan, people = _history(value).plan_fresh(LAST // 2)
+    weight = plan.queries[0].sum_weights[0]
+    sums: list[int] = []
+
+    def conclude(values: Sequence[int]) -> Conclusion:
+        sums.append(values[0])
+        return NOTHING
+
+    for _ in range(draws):
+        planning.answer(replace(plan, conclude=conclude), people)
+    return np.array(sums, dtype=np.float64) / (weight * GRID_SIZE) - LEAVERS
+
+
+def _history(value: int) -> History:
+    history = History()
+    for values in ([value], [GRID_SIZE] * LEAVERS):
+        history.join(EPSILON, values)
+    return history
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Steps:
+    """Two steps that can be taken again and again.
+
+    Attributes:
+        first, second: The steps. What the second one starts from is put in its place for each pair.
+        cohorts, cohorts_then: Those of the first step, and those of the second one.
+        charged: What both charge the person [micro-epsilon].
+    """
+
+    first: Step
+    second: Step
+    cohorts: tuple[Cohort, ...]
+    cohorts_then: tuple[Cohort, ...]
+    charged: int
+
+    @classmethod
+    def of(
+        cls,
+        value: int,
+        between: Callable[[History], None],
+        plant: Callable[[Step], Step],
+        *,
+        first: int = FIRST,
+        last: int = LAST,
+    ) -> "_Steps":
+        history = _history(value)
+        cohorts = tuple(history.live)
+        history.ask(first)
+        between(history)
+        cohorts_then = tuple(history.live)
+        history.ask(last)
+        one, other = history.steps
+        return cls(
+            first=_silent(one),
+            second=_silent(plant(other)),
+            cohorts=cohorts,
+            cohorts_then=cohorts_then,
+            charged=history.charged()[PERSON],
+        )
+
+
+def _noisy_sums(steps: _Steps, draws: int) -> tuple[Floats, Floats]:
+    """The person's part of the two sums drawn last, one of each step [what they can move it by]."""
+    pairs = np.empty((2, draws))
+    for place in range(draws):
+        _, taken = take(steps.first, steps.cohorts)
+        drawn = {piece.number: piece for piece in taken.changed}
+        pairs[0, place] = _without_companions(taken.changed[-1], steps.cohorts)
+        pieces = tuple(
+            replace(piece, first=known.first, second=known.second)
+            if (known := drawn.get(piece.number))
+            else piece
+            for piece in steps.second.pieces
+        )
+        _, taken = take(replace(steps.second, pieces=pieces), steps.cohorts_then)
+        pairs[1, place] = _without_companions(taken.changed[-1], steps.cohorts_then)
+    return pairs[0], pairs[1]
+
+
+def _without_companions(piece: Piece, cohorts: Sequence[Cohort]) -> float:
+    totals = {cohort.id: cohort.total for cohort in cohorts}
+    weights = {member.cohort_id: member.weight for member in piece.members}
+    mine = weights.pop(PERSON)
+    theirs = sum(weight * totals[cohort_id] for cohort_id, weight in weights.items())
+    return (piece.first - theirs) / (mine * GRID_SIZE)
+
+
+def _silent(step: Step) -> Step:
+    """A step that draws and reads no answer from it, which is post-processing and takes longer."""
+    return replace(step, plan=replace(step.plan, conclude=lambda _: NOTHING))
