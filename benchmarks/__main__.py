@@ -13,9 +13,11 @@ from benchmarks import (
     coverage,
     dashboard,
     fleet,
+    growth,
     hostile,
     mathematics,
     posts,
+    refine,
     releases,
     solver,
 )
@@ -32,6 +34,8 @@ SECTIONS: Mapping[str, Callable[..., list[Ratio]]] = {
     "solver": solver.run,
     "coverage": coverage.run,
     "mathematics": mathematics.run,
+    "refine": refine.run,
+    "growth": growth.run,
 }
 
 

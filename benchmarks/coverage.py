@@ -5,8 +5,6 @@ correlated by -r: those who ask for more privacy have the larger values. Each st
 is what the service answered before it knew of tilt, at 0.1, the default, and at 0.3.
 """
 
-import http.client
-import json
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,10 +14,9 @@ from decimal import Decimal
 
 import numpy as np
 
-from app.services import Services
 from benchmarks.batches import send
 from benchmarks.report import Ratio
-from benchmarks.services import PRINCIPAL, Installation, installation
+from benchmarks.services import Caller, Installation, installation
 from benchmarks.studies import definition
 
 STUDIES = 400
@@ -34,6 +31,7 @@ QUESTIONS = 4
 COVERS = 0.94
 ERROR = 0.7
 EPSILON_MAX = 10
+EPSILON_OFFERED = Decimal(QUESTIONS * EPSILON_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,9 @@ def run(*, quick: bool) -> list[Ratio]:
     found: dict[tuple[int, float, float], list[Outcome]] = {}
     with installation() as here:
         kinds = [(n, r, number) for n in SIZES for r in CORRELATIONS for number in range(studies)]
-        _create(here, [_slug(*kind) for kind in kinds])
+        here.create(
+            replace(definition(_slug(*kind), epsilon_max=EPSILON_OFFERED), tilt=100_000) for kind in kinds
+        )
         lifetime = {"DITHER_LIFETIME_EPSILON": str(QUESTIONS * EPSILON_MAX)}
         with here.serve(workers=2, settings=lifetime) as port, ThreadPoolExecutor(2) as pool:
             for kind, outcomes in zip(
@@ -76,15 +76,6 @@ def _slug(n: int, correlation: float, number: int) -> str:
     return f"n{n}-r{correlation * 10:.0f}-{number}"
 
 
-def _create(here: Installation, slugs: Sequence[str]) -> None:
-    async def make(services: Services) -> None:
-        for slug in slugs:
-            wanted = replace(definition(slug, epsilon_max=Decimal(QUESTIONS * EPSILON_MAX)), tilt=100_000)
-            await services.studies.create(wanted, PRINCIPAL)
-
-    here.use(make)
-
-
 def _ask(here: Installation, port: int, n: int, correlation: float, number: int) -> list[Outcome]:
     slug = _slug(n, correlation, number)
     crowd = people(n, correlation, random.Random(slug))
@@ -95,24 +86,19 @@ def _ask(here: Installation, port: int, n: int, correlation: float, number: int)
     send(port, here, slug, "csv", "\n".join(["subject,value,epsilon,trust", *rows]).encode())
     mean = math.fsum(round(WIDTH * value, 6) for _, value in crowd) / n
     outcomes = []
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
-    for tilt in TILTS:
-        path = f"/v1/studies/{slug}/statistics/mean?share={1 / QUESTIONS}&tilt={tilt}"
-        connection.request("GET", path, headers={"Authorization": f"Bearer {here.analyse}"})
-        response = connection.getresponse()
-        answer = json.loads(response.read())
-        if response.status != 200:
-            raise RuntimeError(f"the question was answered {response.status}: {answer}")
-        outcomes.append(
-            Outcome(
-                error=(answer["estimate"] - mean) / WIDTH,
-                holds={
-                    name: answer[name]["lower"] <= truth <= answer[name]["upper"]
-                    for name, truth in (("interval", mean), ("population_interval", WIDTH / 2))
-                },
+    with Caller(port) as caller:
+        for tilt in TILTS:
+            path = f"/v1/studies/{slug}/statistics/mean?share={1 / QUESTIONS}&tilt={tilt}"
+            answer = caller.call("GET", path, here.analyse)
+            outcomes.append(
+                Outcome(
+                    error=(answer["estimate"] - mean) / WIDTH,
+                    holds={
+                        name: answer[name]["lower"] <= truth <= answer[name]["upper"]
+                        for name, truth in (("interval", mean), ("population_interval", WIDTH / 2))
+                    },
+                )
             )
-        )
-    connection.close()
     return outcomes
 
 

@@ -1,6 +1,7 @@
 """What was measured, and how it is shown."""
 
 import json
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +9,8 @@ from typing import Literal
 
 from rich.console import Console
 from rich.table import Table
+
+NORMAL_95 = statistics.NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +24,7 @@ class Ratio:
         goal: Bound on the median ratio, None where there is none.
         better: Whether the ratio should be at least or at most the goal.
         note: What else is worth knowing.
+        interval: Of the ratio, with 95 %, where it is one of estimates; otherwise rounds show its spread.
     """
 
     section: str
@@ -31,6 +35,42 @@ class Ratio:
     goal: float | None = None
     better: Literal["higher", "lower"] = "higher"
     note: str = ""
+    interval: tuple[float, float] | None = None
+
+    @classmethod
+    def of_mean_squares(
+        cls,
+        subject: Sequence[float],
+        baseline: Sequence[float],
+        *,
+        section: str,
+        name: str,
+        unit: str,
+        goal: float | None = None,
+        note: str = "",
+    ) -> "Ratio":
+        """The ratio of the mean squares of two samples of errors; lower is better.
+
+        The interval is normal for the logarithm, of what squares vary by: noise has heavy tails, so that an F
+        distribution would be too narrow.
+        """
+        means, spread = [], 0.0
+        for errors in (subject, baseline):
+            squares = [error**2 for error in errors]
+            means.append(statistics.fmean(squares))
+            spread += statistics.variance(squares) / means[-1] ** 2 / len(squares)
+        ratio, factor = means[0] / means[1], math.exp(NORMAL_95 * math.sqrt(spread))
+        return cls(
+            section=section,
+            name=name,
+            unit=unit,
+            subject=means[:1],
+            baseline=means[1:],
+            goal=goal,
+            better="lower",
+            note=note,
+            interval=(ratio / factor, ratio * factor),
+        )
 
     @property
     def ratios(self) -> list[float]:
@@ -41,6 +81,11 @@ class Ratio:
     def median(self) -> float:
         """The verdict: the median of the rounds' ratios."""
         return statistics.median(self.ratios)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The interval of the ratio; where there is none, its smallest and its largest round."""
+        return self.interval or (min(self.ratios), max(self.ratios))
 
     @property
     def met(self) -> bool | None:
@@ -58,8 +103,8 @@ class Ratio:
             "subject": list(self.subject),
             "baseline": list(self.baseline),
             "ratio": self.median,
-            "ratio_min": min(self.ratios),
-            "ratio_max": max(self.ratios),
+            "ratio_min": self.spread[0],
+            "ratio_max": self.spread[1],
             "goal": self.goal,
             "better": self.better,
             "met": self.met,
@@ -98,7 +143,7 @@ def print_table(ratios: Sequence[Ratio], console: Console) -> None:
             _number(statistics.median(ratio.baseline)),
             ratio.unit,
             f"{ratio.median:.3g}",
-            f"{min(ratio.ratios):.3g} – {max(ratio.ratios):.3g}",
+            "{:.3g} – {:.3g}".format(*ratio.spread),
             "" if ratio.goal is None else f"{sign} {ratio.goal:g}",
             {None: "", True: "[green]met[/]", False: "[bold red]missed[/]"}[ratio.met],
         )

@@ -1,6 +1,8 @@
 """A scratch database and real service processes, gone when the benchmark ends."""
 
 import asyncio
+import http.client
+import json
 import os
 import shutil
 import signal
@@ -12,10 +14,11 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from app.core.clock import SystemClock
 from app.core.principal import Principal, Role
@@ -43,6 +46,30 @@ class Server:
     port: int
 
 
+class Caller:
+    """A connection to one port that is kept alive, and speaks JSON."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+
+    def __enter__(self) -> "Caller":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def call(self, method: str, path: str, token: str, document: object = None) -> Any:
+        """The document that comes back; an error where the service refuses."""
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        body = None if document is None else json.dumps(document)
+        self._connection.request(method, path, body, headers)
+        response = self._connection.getresponse()
+        answer = response.read()
+        if response.status not in {200, 201}:
+            raise RuntimeError(f"{method} {path} was answered {response.status}: {answer!r}")
+        return json.loads(answer)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Installation:
     """A migrated database with tokens.
@@ -50,12 +77,13 @@ class Installation:
     Attributes:
         url: Of the database, which has PostgreSQL's own durability: fsync and synchronous_commit are on.
         postgres: Process id of the server.
-        contribute, analyse: Tokens of these roles.
+        contribute, analyse, admin: Tokens of these roles.
     """
 
     url: str
     contribute: str
     analyse: str
+    admin: str
 
     def create_study(self, definition: StudyDefinition) -> int:
         """Make a study; returns its number."""
@@ -65,6 +93,15 @@ class Installation:
             return study.id
 
         return self.use(make)
+
+    def create(self, definitions: Iterable[StudyDefinition]) -> None:
+        """Make many studies."""
+
+        async def make(services: Services) -> None:
+            for one in definitions:
+                await services.studies.create(one, PRINCIPAL)
+
+        self.use(make)
 
     def use(self, use):
         """What comes of using the services, in this process."""
@@ -128,6 +165,7 @@ def installation() -> Iterator[Installation]:
             url=embedded.url,
             contribute=asyncio.run(_with_services(embedded.url, lambda s: token(s, Role.CONTRIBUTE))),
             analyse=asyncio.run(_with_services(embedded.url, lambda s: token(s, Role.ANALYSE))),
+            admin=asyncio.run(_with_services(embedded.url, lambda s: token(s, Role.ADMIN))),
         )
 
 

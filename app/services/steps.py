@@ -9,7 +9,8 @@ its law (`app.mechanisms.refined_laplace`). A step to share s
 1. refines every piece that has lost no member and whose cohorts can all pay the difference: the noise that is
    left is drawn given the published one, :math:`Z_1` = stored noisy sum - exact sum, which is right because
    the exact sum is that of the first draw;
-2. gives those who are in no such piece, and can pay, one new piece with independent noise;
+2. gives those who are in no such piece, and can pay, one new piece with independent noise, weighed for itself
+   where the estimator weighs parts, see `_own_weights`;
 3. leaves every other piece as it is for ever. Its sum stays usable. What its people have paid for it counts
    when they join the new piece: they weigh as much as the rest of their share buys;
 4. combines all of them, with public people and reports, see `app.estimators.combination`.
@@ -24,6 +25,7 @@ depends on a raw value but the sums that noise is drawn for. Two noisy sums of o
 their squares, cost what the first one does (`app.accounting.prices`); they are refined independently.
 """
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -39,7 +41,7 @@ from app.core.piece import LastStep, Piece, Taken
 from app.core.release import Charge, Used
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.combination import Sums, combination_plan
-from app.estimators.interface import UNIT_SCALE, Conclusion, Estimator, Plan, Question
+from app.estimators.interface import UNIT_SCALE, Conclusion, Estimator, NotApplicable, Plan, Question
 from app.mechanisms.draw import draw
 from app.mechanisms.entropy import system_bits
 from app.mechanisms.refined_laplace import refine_laplace
@@ -131,7 +133,13 @@ def plan_step(
         return None
     # 3. A new piece of those who join.
     number = 1 + max((piece.number for piece in pieces), default=0)
-    created = ledger.create(number, joining, people, weights)
+    newcomers = [cohort for cohort in cohorts if cohort.id in joining]
+    if kept and newcomers and not plan.linear.attached:
+        alone = planning.crowd(study, newcomers, whole, joining)
+        weighed = alone, _own_weights(alone, people, estimator, answered)
+    else:
+        weighed = people, weights
+    created = ledger.create(number, joining, *weighed)
     if created is not None:
         kept, finer = [*kept, created], finer | {number}
     if not finer and (before is None or (left_out and before.share < resolved.share)):
@@ -212,6 +220,25 @@ def _weights(plan: Plan) -> list[int] | None:
             ]
         case _:
             return None
+
+
+def _own_weights(alone: Crowd, people: Crowd, estimator: Estimator, question: Question) -> list[int]:
+    r"""What people of a new piece weigh beside other pieces [micro-epsilon].
+
+    The error of a combination of disjoint pieces is :math:`\sum_p c_p^2 (s \sum_i v_{ip}^2 + N_p) +
+    t^2 TV^2`, v being the weights in one piece. Without a tilt each piece has the best weights for itself,
+    whatever the others are: a plan for all people as if one noise were on all of them would have newcomers
+    weigh far less than their epsilon buys. With a tilt pieces add up: of T equal pieces
+    :math:`c^T M c = V / T + t^2 TV^2`, which is the error of one with a tilt of :math:`t \sqrt T`, over T.
+    """
+    tilt = min(1.0, question.tilt * math.sqrt(people.people / alone.people))
+    try:
+        plan = estimator.plan(alone.groups, replace(question, people=alone.people, tilt=tilt))
+        found = _weights(plan)
+    except NotApplicable:
+        found = None
+    # So few that they would not be asked alone weigh what they offer.
+    return [group.epsilon for group in alone.groups] if found is None else found
 
 
 def _sums(cohorts: Sequence[Cohort], pieces: Sequence[Piece], people: Crowd, public_weight: int) -> Sums:

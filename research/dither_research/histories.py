@@ -34,7 +34,7 @@ class History:
     """What the ledger would hold of one question, by the rules of `app.store`.
 
     Attributes:
-        estimator: Of the question.
+        estimator, tilt: Of the question.
         values: Grid points of the people of each cohort who are there, by its id.
         cohorts: The cohorts, by id.
         pieces: Of the question, by number.
@@ -43,6 +43,7 @@ class History:
     """
 
     estimator: str = "uniform"
+    tilt: int | None = None
     values: dict[int, list[int]] = field(default_factory=dict)
     cohorts: dict[int, Cohort] = field(default_factory=dict)
     pieces: dict[int, Piece] = field(default_factory=dict)
@@ -98,7 +99,7 @@ class History:
         return planning.choose(STUDY, people, resolved, question)[1], people
 
     def _asked(self, share: int, cap: int | None) -> tuple[Resolved, Question]:
-        resolved = resolve(STUDY, Ask(estimator=self.estimator, share=share, epsilon=cap))
+        resolved = resolve(STUDY, Ask(estimator=self.estimator, share=share, epsilon=cap, tilt=self.tilt))
         return resolved, resolved.question(STUDY, people=sum(cohort.count for cohort in self.live))
 
     def publish(self, step: Step, share: int) -> tuple[Conclusion, Taken]:
