@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from dither import Bin, Interval, Release, save_table
+from dither import Bin, FoundRange, Interval, Release, save_table
 
 from app.cli.common import (
     AsJson,
@@ -62,8 +62,8 @@ Parameters = Annotated[
         help="A parameter of the estimator; may be repeated. variance=estimated, worst_case or a number; "
         "shrinkage=noise, minimax or none; noise=best, laplace or gaussian; group_variance and "
         "group_cap=TRUST:NUMBER or TRUST@EPSILON:NUMBER, with commas between; coalition=SHARE; in "
-        "add_remove_one studies level=floor or an epsilon, and moments=1 or 2. Of other "
-        "statistics: edges, bins, q, candidates.",
+        "add_remove_one studies level=floor or an epsilon, and moments=1 or 2. Of a mean: range=found, and "
+        "range_part. Of other statistics: edges, bins, q, candidates.",
     ),
 ]
 
@@ -111,10 +111,14 @@ def plan(
     columns |= {"epsilon_max": "largest charge", "answers_left": "answers left"}
     if any(row.one_report_moves is not None for row in rows):
         columns["one_report_moves"] = "one report moves it by at most"
+    if any(row.gain is not None for row in rows):
+        columns["gain"] = "gain if the range is right"
     columns["statistics"] = "says, for that price"
     print_table([{name: getattr(row, name) for name in columns} for row in rows], columns)
     if found.assumption is not None:
         console.print(f"An interval {found.assumption}.", highlight=False)
+    if any(row.gain is not None for row in rows):
+        console.print("Where a part r of the range is found, the gain is 1 / r² times as much.")
     if len(every_row) > len(rows):
         console.print("`--all` shows the other estimators.")
 
@@ -292,6 +296,7 @@ def show_release(found: Release, as_json: bool) -> None:
         "standard deviation": spread and spread.estimate,
         "standard deviation of these people": spread and _interval(spread.interval),
         "standard deviation of the population": spread and _interval(spread.population_interval),
+        "range found": found.range and _range(found.range),
         "an interval": found.assumption,
         "people": found.people,
         "left out": _left_out(found),
@@ -328,6 +333,14 @@ def _headline(found: Release) -> str | None:
     if found.estimate is None or found.interval is None:
         return None if found.estimate is None else show(found.estimate)
     return "{} ({} to {})".format(*headline(found.estimate, found.interval.lower, found.interval.upper))
+
+
+def _range(found: FoundRange) -> str:
+    people = "" if found.people_outside_at_most is None else f", {found.people_outside_at_most} people"
+    return (
+        f"{found.lower:g} to {found.upper:g}; outside, and counted as its nearer end: at most "
+        f"{found.outside_at_most:.2%}{people}"
+    )
 
 
 def _left_out(found: Release) -> str | None:

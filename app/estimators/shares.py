@@ -133,6 +133,33 @@ class SharesPlan:
         """
         return self._read_public(counts) if self._public else self._read_secret(counts)
 
+    def outside(self, counts: Sequence[int], first: int, last: int) -> float:
+        """The largest share of the people that may lie outside of some bins, however these were chosen.
+
+        By the band of the distribution function, which holds at the ends of all bins together.
+
+        Args:
+            counts: Noisy, one a bin.
+            first, last: The bins.
+
+        Privacy: post-processing of the counts.
+        """
+        ends = [(first, sum(counts[:first])), (self.bins - 1 - last, sum(counts[last + 1 :]))]
+        return min(1.0, sum(self._most(bins, count, sum(counts)) for bins, count in ends if bins))
+
+    def _most(self, inside: int, count: int, total: int) -> float:
+        """The upper end of the band for the share of the first or the last few bins."""
+        risk, others = 1 - LEVEL, max(1, self.bins - 1)
+        if not self._public:
+            of_total = 0.0 if self.weighing.floor == self.weighing.cap else MASS_RISK
+            each = of_total + (risk - of_total) / others
+            return self._hulls_secret(inside, count, total - count, each, risk)[0][1]
+        raw, whole = (float(Fraction(number, self.weighing.mass)) for number in (count, total))
+        margin = self._margin(
+            min(inside, self.bins - inside), 0.25 * self.weighing.uneven, 1 - risk / others, self._step
+        )
+        return max(0.0, raw + inside / self.bins * (1 - whole) + margin)
+
     @property
     def _public(self) -> bool:
         return self.weighing.relation is Relation.REPLACE_ONE

@@ -36,6 +36,7 @@ class PlannedEstimator:
         chosen: Whether the question is answered with it.
         one_report_moves: How far one local report can move the answer; None without reports [data's unit].
         statistics: What is read off the answer, at no further price.
+        gain: Of a mean over a range that is found, see `app.services.found_plans.FoundPlan`; None of others.
     """
 
     estimator: str
@@ -50,6 +51,7 @@ class PlannedEstimator:
     answers_left: int | None = None
     half_width: float | None = None
     chosen: bool = False
+    gain: float | None = None
 
     def capped(self, width: float) -> "PlannedEstimator":
         """With errors as they are shown: at most the width of the range, in which every answer lies."""
@@ -91,6 +93,7 @@ class Planned:
         share: What it would take of each epsilon in all [ppm].
         share_before: What it has taken [ppm].
         tilt: Of the question [ppm]; None in add_remove_one studies.
+        assumption: What it and the predictions assume of people, in words; None without a tilt.
         estimators: Price and accuracy of every estimator that has an answer. The predicted error of a
             histogram or a quantile is that of a bin's share, or of a rank, as a part of all people.
     """
@@ -98,6 +101,7 @@ class Planned:
     share: int
     share_before: int = 0
     tilt: int | None
+    assumption: str | None
     stands: StoredRelease | None
     newcomers: Newcomers | None = None
     estimators: Sequence[PlannedEstimator]

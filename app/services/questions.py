@@ -19,6 +19,11 @@ STATISTICS = (MEAN, SUM, VARIANCE, SD)
 """What is read off one release of a mean. In add_remove_one studies the two last ones have a release of their
 own, with three sums in place of two, and a sum has none: the number of people is secret."""
 
+RANGE, DECLARED, FOUND = "range", "declared", "found"
+"""The parameter that says over which range a mean is taken: the study's, or one that is found first."""
+
+NO_RANGE = f"must be {DECLARED} or {FOUND}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
@@ -165,6 +170,11 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
     }
     values: dict[str, object] = {name: parameter.default for name, parameter in declared.items()}
     for given, text in ask.parameters.items():
+        if given == RANGE:
+            if text != DECLARED:
+                reason = f"must be {DECLARED} for a {ask.statistic}" if text == FOUND else NO_RANGE
+                raise InvalidRequest.field(RANGE, reason)
+            continue
         if given not in declared:
             raise InvalidRequest.field(given, f"not a parameter of {name}")
         try:

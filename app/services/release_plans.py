@@ -7,7 +7,7 @@ from dataclasses import replace
 from app.core.cohort import Cohort
 from app.core.errors import PrivacyRefusal
 from app.core.release import StoredRelease
-from app.core.study import Currency, Relation, Study
+from app.core.study import Currency, Relation, Study, assumption
 from app.estimators import registry
 from app.estimators.interface import Estimator, NotApplicable
 from app.services import drafting, gain, planning
@@ -61,6 +61,7 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
         share=request.resolved.share,
         share_before=0 if now.before is None else now.before.share,
         tilt=request.resolved.tilt,
+        assumption=None if request.resolved.tilt is None else assumption(request.resolved.tilt),
         stands=stands,
         newcomers=await asyncio.to_thread(_newcomers, request, now),
         estimators=[

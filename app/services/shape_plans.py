@@ -16,13 +16,14 @@ from app.estimators import ranks, shares
 from app.estimators.interface import Interval
 from app.estimators.ranks import RankPlan
 from app.estimators.shares import Share, SharesPlan
-from app.estimators.weighing import Target, Weighing, weigh_public, weigh_secret
+from app.estimators.weighing import Weighing, weigh_public, weigh_secret
 from app.mechanisms.draw import draw
 from app.mechanisms.permute_and_flip import choose
 from app.services.shape_questions import ShapeQuestion
 
 SUMMARIES = {
     "histogram": "Noisy counts by bin with weights min(epsilon, tau); the distribution function is read off.",
+    "found_range": "The mean of the values moved into a range that a part of the price finds first.",
     "quantile": "Steps of the range drawn by how near their rank is (permute-and-flip), with an interval.",
 }
 """One line about each estimator."""
@@ -115,13 +116,17 @@ class ShapePlan:
 
     def charges(self) -> tuple[Charge, ...]:
         """What it costs each cohort, in the order of ids."""
-        charges = (
-            Charge(cohort_id=cohort.id, epsilon=cost)
-            for cost, members in zip(self.costs, self.crowd.members, strict=True)
-            if cost
-            for cohort in members
-        )
-        return tuple(sorted(charges, key=lambda charge: charge.cohort_id))
+        return charges_of(self.crowd, self.costs)
+
+    @property
+    def predicted_error(self) -> float:
+        """Root mean square error, as a part of all people."""
+        return self.plan.predicted_error
+
+    @property
+    def interval_width(self) -> float:
+        """Predicted width of an interval, as a part of all people."""
+        return self.plan.interval_width
 
     def noise_json(self) -> str:
         """The noise, for the ledger: what is needed to compute the price again."""
@@ -148,12 +153,11 @@ class ShapePlan:
         Returns:
             The part of the body that depends on them.
         """
-        weighted = weigh(self, counts)
         if isinstance(self.plan, RankPlan):
+            weighted = weighted_counts(self.crowd, self.weighing, self.plan.cells + 1, counts)
             found = self.plan.read(grid, _drawn(self.plan, weighted))
             return {"estimate": found.estimate, "interval": asdict(found.interval)}
-        noise = draw(self.plan.noise, queries=len(weighted))
-        read = self.plan.read([value + error for value, error in zip(weighted, noise, strict=True)])
+        read = self.plan.read(noisy_counts(self.crowd, self.plan, counts))
         document: dict[str, object] = {
             "bins": [_bin(edges[place], edges[place + 1], share) for place, share in enumerate(read.bins)],
             "cumulative": [
@@ -166,16 +170,35 @@ class ShapePlan:
         return document
 
 
-def weigh(made: ShapePlan, counts: Mapping[int, Sequence[int]]) -> list[int]:
+def charges_of(crowd: ShapeCrowd, costs: Sequence[int]) -> tuple[Charge, ...]:
+    """What each group pays as charges of its cohorts, in the order of ids."""
+    charges = (
+        Charge(cohort_id=cohort.id, epsilon=cost)
+        for cost, members in zip(costs, crowd.members, strict=True)
+        if cost
+        for cohort in members
+    )
+    return tuple(sorted(charges, key=lambda charge: charge.cohort_id))
+
+
+def weighted_counts(
+    crowd: ShapeCrowd, weighing: Weighing, cells: int, counts: Mapping[int, Sequence[int]]
+) -> list[int]:
     """The weights of the people in each cell. Raw: must not leave the services."""
-    cells = made.plan.bins if isinstance(made.plan, SharesPlan) else made.plan.cells + 1
     weighted = [0] * cells
-    for weight, members in zip(made.weighing.weights, made.crowd.members, strict=True):
+    for weight, members in zip(weighing.weights, crowd.members, strict=True):
         if weight:
             for cohort in members:
                 for cell, count in enumerate(counts[cohort.id]):
                     weighted[cell] += weight * count
     return weighted
+
+
+def noisy_counts(crowd: ShapeCrowd, plan: SharesPlan, counts: Mapping[int, Sequence[int]]) -> list[int]:
+    """The weights of the people in each bin with exact noise. Draws entropy."""
+    weighted = weighted_counts(crowd, plan.weighing, plan.bins, counts)
+    noise = draw(plan.noise, queries=len(weighted))
+    return [value + error for value, error in zip(weighted, noise, strict=True)]
 
 
 def _drawn(plan: RankPlan, weighted: Sequence[int]) -> list[int | None]:
@@ -209,17 +232,10 @@ def make(study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Coho
         NotApplicable: no person central or public is there.
         InternalFault: a charge exceeds an offer.
     """
-    crowd = ShapeCrowd.of(cohorts, question)
-    by_bins, cells, relation = question.quantile is None, len(question.starts), study.relation
-    tilt = (question.tilt or 0) / MICRO
+    crowd, cells, relation = ShapeCrowd.of(cohorts, question), len(question.starts), study.relation
+    refuse_without_people(study, crowd)
     cap, floor = question.offer(study.epsilon_max), question.offer(study.epsilon_min)
-    if relation is Relation.ADD_REMOVE_ONE:
-        weighing = weigh_secret(crowd.groups, cap=cap, floor=floor)
-    else:
-        if crowd.unable and not any(group.participates for group in crowd.groups):
-            raise BudgetExhausted("no person in this study can take part in such a release")
-        target: Target = shares.target_of(cells + 1, tilt) if by_bins else ranks.target_of(tilt)
-        weighing = weigh_public(crowd.groups, crowd.people, target, tilt)
+    weighing = weigh(study, question, crowd.groups, crowd.people, cap=cap, floor=floor)
     plan: SharesPlan | RankPlan
     if question.quantile is None:
         plan = SharesPlan(bins=cells + 1, weighing=weighing, people=question.expected_size)
@@ -233,6 +249,45 @@ def make(study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Coho
         raise InternalFault("A charge exceeds what a group offered.")
     most = max(costs, default=0) if relation is Relation.REPLACE_ONE else _price(plan, cap, relation)
     return ShapePlan(crowd=crowd, weighing=weighing, plan=plan, costs=costs, most=most)
+
+
+def refuse_without_people(study: StudyDefinition, crowd: ShapeCrowd) -> None:
+    """Refuse where people are left, and none of them can pay.
+
+    Raises:
+        BudgetExhausted: so it is, in a study whose people are public.
+    """
+    able = any(group.participates for group in crowd.groups)
+    if study.relation is Relation.REPLACE_ONE and crowd.unable and not able:
+        raise BudgetExhausted("no person in this study can take part in such a release")
+
+
+def weigh(
+    study: StudyDefinition,
+    question: ShapeQuestion,
+    groups: Sequence[Group],
+    people: int,
+    *,
+    cap: int,
+    floor: int,
+) -> Weighing:
+    """What people count for in the counts that a question asks for.
+
+    Args:
+        study, question: What is asked of which study.
+        groups: Who is there, and what they offer.
+        people: All with a live contribution.
+        cap, floor: The most and the least that a person can offer [micro-epsilon].
+
+    Raises:
+        NotApplicable: no person central or public is there.
+    """
+    if study.relation is Relation.ADD_REMOVE_ONE:
+        return weigh_secret(groups, cap=cap, floor=floor)
+    tilt = (question.tilt or 0) / MICRO
+    bins = len(question.starts) + 1
+    target = shares.target_of(bins, tilt) if question.quantile is None else ranks.target_of(tilt)
+    return weigh_public(groups, people, target, tilt)
 
 
 def _price(plan: SharesPlan | RankPlan, weight: int, relation: Relation) -> int:

@@ -11,9 +11,10 @@ from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import GRID_SIZE, NotANumber, parse_decimal
 from app.core.release import Asked
 from app.core.study import NO_TILT, Relation, StudyDefinition
+from app.estimators.found_range import ladder
 from app.estimators.ranks import CELLS
 from app.estimators.registry import AUTO
-from app.services.questions import Ask
+from app.services.questions import FOUND, MEAN, RANGE, Ask
 
 HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN = "histogram", "distribution", "quantile", "median"
 
@@ -22,6 +23,21 @@ SHAPES = (HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN)
 one release, and so are a median and the quantile 0.5."""
 
 BY_BINS = (HISTOGRAM, DISTRIBUTION)
+
+FOUND_RANGE = "found_range"
+"""What answers a mean over a range that is found first."""
+
+ESTIMATORS = {
+    HISTOGRAM: HISTOGRAM,
+    DISTRIBUTION: HISTOGRAM,
+    QUANTILE: QUANTILE,
+    MEDIAN: QUANTILE,
+    MEAN: FOUND_RANGE,
+}
+"""What answers each statistic here."""
+
+PART = "range_part"
+DEFAULT_PART = MICRO * 15 // 100
 
 MOST_BINS = 100
 DEFAULT_BINS = 10
@@ -37,8 +53,17 @@ PARAMETERS: dict[str, str] = {
     f"{_DIGITS} decimals.",
     "candidates": "Quantile and median: the number of equal steps of the range; the answer is one of their "
     f"ends. 10 to {MOST_CELLS}; {CELLS} if not given.",
+    RANGE: "Mean: declared, the study's range (the default), or found: a part of the price finds the range "
+    "that holds the values, and the answer is the mean of the values moved into it.",
+    PART: "Mean with range=found: the part of the price that finds the range, above 0 and below 1, at most "
+    f"{_DIGITS} decimals; {DEFAULT_PART / MICRO} if not given.",
 }
 """Parameters of these statistics, with what they mean."""
+
+
+def of_shape(ask: Ask) -> bool:
+    """Whether a question is for the distribution of the values, or needs it first."""
+    return ask.statistic in SHAPES or (ask.statistic == MEAN and ask.parameters.get(RANGE) == FOUND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +71,11 @@ class ShapeQuestion:
     """A question with every default filled in.
 
     Attributes:
-        estimator: What answers, `histogram` or `quantile`.
+        estimator: What answers: `histogram`, `quantile` or `found_range`.
         starts: Where each cell but the first one begins [grid steps].
-        edges: The ends of all bins, ascending [data's unit]; empty for quantiles.
+        edges: The ends of all bins, ascending [data's unit]; empty but for histograms.
         quantile: q, for quantiles.
+        part: Of the price that finds the range [ppm]; for a mean over a found range.
         share: Part of each personal epsilon [ppm].
         epsilon: The most that any person may be charged, or None [micro-epsilon].
         expected_size: add_remove_one: the number of people to predict for.
@@ -64,6 +90,7 @@ class ShapeQuestion:
     epsilon: int | None
     expected_size: float | None
     tilt: int | None
+    part: int | None = None
 
     def offer(self, epsilon: int) -> int:
         """What a person with this epsilon may be charged [micro-epsilon]."""
@@ -88,18 +115,26 @@ class ShapeQuestion:
         return Asked(family=_digest(self._asked()), share=self.share, cap=self.epsilon)
 
     def _asked(self) -> dict[str, object]:
-        return {
+        asked: dict[str, object] = {
             "statistic": self.estimator,
             "starts": self.starts,
             "quantile": None if self.quantile is None else str(self.quantile),
             "expected_size": self.expected_size,
             "tilt": self.tilt or None,
         }
+        return asked if self.part is None else asked | {PART: self.part}
+
+    @property
+    def statistic(self) -> str:
+        """What it is for, as its releases say it."""
+        return self.estimator if self.part is None else MEAN
 
     def parameters(self) -> dict[str, object]:
         """Share, caps, and what was asked, as JSON."""
         shown: dict[str, object] = {"share": self.share / MICRO}
-        if self.quantile is None:
+        if self.part is not None:
+            shown |= {RANGE: FOUND, PART: self.part / MICRO}
+        elif self.quantile is None:
             shown["edges"] = list(self.edges)
         else:
             shown |= {"q": float(self.quantile), "candidates": len(self.starts)}
@@ -123,8 +158,10 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         raise InvalidRequest.field("statistic", reason)
     if study.delta:
         # What people offer and pay there need not be epsilons, in which these prices are.
+        if ask.statistic == MEAN:
+            raise InvalidRequest.field(RANGE, "no range is found in a study with gaussian noise")
         raise InvalidRequest.field("statistic", f"there is no {ask.statistic} in a study with gaussian noise")
-    estimator = HISTOGRAM if ask.statistic in BY_BINS else QUANTILE
+    estimator = ESTIMATORS[ask.statistic]
     errors: list[FieldError] = []
     if ask.estimator not in (None, AUTO, estimator):
         errors.append(FieldError("estimator", f"must be {estimator} for a {ask.statistic}"))
@@ -138,20 +175,26 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         DISTRIBUTION: ("edges", "bins"),
         QUANTILE: ("q", "candidates"),
         MEDIAN: ("candidates",),
+        MEAN: (RANGE, PART),
     }
+    of = ask.statistic if ask.statistic != MEAN else f"{MEAN} over a range that is found"
     errors += [
-        FieldError(name, f"not a parameter of a {ask.statistic}")
+        FieldError(name, f"not a parameter of a {of}")
         for name in ask.parameters
         if name not in known[ask.statistic]
     ]
     starts: tuple[int, ...] = ()
     edges: tuple[float, ...] = ()
     quantile: Fraction | None = None
+    part: int | None = None
     try:
         if estimator == HISTOGRAM:
             starts, edges = _bins(study, ask.parameters)
+        elif estimator == FOUND_RANGE:
+            starts = ladder(study.grid)[1:-1]
+            part = int(_rank(PART, ask.parameters) * MICRO) if PART in ask.parameters else DEFAULT_PART
         else:
-            quantile = Fraction(1, 2) if ask.statistic == MEDIAN else _rank(ask.parameters)
+            quantile = Fraction(1, 2) if ask.statistic == MEDIAN else _rank("q", ask.parameters)
             cells = _whole("candidates", ask.parameters.get("candidates", str(CELLS)), 10, MOST_CELLS)
             # A value belongs to the cell of the first candidate that is not below it.
             starts = tuple((2 * cell * GRID_SIZE + cells) // (2 * cells) + 1 for cell in range(cells))
@@ -168,6 +211,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         epsilon=ask.epsilon,
         expected_size=ask.expected_size,
         tilt=None if secret else study.tilt if ask.tilt is None else ask.tilt,
+        part=part,
     )
 
 
@@ -202,17 +246,17 @@ def _bins(study: StudyDefinition, parameters: Mapping[str, str]) -> tuple[tuple[
     return tuple(point for point, _ in inner), ends
 
 
-def _rank(parameters: Mapping[str, str]) -> Fraction:
-    if "q" not in parameters:
-        raise InvalidRequest.field("q", "is needed for a quantile")
+def _rank(name: str, parameters: Mapping[str, str]) -> Fraction:
+    if name not in parameters:
+        raise InvalidRequest.field(name, "is needed for a quantile")
     reason = f"must be a number above 0 and below 1 with at most {_DIGITS} decimals"
     try:
-        mantissa, exponent = parse_decimal(parameters["q"])
+        mantissa, exponent = parse_decimal(parameters[name])
     except NotANumber:
-        raise InvalidRequest.field("q", reason) from None
+        raise InvalidRequest.field(name, reason) from None
     rank = mantissa * Fraction(10) ** exponent
     if not 0 < rank < 1 or (rank * 10**_DIGITS).denominator != 1:
-        raise InvalidRequest.field("q", reason)
+        raise InvalidRequest.field(name, reason)
     return rank
 
 

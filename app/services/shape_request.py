@@ -1,15 +1,17 @@
-"""A request for a histogram or a quantile: what stands for it, what a new answer is compared with."""
+"""A request for a distribution, or what needs one: what stands for it, what a new answer is compared with."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
 from app.core.cohort import Cohort
+from app.core.epsilon import MICRO
 from app.core.errors import PrivacyRefusal
 from app.core.release import StoredRelease
 from app.core.study import Relation, Study
+from app.core.study import assumption as of_mean
 from app.estimators.interface import NotApplicable
-from app.services import gain, shape_plans
+from app.services import found_plans, gain
 from app.services.questions import Ask
 from app.services.replies import Idempotency
 from app.services.shape_plans import MOST_STEPS
@@ -18,7 +20,8 @@ from app.store import releases as store
 from app.store.database import Connection
 
 WHOLE = 1.0
-"""Widths of intervals are parts of all people, where those of a mean are in the data's unit."""
+"""Widths of intervals are parts of all people, or of a range that is found; those of means are in the data's
+unit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,11 +107,11 @@ def answers_left(request: ShapeRequest, rows: Sequence[Cohort], best: float | No
     given, definition = 0, request.study.definition
     for _ in range(MOST_STEPS):
         try:
-            made = shape_plans.make(definition, request.question, rows)
-            request.check(made.crowd.people, made.crowd.unable, made.plan.interval_width, best)
+            made = found_plans.make(definition, request.question, rows)
+            request.check(made.crowd.people, made.crowd.unable, made.interval_width, best)
         except (NotApplicable, PrivacyRefusal):
             break
-        best = made.plan.interval_width if best is None else min(best, made.plan.interval_width)
+        best = made.interval_width if best is None else min(best, made.interval_width)
         priced = [
             (cohort, group.epsilon, cost)
             for group, members, cost in zip(made.crowd.groups, made.crowd.members, made.costs, strict=True)
@@ -122,16 +125,17 @@ def answers_left(request: ShapeRequest, rows: Sequence[Cohort], best: float | No
     return given
 
 
-def assumption(tilt: int) -> str:
-    """What intervals assume of people, in words.
+def assumption(question: ShapeQuestion) -> str | None:
+    """What intervals assume of people, in words; None where a tilt has no place.
 
-    Args:
-        tilt: [ppm of all people].
-
-    >>> assumption(100_000)
-    "holds if the values of those who ask for little privacy differ from the others' in at most 10 % of them"
+    A tilt is a part of all people; of a mean it is a part of the range that is found.
     """
-    if tilt >= 1_000_000:
+    tilt = question.tilt
+    if tilt is None:
+        return None
+    if question.part is not None:
+        return of_mean(tilt) + (" that is found, all values moved into it" if 0 < tilt < MICRO else "")
+    if tilt >= MICRO:
         return "holds however privacy and values go together"
     if tilt == 0:
         return "holds if the values of those who ask for little privacy are distributed as the others'"

@@ -1,4 +1,4 @@
-"""Releases of histograms, distribution functions and quantiles: seal, fold, plan, draw, charge and store.
+"""Releases of distributions, quantiles and what needs them first: seal, fold, plan, draw, charge and store.
 
 They go the way of every release (`app.services.releases`): a draft is made outside of the transaction that
 publishes it, which checks that every cohort still has the members that were counted and can pay.
@@ -7,7 +7,7 @@ publishes it, which checks that every cohort still has the members that were cou
 import asyncio
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID, uuid4
 
 from app.core.clock import Clock
@@ -15,11 +15,13 @@ from app.core.cohort import Cohort
 from app.core.epsilon import epsilon_to_json
 from app.core.errors import BudgetExhausted, InternalFault, PrivacyRefusal, ServiceError, Unavailable
 from app.core.quota import QuotaExhausted
-from app.core.release import Draft, Facts, StoredRelease
+from app.core.release import Draft, Facts, StoredRelease, Used
 from app.core.study import Study
+from app.estimators.found_range import FoundRange
 from app.estimators.interface import NotApplicable
-from app.services import shape_plans
+from app.services import found_plans
 from app.services.drafting import Planned, PlannedEstimator
+from app.services.found_plans import FoundPlan
 from app.services.observer import Observer
 from app.services.publishing import Answered, persist, published, replayed
 from app.services.questions import Ask
@@ -28,10 +30,12 @@ from app.services.replies import Idempotency, Replies
 from app.services.shape_plans import LOCAL, SUMMARIES, ShapePlan
 from app.services.shape_questions import BY_BINS, HISTOGRAM
 from app.services.shape_request import ShapeRequest, answers_left, assumption
-from app.store import bins as counts
-from app.store import cohorts, quotas
+from app.store import bins, cohorts, quotas
 from app.store import releases as store
 from app.store.database import Connection, Database, Run
+
+NUMBERS = ("estimate", "standard_error", "noisy_count")
+"""What an answer may say of itself that lists show, too."""
 
 VERSION = 1
 """Grows whenever the distribution of answers changes."""
@@ -65,19 +69,25 @@ class Shapes:
 
         rows, best, stands = await self._database.run_tx("plan.profile", body)
 
-        def planned() -> tuple[ShapePlan, int | None]:
-            made = shape_plans.make(definition, question, rows)
+        def planned() -> tuple[ShapePlan | FoundPlan, int | None]:
+            made = found_plans.make(definition, question, rows)
             return made, answers_left(request, rows, best) if request.compares else None
 
         try:
             with self._observer.step("plan"):
                 made, left = await asyncio.to_thread(planned)
         except (BudgetExhausted, NotApplicable):
-            return Planned(share=question.share, tilt=question.tilt, stands=stands, estimators=())
+            return Planned(
+                share=question.share,
+                tilt=question.tilt,
+                assumption=assumption(question),
+                stands=stands,
+                estimators=(),
+            )
         estimator = PlannedEstimator(
             estimator=question.estimator,
             summary=SUMMARIES[question.estimator],
-            predicted_error=made.plan.predicted_error,
+            predicted_error=made.predicted_error,
             predicted_error_at_tilt_0=None,
             epsilon_max=made.most,
             epsilon_max_total=made.most,
@@ -85,8 +95,15 @@ class Shapes:
             statistics=BY_BINS if question.estimator == HISTOGRAM else (ask.statistic,),
             answers_left=left,
             chosen=True,
+            gain=made.gain if isinstance(made, FoundPlan) else None,
         )
-        return Planned(share=question.share, tilt=question.tilt, stands=stands, estimators=(estimator,))
+        return Planned(
+            share=question.share,
+            tilt=question.tilt,
+            assumption=assumption(question),
+            stands=stands,
+            estimators=(estimator,),
+        )
 
     async def current(self, study: Study, ask: Ask, *, asker: UUID | None = None) -> Answer:
         """The best answer to a question so far; makes one, and spends for it, the first time it is asked.
@@ -188,49 +205,89 @@ class Shapes:
 
         epoch, rows, best = await run("release.cohorts", read)
         with self._observer.step("plan"):
-            made = await asyncio.to_thread(shape_plans.make, study.definition, question, rows)
+            made = await asyncio.to_thread(found_plans.make, study.definition, question, rows)
+        crowd, grid = made.crowd, study.definition.grid
         if request.compares:
-            request.check(made.crowd.people, made.crowd.unable, made.plan.interval_width, best)
-        used = made.crowd.used()
+            request.check(crowd.people, crowd.unable, made.interval_width, best)
+        used = crowd.used()
+        counts = await self._counts(run, request, used)
+        if isinstance(made, ShapePlan):
+            with self._observer.step("draw"):
+                answer = await asyncio.to_thread(made.answer, counts, grid, question.edges)
+            return self._drafted(request, made, answer, made.noise_json(), epoch)
+        with self._observer.step("draw"):
+            found = await asyncio.to_thread(made.find, counts)
+        sums = await self._sums(run, request, used, found)
+        with self._observer.step("draw"):
+            answer = await asyncio.to_thread(made.answer, found, sums)
+        return self._drafted(request, made, answer, made.noise_json(found), epoch)
+
+    async def _counts(self, run: Run, request: ShapeRequest, used: Sequence[Used]) -> dict[int, list[int]]:
+        """The people of each cohort by cell.
+
+        Raises:
+            CohortsChanged: a person left since the cohorts were read: the draft would be void.
+        """
+        study, starts = request.study, request.question.starts
         ids = [one.cohort_id for one in used]
-        found = await run("release.bins", lambda c: counts.count_bins(c, study.id, ids, question.starts))
-        by_cell = {one.cohort_id: [0] * (len(question.starts) + 1) for one in used}
-        for row in found:
+        by_cell = {cohort: [0] * (len(starts) + 1) for cohort in ids}
+        for row in await run("release.bins", lambda c: bins.count_bins(c, study.id, ids, starts)):
             by_cell[row.cohort][row.bin] = row.count
-        # A person who left since the cohorts were read is in none of the counts: the draft would be void.
         if any(sum(by_cell[one.cohort_id]) != one.count for one in used):
             raise store.CohortsChanged
-        with self._observer.step("draw"):
-            return await asyncio.to_thread(self._answered, request, made, by_cell, epoch)
+        return by_cell
 
-    def _answered(
-        self, request: ShapeRequest, made: ShapePlan, by_cell: dict[int, list[int]], epoch: int
+    async def _sums(
+        self, run: Run, request: ShapeRequest, used: Sequence[Used], found: FoundRange
+    ) -> dict[int, bins.ClippedSum]:
+        """What the people of each cohort add up to in a range.
+
+        Raises:
+            CohortsChanged: as `_counts`.
+        """
+        study, ids = request.study, [one.cohort_id for one in used]
+        rows = await run(
+            "release.clipped", lambda c: bins.sum_clipped(c, study.id, ids, found.low, found.width)
+        )
+        sums = {row.cohort: row for row in rows}
+        if any(
+            one.count and (one.cohort_id not in sums or sums[one.cohort_id].count != one.count)
+            for one in used
+        ):
+            raise store.CohortsChanged
+        return sums
+
+    def _drafted(
+        self,
+        request: ShapeRequest,
+        made: ShapePlan | FoundPlan,
+        answer: Mapping[str, object],
+        noise: str,
+        epoch: int,
     ) -> Draft:
-        """Draw and write down. Fails closed: whatever goes wrong, there is no draft."""
+        """Write an answer down. Fails closed: whatever goes wrong, there is no draft."""
         study, question, crowd = request.study, request.question, made.crowd
         release_id, now = uuid4(), self._clock.now()
-        answer = made.answer(by_cell, study.definition.grid, question.edges)
         document: dict[str, object] = {
             "id": str(release_id),
             "study": study.definition.slug,
             "estimator_version": VERSION,
-            "statistic": question.estimator,
+            "statistic": question.statistic,
             "estimator": question.estimator,
             "parameters": question.parameters(),
             **answer,
-            "predicted_error": made.plan.predicted_error,
+            "predicted_error": made.predicted_error,
             "relation": study.definition.relation.value,
             "epsilon_max": epsilon_to_json(made.most),
             "created_at": now.isoformat(),
         }
         if question.tilt is not None:
-            document["assumption"] = assumption(question.tilt)
+            document["assumption"] = assumption(question)
         if request.compares:
             reasons = [*([BudgetExhausted.code] if crowd.unable else []), *([LOCAL] if crowd.local else [])]
             document["people"] = crowd.people
             document["people_left_out"] = crowd.unable + crowd.local
             document["left_out_because"] = " ".join(reasons) or None
-        count, estimate = answer.get("noisy_count"), answer.get("estimate")
         try:
             body = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
         except (TypeError, ValueError) as error:
@@ -243,15 +300,14 @@ class Shapes:
             epoch=epoch,
             estimator=question.estimator,
             estimator_version=VERSION,
-            noise=made.noise_json(),
+            noise=noise,
             body=body,
             facts=Facts(
-                estimate=estimate if isinstance(estimate, float) else None,
-                noisy_count=count if isinstance(count, float) else None,
+                **{name: value if isinstance(value := answer.get(name), float) else None for name in NUMBERS},
                 epsilon_max=made.most,
                 people=crowd.people if request.compares else None,
                 people_left_out=crowd.unable + crowd.local if request.compares else None,
-                width=made.plan.interval_width if request.compares else None,
+                width=made.interval_width if request.compares else None,
             ),
             charges=made.charges(),
             used=crowd.used(),

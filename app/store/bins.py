@@ -1,4 +1,7 @@
-"""Counts of central and public people by cohort and bin: one scan, and no value leaves the database."""
+"""Counts of central and public people by cohort and bin, and sums of values that are moved into a range.
+
+Each is one scan, and no value leaves the database.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,11 +25,35 @@ class BinCount:
     count: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClippedSum:
+    """What the members of a cohort add up to in a range.
+
+    Attributes:
+        cohort: Id.
+        total: Sum of their values, each moved into the range, from its lower end on [grid steps].
+        count: Live members.
+    """
+
+    cohort: int
+    total: int
+    count: int
+
+
 COUNT_BINS = Sql.of(BinCount)(f"""
     SELECT cohort.id AS cohort, width_bucket(c.value, CAST(:starts AS bigint[])) AS bin, count(*) AS count
     FROM cohort JOIN contribution c ON {is_member("c")}
     WHERE cohort.id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
     GROUP BY cohort.id, bin
+""")
+
+SUM_CLIPPED = Sql.of(ClippedSum)(f"""
+    SELECT cohort.id AS cohort, count(*) AS count,
+           CAST(sum(least(greatest(c.value - CAST(:low AS bigint), 0), CAST(:width AS bigint))) AS bigint)
+               AS total
+    FROM cohort JOIN contribution c ON {is_member("c")}
+    WHERE cohort.id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
+    GROUP BY cohort.id
 """)
 
 
@@ -47,3 +74,22 @@ async def count_bins(
     if not cohorts:
         return []
     return await COUNT_BINS.all(connection, study_id=study_id, cohorts=cohorts, starts=starts)
+
+
+async def sum_clipped(
+    connection: Connection, study_id: int, cohorts: Sequence[int], low: int, width: int
+) -> list[ClippedSum]:
+    """Sum the values of the live members of folded cohorts, each moved into a range.
+
+    Args:
+        connection: Open transaction.
+        study_id: Their study.
+        cohorts: Ids.
+        low, width: The range [grid steps].
+
+    Returns:
+        A sum for each cohort with members. Raw: must not leave the services.
+    """
+    if not cohorts:
+        return []
+    return await SUM_CLIPPED.all(connection, study_id=study_id, cohorts=cohorts, low=low, width=width)

@@ -15,7 +15,7 @@ from app.services import Services
 from app.services.figures import DRY_PERCENT, NEAR_PERCENT
 from app.services.paging import Page
 from app.services.questions import Ask
-from app.services.shape_questions import SHAPES
+from app.services.shape_questions import of_shape
 from app.web.documents.budget import AccountOut, PersonalChargeOut
 from app.web.documents.figures import (
     ChainOut,
@@ -124,7 +124,7 @@ async def with_figures(services: Services, page: Page[Study]) -> StudiesFiguresO
 
 async def plan(services: Services, study: Study, ask: Ask, *, fresh: bool = False) -> PlanOut:
     """Price and accuracy of every estimator that applies; nothing is spent."""
-    if ask.statistic in SHAPES:
+    if of_shape(ask):
         # Their answers have noise of their own anyway.
         return PlanOut.of(await services.shapes.plan(study, ask), ask)
     return PlanOut.of(await services.releases.plan(study, ask, fresh=fresh), ask)

@@ -169,6 +169,22 @@ class Statistic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRange:
+    """The range of a mean with `range="found"`: values outside count as its nearer end.
+
+    Attributes:
+        lower, upper: Its ends, in the data's unit.
+        outside_at_most: The part of the people that lies outside at most, in 95 of 100 answers.
+        people_outside_at_most: The same in people; None where their number is secret.
+    """
+
+    lower: float
+    upper: float
+    outside_at_most: float
+    people_outside_at_most: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bin:
     """A part of the range, and how many people's values lie in it.
 
@@ -199,6 +215,8 @@ class Release(Plotted):
         interval: For the mean of the people who contributed.
         population_interval: For the mean of the population they were drawn from.
         assumption: What both intervals assume of the people, in words; None in add_remove_one studies.
+        range: Where the values are, if that was asked for; the estimate is then the mean of the values moved
+            into it. None of a mean over the study's range.
         variance, sd: Of the values, at no further price; None where the release says nothing of them.
         bins: Of a histogram or a distribution; None for other statistics.
         predicted_error: Root mean square error that the plan predicted: in the data's unit for a mean, as a
@@ -226,6 +244,7 @@ class Release(Plotted):
     interval: Interval | None
     population_interval: Interval | None
     assumption: str | None = None
+    range: FoundRange | None = None
     variance: Statistic | None = None
     sd: Statistic | None = None
     bins: tuple[Bin, ...] | None = None

@@ -28,6 +28,8 @@ class PlannedEstimator:
             where the number of people is secret, and of histograms and quantiles.
         one_report_moves: How far one local report can move the answer at most, in the data's unit; None
             without local reports.
+        gain: With `range="found"`, how many times smaller the square of the interval is than over the
+            study's range, if the values fill that; 1 / r^2 times as much where a part r of it is found.
         statistics: What is read off such an answer, at no further price.
     """
 
@@ -40,6 +42,7 @@ class PlannedEstimator:
     answers_left: int | None
     one_report_moves: float | None
     half_width: float | None = None
+    gain: float | None = None
     statistics: tuple[str, ...] = ()
     raw: Mapping[str, object] = field(repr=False, compare=False)
 

@@ -1,21 +1,30 @@
-"""What `dither audit privacy` looks at of histograms and quantiles, with their planted bugs."""
+"""What `dither audit privacy` looks at of histograms, quantiles and found ranges, with planted bugs."""
 
 from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
 
+from app.accounting.costs import group_costs
 from app.accounting.shape_prices import bins_cost, rank_range, ranks_cost
+from app.core.cohort import Group
 from app.core.epsilon import MICRO
+from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteLaplace
-from app.core.study import Relation
+from app.core.study import Relation, Trust
+from app.estimators.found_range import narrowed, outermost
+from app.estimators.interface import UNIT_SCALE, Query
 from app.estimators.ranks import Draw, RankPlan
+from app.estimators.transformed import complementary_queries
 from app.estimators.weighing import Weighing
 from app.mechanisms.draw import draw
 from app.mechanisms.permute_and_flip import choose
 from dither_research.privacy_audit import STEPS, Cells, Subject, cells
 
 WEIGHT = MICRO
+COARSE = np.array([-1.0, 0.0, 0.5, 1.0, 2.0])
+"""Edges of cells where an output has several parts."""
+
 FEW, MANY = 40, 800
 """Empty cells on either side of the target: so unequal, a draw shows nearly all of its price."""
 
@@ -27,6 +36,8 @@ def shape_subjects() -> Iterator[Subject]:
         yield bins_subject(f"histogram, {relation}", relation, scale=float(moves * MICRO))
     yield ranks_subject("quantile, one draw", draws=1)
     yield ranks_subject("quantile, three draws that share a price", draws=3)
+    for relation in Relation:
+        yield found_subject(f"found range and its mean, {relation}", relation)
 
 
 def shape_controls() -> Iterator[Subject]:
@@ -35,6 +46,7 @@ def shape_controls() -> Iterator[Subject]:
         "a histogram priced at 1 instead of 2", Relation.REPLACE_ONE, scale=float(MICRO), claimed=1.0
     )
     yield ranks_subject("quantile scores weighed by twice the weight of the price", draws=1, counted=2)
+    yield found_subject("a range that is read off exact counts", Relation.REPLACE_ONE, exact=True)
 
 
 def bins_subject(name: str, relation: Relation, *, scale: float, claimed: float | None = None) -> Subject:
@@ -108,3 +120,60 @@ def ranks_subject(name: str, *, draws: int, counted: int = 1) -> Subject:
 
     price = ranks_cost(WEIGHT, [(rank, scale)] * draws, Relation.REPLACE_ONE) / MICRO
     return Subject(name=name, claimed=price, outputs=outputs, planted=counted != 1)
+
+
+PART = MICRO * 15 // 100
+"""What finding the range takes of the price."""
+
+EDGES = (0, GRID_SIZE // 4, GRID_SIZE // 2, GRID_SIZE)
+OTHERS = (300, 0, 0)
+"""People in each bin beside the one who moves: enough to be seen, all at the lower end."""
+
+
+def found_subject(name: str, relation: Relation, *, exact: bool = False) -> Subject:
+    """A person at the upper end of the range, and at the lower one or not there: all that is published.
+
+    Args:
+        name: Of the subject.
+        relation: The neighboring relation.
+        exact: Whether the range is read off counts without noise: a planted bug.
+    """
+    public = relation is Relation.REPLACE_ONE
+    noise = DiscreteLaplace(scales=(float((2 if public else 1) * MICRO),) * len(OTHERS))
+    weight = MICRO - PART
+    queries: tuple[Query, ...] = (Query(sum_weights=(weight,), count_weights=(0,)),)
+    if not public:
+        queries = complementary_queries((weight,))
+    whole = DiscreteLaplace(scales=(UNIT_SCALE,) * len(queries))
+
+    def answer(mine: int | None) -> tuple[int, list[float]]:
+        """The range, and what is published of counts and sums, in units of what the person moves."""
+        mine_in = [int(mine == 0), 0, int(mine == GRID_SIZE)]
+        errors = draw(noise, queries=len(OTHERS))
+        moved = [PART * one + error for one, error in zip(mine_in, errors, strict=True)]
+        counts = [PART * others + one for others, one in zip(OTHERS, moved, strict=True)]
+        scale = noise.scales[0]
+        if exact:
+            scale, counts = 1.0, [PART * (a + b) for a, b in zip(OTHERS, mine_in, strict=True)]
+        first, last = outermost(scale, counts, sum(OTHERS) * PART)
+        low, width = EDGES[first], EDGES[last + 1] - EDGES[first]
+        sums = [0] * len(queries)
+        if mine is not None:
+            inside = min(max(mine - low, 0), width)
+            sums = [weight * inside, weight * (width - inside)][: len(queries)]
+        noisy = [a + b for a, b in zip(sums, draw(narrowed(whole, width), queries=len(sums)), strict=True)]
+        parts = [moved[0] / PART, moved[-1] / PART, *(one / (weight * width) for one in noisy)]
+        return first * len(EDGES) + last, parts
+
+    def outputs(number: int) -> tuple[Cells, Cells]:
+        found = []
+        for mine in (GRID_SIZE, 0 if public else None):
+            ranges, parts = zip(*(answer(mine) for _ in range(number)), strict=True)
+            label = cells(np.array(parts), np.ones(len(parts[0])), COARSE)
+            found.append(label * len(EDGES) ** 2 + np.array(ranges, dtype=np.int64))
+        return found[0], found[1]
+
+    group = Group(trust=Trust.CENTRAL, epsilon=MICRO, count=1)
+    (of_mean,) = group_costs(queries, whole, relation, [group])
+    price = (bins_cost(PART, noise, relation) + of_mean) / MICRO
+    return Subject(name=name, claimed=price, outputs=outputs, planted=exact, effort=0.05 if exact else 1)

@@ -46,14 +46,21 @@ def test_a_histogram_a_distribution_and_quantiles_are_asked_for_and_shown(ask: A
     assert made[0]["parameters"]["q"] == 0.9
     listed = ask("analyse", "releases", study).output.splitlines()
     assert {line.split("\t")[2] for line in listed[1:]} == {"histogram", "quantile"}
+    found = ("mean", study, "-p", "range=found", "--share", "0.05")
+    mean = json.loads(ask("analyse", *found, "--json").output)
+    assert mean["range"]["upper"] <= 120
+    shown = " ".join(ask("analyse", *found).output.split())
+    assert "counted as its nearer end: at most" in shown
+    assert "gain if the range is right" in ask("analyse", "plan", *found[1:]).output
     # As over HTTP and in the SDK, a refusal names field and reason, and nothing is spent.
     for words, reason in (
         (("quantile", study, "1.5"), "q: must be a number above 0 and below 1"),
         (("histogram", study, "--edges", "30,10"), "edges: must rise"),
+        (("sum", study, "-p", "range=found"), "range: must be declared for a sum"),
         (("histogram", study, "--bins", "1"), "bins: must be a whole number from 2 to 100"),
     ):
         refused = ask("analyse", *words)
         assert refused.status == 1
         assert reason in " ".join(refused.errors.split())
     budget = json.loads(ask("contribute", "budget", "central7", "--json").output)
-    assert [line["spent"] for line in budget["studies"]] == [1.5]
+    assert [line["spent"] for line in budget["studies"]] == [1.6]

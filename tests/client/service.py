@@ -45,6 +45,10 @@ Fault = Exception | httpx.Response | Callable[[httpx.Request], httpx.Response]
 """What happens instead of an answer. A callable may serve the request first and lose the answer."""
 
 
+FOUND_RANGE = {"lower": 0.0, "upper": 70.0, "outside_at_most": 0.01, "people_outside_at_most": 4}
+"""What a mean over a range that was found says of it."""
+
+
 @dataclass
 class Holding:
     """What the service holds for a subject in a study; `sent` is None once withdrawn."""
@@ -325,6 +329,8 @@ class FakeService:
             "epsilon_max": 0.25,
             "created_at": "2030-01-31T12:00:00Z",
         }
+        if parameters.get("range") == "found":
+            release["range"] = FOUND_RANGE
         self.releases.append(release)
         return release
 

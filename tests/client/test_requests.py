@@ -498,6 +498,14 @@ def test_bins_of_a_histogram_are_read_and_edges_are_sent_exactly(client: Any, se
     assert client.median("commute").bins is None
 
 
+def test_a_range_that_is_found_is_read(client: Any, service: FakeService) -> None:
+    found = client.mean("commute", range="found", range_part="0.20")
+    assert service.log[-1].url.query == b"range=found&range_part=0.20"
+    assert (found.range.lower, found.range.upper) == (0.0, 70.0)
+    assert (found.range.outside_at_most, found.range.people_outside_at_most) == (0.01, 4)
+    assert client.mean("commute").range is None
+
+
 @pytest.mark.parametrize("edges", [[1, float("nan")], [float("inf")]])
 def test_edges_that_are_no_numbers_are_refused(client: Any, service: FakeService, edges: list[float]) -> None:
     with pytest.raises(InvalidRequest, match="edges"):

@@ -595,6 +595,22 @@ async def test_the_sizing_page_answers_what_is_left_out(browser: Browser):
     assert "upper must be above lower" in text_of(bad.text)
 
 
+async def test_an_analyst_asks_for_a_mean_over_a_range_that_is_found(browser: Browser, service: Service):
+    study = await service.study(upper=10_000, default_share=0.5)
+    await service.crowd(study, 300)
+    await browser.log_in("analyse")
+    path = f"/dashboard/studies/{study}"
+    planned = await browser.get(f"{path}?range=found")
+    assert "where a tenth of it is found" in text_of(planned.text)
+    key = re.findall(r'name="key" value="([^"]+)"', planned.text)[0]
+    made = await browser.post(f"{path}/releases", {"key": key, "range": "found"})
+    assert made.status_code == 303
+    text = text_of((await browser.get(made.headers["location"])).text)
+    assert "moved into the range that was found" in text
+    assert "count as its nearer end" in text
+    assert "The current answer" not in text_of((await browser.get(path)).text), "it is not of the values"
+
+
 async def test_an_analyst_asks_for_a_histogram_and_a_median_and_sees_them_drawn(
     browser: Browser, service: Service
 ):

@@ -293,6 +293,9 @@ async def _shapes(record: Recorder) -> None:
             path = f"/v1/studies/{slug}/statistics/{statistic}"
             await record("shapes", "GET", path, "analyse", params=bins)
         await record("shapes", "GET", f"/v1/studies/{slug}/statistics/median", "analyse")
+        for path in ("plan", "statistics/mean"):
+            params = {"range": "found", "range_part": "0.2"}
+            await record("shapes", "GET", f"/v1/studies/{slug}/{path}", "analyse", params=params)
         question = {"statistic": "quantile", "q": 0.9, "candidates": 200}
         made = await record("shapes", "POST", f"/v1/studies/{slug}/releases", "analyse", json=question)
         for role in ("analyse", "admin"):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.routing import Match
 
-from app.services import kmeans_release, planning, shape_plans, steps
+from app.services import found_plans, kmeans_release, planning, shape_plans, steps
 from tests.api.service import Service
 from tests.golden import script
 
@@ -46,6 +46,7 @@ async def test_every_endpoint_answers_what_is_kept(service: Service, monkeypatch
     monkeypatch.setattr(steps, "refine_laplace", lambda *_: 0)
     monkeypatch.setattr(kmeans_release, "draw", no_noise)
     monkeypatch.setattr(shape_plans, "draw", no_noise)
+    monkeypatch.setattr(found_plans, "draw", no_noise)
     monkeypatch.setattr(shape_plans, "choose", lambda scores, scale: scores.index(max(scores)))
     files = await script.run(service)
     found = "\n".join(filter(None, (differences(name, exchanges) for name, exchanges in files.items())))

@@ -18,9 +18,10 @@ pytestmark = pytest.mark.long
 
 BINS = Ask(statistic="histogram", parameters={"bins": "4"}, share=MICRO)
 MEDIAN = Ask(statistic="median", share=MICRO)
+FOUND = Ask(parameters={"range": "found"}, share=MICRO)
 
 
-@pytest.mark.parametrize("ask", [BINS, MEDIAN])
+@pytest.mark.parametrize("ask", [BINS, MEDIAN, FOUND])
 @pytest.mark.parametrize("relation", Relation)
 async def test_one_question_asked_by_many_at_once_is_released_and_charged_once(
     cluster: Workbench, ask: Ask, relation: Relation
@@ -52,7 +53,7 @@ async def test_a_key_and_another_statistic_share_what_is_left(cluster: Workbench
     await cluster.assert_clean()
 
 
-@pytest.mark.parametrize("moment", ["release.bins", "release.publish"])
+@pytest.mark.parametrize("moment", ["release.bins", "release.clipped", "release.publish"])
 async def test_a_person_who_leaves_while_it_is_drafted_is_in_no_answer(database_url: str, moment: str):
     slow = InterceptedDatabase.open(database_url)
     async with workbench(database_url, replicas=2, databases=[slow]) as bench:
@@ -64,7 +65,8 @@ async def test_a_person_who_leaves_while_it_is_drafted_is_in_no_answer(database_
             await bench.replicas[1].contributions.withdraw(study, digest)
 
         slow.interceptions[moment] = Interception(first=leave)
-        release = await bench.services.shapes.release(study, BINS, None)
+        ask = FOUND if moment == "release.clipped" else BINS
+        release = await bench.services.shapes.release(study, ask, None)
         assert json.loads(release.body)["people"] == 29
         assert slow.begun["release.bins"] == 2
         await bench.assert_clean()

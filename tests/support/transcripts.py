@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from app.core.grid import GRID_SIZE
-from app.services import planning, shape_plans, steps
+from app.services import found_plans, planning, shape_plans, steps
 
 VARYING = (
     (re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), b"ID"),
@@ -62,14 +62,15 @@ def fix_answers(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
         return take(step, same)
 
-    def weigh(made: Any, counts: Any) -> list[int]:
-        cells = getattr(made.plan, "bins", None) or made.plan.cells + 1
+    def weighted(crowd: Any, weighing: Any, cells: int, counts: Any) -> list[int]:
         return [7_000_000 * (place % 5 + 1) for place in range(cells)]
 
     monkeypatch.setattr(planning, "answer", answer)
     monkeypatch.setattr(steps, "take", stepped)
     monkeypatch.setattr(steps, "draw", lambda noise, queries: (0,) * queries)
     monkeypatch.setattr(steps, "refine_laplace", lambda noise, *_: noise)
-    monkeypatch.setattr(shape_plans, "weigh", weigh)
+    monkeypatch.setattr(shape_plans, "weighted_counts", weighted)
     monkeypatch.setattr(shape_plans, "draw", lambda noise, queries: (0,) * queries)
+    monkeypatch.setattr(found_plans, "totals", lambda sums, members: [GRID_SIZE] * len(members))
+    monkeypatch.setattr(found_plans, "draw", lambda noise, queries: (0,) * queries)
     monkeypatch.setattr(shape_plans, "choose", lambda scores, scale: scores.index(max(scores)))

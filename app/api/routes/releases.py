@@ -12,7 +12,7 @@ from app.core.errors import NotFound
 from app.core.principal import Role
 from app.core.release import StoredRelease
 from app.services.questions import STATISTICS
-from app.services.shape_questions import SHAPES
+from app.services.shape_questions import SHAPES, of_shape
 from app.web import documents_out, idempotency, question_params
 from app.web.documents.lists import Limit, PageOut, UuidCursor
 from app.web.documents.paths import IdPath, StatisticPath, StudyPath
@@ -65,14 +65,15 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
 
     Mean, sum, variance and sd are read off one release: after one of them the others are free. Where the
     number of people is secret, variance and sd share a release of their own, and there is no sum. A histogram
-    and the distribution function share one, and so do a median and the quantile 0.5.
+    and the distribution function share one, and so do a median and the quantile 0.5. A mean over a range that
+    is found first (`range=found`) has one of its own.
     """
     found = await request.study(study)
     if statistic not in (*STATISTICS, *SHAPES):
         raise NotFound("There is no such statistic.")
     ask = question_params.read_question(request.single_query(), statistic=statistic)
     services, asker = request.api.services, request.principal.token_id
-    if statistic in SHAPES:
+    if of_shape(ask):
         answer = await services.shapes.current(found, ask, asker=asker)
         body = shape_off(answer.release.body, statistic)
     else:
@@ -117,7 +118,7 @@ async def make_release(request: ApiRequest, study: StudyPath) -> Response:
     ask = question_params.read_question(request.single_query(), document)
     key = await idempotency.idempotency(request)
     services, asker = request.api.services, request.principal.token_id
-    if ask.statistic in SHAPES:
+    if of_shape(ask):
         shape = await services.shapes.release(found, ask, key, asker=asker, allow_worse=allow_worse)
         return Response(shape_off(shape.body, ask.statistic), status_code=201, media_type=JSON)
     release = await services.releases.release(

@@ -23,7 +23,7 @@ from app.services.paging import Page
 from app.services.questions import MEAN
 from app.services.replies import Idempotency
 from app.services.shape_questions import PARAMETERS as SHAPE_PARAMETERS
-from app.services.shape_questions import SHAPES
+from app.services.shape_questions import SHAPES, of_shape
 from app.web import documents_out, question_params
 from app.web.documents.figures import EpsilonsOut
 from app.web.documents.lists import is_number, is_uuid
@@ -101,7 +101,7 @@ async def ask(request: PageRequest) -> Response:
             f"dashboard-{key}",
             json.dumps([study.definition.slug, fields, allow_worse]).encode(),
         )
-        if question.statistic in SHAPES:
+        if of_shape(question):
             release = await services.shapes.release(
                 study, question, once, asker=asker, allow_worse=allow_worse
             )
@@ -207,8 +207,9 @@ async def _page(
         services.releases.page(study, ROWS, cursor),
     )
     releases = [published(release) for release in released.items]
+    means = [one for one in releases if isinstance(one, ReleaseOut)]
     shape = next((one for one in releases if isinstance(one, HistogramReleaseOut)), None)
-    current = None if cursor else next((one for one in releases if isinstance(one, ReleaseOut)), None)
+    current = None if cursor else next((one for one in means if one.range is None), None)
     steps = [] if current is None else await _steps(request, current)
     profile = await following(documents_out.epsilons(services, slug)) if request.is_admin else None
     taken = await following(services.figures.summaries((slug,))) if request.is_admin else None
@@ -246,11 +247,11 @@ async def _page(
         current=current,
         steps=steps,
         steps_plot=_steps_plot(steps, plan),
-        has_sd=any(isinstance(one, ReleaseOut) and one.sd for one in releases),
+        has_sd=any(one.sd for one in means),
         next_cursor=released.next_cursor,
         releases_plot=plots.estimates(
             "Released means with their 95 % intervals over time",
-            [_estimate(release) for release in releases if isinstance(release, ReleaseOut)],
+            [_estimate(release) for release in means],
             y="mean",
         ),
         profile=profile,

@@ -12,7 +12,6 @@ from app.core.study import assumption
 from app.services.drafting import Newcomers, Planned, PlannedEstimator
 from app.services.questions import MEAN, Ask
 from app.services.shape_questions import SHAPES
-from app.services.shape_request import assumption as shape_assumption
 from app.web.documents.release import IntervalOut
 from app.web.documents.shape import published
 from app.web.documents.types import EpsilonOut, Mu2Out, TiltOut, WireOut
@@ -82,6 +81,11 @@ class PlannedOut(WireOut):
         "it is cut off at the range; null where the number of people is secret, and of histograms and "
         "quantiles."
     )
+    gain: float | None = Field(
+        description="With `range=found`: how many times smaller the square of the interval is than over the "
+        "declared range, if the values fill that; where a part r of it is found, 1 / r² times as much. Null "
+        "of others."
+    )
     statistics: list[str] = Field(
         description="What is read off such an answer, at no further price, as far as it says it."
     )
@@ -110,6 +114,7 @@ class PlanOut(WireOut):
                             "answers_left": 10,
                             "one_report_moves": None,
                             "half_width": 0.8,
+                            "gain": None,
                             "statistics": ["mean", "sum", "variance", "sd"],
                         }
                     ],
@@ -166,16 +171,14 @@ class PlanOut(WireOut):
     @classmethod
     def of(cls, planned: Planned, ask: Ask) -> "PlanOut":
         """The plan of a question."""
-        said, stands = None, _standing(planned)
-        if planned.tilt is not None:
-            said = (shape_assumption if ask.statistic in SHAPES else assumption)(planned.tilt)
+        stands = _standing(planned)
         return cls.model_validate(
             {
                 "share": planned.share / MICRO,
                 "share_before": planned.share_before / MICRO,
                 "estimators": planned.estimators,
                 "tilt": planned.tilt,
-                "assumption": said,
+                "assumption": planned.assumption,
                 "stands": stands,
                 "newcomers": planned.newcomers,
                 "in_words": _in_words(planned, stands, ask.statistic),

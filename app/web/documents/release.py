@@ -48,6 +48,19 @@ class StatisticOut(WireOut):
     population_interval: IntervalOut
 
 
+class FoundRangeOut(WireOut):
+    """The range that was found, and how many lie outside; values there count as its nearer end."""
+
+    lower: float
+    upper: float
+    outside_at_most: float = Field(
+        description="Part of all people that lies outside at most, in 95 of 100 answers."
+    )
+    people_outside_at_most: int | None = Field(
+        description="The same in people; null where their number is secret."
+    )
+
+
 class ReleaseOut(WireOut):
     """One published answer, with its price and its accuracy.
 
@@ -106,6 +119,11 @@ class ReleaseOut(WireOut):
     )
     noisy_count: float | None = Field(
         None, description="People by their share of the cap, with noise; only where their number is secret."
+    )
+    range: FoundRangeOut | None = Field(
+        None,
+        description="With `range=found`: where the values are. The estimate is the mean of the values moved "
+        "into it, and both intervals are for that mean; left out for the declared range.",
     )
     variance: StatisticOut | None = Field(
         None, description="Of the values, in the data's unit squared; left out where nothing is known of it."

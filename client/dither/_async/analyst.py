@@ -64,7 +64,7 @@ class AsyncAnalyst(AsyncBase):
         Args:
             study: The study's slug.
             **parameters: The question's parameters, for example `estimator`, `share`, `epsilon` or
-                `tilt`.
+                `tilt`; `range="found"` finds the range of the values first, with a part of the price.
 
         Examples:
             >>> first, second = await analyst.mean("commute"), await analyst.mean("commute")

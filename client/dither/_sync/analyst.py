@@ -65,7 +65,7 @@ class Analyst(Base):
         Args:
             study: The study's slug.
             **parameters: The question's parameters, for example `estimator`, `share`, `epsilon` or
-                `tilt`.
+                `tilt`; `range="found"` finds the range of the values first, with a part of the price.
 
         Examples:
             >>> first, second = analyst.mean("commute"), analyst.mean("commute")

@@ -1,0 +1,243 @@
+"""A mean over a range that is found first: its plan, its price, and both of its draws; no database.
+
+The proof is in `app.estimators.found_range`.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from functools import partial
+
+from app.accounting.costs import group_costs
+from app.accounting.shape_prices import bins_cost
+from app.core.cohort import Cohort, Group
+from app.core.epsilon import MICRO
+from app.core.errors import InternalFault
+from app.core.grid import GRID_SIZE
+from app.core.release import Charge
+from app.core.study import Relation, StudyDefinition, Trust
+from app.estimators import registry
+from app.estimators.found_range import FoundRange, find, narrowed
+from app.estimators.interface import Estimator, Plan, Question
+from app.estimators.shares import SharesPlan
+from app.mechanisms.draw import draw
+from app.services import planning, shape_plans
+from app.services.shape_plans import (
+    ShapeCrowd,
+    ShapePlan,
+    charges_of,
+    noisy_counts,
+    refuse_without_people,
+    weigh,
+)
+from app.services.shape_questions import ShapeQuestion
+from app.store.bins import ClippedSum
+
+MEANS = {Relation.REPLACE_ONE: "adpm", Relation.ADD_REMOVE_ONE: "transformed"}
+"""What answers the second part."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundPlan:
+    """One question, priced, for one crowd.
+
+    Attributes:
+        study: The study.
+        crowd: Whom it was made for.
+        edges: Ends of the bins [grid steps].
+        bins: The first part.
+        estimator: Of the second part.
+        question: What the second part is asked, over the declared range.
+        mean: Its plan. Weights and noise are the same for every part of the range.
+        groups: What it sees.
+        gain: The square of the interval over the declared range, over that of this one where the values fill
+            the declared range; below 1. Where a part r of it is found, 1 / r^2 times as much.
+        costs: What each person of each group pays for both parts [micro-epsilon].
+        most: The largest charge to a person; in add_remove_one studies the largest that is possible.
+    """
+
+    study: StudyDefinition
+    crowd: ShapeCrowd
+    edges: tuple[int, ...]
+    bins: SharesPlan
+    estimator: Estimator
+    question: Question
+    groups: tuple[Group, ...]
+    mean: Plan
+    gain: float
+    costs: tuple[int, ...]
+    most: int
+
+    @classmethod
+    def of(cls, study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Cohort]) -> "FoundPlan":
+        """Plan and price both parts.
+
+        Raises:
+            BudgetExhausted: people could take part, but cannot pay any more.
+            NotApplicable: no person central or public is there.
+            InternalFault: a charge exceeds an offer.
+        """
+        crowd, relation = ShapeCrowd.of(cohorts, question), study.relation
+        refuse_without_people(study, crowd)
+        estimator = registry.get(MEANS[relation], relation)
+        cap, floor = question.offer(study.epsilon_max), question.offer(study.epsilon_min)
+        first, second = partial(_first, question), partial(_second, question)
+        of_bins, groups = _groups(crowd, first), _groups(crowd, second)
+        weighing = weigh(study, question, of_bins, crowd.people, cap=first(cap), floor=first(floor))
+        bins = SharesPlan(bins=len(question.starts) + 1, weighing=weighing, people=question.expected_size)
+        asked = _asked(study, question, crowd, cap=second(cap), floor=second(floor))
+        mean = estimator.plan(groups, asked)
+        of_mean = group_costs(mean.queries, mean.noise, relation, groups)
+        costs = tuple(
+            (bins_cost(weight, bins.noise, relation) if group.trust is Trust.CENTRAL else 0) + cost
+            for weight, group, cost in zip(weighing.weights, groups, of_mean, strict=True)
+        )
+        if any(cost > group.epsilon for cost, group in zip(costs, crowd.groups, strict=True)):
+            raise InternalFault("A charge exceeds what a group offered.")
+        most, gain = max(costs, default=0), (second(cap) / cap) ** 2
+        if relation is Relation.ADD_REMOVE_ONE:
+            most = bins_cost(weighing.cap, bins.noise, relation)
+            most += planning.epsilon_max(study, estimator, asked, of_mean)
+        else:
+            declared = estimator.plan(crowd.groups, _asked(study, question, crowd, cap=cap, floor=floor))
+            gain = (planning.interval_width(study, declared) / planning.interval_width(study, mean)) ** 2
+        return cls(
+            study=study,
+            crowd=crowd,
+            edges=(0, *question.starts, GRID_SIZE),
+            bins=bins,
+            estimator=estimator,
+            question=asked,
+            groups=groups,
+            mean=mean,
+            gain=gain,
+            costs=costs,
+            most=most,
+        )
+
+    @property
+    def predicted_error(self) -> float:
+        """Root mean square error of the mean, if the values fill the declared range [data's unit]."""
+        return min(self.mean.predicted_error, float(self.study.grid.width))
+
+    @property
+    def interval_width(self) -> float:
+        """Predicted width of the interval, as a part of the range that is found."""
+        return planning.interval_width(self.study, self.mean) / float(self.study.grid.width)
+
+    def charges(self) -> tuple[Charge, ...]:
+        """What it costs each cohort, in the order of ids."""
+        return charges_of(self.crowd, self.costs)
+
+    def noise_json(self, found: FoundRange) -> str:
+        """The noise of both parts, for the ledger: what is needed to compute the price again."""
+        of_mean = narrowed(self.mean.noise, found.width)
+        document = {
+            "mechanism": "FoundRange",
+            "bins": {"mechanism": type(self.bins.noise).__name__, **asdict(self.bins.noise)},
+            "mean": {"mechanism": type(of_mean).__name__, **asdict(of_mean)},
+            "range": [found.low, found.high],
+        }
+        return json.dumps(document, allow_nan=False)
+
+    def find(self, counts: Mapping[int, Sequence[int]]) -> FoundRange:
+        """Add exact noise to the counts by bin and read the range off them. Draws entropy."""
+        return find(self.bins, self.edges, noisy_counts(self.crowd, self.bins, counts))
+
+    def answer(self, found: FoundRange, sums: Mapping[int, ClippedSum]) -> dict[str, object]:
+        """Add exact noise to the sums in the range and read the mean. Draws entropy.
+
+        Noise is in before anything is divided: steps of the range that was found become steps of a whole grid
+        only then, rounded to the nearest, and are what a mean over that range is read from.
+
+        Args:
+            found: What `find` returned for the same people.
+            sums: Of each cohort that takes part.
+
+        Returns:
+            The part of the body that depends on them.
+        """
+        sum_of = totals(sums, self.crowd.members)
+        counts = [sum(cohort.count for cohort in members) * found.width for members in self.crowd.members]
+        exact = [
+            sum(
+                of_sum * sum_of[index] + of_count * counts[index]
+                for index, of_sum, of_count, _ in query.terms
+            )
+            for query in self.mean.queries
+        ]
+        noise = draw(narrowed(self.mean.noise, found.width), queries=len(exact))
+        whole = [
+            round(Fraction((value + error) * GRID_SIZE, found.width))
+            for value, error in zip(exact, noise, strict=True)
+        ]
+        asked = replace(self.question, grid=found.grid(self.study.grid))
+        plan = self.estimator.plan(self.groups, asked)
+        conclusion = plan.conclude(whole)
+        public = self.study.relation is Relation.REPLACE_ONE
+        return {
+            "asked": registry.AUTO,
+            "estimate": conclusion.estimate,
+            "standard_error": conclusion.standard_error,
+            "interval": asdict(conclusion.interval),
+            "population_interval": asdict(conclusion.population_interval),
+            "range": {
+                "lower": float(asked.grid.lower),
+                "upper": float(asked.grid.upper),
+                "outside_at_most": found.outside,
+                "people_outside_at_most": math.ceil(found.outside * self.crowd.people) if public else None,
+            },
+            **conclusion.details,
+        }
+
+
+def make(
+    study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Cohort]
+) -> "ShapePlan | FoundPlan":
+    """Plan and price a question; see `FoundPlan.of` and `shape_plans.make`."""
+    if question.part is not None:
+        return FoundPlan.of(study, question, cohorts)
+    return shape_plans.make(study, question, cohorts)
+
+
+def _first(question: ShapeQuestion, offer: int) -> int:
+    """What finding the range may take of an offer, at least 1 of it."""
+    return -(-offer * (question.part or 0) // MICRO)
+
+
+def _second(question: ShapeQuestion, offer: int) -> int:
+    return offer - _first(question, offer)
+
+
+def _groups(crowd: ShapeCrowd, part: Callable[[int], int]) -> tuple[Group, ...]:
+    """The groups as one of the parts sees them; whom it leaves nothing has no place in it."""
+    return tuple(
+        replace(
+            group,
+            epsilon=part(group.epsilon),
+            participates=group.participates and (group.trust is Trust.PUBLIC or part(group.epsilon) > 0),
+        )
+        for group in crowd.groups
+    )
+
+
+def _asked(
+    study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, *, cap: int, floor: int
+) -> Question:
+    public = study.relation is Relation.REPLACE_ONE
+    return Question(
+        relation=study.relation,
+        grid=study.grid,
+        cap=cap,
+        floor=floor,
+        people=crowd.people if public else None,
+        expected_size=question.expected_size,
+        tilt=(question.tilt or 0) / MICRO,
+    )
+
+
+def totals(sums: Mapping[int, ClippedSum], members: Sequence[Sequence[Cohort]]) -> list[int]:
+    """What the people of each group add up to in the range. Raw: must not leave the services."""
+    return [sum(sums[cohort.id].total for cohort in of_group if cohort.id in sums) for of_group in members]

@@ -1,0 +1,110 @@
+"""Means over found ranges, on heavy-tailed expenditures: error, intervals, what lies outside.
+
+Expected verdicts fail with a probability below 1e-6 each.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from app.core.grid import GRID_SIZE
+from app.core.study import Relation
+from app.estimators.found_range import FoundRange
+from tests.support.found_ranges import FoundCase
+
+pytestmark = pytest.mark.statistical
+
+PEOPLE, RIGHT = 24_000, 12e6
+RUNS = 120
+
+
+def expenditures(rng: np.random.Generator) -> np.ndarray:
+    """As of households: a median of 731,000, a hundredth above 3,100,000, the largest about 11,000,000."""
+    return np.minimum(rng.lognormal(math.log(731_000), 0.65, PEOPLE), RIGHT)
+
+
+def gain(case: FoundCase, epsilon: float, runs: int = RUNS) -> float:
+    """Mean square error about the mean of the values as they are: over the declared range over the found one.
+
+    The noise of the second part enters by its variance, so only the draws of the range are random here.
+    """
+    upper = float(case.plan.study.grid.upper)
+    whole = FoundRange(low=0, high=GRID_SIZE, outside=0.0)
+    squares = []
+    for _ in range(runs):
+        found = case.plan.find(case.counts)
+        width = found.width / whole.width * upper
+        bias = case.clipped_mean(found) - case.clipped_mean(whole)
+        squares.append(bias**2 + 2 * (width / (PEOPLE * epsilon * 0.85)) ** 2)
+    return 2 * (upper / (PEOPLE * epsilon)) ** 2 / float(np.mean(squares))
+
+
+@pytest.mark.parametrize("epsilon", [1, 0.1])
+def test_a_range_ten_times_too_wide_costs_twenty_times_the_error_unless_it_is_found(epsilon: float):
+    values = expenditures(np.random.default_rng())
+    case = FoundCase.of([values], upper=10 * RIGHT, epsilons=(epsilon,))
+    assert gain(case, epsilon) >= 20
+    control = FoundCase.of([values], upper=10 * RIGHT, epsilons=(epsilon,), range_part="0.001")
+    assert gain(control, epsilon) < 20, "a thousandth of the price finds nothing"
+
+
+@pytest.mark.parametrize("epsilon", [1, 0.1])
+def test_where_the_range_is_right_finding_it_costs_at_most_half_as_much_again(epsilon: float):
+    case = FoundCase.of([expenditures(np.random.default_rng())], upper=RIGHT, epsilons=(epsilon,))
+    assert gain(case, epsilon) >= 1 / 1.5
+
+
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("epsilons", [(1,), (0.3, 2)])
+def test_intervals_cover_the_mean_of_the_moved_values_and_narrower_ones_do_not(
+    relation: Relation, epsilons: tuple[float, ...]
+):
+    """Both intervals, and what lies outside, hold in 95 of 100 answers at least; half as wide they do not."""
+    rng = np.random.default_rng()
+    hits = dict.fromkeys(("dataset", "narrow", "outside", "population"), 0)
+    truth = expenditures(rng)
+    for _ in range(RUNS):
+        parts = np.array_split(rng.permutation(truth[:4000]), len(epsilons))
+        case = FoundCase.of(parts, upper=10 * RIGHT, epsilons=epsilons, relation=relation)
+        found = case.plan.find(case.counts)
+        said = case.plan.answer(found, case.sums(found))
+        mean, of_all = case.clipped_mean(found), float(np.clip(truth, *ends(case, found)).mean())
+        interval, population = said["interval"], said["population_interval"]
+        assert isinstance(interval, dict)
+        assert isinstance(population, dict)
+        hits["dataset"] += interval["lower"] <= mean <= interval["upper"]
+        middle, half = (interval["lower"] + interval["upper"]) / 2, interval["upper"] - interval["lower"]
+        hits["narrow"] += abs(mean - middle) <= half / 8
+        hits["population"] += population["lower"] <= of_all <= population["upper"]
+        hits["outside"] += case.outside(found) <= found.outside
+    least = RUNS * 0.95 - 5 * math.sqrt(RUNS * 0.95 * 0.05)
+    assert hits["dataset"] >= least
+    assert hits["population"] >= least
+    assert hits["outside"] >= least
+    if len(epsilons) == 1:
+        assert hits["narrow"] < least
+
+
+def ends(case: FoundCase, found: FoundRange) -> tuple[float, float]:
+    """Of a range [data's unit]."""
+    grid = found.grid(case.plan.study.grid)
+    return float(grid.lower), float(grid.upper)
+
+
+@pytest.mark.parametrize("relation", Relation)
+def test_the_mean_errs_by_the_noise_that_it_says(relation: Relation):
+    """Mean square about the mean of the moved values, over the standard error that answers say: 1."""
+    rng, ratios = np.random.default_rng(), []
+    values = rng.random(500) * 40
+    case = FoundCase.of([values], upper=1000, relation=relation)
+    for _ in range(4 * RUNS):
+        found = case.plan.find(case.counts)
+        said = case.plan.answer(found, case.sums(found))
+        error, standard = said["estimate"], said["standard_error"]
+        assert isinstance(error, float)
+        assert isinstance(standard, float)
+        ratios.append(((error - case.clipped_mean(found)) / standard) ** 2)
+    error = float(np.std(ratios)) / math.sqrt(len(ratios))
+    assert abs(np.mean(ratios) - 1) < 5 * error + 0.05
+    assert abs(np.mean(ratios) - 2) > 5 * error + 0.05, "the control: noise of twice the variance"

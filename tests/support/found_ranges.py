@@ -1,0 +1,111 @@
+"""Means over ranges that are found first, in this process: a crowd of known values and its cohorts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.cohort import Cohort
+from app.core.epsilon import MICRO
+from app.core.grid import GRID_SIZE
+from app.core.study import Relation, StudyDefinition, Trust
+from app.estimators.found_range import FoundRange
+from app.services.found_plans import FoundPlan
+from app.services.questions import Ask
+from app.services.shape_questions import resolve
+from app.store.bins import ClippedSum
+
+
+@dataclass(frozen=True)
+class FoundCase:
+    """A planned question, and the data that it is answered from.
+
+    Attributes:
+        plan: The plan.
+        points: The values of each cohort [grid steps].
+    """
+
+    plan: FoundPlan
+    points: tuple[NDArray[np.int64], ...]
+
+    @classmethod
+    def of(
+        cls,
+        values: Sequence[NDArray[np.float64]],
+        *,
+        upper: float,
+        lower: float = 0,
+        epsilons: Sequence[float] = (1,),
+        relation: Relation = Relation.REPLACE_ONE,
+        tilt: float = 0.0,
+        **parameters: str,
+    ) -> "FoundCase":
+        """One cohort for each array of values, with an epsilon each."""
+        secret = relation is Relation.ADD_REMOVE_ONE
+        study = StudyDefinition(
+            slug="study",
+            title="A question",
+            lower=Decimal(str(lower)),
+            upper=Decimal(str(upper)),
+            relation=relation,
+            trust=frozenset(Trust),
+            epsilon_min=round(min(epsilons) * MICRO),
+            epsilon_max=round(max(epsilons) * MICRO),
+            default_share=MICRO,
+            tilt=round(tilt * MICRO),
+        )
+        points = tuple(
+            np.floor((one - lower) / (upper - lower) * GRID_SIZE + 0.5).astype(np.int64) for one in values
+        )
+        cohorts = [
+            Cohort(
+                id=number,
+                trust=Trust.CENTRAL,
+                epsilon=round(epsilon * MICRO),
+                carried=0,
+                spent=0,
+                count=len(mine),
+                total=int(mine.sum()),
+                total_squares=0,
+            )
+            for number, (mine, epsilon) in enumerate(zip(points, epsilons, strict=True), start=1)
+        ]
+        size: dict[str, Any] = {"expected_size": float(sum(map(len, points)))} if secret else {}
+        ask = Ask(parameters={"range": "found", **parameters}, **size)
+        return cls(plan=FoundPlan.of(study, resolve(study, ask), cohorts), points=points)
+
+    @property
+    def counts(self) -> dict[int, list[int]]:
+        """The people of each cohort by bin."""
+        inner = np.array(self.plan.edges[1:-1])
+        bins = len(inner) + 1
+        return {
+            number: np.bincount(np.searchsorted(inner, mine, side="right"), minlength=bins).tolist()
+            for number, mine in enumerate(self.points, start=1)
+        }
+
+    def sums(self, found: FoundRange) -> dict[int, ClippedSum]:
+        """What each cohort adds up to in a range."""
+        return {
+            number: ClippedSum(
+                cohort=number,
+                total=int((np.clip(mine, found.low, found.high) - found.low).sum()),
+                count=len(mine),
+            )
+            for number, mine in enumerate(self.points, start=1)
+        }
+
+    def clipped_mean(self, found: FoundRange) -> float:
+        """The mean of all values moved into a range [data's unit]."""
+        points = np.concatenate(self.points)
+        mean = float(np.clip(points, found.low, found.high).mean())
+        grid = self.plan.study.grid
+        return float(grid.lower) + mean / GRID_SIZE * float(grid.width)
+
+    def outside(self, found: FoundRange) -> float:
+        """The part of the people outside of a range."""
+        points = np.concatenate(self.points)
+        return float(((points < found.low) | (points > found.high)).mean())
