@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from app.core.chain import RecordedAudit
 from app.core.clock import SystemClock
 from app.core.errors import InternalFault, SchemaMismatch, ServiceError
-from app.core.records import RecordedAudit
 from app.mechanisms.entropy import system_bits
 from app.services.ledger import Ledger
 from app.services.subjects import SubjectKey

@@ -3,7 +3,7 @@
 import json
 import textwrap
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, TypeVar, get_args, get_origin
@@ -90,7 +90,7 @@ def read(model: type[BaseModel], text: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"not readable: {error}") from None
     names = {key: name for name, key, _, _ in fields_in(model)}
-    found = dict(_flat(document))
+    found = dict(_flat(document, names))
     unknown = [key for key in found if key not in names]
     if unknown:
         raise ValueError("\n".join(f"{key}: is unknown" for key in unknown))
@@ -100,10 +100,10 @@ def read(model: type[BaseModel], text: str) -> dict[str, Any]:
     return {names[key]: value for key, value in found.items()}
 
 
-def _flat(document: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(document: Mapping[str, Any], fields: Container[str], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in document.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
+        if isinstance(value, dict) and prefix + key not in fields:
+            yield from _flat(value, fields, f"{prefix}{key}.")
         else:
             yield prefix + key, value
 
@@ -123,6 +123,8 @@ def _value(value: Any) -> str:
     """A value as TOML."""
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_value(name)} = {_value(one)}' for name, one in value.items())}}}"
     if isinstance(value, str):
         # A string in JSON is one in TOML.
         return json.dumps(value, ensure_ascii=False)

@@ -44,6 +44,8 @@ def fields_of(
             for name, (_, schema) in fields.items():
                 if document[name] is None and unless is not None and not given[unless]:
                     _require(name, fields[name][0], is_argument=name == argument)
+                if get_origin(fields[name][0].annotation) is dict and document[name]:
+                    document[name] = _lists(document[name], f"--{name.replace('_', '-')}")
                 if isinstance(document[name], str):
                     document[name] = _value(document[name], schema, f"--{name.replace('_', '-')}")
             command({name: value for name, value in document.items() if value not in (None, [])}, **given)
@@ -91,6 +93,17 @@ def _value(text: str, schema: Schema, option: str) -> object:
     return integer(text, option) if "integer" in types and text not in _words(schema) else text
 
 
+def _lists(texts: list[str], option: str) -> dict[str, list[str]]:
+    """What NAME=A,B says, each name once."""
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, words = text.partition("=")
+        if not equals or name in found:
+            raise usage_error(f"{option} takes NAME=A,B,..., each name once, not {text}")
+        found[name] = [word.strip() for word in words.split(",")]
+    return found
+
+
 def _words(schema: Schema) -> list[str]:
     """What a field takes beside numbers."""
     return [word for part in schema.get("anyOf", ()) for word in part.get("enum", ())]
@@ -103,6 +116,9 @@ def _parameter(
     kind: Any = field.annotation
     metavar, help_text = None, schema.get("description", "")
     if get_origin(kind) is list:
+        help_text += " May be repeated."
+    elif get_origin(kind) is dict:
+        kind, metavar = list[str], "NAME=A,B,..."
         help_text += " May be repeated."
     elif not (isinstance(kind, type) and issubclass(kind, StrEnum)):
         types = _types(schema)

@@ -149,4 +149,6 @@ def _show_study(study: Study, as_json: bool) -> None:
         {"name": "local mechanism", "value": study.local_mechanism},
         {"name": "state", "value": study.state},
     ]
+    labels = study.attributes.items()
+    rows[-1:-1] = [{"name": f"attribute {name}", "value": ", ".join(own)} for name, own in labels]
     print_table(rows, {"name": "", "value": ""})

@@ -23,6 +23,7 @@ class Cohort:
         total_squares: Sum of squared reports; of central and public people the sum of their `grid.square`.
         reach: Local cohorts only: how far outside the grid a report counts, if further out as the nearest
             that does [grid steps]; None: as it is. Fixed when the cohort is folded.
+        segment: Number of the combination of labels that its members have.
     """
 
     id: int
@@ -34,6 +35,7 @@ class Cohort:
     total: int
     total_squares: int
     reach: int | None = None
+    segment: int = 0
 
 
 FARTHEST = 0.005

@@ -26,6 +26,7 @@ class Offer:
         value: Grid point; for local the report; 0 where there is a vector.
         vector: Grid points of the coordinates, in studies of vectors.
         bounded: Whether it is a report whose range belongs to the whole epsilon.
+        segment: Number of the combination of its labels, see `app.core.attributes`.
         drawn_at_most: The most with which an honest device can have drawn the report [the study's currency].
     """
 
@@ -39,6 +40,7 @@ class Offer:
     bounded: bool = False
     drawn_at_most: int = ANY_EPSILON
     currency: Currency = Currency.LAPLACE
+    segment: int = 0
 
     @property
     def mu2(self) -> int | None:

@@ -19,6 +19,7 @@ class Holding:
         carried: What was spent before the present value came.
         epoch: The epoch the present value belongs to.
         sender: The token that sent the present value; None: before senders were kept.
+        segment: Number of the combination of its labels; withdrawn: 0.
     """
 
     live: bool
@@ -29,6 +30,7 @@ class Holding:
     vector: tuple[int, ...] | None
     epoch: int
     sender: UUID | None
+    segment: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,7 @@ class Entry:
     value: int
     sender: UUID
     vector: tuple[int, ...] | None = None
+    segment: int = 0
 
 
 def same_value(holding: Holding, offer: Offer) -> bool:
@@ -50,7 +53,7 @@ def same_value(holding: Holding, offer: Offer) -> bool:
     """
     if not (holding.live and holding.trust is offer.trust and holding.sender == offer.sender):
         return False
-    if (holding.value, holding.vector) != (offer.value, offer.vector):
+    if (holding.value, holding.vector, holding.segment) != (offer.value, offer.vector, offer.segment):
         return False
     return offer.trust is Trust.PUBLIC or holding.epsilon == offer.epsilon
 
@@ -73,6 +76,7 @@ def entry(offer: Offer, *, spent: int) -> Entry | Outcome:
             value=offer.value,
             sender=offer.sender,
             vector=offer.vector,
+            segment=offer.segment,
         )
     if offer.epsilon < spent or (offer.trust is Trust.LOCAL and offer.epsilon == spent):
         return Outcome.EPSILON_BELOW_SPENT
@@ -87,6 +91,7 @@ def entry(offer: Offer, *, spent: int) -> Entry | Outcome:
         value=offer.value,
         sender=offer.sender,
         vector=offer.vector,
+        segment=offer.segment,
     )
 
 

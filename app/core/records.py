@@ -4,11 +4,12 @@ A record has the units of the ledger (micro-epsilon, 1e-6 of mu^2, 1e-12 of delt
 model of `web` reads it by its attributes and shows it in the units of people.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
+from app.core.attributes import Attributes
 from app.core.epsilon import epsilon_of
 from app.core.study import Relation, StudyState
 
@@ -129,10 +130,21 @@ class InStudy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held(InStudy):
-    """What is held of an offer, and what is gone of that, in the study's currency."""
+    """What is held of an offer, and what is gone of that, in the study's currency.
+
+    Attributes:
+        declared, segment: The labels, see `app.core.attributes`; none of a contribution that was withdrawn.
+    """
 
     amount: int
     amount_spent: int
+    declared: Attributes
+    segment: int
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """The labels of the people whose offer it is."""
+        return self.declared.labels_of(self.segment)
 
     @property
     def epsilon(self) -> int:
@@ -329,28 +341,6 @@ class ReleaseLine(InStudy):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedAudit:
-    """What is kept of an audit.
-
-    Attributes:
-        at: When.
-        rules: How many rules were checked.
-        counts: How many rows were looked at.
-        findings: The broken rules.
-    """
-
-    at: datetime
-    rules: int
-    counts: Mapping[str, int]
-    findings: Sequence[str]
-
-    @property
-    def clean(self) -> bool:
-        """Whether no rule was broken."""
-        return not self.findings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterRelease:
     """What the ledger holds of the release of a K-means round.
 
@@ -370,31 +360,3 @@ class ClusterRelease:
     delta: int
     costs: tuple[int, ...]
     closed_a_round: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
-    """A link of the hash chain.
-
-    Attributes:
-        number: Its place, from 1.
-        release: The release that it seals.
-        previous: The hash before it, as it is stored.
-        hash: Its hash, as it is stored.
-        recomputed: Its hash, from `previous`, the release and its charges.
-    """
-
-    number: int
-    release: UUID
-    previous: bytes
-    hash: bytes
-    recomputed: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainHead:
-    """The head of the hash chain, and the audit that was recorded last."""
-
-    number: int
-    hash: bytes
-    last_audit: RecordedAudit | None

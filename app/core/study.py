@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from dither.device.randomizers import LocalMechanism as LocalMechanism
 
+from app.core.attributes import NO_ATTRIBUTES, Attributes
 from app.core.epsilon import amount_of, epsilon_of
 from app.core.grid import Grid
 
@@ -86,6 +87,8 @@ class StudyDefinition:
         local_mechanism: Randomizer for local reports, `GAUSSIAN` in studies with Gaussian noise and only
             there. `HYBRID` is the most accurate of the others, and its reports have a range; reports of
             vectors are `LAPLACE` ones.
+        attributes: What each contribution says of its owner, in declared labels. Public in replace_one
+            studies, as secret as presence in add_remove_one studies.
     """
 
     slug: str
@@ -103,6 +106,7 @@ class StudyDefinition:
     local_mechanism: LocalMechanism = LocalMechanism.HYBRID
     description: str = ""
     series: str | None = None
+    attributes: Attributes = NO_ATTRIBUTES
 
     @property
     def noise(self) -> Currency:

@@ -1,7 +1,8 @@
 """CSV as people have it, with a header line; an empty cell is a missing field."""
 
-from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any
 
 from dither.device.table import CsvReader, Decimals, NotATable, NotOneNumber, tidy_name, with_point
 
@@ -20,6 +21,7 @@ class Columns:
         numbers: Those that hold numbers.
         lists: Those whose cells hold several numbers: 1.5;-2;0.25.
         words: Those that hold words in any case.
+        within: Those that are fields of an object within the record, by the name of that object.
     """
 
     names: Set[str]
@@ -27,6 +29,7 @@ class Columns:
     numbers: Set[str]
     lists: Set[str]
     words: Set[str]
+    within: Mapping[str, str] = field(default_factory=dict)
 
 
 class Csv:
@@ -85,11 +88,13 @@ class Csv:
             reason = f"has {len(row)} cells, and the header line has {len(header)}"
             remedy = "; put a number with a decimal comma in quotes" if len(row) > len(header) else ""
             return Unreadable(code="malformed_row", fields=[FieldError("row", reason + remedy)])
-        record: dict[str, object] = {}
+        record: dict[str, Any] = {}
         for name, cell in zip(header, map(str.strip, row), strict=True):
             if cell:
+                outer = self._columns.within.get(name)
+                fields = record if outer is None else record.setdefault(outer, {})
                 try:
-                    record[name] = self._cell(name, cell)
+                    fields[name] = self._cell(name, cell)
                 except NotOneNumber as refusal:
                     reason = f"{refusal}, with ?decimals=, or ?decimals=."
                     return Unreadable(code="invalid_request", fields=[FieldError(name, reason)])

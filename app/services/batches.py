@@ -227,7 +227,15 @@ class BatchReader:
                 self._records = Lines()
             case Format.CSV:
                 lists = frozenset({"value"} if study.dimension > 1 else ())
-                columns = Columns(names=FIELDS, required="subject", numbers=NUMBERS, lists=lists, words=WORDS)
+                labels = frozenset(study.attributes.labels)
+                columns = Columns(
+                    names=FIELDS | labels,
+                    required="subject",
+                    numbers=NUMBERS,
+                    lists=lists,
+                    words=WORDS,
+                    within=dict.fromkeys(labels, "attributes"),
+                )
                 self._records = Csv(columns, decimals)
 
     def feed(self, piece: bytes) -> None:

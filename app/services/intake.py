@@ -33,6 +33,10 @@ class Intake:
         self._outside = definition.outside_range
         self._key = subject_key
         self._tags = {tag.value: tag for tag in definition.trust}
+        self._places = {
+            name: {label: place for place, label in enumerate(labels)}
+            for name, labels in definition.attributes.labels.items()
+        }
         self._epsilons: dict[str, int] = {}
 
     def offer(self, record: Mapping[str, object], sender: UUID, subject: str | None = None) -> Offer:
@@ -53,7 +57,7 @@ class Intake:
             if name == "subject":
                 if subject is not None:
                     errors.append(FieldError(name, "is in the path, and not in the document"))
-            elif name not in expected:
+            elif name not in expected and not (name == "attributes" and self._places):
                 reason = "unknown field" if name not in _KNOWN else f"not for trust {trust.value}"
                 errors.append(FieldError(name, reason))
         digest = self._subject(record.get("subject") if subject is None else subject, errors)
@@ -66,6 +70,7 @@ class Intake:
             value, drawn = self._report(record, amount, errors)
         else:
             value = self._value(record, errors)
+        segment = self._segment(record, errors) if self._places else 0
         if errors:
             raise InvalidRequest.naming(errors, "the contribution is ")
         return Offer(
@@ -79,6 +84,7 @@ class Intake:
             bounded=trust is Trust.LOCAL and self._randomizer.is_bounded,
             drawn_at_most=drawn,
             currency=self._definition.noise,
+            segment=segment,
         )
 
     def _trust(self, record: Mapping[str, object], errors: list[FieldError]) -> Trust:
@@ -155,6 +161,28 @@ class Intake:
             return None
         named = {f"value.{place}": number for place, number in enumerate(coordinates)}
         return tuple(self._value(named, errors, name) for name in named)
+
+    def _segment(self, record: Mapping[str, object], errors: list[FieldError]) -> int:
+        """The number of the combination of labels, see `app.core.attributes`."""
+        given = record.get("attributes", {})
+        if not isinstance(given, dict):
+            errors.append(FieldError("attributes", "must be an object"))
+            return 0
+        if given.keys() != self._places.keys():
+            unknown = [name for name in given if name not in self._places]
+            missing = [name for name in self._places if name not in given]
+            errors += [FieldError(f"attributes.{name}", "unknown attribute") for name in unknown]
+            errors += [FieldError(f"attributes.{name}", "missing") for name in missing]
+            return 0
+        number = 0
+        for name, places in self._places.items():
+            label = given[name]
+            place = places.get(label) if type(label) is str else None
+            if place is None:
+                errors.append(FieldError(f"attributes.{name}", "must be one of the study's labels, as text"))
+                return 0
+            number = number * len(places) + place
+        return number
 
     def _report(self, record: Mapping[str, object], amount: int, errors: list[FieldError]) -> tuple[int, int]:
         """A report, and the most with which it can have been drawn [the study's currency]."""

@@ -7,9 +7,10 @@ from typing import Any
 from uuid import UUID
 
 from app.accounting.clusters import clusters_cost
+from app.core.chain import ChainHead
 from app.core.errors import InternalFault
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
-from app.core.records import ChainHead, LedgerLine, ReleaseLine, TrailLine
+from app.core.records import LedgerLine, ReleaseLine, TrailLine
 from app.core.release import GENESIS
 from app.services.observer import NullObserver, Observer
 from app.services.paging import Page, decode_cursor, page_of

@@ -42,7 +42,8 @@ FREE_UNSPENT = {
 
 READ_HOLDINGS = Sql.of(StudyLine)(f"""
     SELECT study.slug AS study, study.state, study.delta, c.trust, c.value IS NOT NULL AS live,
-           c.contributed_on, {RESERVED} AS amount, {SPENT} AS amount_spent
+           c.contributed_on, {RESERVED} AS amount, {SPENT} AS amount_spent,
+           CASE WHEN c.value IS NULL THEN '{{}}' ELSE study.attributes END AS declared, c.segment
     FROM contribution c JOIN study ON study.id = c.study_id {JOIN_COHORT}
     WHERE c.subject_id = :subject ORDER BY study.slug
 """)

@@ -69,19 +69,19 @@ class Fresh:
 READ_EPOCH_ROWS = Sql.of(Fresh)(f"""
     SELECT CAST(:epoch AS int) AS epoch, least, largest, 0 AS id, trust, epsilon, carried,
            CASE WHEN trust = 'local' THEN epsilon ELSE carried END AS spent,
-           count, total, total_squares, CAST(NULL AS bigint) AS reach
+           count, total, total_squares, CAST(NULL AS bigint) AS reach, segment
     FROM (
-        SELECT trust, {key_columns("c")}, count, total, total_squares, least, largest
+        SELECT trust, segment, {key_columns("c")}, count, total, total_squares, least, largest
         FROM (
-            SELECT trust, epsilon, carried, count(*) AS count, sum(value) AS total,
+            SELECT trust, segment, epsilon, carried, count(*) AS count, sum(value) AS total,
                    {sum_of_squares("contribution", "value")} AS total_squares, min(value) AS least,
                    max(value) AS largest
             FROM contribution
             WHERE study_id = :study_id AND epoch = :epoch AND value IS NOT NULL
-            GROUP BY trust, epsilon, carried
+            GROUP BY trust, epsilon, carried, segment
         ) AS c
     ) AS keyed
-    ORDER BY trust, epsilon, carried
+    ORDER BY trust, epsilon, carried, segment
 """)
 
 # Of a few cohorts at most, whose outermost reports count less than they are.
@@ -89,10 +89,11 @@ READ_WITHIN_REACH = Sql(f"""
     SELECT part.place, sum({summand("c", "part")}) AS total,
            {sum_of_squares("c", summand("c", "part"))} AS total_squares
     FROM unnest(CAST(:epochs AS int[]), CAST(:epsilons AS bigint[]), CAST(:carried AS bigint[]),
-                CAST(:reaches AS bigint[]))
-        WITH ORDINALITY AS part (epoch, epsilon, carried, reach, place)
+                CAST(:reaches AS bigint[]), CAST(:segments AS smallint[]))
+        WITH ORDINALITY AS part (epoch, epsilon, carried, reach, segment, place)
     JOIN contribution c ON c.study_id = :study_id AND c.value IS NOT NULL AND c.trust = 'local'
-     AND (c.epoch, c.epsilon, c.carried) = (part.epoch, part.epsilon, part.carried)
+     AND (c.epoch, c.epsilon, c.carried, c.segment)
+       = (part.epoch, part.epsilon, part.carried, part.segment)
     GROUP BY part.place ORDER BY part.place
 """)
 
@@ -101,15 +102,16 @@ COUNT_REPORTS = Sql.of(int)("""
 """)
 
 INSERT_COHORTS = Sql("""
-    INSERT INTO cohort (study_id, epoch, trust, epsilon, carried, count, total, total_squares, reach, spent)
-    SELECT :study_id, epoch, CAST(trust AS trust), epsilon, carried,
+    INSERT INTO cohort
+        (study_id, epoch, trust, epsilon, carried, segment, count, total, total_squares, reach, spent)
+    SELECT :study_id, epoch, CAST(trust AS trust), epsilon, carried, segment,
            sum(count), sum(total), sum(total_squares), max(reach),
            CASE WHEN trust = 'local' THEN epsilon ELSE carried END AS spent
     FROM unnest(CAST(:epochs AS int[]), CAST(:trusts AS text[]), CAST(:epsilons AS bigint[]),
                 CAST(:carried AS bigint[]), CAST(:counts AS bigint[]), CAST(:totals AS numeric[]),
-                CAST(:squares AS numeric[]), CAST(:reaches AS bigint[]))
-        AS fresh (epoch, trust, epsilon, carried, count, total, total_squares, reach)
-    GROUP BY epoch, trust, epsilon, carried ORDER BY epoch, trust, epsilon, carried
+                CAST(:squares AS numeric[]), CAST(:reaches AS bigint[]), CAST(:segments AS smallint[]))
+        AS fresh (epoch, trust, epsilon, carried, count, total, total_squares, reach, segment)
+    GROUP BY epoch, trust, epsilon, carried, segment ORDER BY epoch, trust, epsilon, carried, segment
 """)
 
 READ_TALLY = Sql.of(int)("""
@@ -121,7 +123,7 @@ CLEAR_TALLY = Sql("DELETE FROM tally WHERE study_id = :study_id AND epoch <= :se
 
 MARK_FOLDED = Sql("UPDATE study SET folded_epoch = :sealed WHERE id = :study_id")
 
-COHORT_COLUMNS = "id, trust, epsilon, carried, spent, count, total, total_squares, reach"
+COHORT_COLUMNS = "id, trust, epsilon, carried, spent, count, total, total_squares, reach, segment"
 
 READ_COHORTS = Sql.of(Cohort)(f"""
     SELECT {COHORT_COLUMNS} FROM cohort WHERE study_id = :study_id AND count > 0 ORDER BY id
@@ -129,7 +131,7 @@ READ_COHORTS = Sql.of(Cohort)(f"""
 
 PAGE_COHORTS = Sql.of(CohortLine)("""
     SELECT cohort.id, cohort.trust, cohort.epsilon AS amount, cohort.spent AS amount_spent,
-           cohort.count AS people, study.delta
+           cohort.count AS people, study.delta, study.attributes AS declared, cohort.segment
     FROM cohort JOIN study ON study.id = cohort.study_id
     WHERE study_id = :study_id AND cohort.id > :after AND count > 0 ORDER BY cohort.id LIMIT :limit
 """)
@@ -186,6 +188,7 @@ async def fold(connection: Connection, study_id: int) -> None:
             totals=[row.cohort.total for row in rows],
             squares=[row.cohort.total_squares for row in rows],
             reaches=[row.cohort.reach for row in rows],
+            segments=[row.cohort.segment for row in rows],
         )
     await MARK_FOLDED.run(connection, study_id=study_id, sealed=epochs.sealed)
 
@@ -220,6 +223,7 @@ async def _aggregate(connection: Connection, study_id: int, epochs: Epochs, *, l
             epsilons=[part.cohort.epsilon for part in parts],
             carried=[part.cohort.carried for part in parts],
             reaches=[part.cohort.reach for part in parts],
+            segments=[part.cohort.segment for part in parts],
         )
         for number, total, total_squares in sums:
             part = parts[number - 1]

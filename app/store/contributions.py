@@ -66,10 +66,11 @@ ACCEPT_NEW = Sql("""
     ),
     offer AS MATERIALIZED (
         SELECT subject_id, CAST(trust AS trust) AS trust, epsilon, value,
-               sender, CAST(vector AS bigint[]) AS vector
+               sender, CAST(vector AS bigint[]) AS vector, coalesce(segment, 0) AS segment
         FROM unnest(CAST(:subjects AS bytea[]), CAST(:trusts AS text[]), CAST(:epsilons AS bigint[]),
-                    CAST(:values AS bigint[]), CAST(:senders AS uuid[]), CAST(:vectors AS text[]))
-            AS offer (subject_id, trust, epsilon, value, sender, vector)
+                    CAST(:values AS bigint[]), CAST(:senders AS uuid[]), CAST(:vectors AS text[]),
+                    CAST(:segments AS smallint[]))
+            AS offer (subject_id, trust, epsilon, value, sender, vector, segment)
     ),
     fresh AS (
         INSERT INTO subject (id, budget, reserved, gaussian_budget, gaussian_reserved)
@@ -85,8 +86,8 @@ ACCEPT_NEW = Sql("""
     ),
     written AS (
         INSERT INTO contribution
-            (study_id, subject_id, trust, epsilon, carried, value, vector, epoch, sender)
-        SELECT :study_id, subject_id, trust, epsilon, 0, value, vector, epoch, sender
+            (study_id, subject_id, trust, epsilon, carried, value, vector, epoch, sender, segment)
+        SELECT :study_id, subject_id, trust, epsilon, 0, value, vector, epoch, sender, segment
         FROM offer, here
         WHERE (subject_id IN (SELECT id FROM fresh)) IS TRUE
     ),
@@ -108,7 +109,7 @@ class _Held:
 
 READ_HOLDINGS = Sql.of(_Held)("""
     SELECT subject_id AS subject, value IS NOT NULL AS live, trust, epsilon, carried, value, vector, epoch,
-           sender
+           sender, segment
     FROM contribution
     WHERE study_id = :study_id AND subject_id = ANY(CAST(:subjects AS bytea[]))
 """)
@@ -129,7 +130,7 @@ READ_PEOPLE = Sql.of(_Person)("""
     SELECT subject.id AS subject, budget - reserved AS room,
            gaussian_budget - gaussian_reserved AS gaussian_room,
            CASE WHEN c.subject_id IS NOT NULL THEN value IS NOT NULL END AS live, trust, epsilon, carried,
-           value, vector, epoch, sender
+           value, vector, epoch, sender, segment
     FROM subject LEFT JOIN contribution c ON c.subject_id = subject.id AND c.study_id = :study_id
     WHERE subject.id = ANY(CAST(:subjects AS bytea[]))
 """)
@@ -155,17 +156,18 @@ RESERVE = {
 # Where the person has a row already, it is the one that was decided on: withdrawn, with what was spent.
 WRITE = Sql.of(bytes)("""
     INSERT INTO contribution
-        (study_id, subject_id, trust, epsilon, carried, value, vector, epoch, sender)
+        (study_id, subject_id, trust, epsilon, carried, value, vector, epoch, sender, segment)
     SELECT CAST(:study_id AS int), subject_id, CAST(trust AS trust), epsilon, carried,
-           value, CAST(vector AS bigint[]), CAST(:epoch AS int), sender
+           value, CAST(vector AS bigint[]), CAST(:epoch AS int), sender, coalesce(segment, 0)
     FROM unnest(CAST(:subjects AS bytea[]), CAST(:trusts AS text[]), CAST(:epsilons AS bigint[]),
                 CAST(:carried AS bigint[]), CAST(:values AS bigint[]), CAST(:senders AS uuid[]),
-                CAST(:vectors AS text[]))
-        AS entry (subject_id, trust, epsilon, carried, value, sender, vector)
+                CAST(:vectors AS text[]), CAST(:segments AS smallint[]))
+        AS entry (subject_id, trust, epsilon, carried, value, sender, vector, segment)
     ORDER BY subject_id
     ON CONFLICT (subject_id, study_id) DO UPDATE SET
         trust = excluded.trust, epsilon = excluded.epsilon, carried = excluded.carried,
-        value = excluded.value, vector = excluded.vector, epoch = excluded.epoch, sender = excluded.sender
+        value = excluded.value, vector = excluded.vector, epoch = excluded.epoch, sender = excluded.sender,
+        segment = excluded.segment
     WHERE contribution.value IS NULL
       AND contribution.epsilon = excluded.carried
     RETURNING subject_id
@@ -281,6 +283,7 @@ async def _accept_new(
         values=[offer.value for offer in offers],
         senders=[offer.sender for offer in offers],
         vectors=_vectors(offers),
+        segments=_segments(offers),
     )
     return epoch, StudyState(state), frozenset(fresh or ())
 
@@ -366,6 +369,7 @@ async def _write(connection: Connection, study_id: int, epoch: int, entries: Map
         values=[row.value for row in rows],
         senders=[row.sender for row in rows],
         vectors=_vectors(rows),
+        segments=_segments(rows),
     )
     if set(written) != entries.keys():
         raise Overtaken
@@ -379,3 +383,9 @@ async def note(connection: Connection, study_id: int, epoch: int, more: int) -> 
 def _vectors(rows: Iterable[Offer | Entry]) -> list[str]:
     """Vectors as array literals. In a study of numbers there are none, and unnest fills up with NULL."""
     return [array_literal(row.vector) for row in rows if row.vector is not None]
+
+
+def _segments(rows: Iterable[Offer | Entry]) -> list[int]:
+    """Segments; none where all are 0, as they are without attributes, and unnest fills up with NULL."""
+    segments = [row.segment for row in rows]
+    return segments if any(segments) else []

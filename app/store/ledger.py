@@ -7,7 +7,8 @@ from uuid import UUID
 
 import asyncpg
 
-from app.core.records import ClusterRelease, LedgerLine, Link, RecordedAudit, ReleaseLine
+from app.core.chain import Link, RecordedAudit
+from app.core.records import ClusterRelease, LedgerLine, ReleaseLine
 from app.core.release import Charge, chain_hash
 from app.store.budgets import UNSPENT
 from app.store.membership import is_member, key_columns, sum_of_squares, summand
@@ -96,6 +97,18 @@ _CHECKS = {
           AND coalesce(cardinality(c.vector), 0)
               <> CASE WHEN study.dimension > 1 AND c.value IS NOT NULL THEN study.dimension ELSE 0 END
     """,
+    "a contribution has labels that its study does not have, or that outlived its value": """
+        SELECT encode(c.subject_id, 'hex') AS subject, c.study_id, c.segment FROM contribution c
+        JOIN study ON study.id = c.study_id
+        LEFT JOIN (
+            SELECT id, round(exp(sum(ln(number)))) AS number FROM (
+                SELECT id, split_part(label, ':', 1) AS attribute, count(*) AS number
+                FROM study, unnest(attributes) AS label GROUP BY 1, 2
+            ) declared GROUP BY id
+        ) combinations ON combinations.id = study.id
+        WHERE c.segment < 0 OR c.segment >= coalesce(combinations.number, 1)
+           OR (c.value IS NULL AND c.segment <> 0)
+    """,
     "a cohort has spent more than its epsilon": """
         SELECT id AS cohort, spent, epsilon FROM cohort WHERE spent > epsilon OR spent < carried
     """,
@@ -114,15 +127,15 @@ _CHECKS = {
     """,
     "a cohort does not hold what was folded into it": f"""
         SELECT g.id AS cohort, g.count, coalesce(c.count, 0) AS members FROM cohort g FULL JOIN (
-            SELECT c.study_id, c.epoch, c.trust,
+            SELECT c.study_id, c.epoch, c.trust, c.segment,
                    {key_columns("c")},
                    count(*) AS count, sum({summand("c", "k")}) AS total,
                    {sum_of_squares("c", summand("c", "k"))} AS squares
             FROM contribution c JOIN study ON study.id = c.study_id
             LEFT JOIN cohort k ON {is_member("c", "k")}
-            WHERE c.value IS NOT NULL AND c.epoch <= study.folded_epoch GROUP BY 1, 2, 3, 4, 5
-        ) c ON (g.study_id, g.epoch, g.trust, g.epsilon, g.carried)
-             = (c.study_id, c.epoch, c.trust, c.epsilon, c.carried)
+            WHERE c.value IS NOT NULL AND c.epoch <= study.folded_epoch GROUP BY 1, 2, 3, 4, 5, 6
+        ) c ON (g.study_id, g.epoch, g.trust, g.segment, g.epsilon, g.carried)
+             = (c.study_id, c.epoch, c.trust, c.segment, c.epsilon, c.carried)
         WHERE g.id IS NULL AND c.count > 0
            OR g.id IS NOT NULL AND (g.count <> coalesce(c.count, 0) OR g.total <> coalesce(c.total, 0)
                                     OR g.total_squares <> coalesce(c.squares, 0))

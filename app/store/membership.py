@@ -1,10 +1,14 @@
 """Which cohort a contribution is folded into: the one place that says so.
 
-A cohort's members share study, epoch and trust, and what they reserve and had spent before. Values of public
-people cost nothing, whatever their owners spent before, so those of an epoch are one cohort, with zeros.
+A cohort's members share study, epoch, trust and segment, and what they reserve and had spent before. Values
+of public people cost nothing, whatever their owners spent before, so those of an epoch and a segment are one
+cohort, with zeros.
 """
 
 from app.core.grid import GRID_BITS, GRID_SIZE, MIDDLE
+
+SHARED = ("study_id", "epoch", "trust", "segment")
+"""Columns of the key of a cohort that a contribution has as they are."""
 
 KEY = ("epsilon", "carried")
 
@@ -28,7 +32,7 @@ def is_member(row: str, cohort: str = "cohort") -> str:
         row: Name of a row of `contribution`.
         cohort: Name of a row of `cohort`.
     """
-    same = [f"{cohort}.{column} = {row}.{column}" for column in ("study_id", "epoch", "trust")]
+    same = [f"{cohort}.{column} = {row}.{column}" for column in SHARED]
     same += [f"{cohort}.{column} = {_keyed(row, column)}" for column in KEY]
     return f"({' AND '.join(same)})"
 

@@ -27,13 +27,13 @@ LOCK_SUBJECT = Sql("SELECT id FROM subject WHERE id = :subject FOR UPDATE")
 REPLACE = Sql("""
     UPDATE contribution
     SET trust = CAST(:trust AS trust), epsilon = :epsilon, carried = :carried, value = :value,
-        vector = CAST(:vector AS bigint[]), epoch = :epoch, sender = :sender
+        vector = CAST(:vector AS bigint[]), epoch = :epoch, sender = :sender, segment = :segment
     WHERE study_id = :study_id AND subject_id = :subject
 """)
 
 WITHDRAW = Sql("""
     UPDATE contribution
-    SET value = NULL, vector = NULL, sender = NULL, epsilon = :spent, carried = :spent
+    SET value = NULL, vector = NULL, sender = NULL, epsilon = :spent, carried = :spent, segment = 0
     WHERE study_id = :study_id AND subject_id = :subject
 """)
 

@@ -16,6 +16,8 @@ from sqlalchemy import Dialect, text
 from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.core.attributes import Attributes
+
 Row = TypeVar("Row")
 
 DIALECT: Dialect = dialect()  # type: ignore[no-untyped-call]
@@ -140,7 +142,7 @@ def _conversion(kind: Any) -> Callable[[Any], Any] | None:
         return origin if each is None else lambda values: origin(map(each, values))
     if isinstance(kind, type) and issubclass(kind, Enum):
         return {member.value: member for member in kind}.__getitem__
-    return kind if kind in (Decimal, float) else None
+    return kind if kind in (Attributes, Decimal, float) else None
 
 
 def _without_none(hint: Any) -> Any:

@@ -8,14 +8,15 @@ from app.store.contributions import ENROL_LOCK, EPOCH_LOCK
 from app.store.sql import Connection, Sql
 
 COLUMNS = """id, slug, title, description, series, lower, upper, relation, trust, epsilon_min, epsilon_max,
-             default_share, tilt, delta, dimension, local_mechanism, state, created_at"""
+             default_share, tilt, delta, dimension, local_mechanism, attributes, state, created_at"""
 
 INSERT = Sql.of(Study)(f"""
     INSERT INTO study (slug, title, description, series, lower, upper, relation, trust, epsilon_min,
-                       epsilon_max, default_share, tilt, delta, dimension, local_mechanism, created_at)
+                       epsilon_max, default_share, tilt, delta, dimension, local_mechanism, attributes,
+                       created_at)
     VALUES (:slug, :title, :description, :series, :lower, :upper, CAST(:relation AS relation),
             CAST(:trust AS text[]), :epsilon_min, :epsilon_max, :default_share, :tilt, :delta, :dimension,
-            :local_mechanism, :created_at)
+            :local_mechanism, CAST(:attributes AS text[]), :created_at)
     ON CONFLICT (slug) DO NOTHING
     RETURNING {COLUMNS}
 """)
@@ -88,6 +89,7 @@ async def insert_study(
         delta=definition.delta,
         dimension=definition.dimension,
         local_mechanism=definition.local_mechanism.value,
+        attributes=definition.attributes.texts,
         created_at=created_at,
     )
 

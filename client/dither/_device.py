@@ -22,6 +22,7 @@ from dither._ledger import Entry, Ledger, Transaction
 from dither._models import DeviceLedger, EntryState, Study
 from dither._orders import Order, study_terms
 from dither._participants import Participants
+from dither._wire import Document
 from dither.device.numbers import REPORT_LIMIT, Number, epsilon_decimal, epsilon_text
 
 Purpose = Literal["contribute", "replace"]
@@ -74,10 +75,10 @@ class Prepared:
     new: bool
     older: tuple[Entry, ...]
 
-    def body(self, *, with_subject: bool) -> dict[str, str | int | Number | tuple[Number, ...]]:
+    def body(self, *, with_subject: bool) -> dict[str, Document]:
         """The fields of the request."""
         order = self.order
-        fields: dict[str, str | int | Number | tuple[Number, ...]] = {}
+        fields: dict[str, Document] = {}
         if with_subject:
             fields["subject"] = order.subject
         if self.entry.report is None:
@@ -87,6 +88,8 @@ class Prepared:
         if order.epsilon is not None:
             fields["epsilon"] = Number.parse(epsilon_text(order.epsilon))
         fields["trust"] = order.trust
+        if order.attributes:
+            fields["attributes"] = dict(order.attributes)
         return fields
 
 
@@ -102,8 +105,10 @@ class Case:
 
     @property
     def digest(self) -> bytes:
-        """What stands for the value."""
-        return self.transaction.digest(self.study, self.order.subject, self.order.position)
+        """What stands for the value and the labels."""
+        return self.transaction.digest(
+            self.study, self.order.subject, self.order.position, self.order.attributes
+        )
 
     def again(self) -> Entry | None:
         """The entry that asked for the same, so that it is sent again and nothing is drawn."""
@@ -352,7 +357,7 @@ def _check_terms(transaction: Transaction, study: Study) -> None:
     before = transaction.pin(study.slug, now)
     if now != before:
         old, new = json.loads(before), json.loads(now)
-        raise StudyChanged([name for name in new if old.get(name) != new[name]])
+        raise StudyChanged([name for name in {**old, **new} if old.get(name) != new.get(name)])
 
 
 def _lost(entry: Entry) -> Change:

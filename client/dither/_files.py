@@ -22,9 +22,10 @@ class RecordFile:
     r"""A file with a header, for `contribute_many`. The whole file is read once before a row is used.
 
     CSV with commas, semicolons or tabs, in UTF-8 or UTF-16; Excel (.xlsx, first sheet) with the extra
-    `excel`; Parquet with the extra `parquet`. Columns: subject, value, and perhaps epsilon and trust; case
-    and spaces of their names do not count. Spaces around cells are cut off. A whole number as subject is
-    its digits. Coordinates of a vector stand in one cell, with semicolons between them.
+    `excel`; Parquet with the extra `parquet`. Columns: subject, value, and perhaps epsilon, trust and the
+    attributes of the study; case and spaces of their names do not count. Spaces around cells are cut off. A
+    whole number as subject is its digits. Coordinates of a vector stand in one cell, with semicolons between
+    them.
 
     Args:
         source: A path, or a binary file that is read to its end.
@@ -41,7 +42,7 @@ class RecordFile:
     Examples:
         >>> import io
         >>> [*RecordFile(io.BytesIO(b"Subject;Value\nada;12,5"))]
-        [Record(subject='ada', value='12.5', epsilon=None, trust=None)]
+        [Record(subject='ada', value='12.5', epsilon=None, trust=None, attributes=None)]
     """
 
     def __init__(
@@ -85,10 +86,14 @@ class RecordFile:
         return self._length
 
     def __iter__(self) -> Iterator[Row]:
-        rows = self._read()
+        return self.rows_with(())
+
+    def rows_with(self, attributes: Sequence[str]) -> Iterator[Row]:
+        """The rows, with labels from the columns of these attributes."""
+        rows, columns = self._read(), self._columns.with_labels(attributes)
         next(rows)
         for cells in rows:
-            yield self._columns.record([_plain(cell) for cell in cells])
+            yield columns.record([_plain(cell) for cell in cells])
 
     def _refuse(self, reason: str) -> InvalidRequest:
         return InvalidRequest(self._name, reason)

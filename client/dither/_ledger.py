@@ -96,9 +96,16 @@ class Transaction:
         self._now = datetime.now(UTC).isoformat(timespec="seconds")
         self.sessions = SessionRows(connection, key, self._now)
 
-    def digest(self, study: str, subject: str, position: int | tuple[int, ...]) -> bytes:
-        """What stands for a value."""
-        text = json.dumps(["dither/value/1", study, subject, position]).encode()
+    def digest(
+        self,
+        study: str,
+        subject: str,
+        position: int | tuple[int, ...],
+        attributes: Sequence[tuple[str, str]] = (),
+    ) -> bytes:
+        """What stands for a value, with its labels where the study has any."""
+        labels = [attributes] if attributes else []
+        text = json.dumps(["dither/value/1", study, subject, position, *labels]).encode()
         return hmac.digest(self._key, text, "sha256")
 
     def pin(self, slug: str, terms: str) -> str:

@@ -4,7 +4,7 @@ What comes from the service has the names that it has there; `raw` holds the who
 else the service says.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -48,6 +48,7 @@ class Study(Shown):
         delta: At which epsilons hold in a study with Gaussian noise; 0 with Laplace noise.
         dimension: Coordinates of a value, each of them in the range; 1 for a number.
         local_mechanism: Randomizer for local reports.
+        attributes: What each contribution says of its owner: names, and the labels that each may have.
         state: `open`; `closed` to contributions; or, with stored answers only, `archived` or `retired`.
     """
 
@@ -66,6 +67,7 @@ class Study(Shown):
     noise: str = "laplace"
     dimension: int = 1
     local_mechanism: str | None
+    attributes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     state: str | None
     raw: Mapping[str, object] = field(repr=False, compare=False)
 
@@ -91,12 +93,17 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One contribution of a bulk load. Epsilon and trust may be left to the call."""
+    """One contribution of a bulk load. Epsilon and trust may be left to the call.
+
+    Attributes:
+        attributes: Labels of the subject, in a study that has attributes.
+    """
 
     subject: str
     value: Value
     epsilon: Numeric | None = None
     trust: Trust | None = None
+    attributes: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,11 +89,14 @@ class Operations:
         epsilon: Numeric | None,
         trust: str,
         check_spent: bool,
+        attributes: Mapping[str, str] | None,
     ) -> Flow[Contribution]:
         """POST or PUT one contribution, written down before it is sent."""
         device, subject = self.device, subject_text(subject)
         study = yield from self._described(slug)
-        order = make_order(study, subject=subject, value=value, epsilon=epsilon, trust=trust)
+        order = make_order(
+            study, subject=subject, value=value, epsilon=epsilon, trust=trust, attributes=attributes
+        )
         spent = yield from self._spent(device, study, [order], purpose=purpose, check_spent=check_spent)
         [decision] = yield from work(lambda: device.prepare(study, [order], purpose=purpose, spent=spent))
         if isinstance(decision, DeviceRefusal):
@@ -128,7 +131,7 @@ class Operations:
         study = yield from self._described(slug)
         results: list[RecordResult] = []
         counts = {"created": 0, "unchanged": 0, "refused": 0}
-        iterator = read_rows(records)
+        iterator = read_rows(records, tuple(study.attributes))
         while batch := list(islice(iterator, chunk)):
             orders = [_order_or_refusal(study, record, epsilon=epsilon, trust=trust) for record in batch]
             done = yield from self._batch(device, study, orders, check_spent=check_spent)
@@ -256,7 +259,14 @@ def _order_or_refusal(
     tag = record.trust or trust or ""
     own = record.epsilon if record.epsilon is not None or tag == "public" else epsilon
     try:
-        return make_order(study, subject=record.subject, value=record.value, epsilon=own, trust=tag)
+        return make_order(
+            study,
+            subject=record.subject,
+            value=record.value,
+            epsilon=own,
+            trust=tag,
+            attributes=record.attributes,
+        )
     except DeviceRefusal as refusal:
         return refusal
 

@@ -3,7 +3,7 @@
 import json
 import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -42,6 +42,7 @@ class Order:
         value: The value, as it is written; a tuple in a study of vectors.
         position: Its grid point, or those of its coordinates.
         randomizer: What makes a report of it; local only.
+        attributes: Names and labels, in the order of the study.
     """
 
     subject: str
@@ -50,10 +51,17 @@ class Order:
     value: Number | tuple[Number, ...]
     position: int | tuple[int, ...]
     randomizer: Randomizer | None = None
+    attributes: tuple[tuple[str, str], ...] = ()
 
 
 def make_order(
-    study: Study, *, subject: str | int, value: Value, epsilon: Numeric | None, trust: str
+    study: Study,
+    *,
+    subject: str | int,
+    value: Value,
+    epsilon: Numeric | None,
+    trust: str,
+    attributes: Mapping[str, str] | None = None,
 ) -> Order:
     """Check what a caller wants to contribute.
 
@@ -73,7 +81,13 @@ def make_order(
     limit = _check_epsilon(study, epsilon, tag)
     number, position = _vector(study, value) if study.dimension > 1 else _number(study, value, "value")
     return Order(
-        subject=subject, trust=tag, epsilon=limit, value=number, position=position, randomizer=device
+        subject=subject,
+        trust=tag,
+        epsilon=limit,
+        value=number,
+        position=position,
+        randomizer=device,
+        attributes=_labels(study, attributes or {}),
     )
 
 
@@ -88,6 +102,20 @@ def _number(study: Study, value: object, name: str) -> tuple[Number, int]:
     if position is None:
         raise InvalidRequest(name, f"lies outside the study's range, {study.lower:f} to {study.upper:f}")
     return number, position
+
+
+def _labels(study: Study, given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    for name in given:
+        if name not in study.attributes:
+            raise InvalidRequest(f"attributes.{name}", "is no attribute of the study")
+    for name, labels in study.attributes.items():
+        if name not in given:
+            raise InvalidRequest(f"attributes.{name}", "is needed: every attribute of the study once")
+        if given[name] not in labels:
+            raise InvalidRequest(
+                f"attributes.{name}", f"must be one of the study's labels: {', '.join(labels)}"
+            )
+    return tuple((name, given[name]) for name in study.attributes)
 
 
 def _vector(study: Study, value: object) -> tuple[tuple[Number, ...], tuple[int, ...]]:
@@ -179,8 +207,10 @@ def check_study(study: Study, slug: str) -> None:
 
 def study_terms(study: Study) -> str:
     """What may never change about a study, as text that compares."""
+    terms: dict[str, object] = {"attributes": study.attributes} if study.attributes else {}
     return json.dumps(
-        {
+        terms
+        | {
             "range": [list(end.as_integer_ratio()) for end in (study.lower, study.upper)],
             "relation": study.relation,
             "delta": list(study.delta.as_integer_ratio()),

@@ -18,37 +18,44 @@ _NOTHING = frozenset({"NAType", "NaTType"})
 """What pandas calls its missing values; equal to nothing, they cannot be compared."""
 
 
-def read_rows(source: Iterable[Any]) -> Iterator[Row]:
+def read_rows(source: Iterable[Any], attributes: Sequence[str] = ()) -> Iterator[Row]:
     """The records of whatever holds them.
 
     Args:
         source: Records, dictionaries or tuples; or a data frame of pandas or polars, or a table of pyarrow.
+        attributes: Names of the columns of labels.
 
     Raises:
         InvalidRequest: columns are missing, or a row is none of these.
     """
     table: Any = source
-    if hasattr(table, "itertuples"):
-        yield from Columns(map(str, table.columns)).records(table.itertuples(index=False, name=None))
+    if hasattr(table, "rows_with"):
+        yield from table.rows_with(attributes)
+    elif hasattr(table, "itertuples"):
+        columns = Columns(map(str, table.columns)).with_labels(attributes)
+        yield from columns.records(table.itertuples(index=False, name=None))
     elif hasattr(table, "iter_rows"):
-        yield from Columns(table.columns).records(table.iter_rows())
+        yield from Columns(table.columns).with_labels(attributes).records(table.iter_rows())
     elif hasattr(table, "to_batches"):
         for batch in table.to_batches():
-            yield from Columns(table.column_names).records(zip(*batch.to_pydict().values(), strict=True))
+            columns = Columns(table.column_names).with_labels(attributes)
+            yield from columns.records(zip(*batch.to_pydict().values(), strict=True))
     else:
         known: dict[tuple[str, ...], Columns] = {}
         for number, row in enumerate(source, start=1):
-            yield _record(row, number, known)
+            yield _record(row, number, known, attributes)
 
 
-def _record(row: object, number: int, known: dict[tuple[str, ...], "Columns"]) -> Row:
+def _record(
+    row: object, number: int, known: dict[tuple[str, ...], "Columns"], attributes: Sequence[str]
+) -> Row:
     if isinstance(row, Record | InvalidRequest):
         return row
     if isinstance(row, Mapping):
         names = tuple(map(str, row))
         columns = known.get(names)
         if columns is None:
-            columns = known[names] = Columns(names, what=f"row {number}")
+            columns = known[names] = Columns(names, what=f"row {number}").with_labels(attributes)
         return columns.record(tuple(row.values()))
     if isinstance(row, Sequence) and not isinstance(row, str | bytes) and 2 <= len(row) <= len(FIELDS):
         return Columns(FIELDS[: len(row)]).record(row)
@@ -92,6 +99,14 @@ class Columns:
             elif field in REQUIRED:
                 raise InvalidRequest(what, f"has no column {name}; the columns are: {found}")
 
+        self._labels: dict[str, int] = {}
+
+    def with_labels(self, attributes: Sequence[str]) -> "Columns":
+        """These, with the columns of these attributes; what is missing is refused with its row."""
+        own = [name.casefold() for name in self.names]
+        self._labels = {name: own.index(name) for name in attributes if name in own}
+        return self
+
     def __contains__(self, field: str) -> bool:
         return field in self._places
 
@@ -111,11 +126,14 @@ class Columns:
                 return InvalidRequest(field, "is missing")
         try:
             epsilon = cells.get("epsilon")
+            labels = {name: row[place] for name, place in self._labels.items() if place < len(row)}
             return Record(
                 subject=cast(str, cells["subject"]),
                 value=cast(Any, self._value(cells["value"])),
                 epsilon=cast(Any, self._number(epsilon, "epsilon")),
                 trust=cast(Trust | None, _tidy(cells.get("trust"))),
+                attributes={name: _label(cell) for name, cell in labels.items() if not is_missing(cell)}
+                or None,
             )
         except InvalidRequest as refusal:
             return refusal
@@ -146,6 +164,11 @@ def is_missing(cell: object) -> bool:
     if isinstance(cell, str):
         return not cell.strip()
     return cell is None or (isinstance(cell, float) and math.isnan(cell)) or type(cell).__name__ in _NOTHING
+
+
+def _label(cell: object) -> str:
+    """A label as text: that of a table may be a whole number."""
+    return str(cell).strip()
 
 
 def _tidy(cell: object) -> object:

@@ -106,6 +106,8 @@ def _plan(kind: Any) -> list[tuple[str, Any, Callable[[Any], Any]]]:
     plan = []
     for item in fields(kind):
         hint, default = hints[item.name], item.default
+        if item.default_factory is not MISSING:
+            default = item.default_factory()
         if isinstance(hint, UnionType):
             [hint] = [part for part in get_args(hint) if part is not type(None)]
             default = None if default is MISSING else default

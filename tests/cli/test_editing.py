@@ -66,6 +66,16 @@ def test_the_form_has_every_field_with_its_meaning_and_its_default():
     assert given["epsilon_min"] == Decimal("0.001")
 
 
+def test_attributes_are_written_in_a_line_or_as_a_table():
+    declared = {"region": ["north", "south"], "age": ["-29", "30-"]}
+    text = form(StudyIn, {"slug": "s", "lower": 0, "upper": 1, "attributes": declared})
+    assert read(StudyIn, text)["attributes"] == declared
+    table = (
+        "slug = 's'\nlower = 0\nupper = 1\n[attributes]\nregion = ['north', 'south']\nage = ['-29', '30-']"
+    )
+    assert read(StudyIn, table)["attributes"] == declared
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

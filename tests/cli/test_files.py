@@ -34,3 +34,25 @@ def test_files_as_people_have_them_are_loaded_or_refused(dither, live_server, tm
         key = "unchanged" if loaded else "created"
         assert counts[key] == len(PEOPLE), (name, counts)
         loaded = True
+
+
+def test_files_have_columns_of_labels(dither, live_server, tmp_path):
+    service: LiveService = live_server()
+    asked = {"DITHER_URL": service.base_url, "DITHER_TOKEN": service.admin_token}
+    make = ("study", "create", "wages", "--lower", "0", "--upper", "120")
+    odd = dither(*make, "--attributes", "region", **asked)
+    assert odd.status == 2
+    assert "NAME=A,B" in odd.errors
+    made = dither(*make, "--attributes", "region=north, south", "--attributes", "age=-29,30-", **asked)
+    assert made.status == 0, made.errors
+    assert "attribute age" in made.output
+    token = dither("token", "create", "app", "--role", "contribute", **asked).output.strip()
+    file = tmp_path / "people.csv"
+    file.write_text("subject;value;AGE;region\nada;1,5;-29;north\nbob;2;30-;west\ncyd;3;30-;south\n")
+    load = ("contribute", "wages", str(file), "--trust", "central", "--epsilon", "1", "--json")
+    done = dither(*load, "--directory", str(tmp_path / "device"), **asked | {"DITHER_TOKEN": token})
+    assert done.status == 1, done.errors
+    counts = json.loads(done.output)
+    assert (counts["created"], counts["refused"]) == (2, 1)
+    [refusal] = counts["refusals"]
+    assert (refusal["row"], refusal["errors"][0]["field"]) == (2, "attributes.region")

@@ -58,9 +58,16 @@ async def test_the_form_of_a_new_study_has_its_description_and_series(
         "trust_central": "on",
         "description": "On\r\nfoot.",
         "series": "weekly",
+        "attributes": "region: north, south\r\nage: -29 , 30-",
     }
+    odd = await admin.post("/dashboard/new-study", {**fields, "attributes": "region"})
+    assert odd.status_code == 422
+    assert "region: north, south" in admin.page
     assert (await admin.post("/dashboard/new-study", fields)).status_code == 303
     made = (await service.call("GET", "/v1/studies/walks-2", "admin")).json()
     assert (made["description"], made["series"]) == ("On\nfoot.", "weekly")
+    assert made["attributes"] == {"region": ["north", "south"], "age": ["-29", "30-"]}
+    await admin.get("/dashboard/new-study?like=walks-2")
+    assert "region: north, south\nage: -29, 30-</textarea>" in admin.page
     await admin.get("/dashboard/studies?series=weekly")
     assert admin.page.count('class="pill open"') == 2

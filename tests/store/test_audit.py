@@ -29,6 +29,7 @@ OVER_BUDGET = "a subject reserves more than the lifetime budget"
 RESERVED = "reserved is not the sum of a subject's reservations"
 ORPHAN = "a contribution belongs to no subject or no study"
 VECTOR = "a vector does not have its study's dimension, or outlived its value"
+LABELS = "a contribution has labels that its study does not have, or that outlived its value"
 CONTRIBUTION_OVERSPENT = "a contribution has spent more than its epsilon"
 COHORT_OVERSPENT = "a cohort has spent more than its epsilon"
 SPENT = "spent is not the sum of a cohort's charges"
@@ -103,6 +104,11 @@ TAMPERINGS = (
         VECTOR,
         "ALTER TABLE contribution DROP CONSTRAINT ck_contribution_vector_withdrawn_with_value",
         "UPDATE contribution SET value = NULL WHERE vector IS NOT NULL",
+    ),
+    tampering(
+        "labels that were never declared",
+        (LABELS, FOLDED),
+        f"UPDATE contribution SET segment = 1 WHERE ctid = {IN_COHORT}",
     ),
     tampering(
         "less noise in a K-means round",

@@ -2,7 +2,7 @@
 
 from starlette.responses import Response
 
-from app.core.errors import ServiceError
+from app.core.errors import InvalidRequest, ServiceError
 from app.core.numbers import JsonNumber
 from app.core.study import LocalMechanism, Trust
 from app.dashboard import forms
@@ -43,6 +43,7 @@ async def show(request: PageRequest) -> Response:
             "delta": f"{study.delta:g}" if study.delta else "",
             "dimension": str(study.dimension),
             "local_mechanism": study.local_mechanism.value,
+            "attributes": "\n".join(f"{name}: {', '.join(own)}" for name, own in study.attributes.items()),
             **{f"trust_{tag.value}": "on" for tag in study.trust},
         },
         like=study.slug,
@@ -62,11 +63,23 @@ async def make(request: PageRequest) -> Response:
         name: JsonNumber(given[f"epsilon_{name}"]) for name in ("min", "max") if given.get(f"epsilon_{name}")
     }
     try:
+        fields["attributes"] = _attributes(given.get("attributes", ""))
         document = forms.read(StudyIn, fields)
         study, _ = await request.api.services.studies.create(document.definition(), request.principal)
     except ServiceError as refusal:
         return _form(request, dict(given), refusal=refusal)
     return redirect(request, f"/studies/{study.definition.slug}")
+
+
+def _attributes(text: str) -> dict[str, list[str]]:
+    """What lines such as `region: north, south` declare."""
+    found: dict[str, list[str]] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, colon, labels = line.partition(":")
+        if not colon or name.strip() in found:
+            raise InvalidRequest.field("attributes", "needs lines such as region: north, south; a name once")
+        found[name.strip()] = [label.strip() for label in labels.split(",")]
+    return found
 
 
 def _defaults() -> dict[str, str]:

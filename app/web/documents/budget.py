@@ -77,6 +77,7 @@ class StudyLineOut(WireOut):
     contributed_on: date | None = Field(
         description="The day (UTC) of the first contribution; null from before days were kept."
     )
+    attributes: dict[str, str] = Field(description="The labels that are held of the person.")
 
 
 class SessionLineOut(WireOut):

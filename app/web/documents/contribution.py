@@ -35,6 +35,14 @@ _REPORT: Mapping[str, Any] = {
 }
 
 
+_ATTRIBUTES: Mapping[str, Any] = {
+    "type": "object",
+    "additionalProperties": {"type": "string"},
+    "description": "In a study with attributes, and only there: one label of each.",
+    "examples": [{"region": "north"}],
+}
+
+
 def _variant(trust: Trust, description: str, *, subject: bool, **fields: Mapping[str, Any]) -> dict[str, Any]:
     properties = {"trust": {"const": trust.value}, **fields}
     if subject:
@@ -43,7 +51,7 @@ def _variant(trust: Trust, description: str, *, subject: bool, **fields: Mapping
         "title": f"{trust.value.capitalize()} contribution",
         "description": description,
         "type": "object",
-        "properties": properties,
+        "properties": {**properties, "attributes": _ATTRIBUTES},
         "required": list(properties),
         "additionalProperties": False,
     }

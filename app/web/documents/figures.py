@@ -120,6 +120,7 @@ class CohortOut(WireOut):
     mu2: Mu2Out | None = Field(description="The same two with Gaussian noise; null with Laplace noise.")
     mu2_spent: Mu2Out | None
     people: int
+    attributes: dict[str, str] = Field(description="Their labels.")
 
 
 class TotalsOut(WireOut):

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import ConfigDict, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
+from app.core.attributes import MAX_COMBINATIONS, TAKEN, Attributes
 from app.core.epsilon import MICRO, amount_of, delta_to_json, epsilon_to_json, share_of
 from app.core.errors import FieldError, InvalidRequest
 from app.core.study import (
@@ -19,11 +20,13 @@ from app.core.study import (
     Trust,
 )
 from app.web.documents.types import (
+    AttributeName,
     Bound,
     Delta,
     Distinct,
     Epsilon,
     Integer,
+    Label,
     Prose,
     Share,
     Slug,
@@ -158,6 +161,14 @@ class StudyIn(WireIn):
         "laplace ones, whatever the default.",
     )
 
+    attributes: dict[AttributeName, Annotated[list[Label], Distinct]] = Field(
+        default_factory=dict,
+        description="What each contribution says of its owner: names, and the labels that each may have, as "
+        '{"region": ["north", "south"]}; at most 1,000 combinations. Public in replace_one studies, in '
+        "add_remove_one studies as secret as presence.",
+        json_schema_extra={"examples": [{"region": ["north", "south"]}]},
+    )
+
     _above_lower = field_validator("upper")(above_lower)
 
     @field_validator("trust")
@@ -218,6 +229,18 @@ class StudyIn(WireIn):
             raise InvalidValue("must be laplace, which is what reports of vectors are randomized with")
         return value
 
+    @field_validator("attributes")
+    @classmethod
+    def _labels_are_few(cls, value: dict[str, list[str]]) -> dict[str, list[str]]:
+        for name, labels in value.items():
+            if name in TAKEN:
+                raise InvalidValue(f"{name} is the name of another field of contributions")
+            if not labels:
+                raise InvalidValue(f"{name} needs at least one label")
+        if Attributes.of(value).combinations > MAX_COMBINATIONS:
+            raise InvalidValue(f"have more than {MAX_COMBINATIONS:,} combinations of labels")
+        return value
+
     def definition(self) -> StudyDefinition:
         """The core's definition."""
         return StudyDefinition(
@@ -236,6 +259,7 @@ class StudyIn(WireIn):
             delta=self.delta,
             dimension=self.dimension,
             local_mechanism=self._reports(),
+            attributes=Attributes.of(self.attributes),
         )
 
     def _reports(self) -> LocalMechanism:
@@ -306,6 +330,7 @@ class StudyOut(WireOut):
     delta: float
     dimension: int
     local_mechanism: LocalMechanism
+    attributes: dict[str, list[str]] = Field(description="Names and labels, in their order.")
     state: StudyState
     created_at: datetime
 
@@ -331,6 +356,7 @@ class StudyOut(WireOut):
             delta=delta_to_json(definition.delta),
             dimension=definition.dimension,
             local_mechanism=definition.local_mechanism,
+            attributes={name: list(labels) for name, labels in definition.attributes.labels.items()},
             state=study.state,
             created_at=study.created_at,
         )

@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from app.core.attributes import TAKEN
 from app.core.epsilon import MAX_EPSILON, MICRO, delta_limit, delta_to_json, epsilon_limit, epsilon_to_json
 from app.core.grid import NotANumber
 from app.core.numbers import JsonNumber, to_decimal, to_integer
@@ -33,6 +34,12 @@ MAX_LIFETIME = 10**9
 
 SLUG_PATTERN = "^[a-z0-9][a-z0-9-]{0,62}$"
 """What addresses a study."""
+
+ATTRIBUTE_PATTERN = "^[a-z][a-z0-9_-]{0,31}$"
+"""What addresses an attribute of a study."""
+
+LABEL_PATTERN = r"^[^\s,;=\x00-\x1f\x7f]([^,;=\x00-\x1f\x7f]{0,62}[^\s,;=\x00-\x1f\x7f])?$"
+"""A label: no comma, semicolon or equals sign, and no space at its ends."""
 
 EPSILON_TEXT = r"^([1-9][0-9]{0,5}(\.[0-9]{1,30})?|0\.0{0,5}[1-9][0-9]{0,24})$"
 """An epsilon as text, the way it is best written."""
@@ -315,6 +322,22 @@ Slug = Annotated[
     schema(type="string", pattern=SLUG_PATTERN, examples=["commute-minutes"]),
 ]
 """What addresses a study."""
+
+AttributeName = Annotated[
+    str,
+    BeforeValidator(_text),
+    StringConstraints(pattern=ATTRIBUTE_PATTERN),
+    schema(type="string", pattern=ATTRIBUTE_PATTERN, **{"not": {"enum": list(TAKEN)}}),
+]
+"""What addresses an attribute of a study."""
+
+Label = Annotated[
+    str,
+    BeforeValidator(_text),
+    StringConstraints(pattern=LABEL_PATTERN),
+    schema(type="string", pattern=LABEL_PATTERN, examples=["north"]),
+]
+"""One of the values of an attribute."""
 
 SubjectId = Annotated[
     str,

@@ -1,6 +1,6 @@
 """What an admin does: studies, tokens and lifetime budgets."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 
 from dither._admin_models import Account, NewToken, Quota, Raise, Relation, Role, Token, TokenUsage
@@ -32,6 +32,7 @@ class AsyncAdmin(AsyncBase):
         delta: Numeric | None = None,
         dimension: int | None = None,
         local_mechanism: str | None = None,
+        attributes: Mapping[str, Sequence[str]] | None = None,
     ) -> Study:
         """Make a study. What answers depend on is fixed from then on. What is None is left to the service.
 
@@ -55,6 +56,7 @@ class AsyncAdmin(AsyncBase):
             dimension: Coordinates of a value.
             local_mechanism: What devices randomize local reports with; the service's default is hybrid,
                 gaussian where the noise is, and laplace for values with several coordinates.
+            attributes: What each contribution says of its owner: names, and the labels that each may have.
 
         Examples:
             >>> study = await admin.create_study("steps", lower=0, upper=50_000, trust=["local"])
@@ -77,6 +79,7 @@ class AsyncAdmin(AsyncBase):
             delta=exact(delta),
             dimension=dimension,
             local_mechanism=local_mechanism,
+            attributes=attributes,
         )
         return await self._run(
             self._operations.calls.call(Study, "POST", "/v1/studies", document, repeatable=False)

@@ -1,7 +1,7 @@
 # Made by client/unasync.py from dither/_async/admin.py. Do not edit.
 """What an admin does: studies, tokens and lifetime budgets."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from dither._admin_models import Account, NewToken, Quota, Raise, Relation, Role, Token, TokenUsage
@@ -33,6 +33,7 @@ class Admin(Base):
         delta: Numeric | None = None,
         dimension: int | None = None,
         local_mechanism: str | None = None,
+        attributes: Mapping[str, Sequence[str]] | None = None,
     ) -> Study:
         """Make a study. What answers depend on is fixed from then on. What is None is left to the service.
 
@@ -56,6 +57,7 @@ class Admin(Base):
             dimension: Coordinates of a value.
             local_mechanism: What devices randomize local reports with; the service's default is hybrid,
                 gaussian where the noise is, and laplace for values with several coordinates.
+            attributes: What each contribution says of its owner: names, and the labels that each may have.
 
         Examples:
             >>> study = admin.create_study("steps", lower=0, upper=50_000, trust=["local"])
@@ -78,6 +80,7 @@ class Admin(Base):
             delta=exact(delta),
             dimension=dimension,
             local_mechanism=local_mechanism,
+            attributes=attributes,
         )
         return self._run(
             self._operations.calls.call(Study, "POST", "/v1/studies", document, repeatable=False)

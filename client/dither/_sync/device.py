@@ -1,7 +1,7 @@
 # Made by client/unasync.py from dither/_async/device.py. Do not edit.
 """What a device does: contribute, and keep count."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dither._base import DEFAULT_CHUNK
@@ -44,6 +44,7 @@ class Device(Base):
         value: Value,
         epsilon: Numeric | None = None,
         trust: Trust,
+        attributes: Mapping[str, str] | None = None,
         check_spent: bool = True,
     ) -> Contribution:
         """Contribute one value.
@@ -63,6 +64,7 @@ class Device(Base):
             epsilon: The most that it may ever cost; rounded down to three significant digits, and it is
                 that which holds. None for public only.
             trust: `central`, `local` or `public`.
+            attributes: The subject's labels, one for each attribute of the study.
             check_spent: Ask the service what the subject has spent in this study before a report is drawn,
                 as another device may have contributed. False saves the question where that cannot be.
 
@@ -81,7 +83,9 @@ class Device(Base):
             'created'
             'unchanged'
         """
-        flow = self._operations.contribute("contribute", study, subject, value, epsilon, trust, check_spent)
+        flow = self._operations.contribute(
+            "contribute", study, subject, value, epsilon, trust, check_spent, attributes
+        )
         return self._run(flow)
 
     def replace(
@@ -92,6 +96,7 @@ class Device(Base):
         value: Value,
         epsilon: Numeric | None = None,
         trust: Trust,
+        attributes: Mapping[str, str] | None = None,
         check_spent: bool = True,
     ) -> Contribution:
         """Put another value in the place of the live one.
@@ -110,7 +115,9 @@ class Device(Base):
             >>> [str(entry.noise_epsilon) for entry in ledger.entries]
             ['0.5', '0.3']
         """
-        flow = self._operations.contribute("replace", study, subject, value, epsilon, trust, check_spent)
+        flow = self._operations.contribute(
+            "replace", study, subject, value, epsilon, trust, check_spent, attributes
+        )
         return self._run(flow)
 
     def withdraw(self, study: str, *, subject: str | int) -> None:
@@ -153,7 +160,9 @@ class Device(Base):
             study: The study's slug.
             records: `Record`s, dictionaries with the keys subject, value, epsilon and trust, or tuples in
                 that order; or a data frame of pandas or polars, a table of pyarrow, or a `RecordFile`, with
-                columns of these names. Read once, chunk by chunk. What is None, NaN or empty is not given.
+                columns of these names. The labels of a study with attributes are `Record.attributes`, or keys
+                and columns named by the attributes. Read once, chunk by chunk. What is None, NaN or empty is
+                not given.
             epsilon: For records that give none.
             trust: For records that give none.
             chunk: Records in a request.

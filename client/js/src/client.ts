@@ -4,7 +4,7 @@ import * as decisions from "./decisions.js";
 import { readSession, readStudy, type Round, type Session, type Study } from "./descriptions.js";
 import { DeviceRefusal, ProblemError, ResponseError } from "./errors.js";
 import { DEFAULT_RETRY, Http, type Retry, segment, sleep } from "./http.js";
-import { Document } from "./json.js";
+import { Document, type Texts } from "./json.js";
 import { type Answered, BrowserLedger, type Contributed, type Ledger, type Memory } from "./ledger.js";
 import {
   type Decimal,
@@ -104,10 +104,17 @@ export class Client {
    * epsilon is spent when the report arrives.
    *
    * @param epsilon The most that it may ever cost; rounded down to three significant digits.
+   * @param attributes The subject's labels, one for each attribute of the study.
    */
   async contribute(
     slug: string,
-    contribution: { subject: string; value: Numeric; epsilon: Numeric; trust: "central" | "local" },
+    contribution: {
+      subject: string;
+      value: Numeric;
+      epsilon: Numeric;
+      trust: "central" | "local";
+      attributes?: Texts;
+    },
   ): Promise<Contribution> {
     const { subject, trust } = contribution;
     checkSubject(subject);
@@ -116,14 +123,15 @@ export class Client {
     const study = await this.study(slug);
     checkOffer(study, trust, offered);
     const point = pointOf(value, study);
-    const digest = await this.digest(`study:${slug}`, subject, point);
+    const labels = labelsOf(contribution.attributes ?? {}, study);
+    const digest = await this.digest(`study:${slug}`, subject, point, labels);
     const order = { study: slug, subject, trust, epsilon: offered, point, digest, mechanism: study.localMechanism };
     const draws = await this.ledger.transact((memory) => decisions.mustDraw(memory, order));
     const said = draws ? await this.spending(slug, subject) : null;
     const { entry, fresh } = await this.ledger.transact((memory) =>
       decisions.contribute(memory, order, this.limit, said),
     );
-    return this.sendContribution(entry, fresh, value);
+    return this.sendContribution(entry, fresh, value, labels);
   }
 
   /** Delete a subject's contribution. What was spent stays spent; what was not is free again. */
@@ -193,11 +201,17 @@ export class Client {
     return epsilonText(await this.ledger.transact((memory) => decisions.given(memory, subject)));
   }
 
-  private async sendContribution(entry: Contributed, fresh: boolean, value: Decimal): Promise<Contribution> {
+  private async sendContribution(
+    entry: Contributed,
+    fresh: boolean,
+    value: Decimal,
+    labels: Texts,
+  ): Promise<Contribution> {
     const { report, subject, trust, epsilon } = entry;
     const sent = report === null ? { value: value.text } : { report: String(report) };
     const [[name, number]] = Object.entries(sent) as [[string, string]];
-    const body = { subject, [name]: { number }, epsilon: { number: epsilonText(epsilon) }, trust };
+    const attributes = hasLabels(labels) ? { attributes: { texts: labels } } : {};
+    const body = { subject, [name]: { number }, epsilon: { number: epsilonText(epsilon) }, trust, ...attributes };
     try {
       const reply = await this.http.send("POST", `/v1/studies/${segment(entry.study)}/contributions`, { body });
       await this.ledger.transact((memory) => decisions.accept(memory, entry));
@@ -276,9 +290,10 @@ export class Client {
     }
   }
 
-  /** What stands for a value in the ledger. */
-  private async digest(place: string, subject: string, point: bigint): Promise<string> {
-    const text = JSON.stringify(["dither/value/1", place, subject, String(point)]);
+  /** What stands for a value in the ledger, with its labels where the study has any. */
+  private async digest(place: string, subject: string, point: bigint, labels: Texts = {}): Promise<string> {
+    const said = hasLabels(labels) ? [Object.entries(labels)] : [];
+    const text = JSON.stringify(["dither/value/1", place, subject, String(point), ...said]);
     return hex(await crypto.subtle.sign("HMAC", await this.ledger.key(), new TextEncoder().encode(text)));
   }
 
@@ -305,6 +320,26 @@ function pointOf(value: Decimal, { lower, upper }: { lower: Decimal; upper: Deci
   const point = gridPoint(value, lower, upper);
   if (point === null) throw new DeviceRefusal("invalid_request", "the value lies outside the range", ["value"]);
   return point;
+}
+
+/** The labels of a contribution, in the order of the study. */
+function labelsOf(given: Texts, study: Study): Texts {
+  const refuse = (name: string, reason: string) => {
+    throw new DeviceRefusal("invalid_request", `attributes.${name} ${reason}`, [`attributes.${name}`]);
+  };
+  for (const name of Object.keys(given)) {
+    if (!Object.hasOwn(study.attributes, name)) refuse(name, "is no attribute of the study");
+  }
+  const labels = Object.entries(study.attributes).map(([name, known]) => {
+    const label = Object.hasOwn(given, name) ? given[name] : undefined;
+    if (label === undefined || !known.includes(label)) refuse(name, `must be one of ${known.join(", ")}`);
+    return [name, label as string] as const;
+  });
+  return Object.fromEntries(labels);
+}
+
+function hasLabels(labels: Texts): boolean {
+  return Object.keys(labels).length > 0;
 }
 
 function checkSubject(subject: string): void {

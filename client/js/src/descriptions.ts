@@ -15,6 +15,8 @@ export interface Study {
   readonly epsilonMax: bigint;
   readonly dimension: number;
   readonly localMechanism: string;
+  /** What each contribution says of its owner: names, and the labels that each may have. */
+  readonly attributes: Readonly<Record<string, readonly string[]>>;
   readonly terms: string;
 }
 
@@ -61,6 +63,7 @@ export function readStudy(document: Document, slug: string): Study {
     epsilonMax: epsilonLimit(epsilon.decimal("max")),
     dimension: document.has("dimension") ? document.integer("dimension") : 1,
     localMechanism: document.has("local_mechanism") ? document.text("local_mechanism") : "",
+    attributes: document.has("attributes") ? readAttributes(document.object("attributes")) : {},
   };
   const relation = document.text("relation");
   require(study.slug === slug, "the service described another study than the one asked for", "slug");
@@ -69,8 +72,16 @@ export function readStudy(document: Document, slug: string): Study {
   require(0n < study.epsilonMin && study.epsilonMin <= study.epsilonMax, "these epsilons are no range", "epsilon");
   const delta = document.has("delta") ? canonical(document.decimal("delta")) : "0";
   const { dimension, localMechanism } = study;
-  const terms = { lower: canonical(lower), upper: canonical(upper), relation, delta, dimension, localMechanism };
+  const declared = JSON.stringify(study.attributes);
+  const terms = {
+    ...{ lower: canonical(lower), upper: canonical(upper), relation, delta, dimension, localMechanism },
+    ...(declared === "{}" ? {} : { attributes: declared }),
+  };
   return { ...study, terms: JSON.stringify(terms) };
+}
+
+function readAttributes(document: Document): Record<string, readonly string[]> {
+  return Object.fromEntries(Object.keys(document.fields).map((name) => [name, document.texts(name)]));
 }
 
 export function readSession(document: Document, id: string): Session {

@@ -5,13 +5,18 @@ import { type Decimal, parseDecimal } from "./numbers.js";
 
 const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
-/** What a request holds: texts, flat. A number is a text that is sent without quotes. */
-export type Body = Readonly<Record<string, string | { readonly number: string }>>;
+/** What a request holds: texts, or texts by name. A number is a text that is sent without quotes. */
+export type Body = Readonly<Record<string, string | { readonly number: string } | { readonly texts: Texts }>>;
+
+/** Texts by name. */
+export type Texts = Readonly<Record<string, string>>;
 
 export function encode(body: Body): string {
-  const fields = Object.entries(body).map(
-    ([name, value]) => `${JSON.stringify(name)}:${typeof value === "string" ? JSON.stringify(value) : value.number}`,
-  );
+  const written = (value: Body[string]) =>
+    typeof value !== "string" && "number" in value
+      ? value.number
+      : JSON.stringify(typeof value === "string" ? value : value.texts);
+  const fields = Object.entries(body).map(([name, value]) => `${JSON.stringify(name)}:${written(value)}`);
   return `{${fields.join(",")}}`;
 }
 

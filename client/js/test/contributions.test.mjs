@@ -231,3 +231,19 @@ test("a report with little left is one that the service takes, which counts no r
   assert.ok(reports.every((report) => -reach <= report && report <= 2n ** 30n + reach));
   assert.ok(reports.some((report) => report === -reach || report === 2n ** 30n + reach));
 });
+
+test("labels are those of the study, sent with the value and remembered with it", async () => {
+  const study = { ...STUDY, attributes: { region: ["north", "south"], wave: ["1", "2"] } };
+  const { client, posts } = connect(takesAll(study));
+  const bob = { ...ADA, attributes: { wave: "1", region: "south" } };
+  await client.contribute("commute", bob);
+  await client.contribute("commute", bob);
+  assert.equal(posts()[0].text, posts()[1].text);
+  assert.ok(posts()[0].text.endsWith('"attributes":{"region":"south","wave":"1"}}'));
+  const moved = { ...bob, attributes: { wave: "2", region: "south" } };
+  await assert.rejects(client.contribute("commute", moved), refusal("already_contributed"));
+  for (const attributes of [undefined, { wave: "1" }, { ...bob.attributes, region: "west" }, { ...bob.attributes, sex: "f" }]) {
+    await assert.rejects(client.contribute("commute", { ...bob, attributes }), refusal("invalid_request"));
+  }
+  assert.equal(posts().length, 2);
+});

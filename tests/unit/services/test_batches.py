@@ -66,6 +66,7 @@ def test_a_batch_forgets_nothing_of_an_offer(dimension: int) -> None:
         "bounded": True,
         "drawn_at_most": 6,
         "currency": Currency.GAUSSIAN,
+        "segment": 7,
     }
     other = {"subject": b"t" * 32, "sender": uuid4(), "trust": Trust.PUBLIC, "bounded": False}
     assert one.keys() == {field.name for field in fields(Offer)}, "this test has no value for a new field"

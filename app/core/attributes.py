@@ -1,0 +1,93 @@
+"""Attributes: what a study asks of people beside the value, one of a few declared labels each.
+
+The labels that a person gives are one combination of all that are possible, and its number is the person's
+segment: the attributes are the digits of a number in mixed radix, the first one the most significant.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+
+MAX_COMBINATIONS = 1_000
+"""Combinations of labels that a study may have."""
+
+TAKEN = ("attributes", "epsilon", "report", "reports", "subject", "trust", "value", "values")
+"""What contributions and tables of them have already, and no attribute may be called."""
+
+
+class Attributes:
+    """The declared attributes of a study, in their order; false where there are none.
+
+    Args:
+        texts: Every label as name:label, in their order.
+
+    >>> attributes = Attributes(["region:north", "region:south", "age:-29", "age:30-59", "age:60-"])
+    >>> attributes.segment({"region": "south", "age": "30-59"})
+    4
+    >>> attributes.labels_of(4)
+    {'region': 'south', 'age': '30-59'}
+    >>> sorted(attributes.where([("age", "60-")]))
+    [2, 5]
+    """
+
+    __slots__ = ("labels", "texts")
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self.texts = tuple(texts)
+        labels: dict[str, tuple[str, ...]] = {}
+        for text in self.texts:
+            name, _, label = text.partition(":")
+            labels[name] = (*labels.get(name, ()), label)
+        self.labels = labels
+
+    @classmethod
+    def of(cls, labels: Mapping[str, Sequence[str]]) -> "Attributes":
+        """From the labels of each name."""
+        return cls(f"{name}:{label}" for name, own in labels.items() for label in own)
+
+    def __bool__(self) -> bool:
+        return bool(self.labels)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Attributes) and self.texts == other.texts
+
+    def __hash__(self) -> int:
+        return hash(self.texts)
+
+    def __repr__(self) -> str:
+        return f"Attributes({list(self.texts)})"
+
+    @property
+    def combinations(self) -> int:
+        """How many segments there are; 1 without attributes."""
+        return math.prod(map(len, self.labels.values()))
+
+    def segment(self, given: Mapping[str, str]) -> int:
+        """The number of a combination: one label of each attribute."""
+        number = 0
+        for name, labels in self.labels.items():
+            number = number * len(labels) + labels.index(given[name])
+        return number
+
+    def labels_of(self, segment: int) -> dict[str, str]:
+        """The combination of a number."""
+        found = {}
+        for name, labels in reversed(self.labels.items()):
+            segment, place = divmod(segment, len(labels))
+            found[name] = labels[place]
+        return {name: found[name] for name in self.labels}
+
+    def where(self, conditions: Iterable[tuple[str, str]]) -> frozenset[int]:
+        """The segments that meet every condition: a name and its label."""
+        allowed = {name: set(labels) for name, labels in self.labels.items()}
+        for name, label in conditions:
+            allowed[name] &= {label}
+        return frozenset(
+            number
+            for number, combination in enumerate(product(*self.labels.values()))
+            if all(label in allowed[name] for name, label in zip(self.labels, combination, strict=True))
+        )
+
+
+NO_ATTRIBUTES = Attributes()
+"""Those of a study that declares none."""

@@ -1,0 +1,225 @@
+"""Attributes of studies: declared, contributed through every door, refused by name, shown, withdrawn."""
+
+import json
+from typing import Any
+
+import asyncpg
+import pytest
+
+from tests.api.service import Service, assert_problem
+
+JSON = {"Content-Type": "application/json"}
+DECLARED = {"region": ["north", "south"], "age": ["-29", "30-59", "60-"]}
+ALICE: dict[str, Any] = {
+    "subject": "alice",
+    "value": 40,
+    "epsilon": 1,
+    "trust": "central",
+    "attributes": {"region": "south", "age": "30-59"},
+}
+BOB = {"subject": "bob", "value": 10, "trust": "public", "attributes": {"age": "-29", "region": "north"}}
+RECORDS: list[dict[str, Any]] = [
+    ALICE,
+    BOB,
+    {**ALICE, "subject": "cyd", "attributes": {"region": "south"}},
+    {**ALICE, "subject": "dan", "attributes": {"region": "west", "age": "60-"}},
+    {**ALICE, "subject": "eve", "attributes": {"region": "north", "age": "60-"}},
+    {**ALICE, "attributes": {"region": "north", "age": "30-59"}},
+]
+CSV = """subject,value,epsilon,trust,Age,region
+alice,40,1,central,30-59,south
+bob,10,,public,-29,north
+cyd,40,1,central,,south
+dan,40,1,central,60-,west
+eve,40,1,central,60-,north
+alice,40,1,central,30-59,north
+"""
+FORMS = {
+    "application/json": json.dumps(RECORDS),
+    "application/x-ndjson": "\n".join(map(json.dumps, RECORDS)),
+    "text/csv": CSV,
+}
+WITHDRAWN = "withdrawn"
+
+
+@pytest.fixture
+async def survey(service: Service) -> str:
+    """A study with two attributes that takes every trust tag."""
+    return await service.study(trust=["central", "local", "public"], attributes=DECLARED)
+
+
+async def rows(service: Service, query: str) -> list[tuple[Any, ...]]:
+    """What the database has."""
+    connection = await asyncpg.connect(service.database_url)
+    try:
+        return [tuple(row) for row in await connection.fetch(query)]
+    finally:
+        await connection.close()
+
+
+async def release(service: Service, survey: str) -> dict[str, Any]:
+    """A new answer; what came before it is folded."""
+    path, wanted = f"/v1/studies/{survey}/releases", {"share": 0.1, "fresh": True}
+    answer = await service.call("POST", path, "analyse", json=wanted)
+    assert answer.status_code == 201, answer.text
+    return dict(answer.json())
+
+
+async def segments(service: Service) -> dict[str, int | str]:
+    """Person -> segment of the contribution."""
+    digest = service.api.services.subject_key.digest
+    names = {digest(name): name for name in ("alice", "bob", "cyd", "dan", "eve", "lou")}
+    found = await rows(service, "SELECT subject_id, segment, value IS NULL FROM contribution")
+    return {
+        names[subject]: WITHDRAWN if gone and not segment else segment for subject, segment, gone in found
+    }
+
+
+async def test_a_study_says_what_it_declares_in_its_order(service: Service, survey: str):
+    for path in (f"/v1/studies/{survey}", "/v1/studies"):
+        document = (await service.call("GET", path, "contribute")).json()
+        document = document["items"][0] if "items" in document else document
+        assert list(document["attributes"].items()) == list(DECLARED.items())
+    again = {"slug": survey, "lower": 0, "upper": 100, "trust": ["central", "local", "public"]}
+    same = await service.call("POST", "/v1/studies", "admin", json={**again, "attributes": DECLARED})
+    assert same.status_code == 200, same.text
+    other = {"age": DECLARED["age"], "region": DECLARED["region"]}
+    refused = await service.call("POST", "/v1/studies", "admin", json={**again, "attributes": other})
+    assert_problem(refused, "study_exists", 409)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "field"),
+    [
+        ({"Region": ["north"]}, "attributes.Region.[key]"),
+        ({"region": []}, "attributes"),
+        ({"value": ["a"]}, "attributes"),
+        ({"region": ["north", "north"]}, "attributes.region"),
+        ({"region": ["a,b"]}, "attributes.region.0"),
+        ({"region": [" a"]}, "attributes.region.0"),
+        ({"region": [1]}, "attributes.region.0"),
+        ({"region": ["a" * 65]}, "attributes.region.0"),
+        ({"region": "north"}, "attributes.region"),
+        (["region"], "attributes"),
+        ({name: [str(label) for label in range(11)] for name in ("a", "b", "c")}, "attributes"),
+    ],
+)
+async def test_what_cannot_be_declared_is_refused(service: Service, attributes: object, field: str):
+    study = {"slug": "odd", "lower": 0, "upper": 1, "attributes": attributes}
+    assert_problem(
+        await service.call("POST", "/v1/studies", "admin", json=study), "invalid_request", 422, field
+    )
+
+
+async def test_a_label_lives_replaces_and_leaves(service: Service, survey: str):
+    path = f"/v1/studies/{survey}/contributions"
+    for status in (201, 200):
+        assert (await service.call("POST", path, "contribute", json=ALICE)).status_code == status
+    moved = {**ALICE, "attributes": {"region": "north", "age": "30-59"}}
+    assert_problem(await service.call("POST", path, "contribute", json=moved), "contribution_exists", 409)
+    assert await segments(service) == {"alice": 4}
+    statement = (await service.call("GET", "/v1/subjects/alice/budget", "admin")).json()
+    assert statement["studies"][0]["attributes"] == ALICE["attributes"]
+    await release(service, survey)  # folds
+    del moved["subject"]
+    assert (await service.call("PUT", f"{path}/alice", "contribute", json=moved)).status_code == 200
+    assert await segments(service) == {"alice": 1}
+    await service.call("POST", path, "contribute", json={**ALICE, "subject": "bob"})
+    await release(service, survey)
+    cohorts = (await service.call("GET", f"/v1/admin/studies/{survey}/cohorts", "admin")).json()["items"]
+    assert [cohort["attributes"] for cohort in cohorts] == [ALICE["attributes"], moved["attributes"]]
+    assert (await service.call("DELETE", f"{path}/alice", "contribute")).status_code == 204
+    assert await segments(service) == {"alice": WITHDRAWN, "bob": 4}
+    statement = (await service.call("GET", "/v1/subjects/alice/budget", "admin")).json()
+    assert statement["studies"][0]["attributes"] == {}
+    assert (await service.api.services.ledger.audit()).clean
+
+
+async def test_a_local_report_has_labels(service: Service, survey: str):
+    report = {**ALICE, "subject": "lou", "report": 1 << 29, "trust": "local"}
+    del report["value"]
+    path = f"/v1/studies/{survey}/contributions"
+    assert (await service.call("POST", path, "contribute", json=report)).status_code == 201
+    assert await segments(service) == {"lou": 4}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "fields"),
+    [
+        (None, ["attributes"]),
+        ({}, ["attributes.age", "attributes.region"]),
+        ({"region": "north"}, ["attributes.age"]),
+        ({"region": "north", "age": "60-", "sex": "f"}, ["attributes.sex"]),
+        ({"region": "North", "age": "60-"}, ["attributes.region"]),
+        ({"region": 1, "age": "60-"}, ["attributes.region"]),
+        ({"region": ["north"], "age": "60-"}, ["attributes.region"]),
+    ],
+)
+async def test_refusals_name_the_attribute(
+    service: Service, survey: str, attributes: object, fields: list[str]
+):
+    path, sent = f"/v1/studies/{survey}/contributions", {**ALICE, "attributes": attributes}
+    assert_problem(await service.call("POST", path, "contribute", json=sent), "invalid_request", 422, *fields)
+    if attributes is None:
+        del sent["attributes"]
+        missing = await service.call("POST", path, "contribute", json=sent)
+        assert_problem(missing, "invalid_request", 422, "attributes.age", "attributes.region")
+    assert await segments(service) == {}
+
+
+async def test_a_study_without_attributes_takes_none(service: Service):
+    path = f"/v1/studies/{await service.study()}/contributions"
+    assert_problem(
+        await service.call("POST", path, "contribute", json=ALICE), "invalid_request", 422, "attributes"
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_batches_of_every_form_have_labels(service: Service, survey: str, form: str):
+    path = f"/v1/studies/{survey}/contributions/batch"
+    answer = await service.call(
+        "POST", path, "contribute", content=FORMS[form], headers={"Content-Type": form}
+    )
+    assert answer.status_code == 200, answer.text
+    results = answer.json()["results"]
+    assert [result["status"] for result in results] == [
+        "created",
+        "created",
+        *["refused"] * 2,
+        "created",
+        "refused",
+    ]
+    assert results[2]["errors"] == [{"field": "attributes.age", "reason": "missing"}]
+    assert results[3]["errors"][0]["field"] == "attributes.region"
+    assert results[5]["code"] == "contribution_exists"
+    assert await segments(service) == {"alice": 4, "bob": 0, "eve": 2}
+    again = await service.call(
+        "POST", path, "contribute", content=FORMS[form], headers={"Content-Type": form}
+    )
+    assert again.json()["unchanged"] == 3
+    estimate = await release(service, survey)
+    assert estimate["people"] == 3
+    folded = await rows(service, "SELECT trust, segment, count FROM cohort ORDER BY trust, segment")
+    assert folded == [("central", 2, 1), ("central", 4, 1), ("public", 0, 1)]
+    assert (await service.api.services.ledger.audit()).clean
+
+
+async def test_a_key_tells_labels_apart(service: Service, survey: str):
+    path = f"/v1/studies/{survey}/contributions"
+    headers = {**JSON, "Idempotency-Key": "one"}
+    sent = json.dumps(ALICE)
+    for _ in range(2):
+        first = await service.call("POST", path, "contribute", content=sent, headers=headers)
+        assert first.status_code == 201
+    moved = json.dumps({**ALICE, "attributes": {"region": "north", "age": "30-59"}})
+    reused = await service.call("POST", path, "contribute", content=moved, headers=headers)
+    assert_problem(reused, "idempotency_key_reused", 409)
+
+
+async def test_the_audit_finds_labels_that_were_never_declared(service: Service, survey: str):
+    await service.call("POST", f"/v1/studies/{survey}/contributions", "contribute", json=ALICE)
+    assert (await service.api.services.ledger.audit()).clean
+    await rows(service, "UPDATE contribution SET segment = 6")
+    findings = (await service.api.services.ledger.audit()).findings
+    [finding] = [found for found in findings if "labels" in found.rule]
+    assert finding.examples[0]["segment"] == 6
