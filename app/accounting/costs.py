@@ -88,10 +88,9 @@ def group_costs(
     References:
         Dwork, McSherry, Nissim, Smith, TCC 2006, doi:10.1007/11681878_14, proposition 1; composition by
         summing the losses of independent noise. Epsilons of releases add up, also where each depends on
-        former
-        answers and others run beside it, sessions and reports among them: Rogers, Roth, Ullman, Vadhan,
-        arXiv:1605.08294 (a person's sum is bounded in advance, which is their condition); Vadhan, Wang,
-        arXiv:2105.13427 (concurrent interactive mechanisms that are each pure). mu^2: see
+        former answers and others run beside it, sessions and reports among them: Rogers, Roth, Ullman,
+        Vadhan, arXiv:1605.08294 (a person's sum is bounded in advance, which is their condition); Vadhan,
+        Wang, arXiv:2105.13427 (concurrent interactive mechanisms that are each pure). mu^2: see
         `app.accounting.gaussian`.
     """
     rows: list[list[Term]] = [[] for _ in groups]

@@ -135,7 +135,8 @@ class Hourglass:
             a person takes part depends on their own offer and the question alone.
 
         References:
-            `app.mechanisms.hourglass`; Kulesza, Suresh, Wang, arXiv:2312.06658v1, Algorithm 3 (the ratio).
+            `app.mechanisms.hourglass`; Kulesza, Suresh, Wang, arXiv:2312.06658v2 (the noise), and v1,
+            Algorithm 3 (the ratio).
         """
         level = max(min(question.floor, question.cap), 1)
         asked = question.parameters.get(LEVEL_PARAMETER.name, FLOOR)

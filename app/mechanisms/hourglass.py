@@ -14,8 +14,9 @@ The set t <= j is a double cone cut off at |u| = j: an hourglass. With step r = 
 first and second reach the variance of the best one-dimensional staircase.
 
 References:
-    Kulesza, Suresh, Wang, arXiv:2312.06658v1, algorithm 3 (the pair of queries; Laplace noise in the paper).
-    The noise and its proof are stated here in full.
+    Kulesza, Suresh, Wang, "Mean estimation in the add-remove model of differential privacy",
+    arXiv:2312.06658v2 (the hourglass mechanism; version 1 has Laplace noise on the pair of queries, algorithm
+    3). The noise on integers and its proof are stated here in full.
 """
 
 import math

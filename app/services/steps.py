@@ -23,6 +23,16 @@ sampler; there weights count coarser units, rounded down.
 Privacy: who is there, what they offer and what they have paid are public under replace_one, and nothing here
 depends on a raw value but the sums that noise is drawn for. Two noisy sums of one piece, of the values and of
 their squares, cost what the first one does (`app.accounting.prices`); they are refined independently.
+
+People may come because of what was published. Each piece is a mechanism of its own, about people whom no
+other live piece holds, and they compose in parallel also then [1]. Its condition, for noise that is not pure:
+no noise of a piece is drawn before its people are fixed. Only sealed epochs are folded, and steps see folded
+cohorts only. Who joins a second piece, since the first one lost a member, pays for both: their charges add
+up, as those of any answers do (`app.accounting.costs`).
+
+References:
+    [1] Henzinger, Safavi, Vadhan, "Concurrent Composition for Differentially Private Continual Mechanisms",
+        arXiv:2411.03299.
 """
 
 import math
