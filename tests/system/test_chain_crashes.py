@@ -1,0 +1,184 @@
+"""kill -9 in the middle of a chain of refinements: each step is drawn, charged and answered once.
+
+What is drawn and not committed was never seen, and the next attempt draws anew from the same stored sums: see
+`tests/statistical/test_lost_drafts.py` for the law of what comes of that.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg
+import pytest
+
+from tests.conftest import LiveServer
+from tests.support.live import LiveService
+from tests.system.load import PATIENCE, Crowd, Reply, at_once, audit, findings, make_study
+
+pytestmark = [pytest.mark.system, pytest.mark.long]
+
+EPSILONS = (0.1, 0.333, 1)
+STEPS = 10
+CLIENTS = 6
+KILLS = ("draft", "answer", "any") * 2
+"""When the processes of the first steps are killed: with a draft that is drawn, with an answer that is
+committed and not yet sent, at a random moment."""
+
+SLOW_COMMIT = 4242
+HOLD_COMMIT = (
+    f"""CREATE FUNCTION hold_commit() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM pg_advisory_xact_lock_shared({SLOW_COMMIT}); RETURN NULL; END $$""",
+    """CREATE CONSTRAINT TRIGGER hold_commit AFTER INSERT ON release
+       DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hold_commit()""",
+)
+"""Lets a commit with a release in it wait as long as a test holds this lock."""
+
+WAITING = """SELECT count(*) FROM pg_stat_activity
+             WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE $1"""
+RELEASES = "SELECT count(*) FROM release JOIN study ON study.id = study_id WHERE slug = 'minutes'"
+
+
+def fill(service: LiveService, slug: str, people: int = 30) -> None:
+    make_study(service, slug)
+    records = [
+        {"subject": f"{slug}-{place}", "value": place, "epsilon": EPSILONS[place % 3], "trust": "central"}
+        for place in range(people)
+    ]
+    with service.client(service.create_token("contribute")) as contributor:
+        batch = contributor.post(f"/v1/studies/{slug}/contributions/batch", json=records)
+    assert batch.json()["created"] == people, batch.text
+
+
+@asynccontextmanager
+async def connected(service: LiveService) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(service.database_url)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def until(connection: asyncpg.Connection, least: int, query: str, *arguments: str) -> None:
+    """Wait until a count is as large as that."""
+    async with asyncio.timeout(PATIENCE):
+        while await connection.fetchval(query, *arguments) < least:
+            await asyncio.sleep(0.01)
+
+
+async def ask(crowd: Crowd, step: int, turn: int, begin: asyncio.Event) -> Reply:
+    """Ask until there is an answer, at one process and then at the other."""
+    await begin.wait()
+    while True:
+        question = {"estimator": "adpm", "share": step / STEPS}
+        reply = await crowd.post("/v1/studies/minutes/releases", question, turn=turn, key=f"step-{step}")
+        if reply.acknowledged:
+            return reply
+        assert reply.status in (0, 503), reply
+        turn += 1
+        await asyncio.sleep(0.05)
+
+
+async def strike(service: LiveService, kill: str, moment: random.Random, begin: asyncio.Event) -> None:
+    """Let clients ask, kill at that moment what works on the step, and start it again."""
+    everything = range(len(service.processes))
+    if kill == "any":
+        begin.set()
+        await asyncio.sleep(moment.uniform(0, 0.2))
+        victim = moment.choice(everything)
+        service.kill(victim)
+        await asyncio.to_thread(service.start, victim)
+        return
+    async with connected(service) as watcher, connected(service) as holder:
+        before = await watcher.fetchval(RELEASES)
+        if kill == "draft":
+            async with holder.transaction():
+                await holder.fetch("SELECT FROM chain WHERE id = 1 FOR UPDATE")
+                begin.set()
+                # Nothing waits for the head of the chain but a draft, which is drawn.
+                await until(watcher, 1, WAITING, "%FROM chain%FOR UPDATE%")
+                for process in everything:
+                    service.kill(process)
+            assert await watcher.fetchval(RELEASES) == before
+        else:
+            await holder.execute(f"SELECT pg_advisory_lock({SLOW_COMMIT})")
+            begin.set()
+            await until(watcher, 1, WAITING, "COMMIT%")
+            for process in everything:
+                service.kill(process)
+            await holder.execute(f"SELECT pg_advisory_unlock({SLOW_COMMIT})")
+            await until(watcher, before + 1, RELEASES)
+    await asyncio.to_thread(service.start)
+
+
+def releases(service: LiveService, slug: str) -> list[dict[str, Any]]:
+    """Those of a study, oldest first, with charges."""
+    with service.client() as admin:
+        page = admin.get(f"/v1/studies/{slug}/releases", params={"limit": 200}).json()
+    assert page["next_cursor"] is None
+    return list(reversed(page["items"]))
+
+
+def charged(answers: list[dict[str, Any]]) -> dict[float, int]:
+    """What each person was charged, by what they offered [micro-epsilon]."""
+    sums: Counter[tuple[int, float]] = Counter()
+    for answer in answers:
+        for charge in answer["charges"]:
+            sums[charge["cohort_id"], charge["offered"]] += round(charge["epsilon"] * 1e6)
+    assert len(sums) == len(EPSILONS)
+    return {offered: amount for (_, offered), amount in sums.items()}
+
+
+async def test_a_chain_goes_on_after_every_kill(live_server: LiveServer) -> None:
+    service = live_server(processes=2)
+    fill(service, "minutes")
+    fill(service, "once")
+    async with connected(service) as connection:
+        for statement in HOLD_COMMIT:
+            await connection.execute(statement)
+    moment = random.Random(0)
+    acknowledged: dict[int, set[bytes]] = {}
+    async with Crowd(service, service.create_token("analyse")) as crowd:
+        for step in range(1, STEPS + 1):
+            begin = asyncio.Event()
+            async with asyncio.TaskGroup() as tasks:
+                asking = [tasks.create_task(ask(crowd, step, client, begin)) for client in range(CLIENTS)]
+                if step <= len(KILLS):
+                    await strike(service, KILLS[step - 1], moment, begin)
+                begin.set()
+            acknowledged[step] = {task.result().body for task in asking}
+            assert len(acknowledged[step]) == 1, "one key has one answer"
+        for step, known in acknowledged.items():
+            for process in range(2):
+                assert {(await ask(crowd, step, process, begin)).body} == known
+
+    chain = releases(service, "minutes")
+    # No step was lost, taken twice, or taken from another draw than the last one.
+    assert [one["share"] for one in chain] == [step / STEPS for step in range(1, STEPS + 1)]
+    assert [one["share_before"] for one in chain] == [step / STEPS for step in range(STEPS)]
+    assert [one["refines"] for one in chain] == [None, *(one["id"] for one in chain[:-1])]
+    with service.client(service.create_token("analyse")) as analyst:
+        once = analyst.post("/v1/studies/once/releases", json={"estimator": "adpm", "share": 1, "fresh": True})
+    assert once.status_code == 201, once.text
+    assert charged(chain) == charged(releases(service, "once"))
+    assert await findings(service) == []
+    report = audit(service)
+    assert report.returncode == 0, report.stdout
+
+
+async def test_of_many_who_ask_two_processes_at_once_one_takes_the_step(live_server: LiveServer) -> None:
+    service = live_server(processes=2)
+    fill(service, "minutes")
+    async with Crowd(service, service.create_token("analyse")) as crowd:
+
+        async def sharpen(turn: int, share: float = 0.3) -> Reply:
+            return await crowd.post("/v1/studies/minutes/releases", {"share": share}, turn=turn)
+
+        await sharpen(0, share=0.1)
+        replies = await at_once(range(64), sharpen, 64)
+    assert sorted(reply.status for reply in replies) == [200] * 63 + [201]
+    assert len({reply.body for reply in replies}) == 1
+    assert [one["share"] for one in releases(service, "minutes")] == [0.1, 0.3]
+    assert await findings(service) == []
