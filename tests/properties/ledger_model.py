@@ -4,16 +4,18 @@ Every person is charged on their own here, so that the real ledger, which works 
 with something that cannot share its mistakes.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from app.accounting.costs import group_costs
 from app.core.cohort import Group, Reports
 from app.core.epsilon import MAX_EPSILON, MICRO
 from app.core.study import Currency, LocalMechanism, Relation, StudyDefinition, Trust
 from app.estimators import registry
-from app.estimators.interface import NotApplicable, Plan
-from app.services.questions import Ask, resolve
+from app.estimators.interface import NotApplicable
+from app.services.questions import Ask, Resolved, resolve
+from tests.properties.steps_model import Chain, Planned, step
 
 OK, CREATED, UNCHANGED, REPLACED = "ok", "created", "unchanged", "replaced"
 EXISTS, EXHAUSTED, BELOW_SPENT = "contribution_exists", "budget_exhausted", "epsilon_below_spent"
@@ -71,13 +73,14 @@ class SetBudget:
 
 @dataclass(frozen=True)
 class Question:
-    """GET the answer to a question, or POST it with `new`, there perhaps under a key, or if it is no gain."""
+    """GET the answer to a question, or POST it with `new`, perhaps under a key, also if no gain, afresh."""
 
     study: str
     ask: int
     new: bool
     key: str | None = None
     worse: bool = False
+    fresh: bool = False
 
 
 Operation = Contribute | Batch | Withdraw | SetBudget | Question
@@ -92,6 +95,7 @@ class Line:
             is what was spent.
         spent: In this study, for ever.
         drawn_with: What a local report was randomized with.
+        stay: Which contribution to the study it is, of all that there were.
     """
 
     live: bool
@@ -100,6 +104,7 @@ class Line:
     spent: int
     value: int | None
     drawn_with: int = 0
+    stay: int = 0
 
     @property
     def remaining(self) -> int:
@@ -133,8 +138,10 @@ class Model:
         budgets: Budgets that were set.
         lines: By study and name.
         releases: How many there are; they are numbered from 0.
-        latest: The newest release of each question, by study and number of the ask.
+        latest: The newest release of each question, by study, estimator, share and cap.
         past: By study and estimator the releases of replace_one studies, in their order.
+        chains: By study and estimator what a question has by its steps.
+        arrivals: How many contributions came to each study.
         keys: What each key asked for, and its release.
     """
 
@@ -144,9 +151,11 @@ class Model:
     budgets: dict[str, int] = field(default_factory=dict)
     lines: dict[tuple[str, str], Line] = field(default_factory=dict)
     releases: int = 0
-    latest: dict[tuple[str, int], int] = field(default_factory=dict)
+    latest: dict[tuple[str, str | None, int, int | None], int] = field(default_factory=dict)
     past: dict[tuple[str, str | None], list[Past]] = field(default_factory=dict)
-    keys: dict[str, tuple[tuple[str, int, bool], int]] = field(default_factory=dict)
+    chains: dict[tuple[str, str | None], Chain] = field(default_factory=dict)
+    arrivals: Counter[str] = field(default_factory=Counter)
+    keys: dict[str, tuple[tuple[str, int, bool, bool], int]] = field(default_factory=dict)
 
     def apply(self, operation: Operation, *, away: str | None = None) -> Result:
         """Do something.
@@ -228,6 +237,7 @@ class Model:
         reserved = self.reserved(new.name, study.noise) - (old.epsilon if old else 0)
         if reserved + epsilon > self.budget(new.name, study.noise):
             return EXHAUSTED
+        self.arrivals[new.study] += 1
         self.lines[new.study, new.name] = Line(
             live=True,
             trust=new.trust,
@@ -235,6 +245,7 @@ class Model:
             spent=epsilon if new.trust is Trust.LOCAL else spent,
             value=new.value,
             drawn_with=epsilon - spent,
+            stay=self.arrivals[new.study],
         )
         return done
 
@@ -253,7 +264,7 @@ class Model:
     # ---------------------------------------------------------------------------------- releases
 
     def _answer(self, question: Question, away: str | None) -> str | int:
-        asked, request = (question.study, question.ask), (question.study, question.ask, question.worse)
+        request = question.study, question.ask, question.worse, question.fresh
         if question.key is not None and question.key in self.keys:
             known, number = self.keys[question.key]
             return number if known == request else KEY_REUSED
@@ -263,28 +274,37 @@ class Model:
         if isinstance(found, str):
             best = None if question.new else self._standing(question, any_share=True)
             return found if best is None else best
-        prices, past = found
+        number = found if isinstance(found, int) else self._publish(question, *found)
+        if question.key is not None:
+            self.keys[question.key] = request, number
+        return number
+
+    def _publish(self, question: Question, prices: Mapping[str, int], past: Past, chain: Chain | None) -> int:
         for name, price in prices.items():
             line = self.lines[question.study, name]
             line.spent += price
             assert line.spent <= line.epsilon
-        number = self.latest[asked] = self.releases
+        number, of = self.releases, (question.study, past.ask.estimator)
+        self.latest[*of, past.share, past.ask.epsilon] = number
         self.releases += 1
-        if past is not None:
-            self.past.setdefault((question.study, past.ask.estimator), []).append(past)
-        if question.key is not None:
-            self.keys[question.key] = request, number
+        if chain is not None:
+            # An answer is never to a smaller share than the one that it sharpens.
+            before = self.chains.get(of)
+            past = replace(past, share=max(past.share, before.share if before else 0))
+            self.chains[of] = replace(chain, share=past.share, number=number)
+        if self.studies[question.study].relation is Relation.REPLACE_ONE:
+            self.past.setdefault(of, []).append(past)
         return number
 
     def _standing(self, question: Question, *, any_share: bool = False) -> int | None:
         """The release that answers who only reads."""
         study, ask = self.studies[question.study], self.asks[question.study][question.ask]
+        share, cap = (study.default_share if ask.share is None else ask.share), ask.epsilon or MAX_EPSILON
         if study.relation is Relation.ADD_REMOVE_ONE:
-            return self.latest.get((question.study, question.ask))
+            return self.latest.get((question.study, ask.estimator, share, ask.epsilon))
         past = self.past.get((question.study, ask.estimator), [])
         if not past:
             return None
-        share, cap = (study.default_share if ask.share is None else ask.share), ask.epsilon or MAX_EPSILON
         explicit = not any_share and (ask.share is not None or ask.epsilon is not None)
         if explicit and not any(
             one.share >= share and (one.ask.epsilon or MAX_EPSILON) >= cap for one in past
@@ -294,50 +314,82 @@ class Model:
         best = min(one.width_today(people, span) for one in past)
         return max(one.number for one in past if one.width_today(people, span) <= 1.05 * best)
 
-    def _new_answer(self, question: Question, away: str | None) -> tuple[dict[str, int], Past | None] | str:
-        """What each person pays for a new release and what it is compared by, or why there is none."""
+    def _new_answer(
+        self, question: Question, away: str | None
+    ) -> tuple[Mapping[str, int], Past, Chain | None] | int | str:
+        """What each person pays, and what is kept; or the release that stands, or why there is none."""
         study, ask = self.studies[question.study], self.asks[question.study][question.ask]
-        share = study.default_share if ask.share is None else ask.share
         there = {
             name: line
             for (of, name), line in self.lines.items()
             if of == question.study and line.live and name != away
         }
-        cap = None if ask.epsilon is None else study.amount(ask.epsilon)
+        public, span = study.relation is Relation.REPLACE_ONE, float(study.upper - study.lower)
+        resolved = resolve(study, ask)
+        if public and study.noise is Currency.LAPLACE and not question.fresh:
+            former = self.chains.get((question.study, ask.estimator))
+            if former is not None and ask.share is None:
+                resolved = replace(resolved, share=min(MICRO, former.share + study.default_share))
+
+            def plan(whole: Resolved, offers: Mapping[str, int], paying: set[str]) -> Planned | str:
+                return self._planned(study, whole, there, offers, paying)
+
+            taken = step(resolved, there, former, plan, span, (EXHAUSTED, NOT_APPLICABLE))
+            if isinstance(taken, str):
+                return taken
+            arrivals = self.arrivals[question.study]
+            if taken is not None:
+                if former is not None and not taken.drawn and former.arrivals == arrivals:
+                    return former.number
+                past = Past(self.releases, ask, resolved.share, taken.width, len(there))
+                chain = Chain(
+                    parts=taken.parts, share=resolved.share, number=self.releases, arrivals=arrivals
+                )
+                gain = self._is_gain(question, past, taken.left_out)
+                return (taken.prices, past, chain) if gain else NO_GAIN
+        cap = resolved.cap
         offers = {
-            name: min(line.epsilon * share // MICRO, line.epsilon if cap is None else cap)
+            name: min(line.epsilon * resolved.share // MICRO, line.epsilon if cap is None else cap)
             for name, line in there.items()
             if line.trust is Trust.CENTRAL
         }
         paying = {name: offer for name, offer in offers.items() if 0 < offer <= there[name].remaining}
+        past = Past(self.releases, ask, resolved.share, span, len(there))
         if ask.estimator == "transformed":
-            return paying, None
-        planned = self._planned(study, ask, there, offers, paying)
+            return paying, past, None
+        planned = self._planned(study, resolved, there, offers, set(paying))
         if isinstance(planned, str):
             return planned
-        prices, plan = planned
+        costs = group_costs(
+            planned.plan.queries, planned.plan.noise, study.relation, planned.groups, study.noise
+        )
+        named = zip(planned.names, costs, strict=True)
+        prices = {name: cost for names, cost in named for name in names if cost}
         if ask.estimator == "uniform":
             prices = dict.fromkeys(paying, min(paying.values(), default=0))
-        if study.relation is Relation.ADD_REMOVE_ONE:
-            return prices, None
-        people, span = len(there), float(study.upper - study.lower)
-        width = span if plan.interval_width is None else plan.interval_width()
-        past = self.past.get((question.study, ask.estimator), [])
-        best = min((one.width_today(people, span) for one in past), default=None)
-        worse = best is not None and (width > 1.5 * best if question.new else width * 1.05 >= best)
-        if not question.worse and (2 * (len(offers) - len(paying)) > people or worse):
-            return NO_GAIN
-        return prices, Past(number=self.releases, ask=ask, share=share, width=width, people=people)
+        if not public:
+            return prices, past, None
+        if planned.plan.interval_width is not None:
+            past = replace(past, width=planned.plan.interval_width())
+        return (prices, past, None) if self._is_gain(question, past, len(offers) - len(paying)) else NO_GAIN
+
+    def _is_gain(self, question: Question, new: Past, left_out: int) -> bool:
+        study = self.studies[question.study]
+        span = float(study.upper - study.lower)
+        former = self.past.get((question.study, new.ask.estimator), [])
+        best = min((one.width_today(new.people, span) for one in former), default=None)
+        worse = best is not None and (new.width > 1.5 * best if question.new else new.width * 1.05 >= best)
+        return question.worse or not (2 * left_out > new.people or worse)
 
     @staticmethod
     def _planned(
         study: StudyDefinition,
-        ask: Ask,
+        resolved: Resolved,
         there: Mapping[str, Line],
         offers: Mapping[str, int],
-        paying: Mapping[str, int],
-    ) -> tuple[dict[str, int], Plan] | str:
-        """Prices and plans of estimators, which are tested elsewhere."""
+        paying: set[str],
+    ) -> Planned | str:
+        """Plans of estimators, which are tested elsewhere."""
         alike: dict[tuple[Trust, int, bool], list[str]] = {}
         for name, line in there.items():
             epsilon = {Trust.CENTRAL: offers.get(name, 0), Trust.LOCAL: line.drawn_with}.get(line.trust, 0)
@@ -353,23 +405,18 @@ class Model:
             )
             for (trust, epsilon, participates), names in alike.items()
         ]
-        resolved = resolve(study, ask)
         secret = study.relation is Relation.ADD_REMOVE_ONE
         asked = resolved.question(study, people=None if secret else len(there), expected_size=None)
         try:
             if resolved.estimator == registry.AUTO:
-                _, plan, _ = registry.choose(groups, asked)
+                _, plan, asked = registry.choose(groups, asked)
             else:
                 estimator = registry.get(resolved.estimator, study.relation, study.noise)
-                plan = estimator.plan(groups, registry.for_estimator(estimator, asked))
+                asked = registry.for_estimator(estimator, asked)
+                plan = estimator.plan(groups, asked)
         except NotApplicable:
-            unpaid = offers.keys() - paying.keys()
-            return EXHAUSTED if unpaid or not there else NOT_APPLICABLE
-        costs = group_costs(plan.queries, plan.noise, study.relation, groups, study.noise)
-        prices = {
-            name: cost for names, cost in zip(alike.values(), costs, strict=True) for name in names if cost
-        }
-        return prices, plan
+            return EXHAUSTED if offers.keys() - paying or not there else NOT_APPLICABLE
+        return Planned(names=list(alike.values()), groups=groups, plan=plan, question=asked)
 
 
 def _reports(study: StudyDefinition, lines: Sequence[Line]) -> Reports:

@@ -26,7 +26,6 @@ from app.core.release import StoredRelease
 from app.core.study import Currency, LocalMechanism, Relation, Study, Trust
 from app.services import Services
 from app.services.questions import Ask, resolve
-from app.services.release_request import ReleaseRequest
 from tests.properties import ledger_model as model
 from tests.properties.ledger_model import (
     WHOLE_ONLY,
@@ -59,7 +58,7 @@ pytestmark = pytest.mark.long
 EXAMPLES = int(os.environ.get("DITHER_TEST_MACHINE_EXAMPLES", "0"))
 
 STUDIES = {
-    "first": definition(slug="first"),
+    "first": definition(slug="first", default_share=MICRO // 5),
     **{
         slug: definition(slug=slug, delta=LIFETIME_DELTA // 10, local_mechanism=LocalMechanism.GAUSSIAN)
         for slug in ("second", "third")
@@ -80,6 +79,7 @@ MEAN_ASKS = (
     Ask(estimator="uniform", share=MICRO // 3),
     Ask(estimator="uniform", epsilon=MICRO // 20),
     Ask(estimator="adpm", share=MICRO // 4),
+    Ask(estimator="adpm", share=MICRO * 3 // 4),
     Ask(estimator="threshold", share=MICRO // 4),
     Ask(share=MICRO // 7),
 )
@@ -114,11 +114,11 @@ budgets = st.builds(
 
 def questions_to(study: str) -> st.SearchStrategy[Operation]:
     """Anything that an analyst may ask of a study."""
-    of, asks = st.just(study), st.integers(0, len(MEAN_ASKS) - 1)
+    of, asks = st.just(study), st.integers(0, len(ASKS[study]) - 1)
     keys = st.sampled_from(("k0", "k1", "k2"))
     return st.one_of(
         st.builds(Question, study=of, ask=asks, new=st.booleans()),
-        st.builds(Question, study=of, ask=asks, new=st.just(True), worse=st.just(True)),
+        st.builds(Question, study=of, ask=asks, new=st.just(True), worse=st.booleans(), fresh=st.booleans()),
         st.builds(
             Question, study=of, ask=st.integers(0, 2), new=st.just(True), key=keys, worse=st.booleans()
         ),
@@ -335,9 +335,11 @@ class LedgerMachine(RuleBasedStateMachine):
                 study, ask = self._studies[slug], ASKS[slug][number]
                 if not operation.new:
                     return (await services.releases.current(study, ask)).release
-                worse, request = operation.worse, f"{slug} {number} {operation.worse}"
+                request = f"{slug} {number} {operation.worse} {operation.fresh}"
                 idempotency = key(operation.key, request) if operation.key else None
-                return await services.releases.release(study, ask, idempotency, allow_worse=worse)
+                return await services.releases.release(
+                    study, ask, idempotency, allow_worse=operation.worse, fresh=operation.fresh
+                )
 
     # --------------------------------------------------------------------------------- comparing
 
@@ -384,8 +386,9 @@ class LedgerMachine(RuleBasedStateMachine):
             if stored.get(release.id) != release.body
         ]
         latest = {(row["study_id"], bytes(row["question"])): row["id"] for row in rows}
-        for (slug, ask), number in expected.latest.items():
-            asked = self._studies[slug].id, resolve(STUDIES[slug], ASKS[slug][ask]).digest()
+        for (slug, estimator, share, cap), number in expected.latest.items():
+            ask = Ask(estimator=estimator, share=share, epsilon=cap)
+            asked = self._studies[slug].id, resolve(STUDIES[slug], ask).digest()
             if number in bodies and latest.get(asked) != bodies[number].id:
                 found.append(f"release {number} is not the latest of its question")
         return found
@@ -451,12 +454,7 @@ def differences(name: str, expected: Model, statement: Statement) -> Iterator[st
             yield f"{name} has overspent in {currency}: {balance}"
 
 
-def test_the_ledger_does_what_the_plain_model_does(
-    postgres_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The plain model prices answers with noise of their own; tests/api/test_steps.py has those that sharpen.
-    monkeypatch.setattr(ReleaseRequest, "by_steps", False)
-
+def test_the_ledger_does_what_the_plain_model_does(postgres_server: Server) -> None:
     class OnThisServer(LedgerMachine):
         server = postgres_server
 

@@ -1,0 +1,229 @@
+"""How shares of a question add up, as a plain model: person by person, in whole numbers.
+
+A person who weighs w [micro-epsilon at share 1] in a sum whose noise has the scale 2^30 / share, in units of
+one epsilon, loses w * share by it and by all that it was sharpened from: that, rounded up, is what they have
+paid.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+
+from app.core.cohort import Group
+from app.core.epsilon import MICRO
+from app.core.grid import GRID_SIZE
+from app.core.noise import DiscreteLaplace
+from app.core.study import Trust
+from app.estimators.combination import Sums, combination_plan
+from app.estimators.interface import NotApplicable, Plan, Question
+from app.services.questions import Resolved
+
+Stay = tuple[str, int]
+"""A person from one contribution to the next: who comes back is new to all sums."""
+
+
+class Holder(Protocol):
+    """What somebody holds, as `ledger_model.Line`."""
+
+    trust: Trust
+    epsilon: int
+    stay: int
+
+    @property
+    def remaining(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, and whom it was made for: names and group, side by side."""
+
+    names: list[list[str]]
+    groups: list[Group]
+    plan: Plan
+    question: Question
+
+
+@dataclass(frozen=True)
+class Part:
+    """A noisy sum: what everybody in it weighs, the share it has used, and whether it may be sharpened."""
+
+    weights: Mapping[Stay, int]
+    share: int
+    sharp: bool = False
+
+    def paid(self, stay: Stay, share: int | None = None) -> int:
+        """What somebody has paid for it, or would have by a share."""
+        return -(-self.weights[stay] * (self.share if share is None else share) // MICRO)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What a question has by its steps.
+
+    Attributes:
+        parts: In the order in which they began.
+        share: Of the last step.
+        number: Its release.
+        arrivals: How many contributions the study had seen by then.
+    """
+
+    parts: tuple[Part, ...]
+    share: int
+    number: int
+    arrivals: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that can be taken.
+
+    Attributes:
+        parts: As it leaves them.
+        prices: What each person pays.
+        drawn: Whether any noise is.
+        left_out: People who cannot pay.
+        width: Of the interval.
+    """
+
+    parts: tuple[Part, ...]
+    prices: Mapping[str, int]
+    drawn: bool
+    left_out: int
+    width: float
+
+
+def step(
+    resolved: Resolved,
+    there: Mapping[str, Holder],
+    former: Chain | None,
+    plan: Callable[[Resolved, Mapping[str, int], set[str]], Planned | str],
+    span: float,
+    refusals: tuple[str, str],
+) -> Step | str | None:
+    """The step of a question to its share.
+
+    Args:
+        resolved: The question with that share.
+        there: Who is there.
+        former: What the question has.
+        plan: Plans a question for offers, of which these are paid; or says why not.
+        span: The width of the range.
+        refusals: What is said where no person can pay, and where there is no answer.
+
+    Returns:
+        The step, or the word for why there is none; None where the plan has no noisy sum.
+    """
+    share, cap, exhausted, no_answer = resolved.share, resolved.cap, *refusals
+    central = {(name, line.stay): line for name, line in there.items() if line.trust is Trust.CENTRAL}
+    paid: Counter[Stay] = Counter()
+    for part in former.parts if former else ():
+        paid.update({stay: part.paid(stay) for stay in part.weights})
+    # 1. A sum that has all its people, who can all pay, becomes sharper; otherwise it never does again.
+    parts: list[Part] = []
+    settled: set[Stay] = set()
+    prices: Counter[str] = Counter()
+    for part in former.parts if former else ():
+        now = part
+        if not part.sharp:
+            goes_to = min([share, *_most(part, cap, paid)])
+            due = {stay: part.paid(stay, goes_to) - part.paid(stay) for stay in part.weights}
+            whole = part.weights.keys() <= central.keys()
+            if whole and goes_to <= part.share:
+                settled |= part.weights.keys()
+            elif whole and all(cost <= central[stay].remaining for stay, cost in due.items()):
+                now = replace(part, share=goes_to)
+                settled |= part.weights.keys()
+                prices.update({name: cost for (name, _), cost in due.items()})
+            else:
+                now = replace(part, sharp=True)
+        parts.append(now)
+    drawn = any(now.share > was.share for now, was in zip(parts, former.parts if former else (), strict=True))
+    # 2. The others pay what they owe, if they can.
+    owed: dict[Stay, int] = {}
+    left_out = 0
+    for stay, line in central.items():
+        offer = min(line.epsilon * share // MICRO, line.epsilon if cap is None else cap)
+        owes = offer - paid[stay]
+        if stay in settled or (offer and owes <= 0):
+            continue
+        if 0 < owes <= line.remaining:
+            owed[stay] = owes
+        else:
+            left_out += 1
+    # 3. Weights are those of a whole answer.
+    most = None if cap is None else cap * MICRO // share
+    offers = {
+        name: line.epsilon if most is None else min(line.epsilon, most) for (name, _), line in central.items()
+    }
+    paying = {name for name, stay in central if (name, stay) in owed or (name, stay) in paid}
+    planned = plan(replace(resolved, share=MICRO, cap=most), offers, paying)
+    if isinstance(planned, str):
+        return planned
+    noise = planned.plan.noise
+    if not isinstance(noise, DiscreteLaplace) or planned.plan.linear is None:
+        return None
+    # The epsilon of a weight is weight * 2^30 / scale.
+    of_groups = [
+        int(weight * GRID_SIZE * MICRO / Fraction(noise.scales[0]))
+        for weight in planned.plan.queries[0].sum_weights
+    ]
+    weights = {name: weight for names, weight in zip(planned.names, of_groups, strict=True) for name in names}
+    if resolved.estimator == "uniform":
+        weights |= dict.fromkeys(paying, min((offers[name] for name in paying), default=0))
+    # 4. Those who owe make a new sum; who has paid for another one weighs what the rest buys.
+    new: dict[Stay, int] = {}
+    for stay, owes in owed.items():
+        weight = weights[stay[0]]
+        if paid[stay] or -(-weight * share // MICRO) > central[stay].remaining:
+            rest = max(0, min(weight * share // MICRO - paid[stay], owes))
+            weight = min(weight, rest * MICRO // share)
+        if weight:
+            new[stay] = weight
+    if new:
+        drawn = True
+        parts.append(Part(weights=new, share=share))
+        prices.update({stay[0]: parts[-1].paid(stay) for stay in new})
+    if not drawn and (former is None or (left_out and former.share < share)):
+        return exhausted
+    public = [
+        weight for group, weight in zip(planned.groups, of_groups, strict=True) if group.trust is Trust.PUBLIC
+    ]
+    sums = _sums(parts, central.keys(), planned.groups, max(public, default=0))
+    try:
+        answer = combination_plan(sums, planned.plan.linear, planned.question)
+    except NotApplicable:
+        return no_answer
+    width = span if answer.interval_width is None else answer.interval_width()
+    return Step(parts=tuple(parts), prices=+prices, drawn=drawn, left_out=left_out, width=width)
+
+
+def _most(part: Part, cap: int | None, paid: Mapping[Stay, int]) -> Iterable[int]:
+    """The share at which each member has paid the cap."""
+    if cap is None:
+        return []
+    return [(cap - paid[stay] + part.paid(stay)) * MICRO // weight for stay, weight in part.weights.items()]
+
+
+def _sums(parts: list[Part], here: Iterable[Stay], groups: list[Group], public_weight: int) -> Sums:
+    """For the width of the interval, which is tested elsewhere: everybody is a group of their own."""
+    gone = {stay for part in parts for stay in part.weights} - set(here)
+    people = [*((False, stay) for stay in here), *((True, stay) for stay in sorted(gone))]
+    alike = Counter(
+        (
+            absent,
+            tuple((place, part.weights[stay]) for place, part in enumerate(parts) if stay in part.weights),
+        )
+        for absent, stay in people
+    )
+    others = [group for group in groups if group.trust is not Trust.CENTRAL]
+    return Sums(
+        groups=(*(Group(trust=Trust.CENTRAL, epsilon=0, count=count) for count in alike.values()), *others),
+        weights=(*(dict(weighs) for _, weighs in alike), *({} for _ in others)),
+        absent=np.array([absent for absent, _ in alike] + [False] * len(others), dtype=np.bool_),
+        scales=tuple(float(GRID_SIZE * MICRO * Fraction(MICRO, part.share)) for part in parts),
+        public_weight=public_weight,
+    )
