@@ -11,6 +11,7 @@ falsely with a probability below 1e-5:
 - a quarter of fewer than 200 verdicts here: 50 * 1e-7 = 5e-6 were all of them limit laws at their worst;
 - a quarter of the controls, which alarm where they miss: 3e-7 (2e-7 for each of the weakest six, below);
 - `test_production_noise`, fresh on every run: 1e-6;
+- `test_lost_drafts`, fresh on every run, a limit law: 1e-7;
 - the two exact verdicts of the answer grid in `tests/system`, fresh on every run at a level of 1e-6: 2e-6.
 
 SAMPLE_SIZE draws see, at that level:
