@@ -29,7 +29,7 @@ Statistic = Annotated[
     str | None,
     typer.Option(
         metavar="STATISTIC",
-        help="mean (the default), sum, variance, sd, histogram, distribution, quantile or median.",
+        help="mean (the default), sum, variance, sd, histogram, distribution, quantile, median or describe.",
     ),
 ]
 Share = Annotated[
@@ -286,6 +286,10 @@ def show_release(found: Release, as_json: bool) -> None:
     if found.bins is not None:
         columns = ("from", "to", "share", "these people", "population", "all bins together")
         print_table([_bin(one) for one in found.bins], {name: name for name in columns})
+    if found.quartiles is not None:
+        print_table(
+            _described(found), {name: name for name in ("name", "estimate", "these people", "population")}
+        )
     spread = found.sd if found.statistic == "mean" else None
     details: Mapping[str, object] = {
         "estimate": _headline(found),
@@ -313,6 +317,30 @@ def show_release(found: Release, as_json: bool) -> None:
     print_table(rows, {"name": "", "value": ""})
     if found.new_contributions:
         console.print("People have contributed since: `dither release` makes a new answer.")
+
+
+def _described(found: Release) -> list[dict[str, object]]:
+    """Count, mean, standard deviation and quartiles, a row each."""
+    rows: list[tuple[str, float, Interval, Interval | None]] = []
+    if found.count is not None:
+        rows.append(("count", found.count.estimate, found.count.interval, None))
+    for name, one in (("mean", found.mean), ("standard deviation", found.sd)):
+        if one is not None:
+            rows.append((name, one.estimate, one.interval, one.population_interval))
+    rows += [(f"quantile {one.q:g}", one.estimate, one.interval, None) for one in found.quartiles or ()]
+    return [
+        {
+            "name": name,
+            "estimate": headline(estimate, these.lower, these.upper)[0],
+            "these people": _ends(these),
+            "population": "" if population is None else _ends(population),
+        }
+        for name, estimate, these, population in rows
+    ]
+
+
+def _ends(interval: Interval) -> str:
+    return f"{interval.lower:.6g} to {interval.upper:.6g}"
 
 
 def _bin(one: Bin) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Commands about the distribution of the values: histogram, distribution function, quantiles."""
+"""Commands about the distribution of the values: histogram, distribution function, quantiles, all at once."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -93,6 +93,22 @@ def median(
     """Show the value that half of the people do not exceed. The first to ask spends for it."""
     question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
     _ask(url, token, as_json, lambda client: client.median(study, **question | _of(candidates)))
+
+
+def describe(
+    study: StudyName,
+    candidates: Candidates = None,
+    share: Share = None,
+    epsilon: Epsilon = None,
+    expected_size: ExpectedSize = None,
+    tilt: Tilt = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show count, mean, standard deviation and quartiles, with one price. The first to ask spends for it."""
+    question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
+    _ask(url, token, as_json, lambda client: client.describe(study, **question | _of(candidates)))
 
 
 def _of(candidates: int | None) -> dict[str, Any]:

@@ -73,6 +73,10 @@ COMMANDS = {
         "shapes:median",
         "Show the value that half of the people do not exceed. The first to ask spends for it.",
     ),
+    "describe": Command(
+        "shapes:describe",
+        "Show count, mean, standard deviation and quartiles, with one price. The first to ask spends for it.",
+    ),
     "release": Command(
         "ask:release",
         "Sharpen an answer: a larger share charges the difference; see `dither plan` and `dither mean`.",

@@ -28,7 +28,8 @@ is narrow and far from zero, sixteenths of it stand in their place.
 holds people, in all bins together but for a chance of beta. From the outermost two such bins on, the range
 goes on over neighbors with a count above b, and then over one more bin on each side: what a bin hides next to
 those that are seen is what values in a tail would be moved for. Where the bins of the range hold less than
-nine tenths of the people by their noisy counts, too little is known, and the declared range stays.
+nine tenths of the people by their noisy counts, or these together would not be seen in one bin, too little is
+known, and the declared range stays.
 
 *Outside.* The bands of the distribution function hold at all ends of bins together
 (`app.estimators.shares`), so also at those two that the counts themselves chose.
@@ -133,7 +134,7 @@ def outermost(scale: float, counts: Sequence[int], total: int) -> tuple[int, int
     bins = len(counts)
     clear = scale * math.log(bins / (2 * RISK))
     seen = [place for place, count in enumerate(counts) if count > clear]
-    if not seen:
+    if not seen or (1 - MOST_OUTSIDE) * total <= clear:
         return 0, bins - 1
     first, last = seen[0], seen[-1]
     while first > 0 and counts[first - 1] > scale:

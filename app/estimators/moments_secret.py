@@ -53,6 +53,29 @@ def moment_queries(weights: tuple[int, ...]) -> tuple[Query, Query, Query]:
     )
 
 
+def count_interval(noisy_count: float, *, cap: float, floor: float) -> Interval:
+    r"""The interval for the number of people from the noisy total weight of three sums.
+
+    With A the total weight and Z the sum of three Laplaces, the noisy total is A + Z, and every person weighs
+    between `floor` and `cap`: :math:`A / cap \le n \le A / floor`.
+
+    Args:
+        noisy_count: The noisy total over the cap.
+        cap, floor: The most and the least that a person can weigh, above 0 [epsilon].
+
+    Returns:
+        The interval for those who take part; at least its level.
+    """
+    margin = _HalvesPivot().mass_law().quantile(LEVEL)
+    total = noisy_count * cap
+    return Interval(
+        level=LEVEL,
+        lower=max(0.0, (total - margin) / cap),
+        upper=(total + margin) / floor,
+        coverage="at_least",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _HalvesPivot:
     """The sums of p and of 1 - p with half of T12 in each: (1 - p) T11 + (1 - 2 p) / 2 T12 - p T22."""

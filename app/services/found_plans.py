@@ -5,7 +5,7 @@ The proof is in `app.estimators.found_range`.
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -14,19 +14,20 @@ from app.accounting.costs import group_costs
 from app.accounting.shape_prices import bins_cost
 from app.core.cohort import Cohort, Group
 from app.core.epsilon import MICRO
-from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.release import Charge
-from app.core.study import Relation, StudyDefinition, Trust
+from app.core.study import Relation, StudyDefinition
 from app.estimators import registry
 from app.estimators.found_range import FoundRange, find, narrowed
 from app.estimators.interface import Estimator, Plan, Question
 from app.estimators.shares import SharesPlan
 from app.mechanisms.draw import draw
-from app.services import planning, shape_plans
+from app.services import planning
+from app.services.shape_parts import groups_of, mean_estimator, mean_question
 from app.services.shape_plans import (
     ShapeCrowd,
-    ShapePlan,
+    added_up,
+    central_costs,
     charges_of,
     noisy_counts,
     refuse_without_people,
@@ -34,9 +35,6 @@ from app.services.shape_plans import (
 )
 from app.services.shape_questions import ShapeQuestion
 from app.store.bins import ClippedSum
-
-MEANS = {Relation.REPLACE_ONE: "adpm", Relation.ADD_REMOVE_ONE: "transformed"}
-"""What answers the second part."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,28 +79,29 @@ class FoundPlan:
         """
         crowd, relation = ShapeCrowd.of(cohorts, question), study.relation
         refuse_without_people(study, crowd)
-        estimator = registry.get(MEANS[relation], relation)
-        cap, floor = question.offer(study.epsilon_max), question.offer(study.epsilon_min)
         first, second = partial(_first, question), partial(_second, question)
-        of_bins, groups = _groups(crowd, first), _groups(crowd, second)
-        weighing = weigh(study, question, of_bins, crowd.people, cap=first(cap), floor=first(floor))
+        weighing = weigh(study, question, groups_of(crowd, first), crowd.people, first)
         bins = SharesPlan(bins=len(question.starts) + 1, weighing=weighing, people=question.expected_size)
-        asked = _asked(study, question, crowd, cap=second(cap), floor=second(floor))
+        of_bins = central_costs(
+            crowd, weighing.weights, lambda weight: bins_cost(weight, bins.noise, relation)
+        )
+        estimator, groups = mean_estimator(study), groups_of(crowd, second)
+        asked = mean_question(study, question, crowd, second)
         mean = estimator.plan(groups, asked)
         of_mean = group_costs(mean.queries, mean.noise, relation, groups)
-        costs = tuple(
-            (bins_cost(weight, bins.noise, relation) if group.trust is Trust.CENTRAL else 0) + cost
-            for weight, group, cost in zip(weighing.weights, groups, of_mean, strict=True)
-        )
-        if any(cost > group.epsilon for cost, group in zip(costs, crowd.groups, strict=True)):
-            raise InternalFault("A charge exceeds what a group offered.")
-        most, gain = max(costs, default=0), (second(cap) / cap) ** 2
+        costs = added_up(crowd, of_bins, of_mean)
+        most, declared = max(costs, default=0), mean_question(study, question, crowd, int)
         if relation is Relation.ADD_REMOVE_ONE:
             most = bins_cost(weighing.cap, bins.noise, relation)
             most += planning.epsilon_max(study, estimator, asked, of_mean)
+            ratio = asked.cap / max(declared.cap, 1)
         else:
-            declared = estimator.plan(crowd.groups, _asked(study, question, crowd, cap=cap, floor=floor))
-            gain = (planning.interval_width(study, declared) / planning.interval_width(study, mean)) ** 2
+            widths = [
+                planning.interval_width(study, plan)
+                for plan in (estimator.plan(crowd.groups, declared), mean)
+            ]
+            # Without noise there is nothing to gain.
+            ratio = widths[0] / widths[1] if widths[1] else 1.0
         return cls(
             study=study,
             crowd=crowd,
@@ -112,7 +111,7 @@ class FoundPlan:
             question=asked,
             groups=groups,
             mean=mean,
-            gain=gain,
+            gain=ratio**2,
             costs=costs,
             most=most,
         )
@@ -193,15 +192,6 @@ class FoundPlan:
         }
 
 
-def make(
-    study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Cohort]
-) -> "ShapePlan | FoundPlan":
-    """Plan and price a question; see `FoundPlan.of` and `shape_plans.make`."""
-    if question.part is not None:
-        return FoundPlan.of(study, question, cohorts)
-    return shape_plans.make(study, question, cohorts)
-
-
 def _first(question: ShapeQuestion, offer: int) -> int:
     """What finding the range may take of an offer, at least 1 of it."""
     return -(-offer * (question.part or 0) // MICRO)
@@ -209,33 +199,6 @@ def _first(question: ShapeQuestion, offer: int) -> int:
 
 def _second(question: ShapeQuestion, offer: int) -> int:
     return offer - _first(question, offer)
-
-
-def _groups(crowd: ShapeCrowd, part: Callable[[int], int]) -> tuple[Group, ...]:
-    """The groups as one of the parts sees them; whom it leaves nothing has no place in it."""
-    return tuple(
-        replace(
-            group,
-            epsilon=part(group.epsilon),
-            participates=group.participates and (group.trust is Trust.PUBLIC or part(group.epsilon) > 0),
-        )
-        for group in crowd.groups
-    )
-
-
-def _asked(
-    study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, *, cap: int, floor: int
-) -> Question:
-    public = study.relation is Relation.REPLACE_ONE
-    return Question(
-        relation=study.relation,
-        grid=study.grid,
-        cap=cap,
-        floor=floor,
-        people=crowd.people if public else None,
-        expected_size=question.expected_size,
-        tilt=(question.tilt or 0) / MICRO,
-    )
 
 
 def totals(sums: Mapping[int, ClippedSum], members: Sequence[Sequence[Cohort]]) -> list[int]:

@@ -1,7 +1,7 @@
 """From cohorts to the plan of a histogram or a quantile, and from counts to an answer; no database."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from app.accounting.shape_prices import bins_cost, ranks_cost
@@ -23,6 +23,7 @@ from app.services.shape_questions import ShapeQuestion
 
 SUMMARIES = {
     "histogram": "Noisy counts by bin with weights min(epsilon, tau); the distribution function is read off.",
+    "describe": "Mean and standard deviation, and quartiles drawn by rank, with one price.",
     "found_range": "The mean of the values moved into a range that a part of the price finds first.",
     "quantile": "Steps of the range drawn by how near their rank is (permute-and-flip), with an interval.",
 }
@@ -106,6 +107,8 @@ class ShapePlan:
         plan: Of the statistic.
         costs: What each person of each group pays [micro-epsilon].
         most: The largest charge to a person; in add_remove_one studies the largest that is possible.
+        grid: Of the study.
+        edges: Ends of the bins, for a histogram [data's unit].
     """
 
     crowd: ShapeCrowd
@@ -113,6 +116,8 @@ class ShapePlan:
     plan: SharesPlan | RankPlan
     costs: tuple[int, ...]
     most: int
+    grid: Grid
+    edges: tuple[float, ...]
 
     def charges(self) -> tuple[Charge, ...]:
         """What it costs each cohort, in the order of ids."""
@@ -132,32 +137,22 @@ class ShapePlan:
         """The noise, for the ledger: what is needed to compute the price again."""
         if isinstance(self.plan, SharesPlan):
             return json.dumps({"mechanism": DiscreteLaplace.__name__, **asdict(self.plan.noise)})
-        draws = [one for one in self.plan.draws if one is not None]
-        document = {
-            "mechanism": "PermuteAndFlip",
-            "scales": [one.scale for one in draws],
-            "ranks": [str(one.rank) for one in draws],
-        }
-        return json.dumps(document)
+        return json.dumps(draws_json(self.plan))
 
-    def answer(
-        self, counts: Mapping[int, Sequence[int]], grid: Grid, edges: Sequence[float]
-    ) -> dict[str, object]:
+    def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
         """Weigh the counts, add exact noise or draw, read the result. Integers until then; draws entropy.
 
         Args:
             counts: For each cohort that takes part its people by cell.
-            grid: Of the study.
-            edges: Of the bins, for a histogram.
 
         Returns:
             The part of the body that depends on them.
         """
         if isinstance(self.plan, RankPlan):
             weighted = weighted_counts(self.crowd, self.weighing, self.plan.cells + 1, counts)
-            found = self.plan.read(grid, _drawn(self.plan, weighted))
+            found = self.plan.read(self.grid, drawn(self.plan, weighted))
             return {"estimate": found.estimate, "interval": asdict(found.interval)}
-        read = self.plan.read(noisy_counts(self.crowd, self.plan, counts))
+        edges, read = self.edges, self.plan.read(noisy_counts(self.crowd, self.plan, counts))
         document: dict[str, object] = {
             "bins": [_bin(edges[place], edges[place + 1], share) for place, share in enumerate(read.bins)],
             "cumulative": [
@@ -181,6 +176,26 @@ def charges_of(crowd: ShapeCrowd, costs: Sequence[int]) -> tuple[Charge, ...]:
     return tuple(sorted(charges, key=lambda charge: charge.cohort_id))
 
 
+def added_up(crowd: ShapeCrowd, *parts: Sequence[int]) -> tuple[int, ...]:
+    """What each person of each group pays for all parts: their sum, by sequential composition.
+
+    Raises:
+        InternalFault: it exceeds an offer.
+    """
+    costs = tuple(map(sum, zip(*parts, strict=True)))
+    if any(cost > group.epsilon for cost, group in zip(costs, crowd.groups, strict=True)):
+        raise InternalFault("A charge exceeds what a group offered.")
+    return costs
+
+
+def central_costs(crowd: ShapeCrowd, weights: Sequence[int], price: Callable[[int], int]) -> list[int]:
+    """The price of a weight for each group; others than central people pay nothing."""
+    return [
+        price(weight) if group.trust is Trust.CENTRAL else 0
+        for weight, group in zip(weights, crowd.groups, strict=True)
+    ]
+
+
 def weighted_counts(
     crowd: ShapeCrowd, weighing: Weighing, cells: int, counts: Mapping[int, Sequence[int]]
 ) -> list[int]:
@@ -201,7 +216,17 @@ def noisy_counts(crowd: ShapeCrowd, plan: SharesPlan, counts: Mapping[int, Seque
     return [value + error for value, error in zip(weighted, noise, strict=True)]
 
 
-def _drawn(plan: RankPlan, weighted: Sequence[int]) -> list[int | None]:
+def draws_json(plan: RankPlan) -> dict[str, object]:
+    """The draws of a quantile, for the ledger."""
+    draws = [one for one in plan.draws if one is not None]
+    return {
+        "mechanism": "PermuteAndFlip",
+        "scales": [one.scale for one in draws],
+        "ranks": [str(one.rank) for one in draws],
+    }
+
+
+def drawn(plan: RankPlan, weighted: Sequence[int]) -> list[int | None]:
     """The cell of each draw that is made. Draws entropy."""
     return [None if one is None else choose(plan.scores(one, weighted), one.scale) for one in plan.draws]
 
@@ -234,21 +259,25 @@ def make(study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Coho
     """
     crowd, cells, relation = ShapeCrowd.of(cohorts, question), len(question.starts), study.relation
     refuse_without_people(study, crowd)
-    cap, floor = question.offer(study.epsilon_max), question.offer(study.epsilon_min)
-    weighing = weigh(study, question, crowd.groups, crowd.people, cap=cap, floor=floor)
+    weighing = weigh(study, question, crowd.groups, crowd.people)
     plan: SharesPlan | RankPlan
     if question.quantile is None:
         plan = SharesPlan(bins=cells + 1, weighing=weighing, people=question.expected_size)
     else:
         plan = RankPlan.of(question.quantile, cells, weighing, people=question.expected_size)
-    costs = tuple(
-        _price(plan, weight, relation) if group.trust is Trust.CENTRAL else 0
-        for weight, group in zip(weighing.weights, crowd.groups, strict=True)
+    costs = added_up(
+        crowd, central_costs(crowd, weighing.weights, lambda weight: _price(plan, weight, relation))
     )
-    if any(cost > group.epsilon for cost, group in zip(costs, crowd.groups, strict=True)):
-        raise InternalFault("A charge exceeds what a group offered.")
-    most = max(costs, default=0) if relation is Relation.REPLACE_ONE else _price(plan, cap, relation)
-    return ShapePlan(crowd=crowd, weighing=weighing, plan=plan, costs=costs, most=most)
+    most = max(costs, default=0) if relation is Relation.REPLACE_ONE else _price(plan, weighing.cap, relation)
+    return ShapePlan(
+        crowd=crowd,
+        weighing=weighing,
+        plan=plan,
+        costs=costs,
+        most=most,
+        grid=study.grid,
+        edges=question.edges,
+    )
 
 
 def refuse_without_people(study: StudyDefinition, crowd: ShapeCrowd) -> None:
@@ -267,26 +296,25 @@ def weigh(
     question: ShapeQuestion,
     groups: Sequence[Group],
     people: int,
-    *,
-    cap: int,
-    floor: int,
+    part: Callable[[int], int] = int,
 ) -> Weighing:
     """What people count for in the counts that a question asks for.
 
     Args:
         study, question: What is asked of which study.
-        groups: Who is there, and what they offer.
+        groups: Who is there, and what they offer for these counts.
         people: All with a live contribution.
-        cap, floor: The most and the least that a person can offer [micro-epsilon].
+        part: What of an offer that is [micro-epsilon]; all of it if not given.
 
     Raises:
         NotApplicable: no person central or public is there.
     """
     if study.relation is Relation.ADD_REMOVE_ONE:
+        cap, floor = (part(question.offer(end)) for end in (study.epsilon_max, study.epsilon_min))
         return weigh_secret(groups, cap=cap, floor=floor)
     tilt = (question.tilt or 0) / MICRO
     bins = len(question.starts) + 1
-    target = shares.target_of(bins, tilt) if question.quantile is None else ranks.target_of(tilt)
+    target = shares.target_of(bins, tilt) if question.counts_bins else ranks.target_of(tilt)
     return weigh_public(groups, people, target, tilt)
 
 

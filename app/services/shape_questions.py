@@ -17,8 +17,9 @@ from app.estimators.registry import AUTO
 from app.services.questions import FOUND, MEAN, RANGE, Ask
 
 HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN = "histogram", "distribution", "quantile", "median"
+DESCRIBE = "describe"
 
-SHAPES = (HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN)
+SHAPES = (HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN, DESCRIBE)
 """Statistics of the distribution. A histogram and the distribution function over the same bins are read off
 one release, and so are a median and the quantile 0.5."""
 
@@ -33,6 +34,7 @@ ESTIMATORS = {
     QUANTILE: QUANTILE,
     MEDIAN: QUANTILE,
     MEAN: FOUND_RANGE,
+    DESCRIBE: DESCRIBE,
 }
 """What answers each statistic here."""
 
@@ -51,8 +53,8 @@ PARAMETERS: dict[str, str] = {
     f"{DEFAULT_BINS} if neither it nor edges are given.",
     "q": "Quantile: which part of the people lies at or below it, above 0 and below 1, at most "
     f"{_DIGITS} decimals.",
-    "candidates": "Quantile and median: the number of equal steps of the range; the answer is one of their "
-    f"ends. 10 to {MOST_CELLS}; {CELLS} if not given.",
+    "candidates": "Quantile, median and describe: the number of equal steps of the range, one of whose ends "
+    f"is the answer. 10 to {MOST_CELLS}; {CELLS} if not given.",
     RANGE: "Mean: declared, the study's range (the default), or found: a part of the price finds the range "
     "that holds the values, and the answer is the mean of the values moved into it.",
     PART: "Mean with range=found: the part of the price that finds the range, above 0 and below 1, at most "
@@ -71,7 +73,7 @@ class ShapeQuestion:
     """A question with every default filled in.
 
     Attributes:
-        estimator: What answers: `histogram`, `quantile` or `found_range`.
+        estimator: What answers: `histogram`, `quantile`, `found_range` or `describe`.
         starts: Where each cell but the first one begins [grid steps].
         edges: The ends of all bins, ascending [data's unit]; empty but for histograms.
         quantile: q, for quantiles.
@@ -125,6 +127,11 @@ class ShapeQuestion:
         return asked if self.part is None else asked | {PART: self.part}
 
     @property
+    def counts_bins(self) -> bool:
+        """Whether it asks for noisy counts by bin; otherwise cells are drawn by rank."""
+        return self.estimator in (HISTOGRAM, FOUND_RANGE)
+
+    @property
     def statistic(self) -> str:
         """What it is for, as its releases say it."""
         return self.estimator if self.part is None else MEAN
@@ -134,10 +141,12 @@ class ShapeQuestion:
         shown: dict[str, object] = {"share": self.share / MICRO}
         if self.part is not None:
             shown |= {RANGE: FOUND, PART: self.part / MICRO}
-        elif self.quantile is None:
+        elif self.counts_bins:
             shown["edges"] = list(self.edges)
         else:
-            shown |= {"q": float(self.quantile), "candidates": len(self.starts)}
+            if self.quantile is not None:
+                shown["q"] = float(self.quantile)
+            shown["candidates"] = len(self.starts)
         if self.epsilon is not None:
             shown["epsilon"] = self.epsilon / MICRO
         if self.expected_size is not None:
@@ -176,6 +185,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         QUANTILE: ("q", "candidates"),
         MEDIAN: ("candidates",),
         MEAN: (RANGE, PART),
+        DESCRIBE: ("candidates",),
     }
     of = ask.statistic if ask.statistic != MEAN else f"{MEAN} over a range that is found"
     errors += [
@@ -194,7 +204,8 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
             starts = ladder(study.grid)[1:-1]
             part = int(_rank(PART, ask.parameters) * MICRO) if PART in ask.parameters else DEFAULT_PART
         else:
-            quantile = Fraction(1, 2) if ask.statistic == MEDIAN else _rank("q", ask.parameters)
+            if estimator == QUANTILE:
+                quantile = Fraction(1, 2) if ask.statistic == MEDIAN else _rank("q", ask.parameters)
             cells = _whole("candidates", ask.parameters.get("candidates", str(CELLS)), 10, MOST_CELLS)
             # A value belongs to the cell of the first candidate that is not below it.
             starts = tuple((2 * cell * GRID_SIZE + cells) // (2 * cells) + 1 for cell in range(cells))

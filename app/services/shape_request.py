@@ -11,11 +11,11 @@ from app.core.release import StoredRelease
 from app.core.study import Relation, Study
 from app.core.study import assumption as of_mean
 from app.estimators.interface import NotApplicable
-from app.services import found_plans, gain
+from app.services import gain, shape_kinds
 from app.services.questions import Ask
 from app.services.replies import Idempotency
 from app.services.shape_plans import MOST_STEPS
-from app.services.shape_questions import ShapeQuestion, resolve
+from app.services.shape_questions import DESCRIBE, FOUND_RANGE, ShapeQuestion, resolve
 from app.store import releases as store
 from app.store.database import Connection
 
@@ -107,7 +107,7 @@ def answers_left(request: ShapeRequest, rows: Sequence[Cohort], best: float | No
     given, definition = 0, request.study.definition
     for _ in range(MOST_STEPS):
         try:
-            made = found_plans.make(definition, request.question, rows)
+            made = shape_kinds.make(definition, request.question, rows)
             request.check(made.crowd.people, made.crowd.unable, made.interval_width, best)
         except (NotApplicable, PrivacyRefusal):
             break
@@ -133,8 +133,18 @@ def assumption(question: ShapeQuestion) -> str | None:
     tilt = question.tilt
     if tilt is None:
         return None
-    if question.part is not None:
+    if question.estimator == FOUND_RANGE:
         return of_mean(tilt) + (" that is found, all values moved into it" if 0 < tilt < MICRO else "")
+    of_shares = _of_shares(tilt)
+    # Of a description both are assumed, the one of the mean and the one of the quartiles.
+    return (
+        f"{of_mean(tilt)}, and {of_shares.removeprefix('holds ')}"
+        if question.estimator == DESCRIBE
+        else of_shares
+    )
+
+
+def _of_shares(tilt: int) -> str:
     if tilt >= MICRO:
         return "holds however privacy and values go together"
     if tilt == 0:

@@ -19,7 +19,7 @@ from app.core.release import Draft, Facts, StoredRelease, Used
 from app.core.study import Study
 from app.estimators.found_range import FoundRange
 from app.estimators.interface import NotApplicable
-from app.services import found_plans
+from app.services import shape_kinds
 from app.services.drafting import Planned, PlannedEstimator
 from app.services.found_plans import FoundPlan
 from app.services.observer import Observer
@@ -27,7 +27,8 @@ from app.services.publishing import Answered, persist, published, replayed
 from app.services.questions import Ask
 from app.services.releases import Answer
 from app.services.replies import Idempotency, Replies
-from app.services.shape_plans import LOCAL, SUMMARIES, ShapePlan
+from app.services.shape_kinds import AnyPlan
+from app.services.shape_plans import LOCAL, SUMMARIES
 from app.services.shape_questions import BY_BINS, HISTOGRAM
 from app.services.shape_request import ShapeRequest, answers_left, assumption
 from app.store import bins, cohorts, quotas
@@ -69,8 +70,8 @@ class Shapes:
 
         rows, best, stands = await self._database.run_tx("plan.profile", body)
 
-        def planned() -> tuple[ShapePlan | FoundPlan, int | None]:
-            made = found_plans.make(definition, question, rows)
+        def planned() -> tuple[AnyPlan, int | None]:
+            made = shape_kinds.make(definition, question, rows)
             return made, answers_left(request, rows, best) if request.compares else None
 
         try:
@@ -205,15 +206,15 @@ class Shapes:
 
         epoch, rows, best = await run("release.cohorts", read)
         with self._observer.step("plan"):
-            made = await asyncio.to_thread(found_plans.make, study.definition, question, rows)
-        crowd, grid = made.crowd, study.definition.grid
+            made = await asyncio.to_thread(shape_kinds.make, study.definition, question, rows)
+        crowd = made.crowd
         if request.compares:
             request.check(crowd.people, crowd.unable, made.interval_width, best)
         used = crowd.used()
         counts = await self._counts(run, request, used)
-        if isinstance(made, ShapePlan):
+        if not isinstance(made, FoundPlan):
             with self._observer.step("draw"):
-                answer = await asyncio.to_thread(made.answer, counts, grid, question.edges)
+                answer = await asyncio.to_thread(made.answer, counts)
             return self._drafted(request, made, answer, made.noise_json(), epoch)
         with self._observer.step("draw"):
             found = await asyncio.to_thread(made.find, counts)
@@ -260,7 +261,7 @@ class Shapes:
     def _drafted(
         self,
         request: ShapeRequest,
-        made: ShapePlan | FoundPlan,
+        made: AnyPlan,
         answer: Mapping[str, object],
         noise: str,
         epoch: int,

@@ -176,6 +176,28 @@ class Statistic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """The number of people: public, or with noise.
+
+    Attributes:
+        estimate: People.
+        interval: Where the number is secret, of those who take part.
+    """
+
+    estimate: float
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quartile:
+    """The value with a part `q` of the people at or below it, in the data's unit."""
+
+    q: float
+    estimate: float
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRange:
     """The range of a mean with `range="found"`: values outside count as its nearer end.
 
@@ -226,8 +248,9 @@ class Release(Plotted):
             into it. None of a mean over the study's range.
         variance, sd: Of the values, at no further price; None where the release says nothing of them.
         bins: Of a histogram or a distribution; None for other statistics.
+        count, mean, quartiles: Of a description, beside `sd`; None for other statistics.
         predicted_error: Root mean square error that the plan predicted: in the data's unit for a mean, as a
-            part of all people for a bin's share or the rank of a quantile.
+            part of all people for a bin's share or the rank of a quantile; of a description that of the mean.
         relation: What the guarantee compares.
         share, share_before: The part of each epsilon that the question has used in all, and without this
             release; None of releases without shares.
@@ -255,6 +278,9 @@ class Release(Plotted):
     variance: Statistic | None = None
     sd: Statistic | None = None
     bins: tuple[Bin, ...] | None = None
+    count: Count | None = None
+    mean: Statistic | None = None
+    quartiles: tuple[Quartile, ...] | None = None
     predicted_error: float | None = None
     relation: str | None
     share: float | None = None

@@ -19,7 +19,7 @@ from dither._errors import InvalidRequest
 
 Row = dict[str, object]
 
-PARTS = ("bins", "choices")
+PARTS = ("bins", "choices", "quartiles")
 """Lists of a document whose items are rows of their own; what is theirs is called `bins.lower` and so on."""
 
 GROUPS = "groups"
@@ -225,6 +225,8 @@ def _drawn(row: Row) -> Drawn | None:
         return None
     where = ", ".join(str(label) for name, label in row.items() if name.startswith("where."))
     own = str(row.get(f"{prefix}choice", ""))
+    if f"{prefix}q" in row:
+        own = f"quantile {row[f'{prefix}q']}"
     if f"{prefix}lower" in row:
         own = f"{row[f'{prefix}lower']} to {row[f'{prefix}upper']}"
     lower, upper = (row.get(f"{prefix}interval.{end}") for end in ("lower", "upper"))

@@ -65,6 +65,49 @@ async def test_a_median_is_the_quantile_one_half_and_lies_in_its_interval(
     assert await spent(service, study, "p7") == median["epsilon_max"]
 
 
+@pytest.mark.parametrize("terms", [{}, ADD_REMOVE])
+async def test_a_description_is_one_release_with_one_price_and_its_intervals_cover(
+    service: Service, terms: dict[str, Any]
+):
+    study = await service.study(default_share=1, **terms)
+    await service.crowd(study, 400)
+    plan = await get(service, study, "plan", statistic="describe")
+    (planned,) = plan["estimators"]
+    answer = await get(service, study, "statistics/describe")
+    assert answer["statistic"] == answer["estimator"] == "describe"
+    assert answer["epsilon_max"] == planned["epsilon_max"] == await spent(service, study, "p7") <= 1
+    assert answer["epsilon_max"] > 0.9999
+    admin = (await service.call("GET", f"/v1/releases/{answer['id']}", "admin")).json()
+    assert [one["epsilon"] for one in admin["charges"]] == [answer["epsilon_max"]]
+    for name in ("count", "mean", "sd"):
+        one = answer[name]
+        assert one["interval"]["lower"] <= one["estimate"] <= one["interval"]["upper"]
+    quartiles = [one["estimate"] for one in answer["quartiles"]]
+    assert [one["q"] for one in answer["quartiles"]] == [0.25, 0.5, 0.75]
+    assert quartiles == sorted(quartiles)
+    assert (answer["count"]["estimate"] == 400) == (not terms), "public, or noisy"
+    assert (await get(service, study, "statistics/describe"))["id"] == answer["id"]
+    if not terms:
+        assert "mean of those who ask" in answer["assumption"]
+        assert "the values of those who ask" in answer["assumption"]
+
+
+async def test_public_people_alone_are_described_as_they_are(service: Service):
+    study = await service.study(trust=["public"])
+    for number in range(60):
+        document = {"subject": f"p{number}", "value": (5, 15, 95)[number % 3], "trust": "public"}
+        sent = await service.call("POST", f"/v1/studies/{study}/contributions", "contribute", json=document)
+        assert sent.status_code == 201, sent.text
+    answer = await get(service, study, "statistics/describe")
+    assert answer["epsilon_max"] == 0
+    assert (answer["count"]["estimate"], round(answer["mean"]["estimate"], 6)) == (60, 38.333333)
+    assert [one["estimate"] for one in answer["quartiles"]] == [5, 15, 95]
+    found = await get(service, study, "statistics/mean", range="found")
+    assert found["epsilon_max"] == 0
+    (planned,) = (await get(service, study, "plan", range="found"))["estimators"]
+    assert planned["gain"] == 1, "there is no noise"
+
+
 async def test_a_plan_says_what_the_answer_will_cost_and_spends_nothing(service: Service):
     study = await service.study(default_share=0.25)
     await service.crowd(study)
@@ -200,6 +243,8 @@ async def test_public_people_alone_are_counted_as_they_are(service: Service):
         ("median", {"q": "0.5"}, "q"),
         ("median", {"candidates": "9"}, "candidates"),
         ("median", {"edges": "5"}, "edges"),
+        ("describe", {"q": "0.5"}, "q"),
+        ("describe", {"candidates": "1001"}, "candidates"),
     ],
 )
 async def test_a_question_that_makes_no_sense_names_its_field(

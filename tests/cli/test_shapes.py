@@ -46,6 +46,13 @@ def test_a_histogram_a_distribution_and_quantiles_are_asked_for_and_shown(ask: A
     assert made[0]["parameters"]["q"] == 0.9
     listed = ask("analyse", "releases", study).output.splitlines()
     assert {line.split("\t")[2] for line in listed[1:]} == {"histogram", "quantile"}
+    short = json.loads(ask("analyse", "describe", study, "--share", "0.02", "--json").output)
+    shown = ask("analyse", "describe", study, "--share", "0.02").output
+    assert short["id"] in shown
+    assert [line.split("\t")[0] for line in shown.splitlines()[1:7]] == [
+        *("count", "mean", "standard deviation"),
+        *(f"quantile {q}" for q in (0.25, 0.5, 0.75)),
+    ]
     found = ("mean", study, "-p", "range=found", "--share", "0.05")
     mean = json.loads(ask("analyse", *found, "--json").output)
     assert mean["range"]["upper"] <= 120
@@ -63,4 +70,4 @@ def test_a_histogram_a_distribution_and_quantiles_are_asked_for_and_shown(ask: A
         assert refused.status == 1
         assert reason in " ".join(refused.errors.split())
     budget = json.loads(ask("contribute", "budget", "central7", "--json").output)
-    assert [line["spent"] for line in budget["studies"]] == [1.6]
+    assert [line["spent"] for line in budget["studies"]] == [1.64]

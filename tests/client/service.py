@@ -45,6 +45,27 @@ Fault = Exception | httpx.Response | Callable[[httpx.Request], httpx.Response]
 """What happens instead of an answer. A callable may serve the request first and lose the answer."""
 
 
+_NEAR = {"level": 0.95, "coverage": "worst_case"}
+DESCRIBED = {
+    "estimate": None,
+    "interval": None,
+    "count": {"estimate": 400.0, "interval": _NEAR | {"lower": 400.0, "upper": 400.0}},
+    **{
+        name: {
+            "estimate": estimate,
+            "standard_error": 0.5,
+            "interval": _NEAR | {"lower": estimate - 1, "upper": estimate + 1},
+            "population_interval": _NEAR | {"lower": estimate - 3, "upper": estimate + 3},
+        }
+        for name, estimate in (("mean", 32.0), ("sd", 12.0))
+    },
+    "quartiles": [
+        {"q": q, "estimate": estimate, "interval": _NEAR | {"lower": estimate - 1, "upper": estimate + 1}}
+        for q, estimate in ((0.25, 22.0), (0.5, 31.0), (0.75, 40.0))
+    ],
+}
+"""What a description says."""
+
 FOUND_RANGE = {"lower": 0.0, "upper": 70.0, "outside_at_most": 0.01, "people_outside_at_most": 4}
 """What a mean over a range that was found says of it."""
 
@@ -152,7 +173,11 @@ class FakeService:
                 return self._plan()
             case ["GET", "statistics", "mean" | "sum" | "variance" | "sd"]:
                 return self._mean(study, dict(request.url.params))
-            case ["GET", "statistics", "histogram" | "distribution" | "quantile" | "median" as statistic]:
+            case [
+                "GET",
+                "statistics",
+                ("histogram" | "distribution" | "quantile" | "median" | "describe") as statistic,
+            ]:
                 return self._shape(study, statistic, dict(request.url.params))
             case ["POST", "releases"]:
                 return self._release(study, request)
@@ -345,6 +370,8 @@ class FakeService:
         for name in ("standard_error", "population_interval"):
             made.pop(name, None)
         interval = {"level": 0.95, "coverage": "at_least"}
+        if statistic == "describe":
+            return httpx.Response(200, json=made | DESCRIBED)
         if statistic in ("quantile", "median"):
             return httpx.Response(
                 200, json=made | {"estimate": 58.0, "interval": interval | {"lower": 51.0, "upper": 66.0}}

@@ -498,6 +498,20 @@ def test_bins_of_a_histogram_are_read_and_edges_are_sent_exactly(client: Any, se
     assert client.median("commute").bins is None
 
 
+def test_a_description_is_read_and_drawn(client: Any, service: FakeService) -> None:
+    found = client.describe("commute", share="0.5")
+    assert service.log[-1].url.query == b"share=0.5"
+    assert (found.count.estimate, found.mean.estimate, found.sd.interval.upper) == (400, 32, 13)
+    assert [(one.q, one.estimate) for one in found.quartiles] == [(0.25, 22), (0.5, 31), (0.75, 40)]
+    assert found.estimate is None
+    assert [(row["quartiles.q"], row["mean.estimate"]) for row in found._rows()] == [
+        (0.25, 32.0),
+        (0.5, 32.0),
+        (0.75, 32.0),
+    ]
+    assert [label for label, *_ in found._drawn()[1]] == ["quantile 0.25", "quantile 0.5", "quantile 0.75"]
+
+
 def test_a_range_that_is_found_is_read(client: Any, service: FakeService) -> None:
     found = client.mean("commute", range="found", range_part="0.20")
     assert service.log[-1].url.query == b"range=found&range_part=0.20"

@@ -636,8 +636,14 @@ async def test_an_analyst_asks_for_a_histogram_and_a_median_and_sees_them_drawn(
     key = re.findall(r'name="key" value="([^"]+)"', (await browser.get(path)).text)[0]
     made = await browser.post(f"{path}/releases", {"key": key, "statistic": "median"})
     assert made.status_code == 303
+    key = re.findall(r'name="key" value="([^"]+)"', (await browser.get(path)).text)[0]
+    described = await browser.post(f"{path}/releases", {"key": key, "statistic": "describe"})
+    text = text_of((await browser.get(described.headers["location"])).text)
+    assert "The values in short" in text
+    assert "quantile 0.75" in text
     assert "The median" in text_of((await browser.get(made.headers["location"])).text)
     page = await browser.get(path)
     assert "3 bins" in text_of(page.text)
+    assert re.search(r"mean [\d.]+, median [\d.]+", text_of(page.text))
     assert "The values" in text_of(page.text)
     assert 'class="reach"' in page.text

@@ -296,6 +296,7 @@ async def _shapes(record: Recorder) -> None:
         for path in ("plan", "statistics/mean"):
             params = {"range": "found", "range_part": "0.2"}
             await record("shapes", "GET", f"/v1/studies/{slug}/{path}", "analyse", params=params)
+        await record("shapes", "GET", f"/v1/studies/{slug}/statistics/describe", "analyse")
         question = {"statistic": "quantile", "q": 0.9, "candidates": 200}
         made = await record("shapes", "POST", f"/v1/studies/{slug}/releases", "analyse", json=question)
         for role in ("analyse", "admin"):

@@ -27,10 +27,12 @@ from app.web.documents.release import (
     with_charges,
     with_field,
 )
-from app.web.documents.shape import HistogramReleaseOut, QuantileReleaseOut, shape_off
+from app.web.documents.shape import DescriptionOut, HistogramReleaseOut, QuantileReleaseOut, shape_off
 from app.web.request import JSON, ApiRequest
 
-SHOWN = ReleaseWithChargesOut | ClusterReleaseOut | HistogramReleaseOut | QuantileReleaseOut
+Shape = HistogramReleaseOut | QuantileReleaseOut | DescriptionOut
+
+SHOWN = ReleaseWithChargesOut | ClusterReleaseOut | Shape
 """Whatever a release may be, as it is shown."""
 
 router = APIRouter(prefix="/v1", tags=["releases"], route_class=StrictRoute)
@@ -52,7 +54,7 @@ async def plan(request: ApiRequest, study: StudyPath) -> Response:
 
 @router.get(
     "/studies/{study}/statistics/{statistic}",
-    responses={200: {"model": CurrentReleaseOut | HistogramReleaseOut | QuantileReleaseOut}},
+    responses={200: {"model": CurrentReleaseOut | Shape}},
     openapi_extra={
         CONFLICTS: True,
         OPEN_QUERY: True,
@@ -90,7 +92,7 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
     responses={
         200: {"model": ReleaseOut, "description": "The answer that stands: all people have given this share"},
         201: {
-            "model": ReleaseOut | HistogramReleaseOut | QuantileReleaseOut,
+            "model": ReleaseOut | Shape,
             "description": "A new release, or the one of the first request",
         },
     },

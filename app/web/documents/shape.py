@@ -1,4 +1,4 @@
-"""Histograms, distribution functions and quantiles on the wire; and whatever a release may be."""
+"""Histograms, quantiles and descriptions on the wire; and whatever a release may be."""
 
 import json
 from datetime import datetime
@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from app.core.release import StoredRelease
 from app.core.study import Relation
 from app.services.shape_questions import DISTRIBUTION
-from app.web.documents.release import ChargeOut, ClusterReleaseOut, IntervalOut, ReleaseOut
+from app.web.documents.release import ChargeOut, ClusterReleaseOut, IntervalOut, ReleaseOut, StatisticOut
 from app.web.documents.types import WireOut
 
 
@@ -27,7 +27,7 @@ class _ShapeOut(WireOut):
     parameters: dict[str, Any]
     predicted_error: float = Field(
         description="Root mean square error that the plan predicted, as a part of all people: of a bin's "
-        "share, or of the rank of a quantile."
+        "share, or of the rank of a quantile. Of a description that of the mean, in the data's unit."
     )
     relation: Relation
     epsilon_max: float
@@ -83,7 +83,31 @@ class QuantileReleaseOut(_ShapeOut):
     )
 
 
-Published = ReleaseOut | ClusterReleaseOut | HistogramReleaseOut | QuantileReleaseOut
+class CountOut(WireOut):
+    """The number of people: public, or with noise."""
+
+    estimate: float
+    interval: IntervalOut = Field(description="Where the number is secret, of those who take part.")
+
+
+class QuartileOut(WireOut):
+    """The value with a part `q` of the people at or below it."""
+
+    q: float
+    estimate: float
+    interval: IntervalOut = Field(description="As of a quantile, for this one alone.")
+
+
+class DescriptionOut(_ShapeOut):
+    """Count, mean, standard deviation and quartiles, from one release; `predicted_error` is the mean's."""
+
+    count: CountOut
+    mean: StatisticOut
+    sd: StatisticOut | None = Field(description="Null where nothing is known of it.")
+    quartiles: list[QuartileOut] = Field(description="At 0.25, 0.5 and 0.75, ascending.")
+
+
+Published = ReleaseOut | ClusterReleaseOut | HistogramReleaseOut | QuantileReleaseOut | DescriptionOut
 
 PUBLISHED: TypeAdapter[Published] = TypeAdapter(Published)
 

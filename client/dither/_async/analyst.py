@@ -185,6 +185,24 @@ class AsyncAnalyst(AsyncBase):
         """
         return await self._statistic(study, "median", parameters)
 
+    async def describe(self, study: str, **parameters: Parameter) -> Release:
+        """Count, mean, standard deviation and quartiles: one release with one price.
+
+        Privacy: as `mean`; mean and standard deviation have two fifths of the price, each quartile a fifth.
+
+        Args:
+            study: The study's slug.
+            **parameters: The question's parameters, for example `share`, `epsilon` or `candidates`.
+
+        Examples:
+            >>> found = await analyst.describe("commute")
+            >>> print(found.count.estimate, found.mean.estimate, found.sd.estimate)
+            400.0 32.0 12.0
+            >>> [one.estimate for one in found.quartiles]
+            [22.0, 31.0, 40.0]
+        """
+        return await self._statistic(study, "describe", parameters)
+
     async def _statistic(self, study: str, statistic: str, parameters: Mapping[str, Parameter]) -> Release:
         path = f"{study_path(study)}/statistics/{statistic}"
         return await self._run(self._operations.calls.read(Release, path, parameters))

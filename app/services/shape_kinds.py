@@ -1,0 +1,29 @@
+"""Every kind of plan that answers for the distribution of the values, or needs it first."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from app.core.cohort import Cohort
+from app.core.study import StudyDefinition
+from app.services import shape_plans
+from app.services.descriptions import Description
+from app.services.found_plans import FoundPlan
+from app.services.shape_plans import ShapePlan
+from app.services.shape_questions import DESCRIBE, FOUND_RANGE, ShapeQuestion
+
+AnyPlan = ShapePlan | FoundPlan | Description
+
+_MAKERS: Mapping[str, Callable[[StudyDefinition, ShapeQuestion, Sequence[Cohort]], AnyPlan]] = {
+    FOUND_RANGE: FoundPlan.of,
+    DESCRIBE: Description.of,
+}
+
+
+def make(study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Cohort]) -> AnyPlan:
+    """Plan and price a question.
+
+    Raises:
+        BudgetExhausted: people could take part, but cannot pay any more.
+        NotApplicable: no person central or public is there.
+        InternalFault: a charge exceeds an offer.
+    """
+    return _MAKERS.get(question.estimator, shape_plans.make)(study, question, cohorts)
