@@ -95,8 +95,10 @@ def raise_budgets(
     if as_json:
         print_json(made.raw)
     else:
+        at = f" at delta {made.delta:g}, for Gaussian noise" if made.delta else ""
         console.print(
-            f"Raised by {show(made.epsilon)}; a person who is new from now on has {show(made.new_people)}."
+            f"Raised by {show(made.epsilon)}{at}; "
+            f"a person who is new from now on has {show(made.new_people)}."
         )
 
 

@@ -206,11 +206,14 @@ class Raise:
         epsilon: What was added to each [micro-epsilon].
         at_most: Up to which budget; None for no bound [micro-epsilon].
         new_people: The budget of a person who is new from then on [micro-epsilon].
+        delta: At which these epsilons are read of the budgets for Gaussian noise; 0: of those for Laplace
+            noise and sessions [1e-12].
     """
 
     epsilon: int
     at_most: int | None
     new_people: int
+    delta: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

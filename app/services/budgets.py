@@ -7,10 +7,11 @@ from uuid import UUID
 from dither.device.gaussian import micro_mu2
 
 from app.core.clock import Clock
-from app.core.epsilon import MICRO
-from app.core.errors import BudgetBelowReserved
+from app.core.epsilon import MICRO, amount_of, epsilon_of
+from app.core.errors import BudgetBelowReserved, InvalidRequest
 from app.core.principal import Principal
 from app.core.records import Account, PersonalCharge, Raise, Statement
+from app.core.study import Currency
 from app.services.paging import Page, decode_cursor, page_of
 from app.services.replies import Idempotency, Replayed, Replies
 from app.store import budgets as store
@@ -116,6 +117,7 @@ class Budgets:
         at_most: int | None,
         reason: str,
         principal: Principal,
+        delta: int = 0,
         idempotency: Idempotency | None = None,
     ) -> Raise:
         """Add to every lifetime budget, those of people who are new from now on included.
@@ -123,13 +125,23 @@ class Budgets:
         Args:
             epsilon: What to add [micro-epsilon].
             at_most: Budgets are raised up to this [micro-epsilon]; None: whatever they are.
+            delta: Above 0 the budgets for Gaussian noise are raised: by the mu^2 of this epsilon at this
+                delta, up to that of `at_most` [1e-12].
             reason: For the audit trail.
             principal: Who does it.
             idempotency: The client's key: a retry with it raises nothing again.
 
         Raises:
+            InvalidRequest: the epsilon is nothing in mu^2.
             IdempotencyKeyReused: the key belongs to another request.
         """
+        currency = Currency.GAUSSIAN if delta else Currency.LAPLACE
+        amount = amount_of(epsilon, delta)
+        if not amount:
+            raise InvalidRequest.field("epsilon", "is less than a millionth of mu^2 at this delta")
+        detail: dict[str, object] = {"epsilon": epsilon, "at_most": at_most, "reason": reason}
+        if delta:
+            detail["gaussian_delta"] = delta
 
         async def body(connection: Connection) -> Raise:
             if idempotency is not None and (known := await self._replies.read(connection, idempotency)):
@@ -138,17 +150,18 @@ class Budgets:
             new = await store.raise_all(
                 connection,
                 self._allowance,
-                epsilon=epsilon,
-                at_most=MOST_BUDGET if at_most is None else at_most,
+                currency,
+                amount=amount,
+                at_most=amount_of(MOST_BUDGET if at_most is None else at_most, delta),
             )
-            made = Raise(epsilon=epsilon, at_most=at_most, new_people=new.epsilon)
+            made = Raise(epsilon=epsilon, at_most=at_most, new_people=epsilon_of(new, delta), delta=delta)
             await journal.record(
                 connection,
                 at=self._clock.now(),
                 actor=str(principal.token_id),
                 action="budget.raise",
                 target="all",
-                detail={"epsilon": epsilon, "at_most": at_most, "reason": reason},
+                detail=detail,
             )
             if idempotency is not None and not await self._replies.store(
                 connection, idempotency, study_id=None, status=200, body=json.dumps(asdict(made)).encode()

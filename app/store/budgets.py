@@ -6,7 +6,7 @@ from uuid import UUID
 from app.core.records import Account, PersonalCharge, SessionLine, Statement, StudyLine
 from app.core.study import Currency
 from app.store.cohorts import LOCK_EXCLUSIVE
-from app.store.contributions import ACCOUNTS, ACCOUNTS_LOCK, Allowance, starting
+from app.store.contributions import ACCOUNTS, ACCOUNTS_LOCK, LOCK_SHARED, Allowance, starting
 from app.store.membership import is_member
 from app.store.sql import Connection, Sql
 
@@ -101,16 +101,27 @@ SET_BUDGET = Sql.of(bytes)("""
 """)
 
 
-RAISE_NEW = Sql.of(int)("""
-    INSERT INTO allowance (id, raised)
-    VALUES (1, greatest(0, least(CAST(:epsilon AS bigint),
-                                 CAST(:at_most AS bigint) - CAST(:setting AS bigint))))
-    ON CONFLICT (id) DO UPDATE
-    SET raised = greatest(allowance.raised, least(allowance.raised + :epsilon, :at_most - :setting))
-    RETURNING raised
-""")
+RAISED = {
+    currency: Sql.of(int)(f"""
+        INSERT INTO allowance (id, {raised}, {other})
+        VALUES (1, greatest(0, least(CAST(:amount AS bigint),
+                                     CAST(:at_most AS bigint) - CAST(:setting AS bigint))), 0)
+        ON CONFLICT (id) DO UPDATE
+        SET {raised} = greatest(allowance.{raised}, least(allowance.{raised} + :amount, :at_most - :setting))
+        RETURNING {raised}
+    """)
+    for currency, raised, other in (
+        (Currency.LAPLACE, "raised", "gaussian_raised"),
+        (Currency.GAUSSIAN, "gaussian_raised", "raised"),
+    )
+}
 
-RAISE = Sql("UPDATE subject SET budget = least(budget + :epsilon, :at_most) WHERE budget < :at_most")
+RAISE = {
+    currency: Sql(
+        f"UPDATE subject SET {budget} = least({budget} + :amount, :at_most) WHERE {budget} < :at_most"
+    )
+    for currency, (_, budget) in ACCOUNTS.items()
+}
 
 
 async def is_known(connection: Connection, subject: bytes) -> bool:
@@ -158,12 +169,15 @@ async def set_budget(
     connection: Connection, subject: bytes, *, epsilon: int, mu2: int | None, allowance: Allowance
 ) -> bool:
     """Set a lifetime budget; False where more than that is reserved already."""
+    # While this lock is held, what a new person starts with stays as it is.
+    await LOCK_SHARED.run(connection, locks=(ACCOUNTS_LOCK,), study_id=0)
+    new = await starting(connection, allowance)
     known = await SET_BUDGET.maybe(
         connection,
         subject=subject,
         budget=epsilon,
         mu2=mu2,
-        default_mu2=allowance.mu2,
+        default_mu2=new.mu2,
     )
     return known is not None
 
@@ -173,22 +187,25 @@ async def hold_accounts(connection: Connection) -> None:
     await LOCK_EXCLUSIVE.run(connection, lock=ACCOUNTS_LOCK, study_id=0)
 
 
-async def raise_all(connection: Connection, allowance: Allowance, *, epsilon: int, at_most: int) -> Allowance:
-    """Add to every budget; one that is at most or above stays. Call with all accounts held.
+async def raise_all(
+    connection: Connection, allowance: Allowance, currency: Currency, *, amount: int, at_most: int
+) -> int:
+    """Add to every budget in a currency; one that is at most or above stays. Call with all accounts held.
 
     Args:
         connection: In a transaction.
         allowance: Budget of new subjects, before it was raised.
-        epsilon: What to add [micro-epsilon].
-        at_most: Up to which budget [micro-epsilon].
+        currency: Of the budgets.
+        amount: What to add [the currency].
+        at_most: Up to which budget [the currency].
 
     Returns:
-        The budget of a person who is new from now on.
+        The budget of a person who is new from now on [the currency].
     """
-    limits = {"epsilon": epsilon, "at_most": at_most}
-    raised = await RAISE_NEW.one(connection, **limits, setting=allowance.epsilon)
-    await RAISE.run(connection, **limits)
-    return replace(allowance, epsilon=allowance.epsilon + raised)
+    limits, setting = {"amount": amount, "at_most": at_most}, allowance.room(currency)
+    raised = await RAISED[currency].one(connection, **limits, setting=setting)
+    await RAISE[currency].run(connection, **limits)
+    return setting + raised
 
 
 async def free_unspent(connection: Connection, study_id: int, currency: Currency) -> None:

@@ -211,7 +211,7 @@ class Allowance:
         return self.mu2 if currency is Currency.GAUSSIAN else self.epsilon
 
 
-READ_RAISED = Sql.of(int)("SELECT coalesce(max(raised), 0) FROM allowance")
+READ_RAISED = Sql("SELECT coalesce(max(raised), 0), coalesce(max(gaussian_raised), 0) FROM allowance")
 
 
 async def starting(connection: Connection, allowance: Allowance) -> Allowance:
@@ -219,7 +219,8 @@ async def starting(connection: Connection, allowance: Allowance) -> Allowance:
 
     It stays so until the transaction ends where that holds the lock of all accounts.
     """
-    return replace(allowance, epsilon=allowance.epsilon + await READ_RAISED.one(connection))
+    epsilon, mu2 = await READ_RAISED.one(connection)
+    return replace(allowance, epsilon=allowance.epsilon + epsilon, mu2=allowance.mu2 + mu2)
 
 
 async def enter(connection: Connection, study_id: int, *, locks: Sequence[int]) -> Epoch:

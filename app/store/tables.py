@@ -270,7 +270,14 @@ allowance = Table(
         comment="on top of the setting, for people who are new [micro-epsilon]",
     ),
     CheckConstraint("id = 1", name="one_row"),
+    Column(
+        "gaussian_raised",
+        BigInteger,
+        nullable=False,
+        comment="on top of the setting, for people who are new: mu^2 [1e-6]",
+    ),
     CheckConstraint("raised >= 0", name="not_negative"),
+    CheckConstraint("gaussian_raised >= 0", name="gaussian_not_negative"),
 )
 
 session = Table(

@@ -78,11 +78,13 @@ class Raise:
         epsilon: To each.
         at_most: Up to which budget; None without a bound.
         new_people: Lifetime budget of a person who is new from then on.
+        delta: Above 0 these are budgets for Gaussian noise, at this delta.
     """
 
     epsilon: Decimal
     at_most: Decimal | None
     new_people: Decimal
+    delta: Decimal = Decimal(0)
     raw: Mapping[str, object] = field(repr=False, compare=False)
 
 

@@ -75,6 +75,7 @@ async def raise_budgets(request: ApiRequest, document: RaiseIn) -> RaiseOut:
     made = await request.api.services.budgets.raise_all(
         epsilon=document.epsilon,
         at_most=document.at_most,
+        delta=document.delta,
         reason=document.reason,
         principal=request.principal,
         idempotency=await idempotency.idempotency(request),

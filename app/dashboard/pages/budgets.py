@@ -32,7 +32,7 @@ async def show(request: PageRequest) -> Response:
 
 async def raise_all(request: PageRequest) -> Response:
     """Add to every lifetime budget, with a reason. The form's key makes one raise of two clicks."""
-    given = forms.given(request.fields, "epsilon", "at_most", "reason")
+    given = forms.given(request.fields, "epsilon", "at_most", "delta", "reason")
     try:
         key = f"dashboard-{UUID(request.fields.get('key', ''))}"
     except ValueError:
@@ -42,6 +42,7 @@ async def raise_all(request: PageRequest) -> Response:
         made = await request.api.services.budgets.raise_all(
             epsilon=document.epsilon,
             at_most=document.at_most,
+            delta=document.delta,
             reason=document.reason,
             principal=request.principal,
             idempotency=Idempotency.about_nobody(

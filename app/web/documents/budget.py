@@ -163,6 +163,11 @@ class RaiseIn(WireIn):
     at_most: Lifetime | None = Field(
         None, description="Budgets are raised up to this; those above it stay as they are."
     )
+    delta: Delta = Field(
+        0,
+        description="If above 0, the budgets for studies with Gaussian noise are raised: by the mu^2 that "
+        "the epsilon is at this delta, up to that of `at_most`.",
+    )
     reason: Text = Field(description="For the audit trail.")
 
 
@@ -171,7 +176,12 @@ class RaiseOut(WireOut):
 
     epsilon: EpsilonOut
     at_most: EpsilonOut | None
-    new_people: EpsilonOut = Field(description="Lifetime budget of a person who is new from now on.")
+    new_people: EpsilonOut = Field(
+        description="Lifetime budget of a person who is new from now on; of Gaussian noise at `delta`."
+    )
+    delta: DeltaOut = Field(
+        description="Above 0: the budgets for Gaussian noise were raised, and epsilons are read at it."
+    )
 
 
 class LinkOut(WireOut):

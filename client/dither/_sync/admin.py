@@ -314,7 +314,13 @@ class Admin(Base):
         return self._run(self._operations.calls.call(Budget, "PUT", path, document))
 
     def raise_budgets(
-        self, *, epsilon: Numeric, reason: str, at_most: Numeric | None = None, key: str | None = None
+        self,
+        *,
+        epsilon: Numeric,
+        reason: str,
+        at_most: Numeric | None = None,
+        delta: Numeric | None = None,
+        key: str | None = None,
     ) -> Raise:
         """Add to every lifetime budget; people who are new start with the raised one. Cannot be undone.
 
@@ -325,6 +331,7 @@ class Admin(Base):
             epsilon: What to add.
             reason: For the audit trail.
             at_most: Budgets are raised up to this; those above it stay as they are.
+            delta: Raise the budgets for Gaussian noise, by the mu^2 that epsilon is at this delta.
             key: Idempotency-Key: with the same one nothing is raised again. None: a new one for this call.
 
         Examples:
@@ -332,7 +339,7 @@ class Admin(Base):
             >>> print(made.new_people)
             10.5
         """
-        document = given(epsilon=exact(epsilon), at_most=exact(at_most), reason=reason)
+        document = given(epsilon=exact(epsilon), at_most=exact(at_most), delta=exact(delta), reason=reason)
         path = "/v1/admin/budgets/raise"
         return self._run(self._operations.calls.call(Raise, "POST", path, document, key=key or new_key()))
 
