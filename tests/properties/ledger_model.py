@@ -157,12 +157,14 @@ class Model:
     arrivals: Counter[str] = field(default_factory=Counter)
     keys: dict[str, tuple[tuple[str, int, bool, bool], int]] = field(default_factory=dict)
 
-    def apply(self, operation: Operation, *, away: str | None = None) -> Result:
+    def apply(self, operation: Operation, *, away: str | None = None, began: "Model | None" = None) -> Result:
         """Do something.
 
         Args:
             operation: What.
             away: Somebody who is not there at this moment, for a question.
+            began: When a question came in, if that is not now: what a question without a share raises is
+                decided then, so that of many who ask at once one takes the step.
 
         Returns:
             The number of the release that answers, or words for what came of it.
@@ -182,7 +184,7 @@ class Model:
                 self.budgets[name] = epsilon
                 return OK
             case Question():
-                return self._answer(operation, away)
+                return self._answer(operation, away, began or self)
 
     # ------------------------------------------------------------------------------------ people
 
@@ -263,14 +265,14 @@ class Model:
 
     # ---------------------------------------------------------------------------------- releases
 
-    def _answer(self, question: Question, away: str | None) -> str | int:
+    def _answer(self, question: Question, away: str | None, began: "Model") -> str | int:
         request = question.study, question.ask, question.worse, question.fresh
         if question.key is not None and question.key in self.keys:
             known, number = self.keys[question.key]
             return number if known == request else KEY_REUSED
         if not question.new and (standing := self._standing(question)) is not None:
             return standing
-        found = self._new_answer(question, away)
+        found = self._new_answer(question, away, began)
         if isinstance(found, str):
             best = None if question.new else self._standing(question, any_share=True)
             return found if best is None else best
@@ -315,7 +317,7 @@ class Model:
         return max(one.number for one in past if one.width_today(people, span) <= 1.05 * best)
 
     def _new_answer(
-        self, question: Question, away: str | None
+        self, question: Question, away: str | None, began: "Model"
     ) -> tuple[Mapping[str, int], Past, Chain | None] | int | str:
         """What each person pays, and what is kept; or the release that stands, or why there is none."""
         study, ask = self.studies[question.study], self.asks[question.study][question.ask]
@@ -328,8 +330,9 @@ class Model:
         resolved = resolve(study, ask)
         if public and study.noise is Currency.LAPLACE and not question.fresh:
             former = self.chains.get((question.study, ask.estimator))
-            if former is not None and ask.share is None:
-                resolved = replace(resolved, share=min(MICRO, former.share + study.default_share))
+            raised = began.chains.get((question.study, ask.estimator))
+            if raised is not None and ask.share is None:
+                resolved = replace(resolved, share=min(MICRO, raised.share + study.default_share))
 
             def plan(whole: Resolved, offers: Mapping[str, int], paying: set[str]) -> Planned | str:
                 return self._planned(study, whole, there, offers, paying)

@@ -415,9 +415,10 @@ def offer_of(contribution: Contribute) -> Offer:
 def possible_orders(before: Model, left: Operation, right: Operation) -> Iterator[tuple[list[Result], Model]]:
     """What comes of two things at once, in the order (left, right), and the model after it."""
     for first, second, turned in ((left, right, False), (right, left, True)):
-        after = deepcopy(before)
-        expected = [after.apply(first), after.apply(second)]
-        yield expected[::-1] if turned else expected, after
+        for began in (None, before):
+            after = deepcopy(before)
+            expected = [after.apply(first), after.apply(second, began=began)]
+            yield expected[::-1] if turned else expected, after
     # Somebody whose value is being replaced is between two epochs: a release may miss them.
     for change, question, turned in ((left, right, False), (right, left, True)):
         if not (isinstance(change, Contribute) and change.replace and isinstance(question, Question)):
