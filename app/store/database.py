@@ -34,6 +34,10 @@ BROKEN = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 NO_ROOM = "53"
 """Class of states of a server without disk, memory or connections to spare: it may have them again later."""
 
+STOPPED = frozenset({"57014", "55P03", "25P03", "25P04"})
+"""A statement, a lock, an idle or a whole transaction that took longer than the server's operator allows:
+`statement_timeout`, `lock_timeout`, `idle_in_transaction_session_timeout`, `transaction_timeout`."""
+
 TLS_PARAMETERS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 """Parameters of a URL, as libpq spells them, that say how to encrypt and whom to trust."""
 
@@ -242,6 +246,8 @@ class Database:
                     raise Unavailable(f"the database went away during {name}") from error
                 if sql_state(error) == FAILED_WITHIN:
                     raise Unavailable(f"the database failed within {name}") from error
+                if sql_state(error) in STOPPED:
+                    raise Unavailable(f"the database stopped {name}, which took too long") from error
                 if (sql_state(error) or "").startswith(NO_ROOM):
                     raise Unavailable(f"the database has no room for {name}") from error
                 if isinstance(error, DBAPIError):

@@ -29,6 +29,9 @@ CLIENT_LEFT = 499
 
 DEFAULT_TIMEOUT_SECONDS = 120.0
 
+NO_THREAD = "can't start new thread"
+"""What the interpreter says where the machine, or the limit of a container, has no thread to spare."""
+
 SLOWEST_BYTES_PER_SECOND = 64 * 1024
 """The slowest body that is served: each chunk extends the deadline by its size over this."""
 
@@ -80,12 +83,13 @@ class LimitsMiddleware:
         except ClientDisconnect:
             status = status or CLIENT_LEFT
         except Exception as error:
-            if timeout.limit.expired():
-                scope[REFUSAL] = Unavailable("The answer took too long.")
-                refusal = problem_of(scope[REFUSAL])
-            else:
+            passing = _passing(error, expired=timeout.limit.expired())
+            if passing is None:
                 _report(scope, error)
                 refusal = internal_fault()
+            else:
+                scope[REFUSAL] = passing
+                refusal = problem_of(passing)
             if status:
                 raise BrokenResponse("the response broke off") from None
             await refusal(scope, receive, watch)
@@ -132,6 +136,15 @@ class BodyTimeout:
 
 class BrokenResponse(Exception):
     """Makes the server close a connection whose response cannot be completed."""
+
+
+def _passing(error: Exception, *, expired: bool) -> Unavailable | None:
+    """What to say of an error that is none of the program's, and passes; None of any other."""
+    if expired:
+        return Unavailable("The answer took too long.")
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and str(error) == NO_THREAD):
+        return Unavailable("The service has no memory or no thread to spare.")
+    return None
 
 
 def _report(scope: Scope, error: Exception) -> None:

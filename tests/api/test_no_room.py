@@ -1,11 +1,13 @@
-"""A database without room: 503, and everything goes on when there is room again."""
+"""A database or a machine without room or time: 503, and everything goes on when there is room again."""
 
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import asyncpg
 import pytest
 
+from app.services.batches import BatchReader
 from tests.api.service import VALUE, Service, assert_problem
 
 
@@ -25,8 +27,12 @@ async def without_room(service: Service, state: str) -> AsyncIterator[None]:
         await connection.close()
 
 
-@pytest.mark.parametrize("state", ["53100", "53200"])
-async def test_a_full_disk_is_a_503_and_passes(service: Service, state: str) -> None:
+STOPPED = ["57014", "55P03", "25P03", "25P04"]
+"""What took longer than settings of the server's operator let it: nothing is wrong with the request."""
+
+
+@pytest.mark.parametrize("state", ["53100", "53200", *STOPPED])
+async def test_a_full_disk_or_a_limit_of_the_server_is_a_503_and_passes(service: Service, state: str) -> None:
     study = await service.study()
     path = f"/v1/studies/{study}/contributions"
     before = await service.rows()
@@ -38,3 +44,44 @@ async def test_a_full_disk_is_a_503_and_passes(service: Service, state: str) -> 
         assert_problem(batch, "unavailable", 503)
         assert await service.rows() == before
     assert (await service.call("POST", path, "contribute", json=VALUE)).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("error", "where"),
+    [
+        (RuntimeError("can't start new thread"), (threading.Thread, "start")),
+        (MemoryError(), (BatchReader, "feed")),
+    ],
+    ids=["thread", "memory"],
+)
+async def test_a_machine_without_a_thread_or_memory_is_a_503_and_passes(
+    service: Service, error: Exception, where: tuple[type, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first batch of a process starts the thread that reads them."""
+    study = await service.study()
+    path = f"/v1/studies/{study}/contributions/batch"
+    before = await service.rows()
+
+    def refuse(*_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(*where, refuse)
+        batch = await service.call("POST", path, "contribute", json=[VALUE])
+        assert_problem(batch, "unavailable", 503)
+        assert "retry-after" in batch.headers
+    assert await service.rows() == before
+    assert (await service.call("POST", path, "contribute", json=[VALUE])).json()["created"] == 1
+
+
+async def test_any_other_error_of_a_thread_is_a_500(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = await service.study()
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("anything else")
+
+    monkeypatch.setattr(BatchReader, "feed", fail)
+    batch = await service.call("POST", f"/v1/studies/{study}/contributions/batch", "contribute", json=[VALUE])
+    assert_problem(batch, "internal_fault", 500)
