@@ -53,6 +53,10 @@ Tilt = Annotated[
 Fresh = Annotated[
     bool, typer.Option("--fresh", help="Answer with noise of its own, at the full price of the share.")
 ]
+Of = Annotated[
+    list[str] | None,
+    typer.Option("--where", metavar="NAME:LABEL", help="Only people with this label; may be repeated."),
+]
 Parameters = Annotated[
     list[str] | None,
     typer.Option(
@@ -76,6 +80,7 @@ def plan(
     epsilon: Epsilon = None,
     expected_size: ExpectedSize = None,
     tilt: Tilt = None,
+    where: Of = None,
     parameter: Parameters = None,
     fresh: Fresh = False,
     every: Annotated[bool, typer.Option("--all", help="Show every estimator that applies.")] = False,
@@ -91,6 +96,7 @@ def plan(
         epsilon=epsilon,
         expected_size=expected_size,
         tilt=tilt,
+        where=where,
         parameter=parameter,
     )
     with service(url, token) as client:
@@ -133,6 +139,7 @@ def _answer_to(statistic: Literal["mean", "sum", "variance", "sd"], help_text: s
         epsilon: Epsilon = None,
         expected_size: ExpectedSize = None,
         tilt: Tilt = None,
+        where: Of = None,
         parameter: Parameters = None,
         url: Url = DEFAULT_URL,
         token: Token = None,
@@ -144,6 +151,7 @@ def _answer_to(statistic: Literal["mean", "sum", "variance", "sd"], help_text: s
             epsilon=epsilon,
             expected_size=expected_size,
             tilt=tilt,
+            where=where,
             parameter=parameter,
         )
         with service(url, token) as client:
@@ -170,6 +178,7 @@ def release(
     epsilon: Epsilon = None,
     expected_size: ExpectedSize = None,
     tilt: Tilt = None,
+    where: Of = None,
     parameter: Parameters = None,
     key: Annotated[
         str | None,
@@ -197,6 +206,7 @@ def release(
         epsilon=epsilon,
         expected_size=expected_size,
         tilt=tilt,
+        where=where,
         parameter=parameter,
     )
     with service(url, token) as client:
@@ -257,9 +267,11 @@ def _save(found: list[Release], output: Path) -> None:
     notes.print(f"{rows:,} rows in {output}", markup=False, soft_wrap=True)
 
 
-def question_of(*, parameter: list[str] | None = None, **named: str | None) -> dict[str, Any]:
+def question_of(
+    *, parameter: list[str] | None = None, where: list[str] | None = None, **named: str | None
+) -> dict[str, Any]:
     """The question's parameters, as they go over the wire."""
-    question: dict[str, Any] = {}
+    question: dict[str, Any] = {"where": ",".join(where)} if where else {}
     for name, text in named.items():
         if text is None:
             continue
@@ -301,6 +313,7 @@ def show_release(found: Release, as_json: bool) -> None:
         "standard deviation of these people": spread and _interval(spread.interval),
         "standard deviation of the population": spread and _interval(spread.population_interval),
         "range found": found.range and _range(found.range),
+        "of": found.where and ", ".join(f"{name} {label}" for name, label in found.where.items()),
         "an interval": found.assumption,
         "people": found.people,
         "left out": _left_out(found),

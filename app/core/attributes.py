@@ -26,7 +26,7 @@ class Attributes:
     4
     >>> attributes.labels_of(4)
     {'region': 'south', 'age': '30-59'}
-    >>> sorted(attributes.where([("age", "60-")]))
+    >>> sorted(attributes.where(attributes.conditions("age:60-")))
     [2, 5]
     """
 
@@ -77,15 +77,33 @@ class Attributes:
             found[name] = labels[place]
         return {name: found[name] for name in self.labels}
 
-    def where(self, conditions: Iterable[tuple[str, str]]) -> frozenset[int]:
-        """The segments that meet every condition: a name and its label."""
-        allowed = {name: set(labels) for name, labels in self.labels.items()}
-        for name, label in conditions:
-            allowed[name] &= {label}
+    def conditions(self, text: str) -> dict[str, str]:
+        """What `name:label,name:label` asks for, in the order of the study.
+
+        Raises:
+            ValueError: the reason; names and labels that are not declared stay out of it.
+        """
+        found: dict[str, str] = {}
+        for condition in text.split(","):
+            name, colon, label = condition.partition(":")
+            if not colon:
+                raise ValueError("must be name:label, such as region:north")
+            if name not in self.labels:
+                known = ", ".join(self.labels) or "none"
+                raise ValueError(f"must name attributes of the study: {known}")
+            if label not in self.labels[name]:
+                raise ValueError(f"must be a label of {name}: {', '.join(self.labels[name])}")
+            if name in found:
+                raise ValueError(f"names {name} twice")
+            found[name] = label
+        return {name: found[name] for name in self.labels if name in found}
+
+    def where(self, conditions: Mapping[str, str]) -> frozenset[int]:
+        """The segments that meet every condition: the label of a name."""
         return frozenset(
             number
             for number, combination in enumerate(product(*self.labels.values()))
-            if all(label in allowed[name] for name, label in zip(self.labels, combination, strict=True))
+            if conditions.items() <= dict(zip(self.labels, combination, strict=True)).items()
         )
 
 

@@ -2,9 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from app.core.cohort import Cohort
 from app.core.epsilon import MICRO, round_down_to_significant, share_of
 from app.core.errors import InvalidRequest
 from app.core.release import Asked
@@ -36,6 +37,7 @@ class Ask:
         epsilon: The most that any person may be charged [micro-epsilon]; None for no such cap.
         expected_size: add_remove_one: what to take for the secret number of people.
         tilt: replace_one: see `StudyDefinition`; None for the study's [ppm].
+        where: Of whom, as name:label with commas between; empty for all people.
         parameters: Raw text of the estimator's parameters.
     """
 
@@ -45,6 +47,7 @@ class Ask:
     epsilon: int | None = None
     expected_size: float | None = None
     tilt: int | None = None
+    where: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -60,6 +63,7 @@ class Resolved:
         expected_size: As asked.
         tilt: [ppm]; None in add_remove_one studies.
         parameters: Parsed values of the parameters that were given or have defaults.
+        where: Of whom: the label of each attribute that it names; empty for all people.
         spread: Whether the answer must have a variance. No part of the question: a mean has it too.
     """
 
@@ -70,6 +74,7 @@ class Resolved:
     expected_size: float | None
     tilt: int | None
     parameters: Mapping[str, object]
+    where: Mapping[str, str] = field(default_factory=dict)
     spread: bool = False
 
     def offer(self, amount: int) -> int:
@@ -100,7 +105,23 @@ class Resolved:
 
     def to_json(self) -> dict[str, object]:
         """The question as it stands on its releases."""
-        return {"statistic": MEAN, "estimator": self.estimator, "parameters": self.asked()}
+        document: dict[str, object] = {
+            "statistic": MEAN,
+            "estimator": self.estimator,
+            "parameters": self.asked(),
+        }
+        return document | {"where": dict(self.where)} if self.where else document
+
+    def among(self, study: StudyDefinition, cohorts: Sequence[Cohort]) -> Sequence[Cohort]:
+        """Those of whom it asks. To all others it is as if they were not there: they pay nothing.
+
+        Which segment a person is in is public in a replace_one study. In an add_remove_one study all that an
+        answer to the question says of people is in noise that was drawn for a study of these people alone.
+        """
+        if not self.where:
+            return cohorts
+        segments = study.attributes.where(self.where)
+        return [cohort for cohort in cohorts if cohort.segment in segments]
 
     def asked(self) -> dict[str, object]:
         """Share, caps, tilt and the estimator's parameters, as JSON."""
@@ -185,6 +206,10 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
         values[MOMENTS.name] = 2
     elif values.get(MOMENTS.name) == MOMENTS.default:
         del values[MOMENTS.name]  # Questions of before it was a parameter keep their digests.
+    try:
+        where = study.attributes.conditions(ask.where) if ask.where else {}
+    except ValueError as error:
+        raise InvalidRequest.field("where", str(error)) from None
     return Resolved(
         estimator=name,
         share=study.default_share if ask.share is None else ask.share,
@@ -193,5 +218,6 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
         expected_size=ask.expected_size,
         tilt=(study.tilt if ask.tilt is None else ask.tilt) if tilted else None,
         parameters=values,
+        where=where,
         spread=spread,
     )

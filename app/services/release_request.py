@@ -158,8 +158,9 @@ class Situation:
     async def read(
         cls, connection: Connection, request: ReleaseRequest, cohorts: Sequence[Cohort], *, epoch: int
     ) -> "Situation":
-        """Read what else there is, the cohorts given."""
+        """Read what else there is, all cohorts given."""
         study, resolved = request.study, request.resolved
+        cohorts = resolved.among(study.definition, cohorts)
         people = crowd(study.definition, cohorts, resolved)
         question = await _question(connection, study, resolved, people)
         kept: list[Piece] = []
@@ -194,5 +195,7 @@ async def _question(connection: Connection, study: Study, resolved: Resolved, pe
         return resolved.question(study.definition, people=people.people, variance=variance)
     # A round of K-means counts those who can pay for the rest of its session, which may be none.
     count = None if last is None else last.noisy_count
-    size = None if count is None else max(1.0, count)
+    attributes = study.definition.attributes
+    part = len(attributes.where(resolved.where)) / attributes.combinations
+    size = None if count is None else max(1.0, count * part)
     return resolved.question(study.definition, people=None, expected_size=size)

@@ -100,6 +100,7 @@ PAGE = Sql.of(StoredRelease)(f"""
 READ_LAST_MEAN = Sql.of(StoredRelease)(f"""
     {STORED} WHERE release.study_id = :study_id AND release.standard_error IS NOT NULL
       AND release.estimator <> 'found_range'
+      AND CAST(convert_from(release.body, 'UTF8') AS jsonb)->'where' IS NULL
     ORDER BY release.number DESC LIMIT 1
 """)
 
@@ -306,7 +307,7 @@ async def page_releases(
 
 
 async def read_last_mean(connection: Connection, study_id: int) -> StoredRelease | None:
-    """The newest release of a study that is a mean over its range: no other one has a standard error."""
+    """The newest mean of a study over its range and all people: no other statistic has a standard error."""
     return await READ_LAST_MEAN.maybe(connection, study_id=study_id)
 
 

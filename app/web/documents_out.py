@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -204,7 +205,7 @@ async def _csv(
     cursor: str | None = None
     while True:
         page = await read(cursor)
-        yield "".join(_line(_cells(one.model_dump(mode="json"))) for one in page.items)
+        yield "".join(_line(_cells(model, one.model_dump(mode="json"))) for one in page.items)
         cursor = page.next_cursor
         if cursor is None:
             return
@@ -214,12 +215,13 @@ def _parts(kind: object) -> Iterable[str | None]:
     return kind.model_fields if isinstance(kind, type) and issubclass(kind, WireOut) else (None,)
 
 
-def _cells(document: Mapping[str, Any]) -> list[Any]:
+def _cells(model: type[WireOut], document: Mapping[str, Any]) -> list[Any]:
     cells: list[Any] = []
-    for value in document.values():
-        if isinstance(value, dict):
-            cells += value.values()
-        else:
+    for name, field in model.model_fields.items():
+        for part in _parts(field.annotation):
+            value = document[name] if part is None else document[name][part]
+            if isinstance(value, dict):
+                value = json.dumps(value, ensure_ascii=False)
             cells.append(" ".join(value) if isinstance(value, list) else value)
     return cells
 

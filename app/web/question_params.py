@@ -44,6 +44,14 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
         "description": "In replace_one studies: how far the mean of those who ask for little privacy may "
         "differ from the others', as a part of the range; the study's if not given.",
     },
+    "where": {
+        "type": "string",
+        "minLength": 1,
+        "description": "Of whom, in a study with attributes: name:label, as region:north; several with "
+        "commas between, or repeated. Only people with these labels are asked and charged. For mean, sum, "
+        "variance and sd.",
+        "examples": ["region:north"],
+    },
 }
 _NUMBERS: Mapping[str, Callable[[str], Any]] = {
     "share": parse_share,
@@ -58,6 +66,12 @@ PARAMETERS: dict[str, str] = {
 }
 """Every estimator's own parameters, with what they mean."""
 
+
+LISTS = frozenset({"edges", "where"})
+"""Fields that may be arrays, or have commas between."""
+
+REPEATABLE = frozenset({"where"})
+"""Query parameters that may be repeated."""
 
 _FRESH = {
     "type": "boolean",
@@ -106,6 +120,7 @@ def request_body() -> dict[str, Any]:
         "type": "object",
         "properties": {
             **_FIELDS,
+            "where": {**_FIELDS["where"], "type": ["string", "array"], "items": {"type": "string"}},
             "parameters": {
                 "type": "object",
                 "properties": parameters,
@@ -150,7 +165,7 @@ def read_question(*sources: Mapping[str, object], statistic: str | None = None) 
     known: dict[str, Any] = {}
     parameters: dict[str, str] = {}
     for name, value in fields.items():
-        if name == "edges" and isinstance(value, list) and all(isinstance(edge, str) for edge in value):
+        if name in LISTS and isinstance(value, list) and all(isinstance(one, str) for one in value):
             value = ",".join(value)
         if not isinstance(value, str):
             errors.append(FieldError(name, "must be a string or a number"))

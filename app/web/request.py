@@ -1,7 +1,7 @@
 """The request as routes see it: who asks, and strict documents."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import cast
 from urllib.parse import unquote_to_bytes
 
@@ -182,19 +182,19 @@ class ApiRequest(Request):
         studies = self.api.services.studies
         return await (studies.read(slug) if fresh else studies.get(slug))
 
-    def single_query(self) -> dict[str, str]:
-        """The query parameters.
+    def single_query(self, repeatable: Container[str] = ()) -> dict[str, str]:
+        """The query parameters; of those that are repeatable all values, with commas between.
 
         Raises:
-            InvalidRequest: one is given twice.
+            InvalidRequest: another one is given twice.
         """
         if not self.scope["query_string"]:
             return {}
         values: dict[str, str] = {}
         for name, value in self.query_params.multi_items():
-            if name in values:
+            if name in values and name not in repeatable:
                 raise InvalidRequest.field(name, "is given twice")
-            values[name] = value
+            values[name] = f"{values[name]},{value}" if name in values else value
         return values
 
     def refuse_unknown_query(self, known: frozenset[str]) -> None:

@@ -147,6 +147,18 @@ def by_bins(edges: str | Sequence[Numeric] | None, bins: int | None) -> dict[str
     return question
 
 
+Where = str | Mapping[str, str]
+"""Of whom: {"region": "north"}, or region:north."""
+
+
+def of_whom(where: Where | None) -> dict[str, Parameter]:
+    """The parameter of a question that says of whom it is; none for all people."""
+    if where is None:
+        return {}
+    text = where if isinstance(where, str) else ",".join(f"{name}:{label}" for name, label in where.items())
+    return {"where": text}
+
+
 def new_key() -> str:
     """An Idempotency-Key of its own."""
     return secrets.token_hex(16)

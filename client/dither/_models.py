@@ -244,6 +244,7 @@ class Release(Plotted):
         interval: For the mean of the people who contributed.
         population_interval: For the mean of the population they were drawn from.
         assumption: What both intervals assume of the people, in words; None in add_remove_one studies.
+        where: The labels of the people whom it is about; None where it is about all.
         range: Where the values are, if that was asked for; the estimate is then the mean of the values moved
             into it. None of a mean over the study's range.
         variance, sd: Of the values, at no further price; None where the release says nothing of them.
@@ -274,6 +275,7 @@ class Release(Plotted):
     interval: Interval | None
     population_interval: Interval | None
     assumption: str | None = None
+    where: Mapping[str, str] | None = None
     range: FoundRange | None = None
     variance: Statistic | None = None
     sd: Statistic | None = None

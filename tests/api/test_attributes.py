@@ -223,3 +223,92 @@ async def test_the_audit_finds_labels_that_were_never_declared(service: Service,
     findings = (await service.api.services.ledger.audit()).findings
     [finding] = [found for found in findings if "labels" in found.rule]
     assert finding.examples[0]["segment"] == 6
+
+
+async def people(service: Service, survey: str, each: int = 40) -> None:
+    """People of every region and age: northern values are 20, southern ones 80."""
+    records = [
+        {
+            "subject": f"{region}-{age}-{number}",
+            "value": 20 if region == "north" else 80,
+            "epsilon": 10,
+            "trust": "central",
+            "attributes": {"region": region, "age": age},
+        }
+        for region in DECLARED["region"]
+        for age in DECLARED["age"]
+        for number in range(each)
+    ]
+    path = f"/v1/studies/{survey}/contributions/batch"
+    assert (await service.call("POST", path, "contribute", json=records)).json()["created"] == len(records)
+
+
+async def test_a_question_about_a_label_asks_and_charges_its_people_alone(service: Service, survey: str):
+    await people(service, survey)
+    path = f"/v1/studies/{survey}/statistics/mean"
+    plan = await service.call("GET", f"/v1/studies/{survey}/plan?where=region:north&share=0.5", "analyse")
+    assert plan.status_code == 200, plan.text
+    north = (await service.call("GET", f"{path}?where=region:north&share=0.5", "analyse")).json()
+    assert north["where"] == {"region": "north"}
+    assert (north["people"], north["epsilon_max"]) == (120, 5)
+    assert plan.json()["estimators"][0]["epsilon_max"] == 5
+    assert north["interval"]["lower"] <= 20 <= north["interval"]["upper"]
+    spent = "SELECT segment, spent FROM cohort WHERE trust = 'central' ORDER BY segment"
+    assert await rows(service, spent) == [(0, 5e6), (1, 5e6), (2, 5e6), (3, 0), (4, 0), (5, 0)]
+    old = await service.call("GET", f"{path}?where=age:60-&where=region:south&share=1", "analyse")
+    same = await service.call("GET", f"{path}?where=region:south,age:60-", "analyse")
+    assert old.json()["id"] == same.json()["id"]
+    assert (old.json()["people"], old.json()["where"]) == (40, {"region": "south", "age": "60-"})
+    body = {"where": ["region:north"], "share": 0.7}
+    more = await service.call("POST", f"/v1/studies/{survey}/releases", "analyse", json=body)
+    assert (more.json()["share_before"], more.json()["refines"]) == (0.5, north["id"])
+    assert await rows(service, spent) == [(0, 7e6), (1, 7e6), (2, 7e6), (3, 0), (4, 0), (5, 1e7)]
+    assert (await service.api.services.ledger.audit()).clean
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"),
+    [
+        ("region", "name:label"),
+        ("sex:f", "attributes of the study: region, age"),
+        ("region:west", "label of region: north, south"),
+        ("region:north,region:south", "names region twice"),
+    ],
+)
+async def test_a_question_about_labels_that_are_not_declared_is_refused(
+    service: Service, survey: str, where: str, reason: str
+):
+    for path in (f"plan?where={where}", f"statistics/mean?where={where}"):
+        answer = await service.call("GET", f"/v1/studies/{survey}/{path}", "analyse")
+        assert reason in assert_problem(answer, "invalid_request", 422, "where")["errors"][0]["reason"]
+    shape = await service.call("GET", f"/v1/studies/{survey}/statistics/median?where=region:north", "analyse")
+    assert_problem(shape, "invalid_request", 422, "where")
+
+
+async def test_of_a_secret_study_an_empty_label_is_answered_like_a_full_one(service: Service):
+    """Whether people are in a label shows in nothing but noise: the same fields, price and prediction."""
+    seen = []
+    for region in DECLARED["region"]:
+        study = await service.study(relation="add_remove_one", attributes=DECLARED)
+        record = {**ALICE, "attributes": {"region": region, "age": "60-"}}
+        await service.call("POST", f"/v1/studies/{study}/contributions", "contribute", json=record)
+        path, plan = f"/v1/studies/{study}/statistics", f"/v1/studies/{study}/plan?where=region:north"
+        told = [(await service.call("GET", plan, "analyse")).json()]
+        for statistic in ("mean", "sd"):
+            answer = await service.call("GET", f"{path}/{statistic}?where=region:north", "analyse")
+            assert answer.status_code == 200, answer.text
+            told.append(answer.json())
+        told.append((await service.call("GET", plan, "analyse")).json())
+        assert told[0]["estimators"]
+        for document in told[1:]:
+            for name in NOISY:
+                document.pop(name, None)
+        seen.append(told)
+    assert seen[0] == seen[1]
+
+
+NOISY = (
+    *("id", "study", "created_at", "estimate", "standard_error", "interval", "population_interval"),
+    *("noisy_count", "variance", "sd", "stands", "estimators", "in_words"),
+)
+"""What has noise or a name in it."""

@@ -81,6 +81,17 @@ def test_tables_have_a_column_for_each_attribute(client: Any, service: FakeServi
     ]
 
 
+def test_of_whom_goes_over_the_wire_as_one_text(client: Any, service: FakeService) -> None:
+    client.contribute("commute", **ADA | {"attributes": None})
+    for where in ({"region": "north", "wave": "1"}, "region:north,wave:1"):
+        client.mean("commute", where=where)
+        client.plan("commute", where=where)
+        client.release("commute", where=where)
+    sent = [dict(request.url.params).get("where") for request in service.log if request.method == "GET"]
+    assert sent.count("region:north,wave:1") == 4
+    assert [body["where"] for body in service.sent("POST")[1:]] == ["region:north,wave:1"] * 2
+
+
 def test_a_study_that_asks_for_more_later_is_refused(client: Any, service: FakeService) -> None:
     client.contribute("commute", **{**ADA, "attributes": None})
     service.studies["commute"] = {**COMMUTE, "attributes": DECLARED}

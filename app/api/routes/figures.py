@@ -101,6 +101,6 @@ async def list_cohorts(
 @allow(Role.ADMIN)
 async def read_plan(request: ApiRequest, study: StudyPath) -> Response:
     """The plan as analysts see it. Nothing is spent."""
-    ask, fresh = question_params.read_plan(request.single_query())
+    ask, fresh = question_params.read_plan(request.single_query(question_params.REPEATABLE))
     document = await documents_out.plan(request.api.services, await request.study(study), ask, fresh=fresh)
     return Response(document.model_dump_json(), media_type=JSON)

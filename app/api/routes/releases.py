@@ -47,7 +47,7 @@ router = APIRouter(prefix="/v1", tags=["releases"], route_class=StrictRoute)
 async def plan(request: ApiRequest, study: StudyPath) -> Response:
     """What stands, what more would give and cost, by estimators. Nothing is spent."""
     found = await request.study(study)
-    ask, fresh = question_params.read_plan(request.single_query())
+    ask, fresh = question_params.read_plan(request.single_query(question_params.REPEATABLE))
     document = await documents_out.plan(request.api.services, found, ask, fresh=fresh)
     return Response(document.model_dump_json(), media_type=JSON)
 
@@ -73,7 +73,7 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
     found = await request.study(study)
     if statistic not in (*STATISTICS, *SHAPES):
         raise NotFound("There is no such statistic.")
-    ask = question_params.read_question(request.single_query(), statistic=statistic)
+    ask = question_params.read_question(request.single_query(question_params.REPEATABLE), statistic=statistic)
     services, asker = request.api.services, request.principal.token_id
     if of_shape(ask):
         answer = await services.shapes.current(found, ask, asker=asker)
@@ -117,7 +117,7 @@ async def make_release(request: ApiRequest, study: StudyPath) -> Response:
     document = dict(await request.read_object(required=False))
     allow_worse = question_params.take_flag(document, "allow_worse")
     fresh = question_params.take_flag(document, "fresh")
-    ask = question_params.read_question(request.single_query(), document)
+    ask = question_params.read_question(request.single_query(question_params.REPEATABLE), document)
     key = await idempotency.idempotency(request)
     services, asker = request.api.services, request.principal.token_id
     if of_shape(ask):

@@ -78,6 +78,9 @@ class ReleaseOut(WireOut):
         description="The estimator that was asked for; `auto` leaves the choice to the service."
     )
     parameters: dict[str, Any]
+    where: dict[str, str] | None = Field(
+        None, description="The labels of the people whom it is about; left out where it is about all."
+    )
     estimate: float
     standard_error: float
     predicted_error: float = Field(description="Root mean square error that the plan predicted for the mean.")

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 from dither._async.base import AsyncBase
-from dither._calls import by_bins, exact_text, new_key, release_path, study_path
+from dither._calls import Where, by_bins, exact_text, new_key, of_whom, release_path, study_path
 from dither._models import Release, Study
 from dither._plan_models import Plan
 from dither._wire import Parameter
@@ -29,7 +29,13 @@ class AsyncAnalyst(AsyncBase):
         return self._pages(Study, "/v1/studies", page_size, series=series)
 
     async def plan(
-        self, study: str, *, statistic: str = "mean", fresh: bool = False, **parameters: Parameter
+        self,
+        study: str,
+        *,
+        statistic: str = "mean",
+        where: Where | None = None,
+        fresh: bool = False,
+        **parameters: Parameter,
     ) -> Plan:
         """What stands for a question, what the next release would cost and how accurate it would be.
 
@@ -38,6 +44,7 @@ class AsyncAnalyst(AsyncBase):
         Args:
             study: The study's slug.
             statistic: What would be asked.
+            where: Of whom, as {"region": "north"}; None for all people.
             fresh: Plan a release with noise of its own.
             **parameters: The question's parameters, for example `share`, `epsilon`, `tilt` or
                 `expected_size`.
@@ -50,12 +57,12 @@ class AsyncAnalyst(AsyncBase):
             >>> print(plan)
             now 32.0 ± 2.1; for another 0.1 of each epsilon ± 1.1, which costs a person at most 0.25
         """
-        question: dict[str, Parameter] = {"statistic": statistic, **parameters}
+        question: dict[str, Parameter] = {"statistic": statistic, **of_whom(where), **parameters}
         if fresh:
             question["fresh"] = True
         return await self._run(self._operations.calls.read(Plan, f"{study_path(study)}/plan", question))
 
-    async def mean(self, study: str, **parameters: Parameter) -> Release:
+    async def mean(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
         """The mean: the best release for this question so far.
 
         Privacy: the first to ask this question makes a release, and contributors pay what its `epsilon_max`
@@ -63,6 +70,7 @@ class AsyncAnalyst(AsyncBase):
 
         Args:
             study: The study's slug.
+            where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
             **parameters: The question's parameters, for example `estimator`, `share`, `epsilon` or
                 `tilt`; `range="found"` finds the range of the values first, with a part of the price.
 
@@ -71,9 +79,9 @@ class AsyncAnalyst(AsyncBase):
             >>> first == second
             True
         """
-        return await self._statistic(study, "mean", parameters)
+        return await self._statistic(study, "mean", of_whom(where) | parameters)
 
-    async def sum(self, study: str, **parameters: Parameter) -> Release:
+    async def sum(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
         """The sum of the values of all who contributed, where their number is public.
 
         Privacy: read off the release of the mean of the same question: after that it costs nothing more.
@@ -83,9 +91,9 @@ class AsyncAnalyst(AsyncBase):
             >>> mean.id == total.id
             True
         """
-        return await self._statistic(study, "sum", parameters)
+        return await self._statistic(study, "sum", of_whom(where) | parameters)
 
-    async def variance(self, study: str, **parameters: Parameter) -> Release:
+    async def variance(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
         """The variance of the values, in the data's unit squared.
 
         Privacy: as `sum`; where the number of people is secret, variance and sd share a release of their own.
@@ -95,9 +103,9 @@ class AsyncAnalyst(AsyncBase):
             >>> variance.id == sd.id
             True
         """
-        return await self._statistic(study, "variance", parameters)
+        return await self._statistic(study, "variance", of_whom(where) | parameters)
 
-    async def sd(self, study: str, **parameters: Parameter) -> Release:
+    async def sd(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
         """The standard deviation of the values.
 
         Privacy: as `variance`, off the same release.
@@ -107,7 +115,7 @@ class AsyncAnalyst(AsyncBase):
             >>> mean.id == sd.id
             True
         """
-        return await self._statistic(study, "sd", parameters)
+        return await self._statistic(study, "sd", of_whom(where) | parameters)
 
     async def histogram(
         self,
@@ -212,6 +220,7 @@ class AsyncAnalyst(AsyncBase):
         study: str,
         *,
         statistic: str = "mean",
+        where: Where | None = None,
         idempotency_key: str | None = None,
         allow_worse: bool = False,
         fresh: bool = False,
@@ -228,6 +237,7 @@ class AsyncAnalyst(AsyncBase):
         Args:
             study: The study's slug.
             statistic: What is asked; `edges` of a histogram are text with commas between.
+            where: Of whom, as {"region": "north"}; None for all people.
             idempotency_key: A key of your own, to make calls of different runs one. None: a random one.
             allow_worse: Make it also where it is no gain.
             fresh: Make an answer with noise of its own, at the full price of the share.
@@ -244,7 +254,7 @@ class AsyncAnalyst(AsyncBase):
             0.5
         """
         path = f"{study_path(study)}/releases"
-        question: dict[str, Parameter] = {"statistic": statistic, **parameters}
+        question: dict[str, Parameter] = {"statistic": statistic, **of_whom(where), **parameters}
         if allow_worse:
             question["allow_worse"] = True
         if fresh:
