@@ -17,12 +17,25 @@ its law (`app.mechanisms.refined_laplace`). A step to share s
 
 A draft that is not published was never seen: the next attempt draws anew from the same stored sums, and what
 is published is one draw given the one before. Rounding: a charge is at most one micro-epsilon above the share
-of an epsilon, and never above the epsilon or a cap. For shares below 1/64 the noise would outgrow the
+of an epsilon, and never above the epsilon or a cap. For shares below .0149 the noise would outgrow the
 sampler; there weights count coarser units, rounded down.
 
 Privacy: who is there, what they offer and what they have paid are public under replace_one, and nothing here
 depends on a raw value but the sums that noise is drawn for. Two noisy sums of one piece, of the values and of
 their squares, cost what the first one does (`app.accounting.prices`); they are refined independently.
+
+That a piece has lost no member is read off the counts of its cohorts, by this invariant: **a cohort of a
+piece whose count is unchanged has the same people.** Its count only falls. Who withdraws, or puts a value in
+the place of another one, even the same, is taken out of it in the transaction that changes the row. Who
+comes, or comes back with the same trust and epsilon, has the current epoch, which is folded later, into a
+cohort that has been charged nothing; a cohort of a piece has been charged for it, since it weighs something.
+The publication compares counts again with the rows locked, so no one leaves between the draw and the charge.
+
+A value that was withdrawn cannot be computed from what is kept: the exact sum of its cohort has lost it, and
+of a piece there is the noisy sum alone, which has it. Their difference is the value, weighed, and the noise
+of the piece as it is now, which is stored nowhere: what the person was charged bounds what that tells. Were
+the piece sharpened afterwards, the difference would be taken for noise, and the next answer would depend on
+it: hence 3.
 
 People may come because of what was published. Each piece is a mechanism of its own, about people whom no
 other live piece holds, and they compose in parallel also then [1]. Its condition, for noise that is not pure:

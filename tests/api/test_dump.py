@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
+import asyncpg
+
 from app.core.grid import GRID_SIZE
 from app.postgres.programs import libpq_environment
 from app.postgres.service_user import postgres_binaries
@@ -191,3 +193,52 @@ async def test_without_the_subject_key_no_value_of_a_request_can_be_tried(servic
         assert matches(live, known) == set()
     assert (await service.call("DELETE", f"{path}/alice", "contribute")).status_code == 204
     assert matches(await dump(service), derived) == set(), "a withdrawn value can be tried with the key"
+
+
+async def test_of_a_withdrawn_value_a_dump_has_what_was_charged_for_alone(service: Service) -> None:
+    """The noisy sum of a piece keeps the value. What would tell it apart from the noise is not kept."""
+    study = await service.study(lower=LOWER, upper=UPPER)
+    await service.crowd(study, 40)
+    subject, value = "leaver", float(VALUES["central"])
+    await service.contribute(study, subject, value=value)
+    releases = f"/v1/studies/{study}/releases"
+    for share in (0.3, 0.6):
+        question = {"share": share, "estimator": "uniform"}
+        made = await service.call("POST", releases, "analyse", json=question)
+        assert made.status_code == 201, made.text
+
+    async def kept() -> dict[str, int]:
+        connection = await asyncpg.connect(service.database_url)
+        try:
+            row = await connection.fetchrow(
+                "SELECT first, second, piece.scale, weight, charged, total, total_squares FROM piece"
+                " JOIN piece_cohort USING (study_id, family, number) JOIN cohort ON cohort.id = cohort_id"
+            )
+        finally:
+            await connection.close()
+        assert row is not None
+        return {name: int(number) for name, number in row.items()}
+
+    before = await kept()
+    gone = await service.call("DELETE", f"/v1/studies/{study}/contributions/{subject}", "contribute")
+    assert gone.status_code == 204
+    after = await kept()
+    point = before["total"] - after["total"]
+    assert point == round(GRID_SIZE * (value - LOWER) / (UPPER - LOWER))
+    # The value, the sums that had it, and the noise of either sum: none is in a dump of the data.
+    content = await dump(service, "--data-only", "--inserts")
+    noises = [
+        before[noisy] - before["weight"] * before[exact]
+        for noisy, exact in (("first", "total"), ("second", "total_squares"))
+    ]
+    for secret in (VALUES["central"], point, before["total"], before["total_squares"], *noises):
+        assert not found(str(secret), content)
+    # The same search finds what is kept.
+    for known in (after["first"], after["second"], after["total"], after["total_squares"]):
+        assert found(str(known), content)
+    # What is left is the value under noise: it tells the ends of the range apart by the charge.
+    left = after["first"] - after["weight"] * after["total"]
+    assert left == after["weight"] * point + noises[0]
+    told = (abs(left - after["weight"] * GRID_SIZE) - abs(left)) / after["scale"]
+    assert after["charged"] == 600_000
+    assert abs(told) <= 0.6 + 1e-12

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import asyncpg
 import pytest
 
 from tests.api.service import Service, assert_problem
@@ -226,3 +227,70 @@ async def test_a_cap_takes_all_that_it_allows(service: Service) -> None:
     await join(service, 300, prefix="p")
     capped = await ask(service, share=0.5, epsilon=0.2, estimator="uniform")
     assert capped["epsilon_max"] == 0.2
+
+
+async def pieces(service: Service) -> list[dict[str, Any]]:
+    """Every cohort of every piece, with how many people it has now, and had when the piece was drawn."""
+    connection = await asyncpg.connect(service.database_url)
+    try:
+        rows = await connection.fetch(
+            "SELECT number, refinable, scale, cohort_id, cohort.count, piece_cohort.count AS drawn"
+            " FROM piece JOIN piece_cohort USING (study_id, family, number)"
+            " JOIN cohort ON cohort.id = cohort_id ORDER BY number, cohort_id"
+        )
+    finally:
+        await connection.close()
+    return [dict(row) for row in rows]
+
+
+async def put(service: Service, subject: str, value: float) -> None:
+    document = {"value": value, "epsilon": 1, "trust": "central"}
+    done = await service.call("PUT", f"{STUDY}/contributions/{subject}", "contribute", json=document)
+    assert done.status_code == 200, done.text
+
+
+async def withdraw(service: Service, subject: str) -> None:
+    gone = await service.call("DELETE", f"{STUDY}/contributions/{subject}", "contribute")
+    assert gone.status_code == 204
+
+
+COMINGS_AND_GOINGS = ["puts the same value", "puts another value", "comes back", "makes room", "comes twice"]
+
+
+@pytest.mark.parametrize("what", COMINGS_AND_GOINGS)
+async def test_a_cohort_with_as_many_people_as_before_has_the_same_people(
+    service: Service, what: str
+) -> None:
+    """Who comes, or comes back, is in no cohort of a piece, also with trust and epsilon of one who left."""
+    await service.study(slug="minutes", lower=0, upper=120)
+    await join(service, 30, prefix="p")
+    await ask(service, share=0.2, estimator="uniform")
+    (before,) = await pieces(service)
+    assert (before["count"], before["drawn"], before["refinable"]) == (30, 30, True)
+    if what == "puts the same value":
+        await put(service, "p7", 7)
+    elif what == "puts another value":
+        await put(service, "p7", 100)
+    else:
+        await withdraw(service, "p7")
+        if what == "makes room":
+            await join(service, 1, prefix="new")
+        else:
+            await service.contribute("minutes", "p7", value=7, epsilon=1)
+        if what == "comes twice":
+            await withdraw(service, "p7")
+            await service.contribute("minutes", "p7", value=7, epsilon=1)
+    # Sealed and folded by another question, which does not touch the pieces of this one.
+    other = await ask(service, share=0.2, estimator="uniform", fresh=True)
+    assert other["people"] == 30
+    (now,) = await pieces(service)
+    assert (now["count"], now["drawn"]) == (29, 30)
+    # The next step does not sharpen the piece, and the one after that not either.
+    for share in (0.5, 0.6):
+        await ask(service, share=share, estimator="uniform", allow_worse=True)
+        frozen, *rest = await pieces(service)
+        assert (frozen["refinable"], frozen["scale"], frozen["count"]) == (False, before["scale"], 29)
+        assert {row["number"] for row in rest} == {2}
+        assert all(row["count"] == row["drawn"] and row["refinable"] for row in rest)
+        assert sum(row["count"] for row in rest) == 30
+    assert not (await service.api.services.ledger.audit()).findings
