@@ -9,6 +9,8 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-h
 # On a terminal it shows what it downloads.
 PIP = -m pip install $$([ -t 2 ] || echo -qq) --disable-pip-version-check --no-compile --no-deps
 PYTEST_ARGS ?=
+# Tests wait for servers, disks and browsers about half of their time: three of them keep two cores busy.
+SPREAD := -n 3 --dist loadfile --no-loadscope-reorder
 SERVE_ARGS ?= --data-dir .dither --port 8000
 DEMO_ARGS ?=
 BENCH_ARGS ?=
@@ -76,10 +78,10 @@ $(GENERATORS)/.stamp: requirements-generators.lock | setup
 	@touch $@
 
 test: check test-js $(GENERATORS)/.stamp ## everything that must hold: check, then all tests but the slow ones
-	DITHER_TEST_ENTROPY=$${DITHER_TEST_ENTROPY:-commit} PYTHONHASHSEED=0 $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	DITHER_TEST_ENTROPY=$${DITHER_TEST_ENTROPY:-commit} PYTHONHASHSEED=0 $(BIN)/python -m pytest -m "not slow" $(SPREAD) $(PYTEST_ARGS)
 
 test-quick: setup ## the tests that take no time, on a real database too, while you work
-	PYTHONHASHSEED=0 $(BIN)/python -m pytest --hypothesis-profile=quick -m "not slow and not long and not system and not statistical" -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	PYTHONHASHSEED=0 $(BIN)/python -m pytest --hypothesis-profile=quick -m "not slow and not long and not system and not statistical" $(SPREAD) $(PYTEST_ARGS)
 
 test-js: setup-browser ## the tests of the browser client that need no browser
 	@if $(HAS_NODE); then cd client/js && npm test; else echo "test-js is skipped: missing nodejs or npm" >&2; fi
@@ -95,7 +97,7 @@ test-statistical: setup ## the statistical tests and privacy audits, on fresh en
 
 coverage: setup setup-browser ## the tests again, with a coverage report over all processes
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m coverage run -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	$(BIN)/python -m coverage run -m pytest -m "not slow" $(SPREAD) $(PYTEST_ARGS)
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
