@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from copy import deepcopy
 from decimal import Decimal
 from fractions import Fraction
@@ -50,7 +51,7 @@ def opened(service: FakeService, document: dict[str, Any], **changes: Any) -> Fa
 
 def stored(directory: Path) -> list[tuple[int, int, str]]:
     """Round, answer and state of everything in a ledger."""
-    with sqlite3.connect(directory / "ledger.sqlite3") as database:
+    with closing(sqlite3.connect(directory / "ledger.sqlite3")) as database:
         return list(database.execute("SELECT round, answer, state FROM answer ORDER BY enrolment, round"))
 
 

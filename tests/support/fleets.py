@@ -4,6 +4,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ async def send_fleet(
 
 def drawn(directory: Path) -> Counter[int]:
     """How many devices of a fleet drew how many answers."""
-    with sqlite3.connect(directory / "ledger.sqlite3") as database:
+    with closing(sqlite3.connect(directory / "ledger.sqlite3")) as database:
         rows = database.execute("SELECT count(*) FROM answer GROUP BY enrolment").fetchall()
     return Counter(count for (count,) in rows)
 

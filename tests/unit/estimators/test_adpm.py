@@ -1,7 +1,6 @@
 """`adpm` against the paper's two-group formulas, a general solver, and its own edge cases."""
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -334,17 +333,11 @@ def test_errors_scale_with_the_width_of_the_range():
     assert wide.queries == unit.queries
 
 
-def test_a_hundred_thousand_distinct_epsilons_take_well_under_a_tenth_of_a_second():
-    rng = np.random.default_rng(5)
-    epsilons = np.exp(rng.uniform(-4, 2, 100_000))
-    fastest = min(_seconds(epsilons) for _ in range(3))
-    assert fastest < 0.1
-
-
-def _seconds(epsilons):
-    start = time.perf_counter()
-    saturation_point(epsilons, np.ones(epsilons.size), public=False)
-    return time.perf_counter() - start
+def test_a_hundred_thousand_distinct_epsilons_meet_their_equation():
+    epsilons = np.exp(np.random.default_rng(5).uniform(-4, 2, 100_000))
+    tau = saturation_point(epsilons, np.ones(epsilons.size), public=False)
+    below = epsilons[epsilons < tau]
+    assert math.fsum(below * (tau - below)) == pytest.approx(2 / 0.25, rel=1e-9)
 
 
 def test_the_charge_is_at_most_the_published_saturation_point():
