@@ -36,7 +36,7 @@ QUICK = 0.1
 """A profile that took longer to read than this is never waited for while there is a former one [s]."""
 
 SMALL = 1_000
-"""Up to this many people the saturation point is recomputed for every change."""
+"""Up to this many people the saturation point is recomputed for every change, beyond when 1 % more came."""
 
 
 @dataclass(slots=True)
@@ -103,7 +103,7 @@ class Saturation:
         profile = await self._profile(study)
         settled = profile.computed_at >= 0 and (
             profile.total == profile.computed_at
-            or (profile.total > SMALL and profile.total < profile.computed_at * 1.001)
+            or (profile.total > SMALL and profile.total < profile.computed_at * 1.01)
         )
         if not settled:
             profile.point = _point(study.definition, profile)
