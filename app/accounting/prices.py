@@ -23,7 +23,7 @@ integer; and :math:`0 \le v(q) \le 2^{28}`. The corners (q, v) of that polygon a
 (1/4, 0) and (3/4, 0) of 2^30.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
 from math import gcd, isfinite, lcm
@@ -109,7 +109,23 @@ def gaussian_price(noise: DiscreteGaussian, relation: Relation, queries: int) ->
     """
     if len(noise.sigmas) != queries:
         raise InternalFault("The noise does not fit the number of queries.")
-    precisions = [QUARTER**2 / effective_variance(sigma) for sigma in noise.sigmas]
+    return normal_price([effective_variance(sigma) for sigma in noise.sigmas], relation)
+
+
+def normal_price(variances: Sequence[Fraction], relation: Relation) -> Price:
+    r"""Prices where query j has been answered with a precision of 1 / `variances[j]` in all.
+
+    One discrete draw of :math:`\sigma_j` is worth :math:`\sigma_j^2 - 9`; precisions of independent draws
+    add up, see `app.mechanisms.refined_gaussian`.
+
+    Args:
+        variances: One a query, above 0 [units of the query, squared].
+        relation: The neighboring relation.
+
+    Returns:
+        A function of a column; exact, rounded up to a whole 1e-6 of mu^2.
+    """
+    precisions = [QUARTER**2 / variance for variance in variances]
 
     @cache
     def price(column: Column) -> Cost:

@@ -14,7 +14,7 @@ class Member:
         cohort_id: The cohort.
         weight: Of each of its members in both sums; never changes.
         count: Members when the first noise of the piece was drawn.
-        charged: What the piece has cost each of them [micro-epsilon].
+        charged: What the piece has cost each of them [the study's currency].
     """
 
     cohort_id: int
@@ -29,10 +29,11 @@ class Piece:
 
     Attributes:
         number: Of the question's pieces, from 1.
-        unit: Laplace scale at share 1 [units of the sums].
-        share: Part of the weights that it has used: scale is unit / share, rounded up [ppm].
-        scale: That of the noise in both sums now [units of the sums].
-        first, second: The noisy sums, not clipped.
+        unit: Laplace scale, or sigma of Gaussian noise, at share 1 [units of the sums].
+        share: Part of the weights that it has used [ppm].
+        scale: Of the noise now; for Laplace noise of both sums, unit / share, rounded up [units of the sums].
+        first, second: The noisy sums, not clipped; with Gaussian noise `share` times such a sum, see
+            `app.mechanisms.refined_gaussian`.
         refinable: Whether its noise may be lowered; once it may not, it never may again.
         members: Its cohorts, in the order of their ids.
     """

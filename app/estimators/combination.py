@@ -21,6 +21,7 @@ References:
     arXiv:1504.00429 (what the sums are); the combination is generalized least squares.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -50,6 +51,8 @@ class Sums:
         weights: For each group the weight of one of its people in each sum that they are in.
         absent: Whether the people of a group have left, shape (G,).
         scales: Of the Laplace noise of each sum, length P [units of the sum].
+        counted: What a noisy sum is divided by to be one, length P: see `app.mechanisms.refined_gaussian`.
+        normal: Whether noise is Gaussian: then `scales` are standard deviations, and those of squares half.
         public_weight: Of a public person beside these, where public people are attached.
     """
 
@@ -57,6 +60,8 @@ class Sums:
     weights: tuple[Mapping[int, int], ...]
     absent: NDArray[np.bool_]
     scales: tuple[float, ...]
+    counted: tuple[int, ...]
+    normal: bool
     public_weight: int
 
 
@@ -87,15 +92,18 @@ def combination_plan(sums: Sums, linear: Linear, question: Question) -> Plan:
     factors, public = _factors(shares, parts, sums)
     person = np.asarray(parts.columns[:, :heard] @ shares[:heard])
     reports = np.asarray(parts.columns[:, heard:] @ shares[heard:])
-    laplaces = tuple(
-        (float(factor) * scale / GRID_SIZE, 1)
+    noises = [
+        float(factor) * scale / GRID_SIZE
         for factor, scale in zip(factors, sums.scales, strict=True)
         if factor
-    )
+    ]
+    laplaces = () if sums.normal else tuple((noise, 1) for noise in noises)
+    normal = math.fsum(noise * noise for noise in noises) if sums.normal else 0.0
+    single = [factor / times for factor, times in zip(factors, sums.counted, strict=True)]
 
     def position(values: Sequence[int]) -> Fraction:
         *noisy, known = values
-        total = sum((factor * value for factor, value in zip(factors, noisy, strict=True)), Fraction())
+        total = sum((factor * value for factor, value in zip(single, noisy, strict=True)), Fraction())
         return (total + public * known) / GRID_SIZE
 
     plan = combine(
@@ -105,6 +113,7 @@ def combination_plan(sums: Sums, linear: Linear, question: Question) -> Plan:
         noise=NoNoise(),
         person=person,
         laplaces=laplaces,
+        normal=normal,
         read=lambda values: position(values[: pieces + 1]),
         reports=reports if linear.reports else None,
         variance=linear.variance,
@@ -126,6 +135,7 @@ def combination_plan(sums: Sums, linear: Linear, question: Question) -> Plan:
         question,
         person=person / central,
         laplaces=tuple((scale / central, count) for scale, count in laplaces),
+        normals=(normal / central**2, normal / 4 / central**2),
         absent=sums.absent,
         moments=moments,
     )
@@ -205,9 +215,8 @@ class _Parts:
                 places.append(piece)
                 entries.append(float(weight / whole[piece]))
         for piece, scale in enumerate(sums.scales):
-            noises.append(
-                2 * float(Fraction(scale) / (whole[piece] * GRID_SIZE)) ** 2 if whole[piece] else np.inf
-            )
+            spread = float(Fraction(scale) / (whole[piece] * GRID_SIZE)) ** 2 if whole[piece] else np.inf
+            noises.append(spread if sums.normal else 2 * spread)
             for place in known if beside else ():
                 rows.append(place)
                 places.append(piece)

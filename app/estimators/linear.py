@@ -282,7 +282,7 @@ def combine(
         if reports is not None:
             position += report_position(groups, reports)
         facts = dict(details or {})
-        if isinstance(noise, DiscreteGaussian):
+        if curator or isinstance(noise, DiscreteGaussian):
             facts |= output_guarantee(
                 groups,
                 question,

@@ -41,7 +41,8 @@ def steps_left(step: Step, cohorts: Sequence[Cohort], share: int) -> int | None:
         further = min(MICRO, further + share - before)
         due = Counter[int]()
         for piece in live:
-            for now, then in zip(piece.members, priced(replace(piece, share=further)).members, strict=True):
+            finer = priced(replace(piece, share=further), step.noise)
+            for now, then in zip(piece.members, finer.members, strict=True):
                 due[now.cohort_id] += then.charged - now.charged
         if any(cost > left[cohort] for cohort, cost in due.items()):
             break

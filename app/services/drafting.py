@@ -203,7 +203,7 @@ def next_step(
         most_in_all=step.epsilon_max_total,
     )
     noise = {
-        "mechanism": "RefinedLaplace",
+        "mechanism": step.noise.mechanism,
         "pieces": [
             {"number": piece.number, "share": piece.share, "scale": piece.scale, "digest": piece.digest()}
             for piece in taken.changed

@@ -4,38 +4,21 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 
-from app.accounting.prices import laplace_price
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
-from app.core.noise import DiscreteLaplace
 from app.core.piece import Member, Piece
 from app.core.release import Charge, Used
-from app.core.study import Relation, Trust
-from app.estimators.interface import UNIT_SCALE
-from app.mechanisms.laplace import MAX_SCALE
+from app.core.study import Trust
+from app.services.piece_noise import PieceNoise
 from app.services.planning import Crowd
 from app.services.questions import Resolved
 
 
-def step_scale(unit: float, share: int) -> float:
-    """The Laplace scale of a share: unit / share, rounded up, so that rounding never adds to a price.
-
-    Args:
-        unit: Scale at share 1 [units of a sum].
-        share: [ppm].
-    """
-    exact = Fraction(unit) * MICRO / share
-    scale = float(exact)
-    return scale if Fraction(scale) >= exact else math.nextafter(scale, math.inf)
-
-
-def priced(piece: Piece) -> Piece:
+def priced(piece: Piece, noise: PieceNoise) -> Piece:
     """A piece with what its share costs each member in all: the price of both of its queries."""
-    scale = step_scale(piece.unit, piece.share)
-    price = laplace_price(DiscreteLaplace(scales=(scale, scale)), Relation.REPLACE_ONE, 2)
+    price = noise.price(piece.unit, piece.share)
     return replace(
         piece,
         members=tuple(
@@ -48,11 +31,13 @@ def priced(piece: Piece) -> Piece:
 class PieceLedger:
     """What people have paid for a question, and can."""
 
-    def __init__(self, cohorts: Sequence[Cohort], pieces: Sequence[Piece], resolved: Resolved) -> None:
-        self._cohorts, self._pieces, self._resolved = cohorts, pieces, resolved
+    def __init__(
+        self, cohorts: Sequence[Cohort], pieces: Sequence[Piece], resolved: Resolved, noise: PieceNoise
+    ) -> None:
+        self._cohorts, self._pieces, self._resolved, self._noise = cohorts, pieces, resolved, noise
         self._here = {cohort.id: cohort for cohort in cohorts}
         self.paid: Counter[int] = Counter()
-        """What all pieces have charged each member of a cohort [micro-epsilon]."""
+        """What all pieces have charged each member of a cohort [the study's currency]."""
         for piece in pieces:
             for member in piece.members:
                 self.paid[member.cohort_id] += member.charged
@@ -69,7 +54,7 @@ class PieceLedger:
             )
             share = self._share(piece)
             if piece.refinable and whole and share > piece.share:
-                refined = priced(replace(piece, share=share))
+                refined = priced(replace(piece, share=share), self._noise)
                 if self._can_pay(piece, refined):
                     kept.append(refined)
                     finer.add(piece.number)
@@ -88,11 +73,12 @@ class PieceLedger:
         share, cap = self._resolved.share, self._resolved.cap
         if cap is None:
             return share
-        coarse = int(UNIT_SCALE / piece.unit)
         return min(
             share,
             *(
-                (cap - self.paid[member.cohort_id] + member.charged) * MICRO // (member.weight * coarse)
+                self._noise.share(
+                    cap - self.paid[member.cohort_id] + member.charged, member.weight, piece.unit
+                )
                 for member in piece.members
             ),
         )
@@ -128,20 +114,18 @@ class PieceLedger:
         self, number: int, joining: Mapping[int, int], people: Crowd, weights: Sequence[int]
     ) -> Piece | None:
         """The new piece; None where no person weighs anything in it."""
-        share = self._resolved.share
-        coarse = 0
-        while step_scale(UNIT_SCALE / 2**coarse, share) > MAX_SCALE:
-            coarse += 1
+        share, noise = self._resolved.share, self._noise
+        coarse = noise.coarse(share)
         members = []
         for group_members, weight in zip(people.members, weights, strict=True):
+            whole = noise.cost(weight, share, noise.unit)
             for cohort in group_members:
                 if cohort.id not in joining:
                     continue
-                bought = weight
-                paid, price = self.paid[cohort.id], -(-weight * share // MICRO)
-                if paid or price > self._left(cohort):
-                    rest = min(weight * share // MICRO - paid, joining[cohort.id])
-                    bought = min(weight, max(0, rest) * MICRO // share)
+                bought, paid = weight, self.paid[cohort.id]
+                if paid or whole > self._left(cohort):
+                    rest = min(math.floor(whole) - paid, joining[cohort.id])
+                    bought = min(weight, noise.weight(max(0, rest), share))
                 if bought >> coarse:
                     members.append(
                         Member(cohort_id=cohort.id, weight=bought >> coarse, count=cohort.count, charged=0)
@@ -150,7 +134,7 @@ class PieceLedger:
             return None
         piece = Piece(
             number=number,
-            unit=UNIT_SCALE / 2**coarse,
+            unit=noise.unit / 2**coarse,
             share=share,
             scale=0.0,
             first=0,
@@ -158,7 +142,7 @@ class PieceLedger:
             refinable=True,
             members=tuple(sorted(members, key=lambda member: member.cohort_id)),
         )
-        return priced(piece)
+        return priced(piece, noise)
 
     def charges(self, kept: Sequence[Piece], finer: frozenset[int]) -> tuple[Charge, ...]:
         """What the step costs; checked against what people have left.

@@ -8,7 +8,7 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.piece import LastStep, Piece
 from app.core.release import StoredRelease
-from app.core.study import Currency, Relation, Study
+from app.core.study import Relation, Study
 from app.estimators.interface import Estimator, Question
 from app.services import gain
 from app.services.planning import Crowd, crowd
@@ -181,7 +181,7 @@ class Situation:
     def step(self, request: ReleaseRequest, among: Sequence[Estimator] | None = None) -> Step | None:
         """The step that answers the request; None where it is answered with noise of its own."""
         definition = request.study.definition
-        if not request.by_steps or definition.noise is Currency.GAUSSIAN:
+        if not request.by_steps:
             return None
         return plan_step(
             definition, self.cohorts, request.resolved, self.question, self.pieces, self.before, among

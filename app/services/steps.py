@@ -1,14 +1,16 @@
 r"""One more step of a question's shares: who pays what, and the answer from all that is there by then.
 
 A question of a replace_one study keeps *pieces*, see `app.core.piece`. Weights never change: those of a piece
-are planned once, for each person's whole epsilon, and a share s only sets the scale of the noise,
-:math:`b(s) = b(1) / s`. What a step charges a cohort is the price at the new scale, rounded up, less what the
-piece has charged it: ten steps of .1 charge exactly what one release at 1 does, and end with noise of exactly
-its law (`app.mechanisms.refined_laplace`). A step to share s
+are planned once, for each person's whole epsilon, and a share s only sets the noise: Laplace noise of scale
+:math:`b(s) = b(1) / s`, Gaussian noise of s times the precision at share 1. What a step charges a cohort is
+the price at the new noise, rounded up, less what the piece has charged it: ten steps of .1 charge exactly
+what one release at 1 does. They end with noise of exactly its law (`app.mechanisms.refined_laplace`), or
+with its variance (`app.mechanisms.refined_gaussian`: there a step draws independent noise for what it adds,
+and nothing has to be known of the noise before). A step to share s
 
 1. refines every piece that has lost no member and whose cohorts can all pay the difference: the noise that is
    left is drawn given the published one, :math:`Z_1` = stored noisy sum - exact sum, which is right because
-   the exact sum is that of the first draw;
+   the exact sum is that of the first draw; with Gaussian noise one more draw joins the sum of draws;
 2. gives those who are in no such piece, and can pay, one new piece with independent noise, weighed for itself
    where the estimator weighs parts, see `_own_weights`;
 3. leaves every other piece as it is for ever. Its sum stays usable. What its people have paid for it counts
@@ -16,9 +18,9 @@ its law (`app.mechanisms.refined_laplace`). A step to share s
 4. combines all of them, with public people and reports, see `app.estimators.combination`.
 
 A draft that is not published was never seen: the next attempt draws anew from the same stored sums, and what
-is published is one draw given the one before. Rounding: a charge is at most one micro-epsilon above the share
-of an epsilon, and never above the epsilon or a cap. For shares below .0149 the noise would outgrow the
-sampler; there weights count coarser units, rounded down.
+is published is one draw given the one before. Rounding: a charge is at most one micro-epsilon (or 1e-6 of
+mu^2) above the share of an epsilon, and never above the epsilon or a cap. For shares below .0149 Laplace noise
+would outgrow the sampler; there weights count coarser units, rounded down.
 
 Privacy: who is there, what they offer and what they have paid are public under replace_one, and nothing here
 depends on a raw value but the sums that noise is drawn for. Two noisy sums of one piece, of the values and of
@@ -50,7 +52,7 @@ References:
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -59,17 +61,14 @@ import numpy as np
 from app.core.cohort import Cohort, Group
 from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted
-from app.core.noise import DiscreteLaplace
 from app.core.piece import LastStep, Piece, Taken
 from app.core.release import Charge, Used
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.combination import Sums, combination_plan
-from app.estimators.interface import UNIT_SCALE, Conclusion, Estimator, NotApplicable, Plan, Question
-from app.mechanisms.draw import draw
-from app.mechanisms.entropy import system_bits
-from app.mechanisms.refined_laplace import refine_laplace
+from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
 from app.services import planning
-from app.services.piece_ledger import PieceLedger, step_scale
+from app.services.piece_ledger import PieceLedger
+from app.services.piece_noise import NOISES, PieceNoise
 from app.services.planning import Crowd
 from app.services.questions import Resolved
 
@@ -81,6 +80,8 @@ class Step:
     Attributes:
         estimator, question, plan: What answers, and from what. The plan reads what `take` draws.
         before: The step before it.
+        noise: Of all pieces.
+        had: The share of each piece before it, by its number [ppm].
         pieces: Every piece of the question as it will be, sums as they were; new ones have zeros.
         finer: Numbers of the pieces whose noise is drawn: refined and new ones.
         closed: Numbers of the pieces that can be refined no more from now on.
@@ -88,7 +89,7 @@ class Step:
         charges: In the order of cohorts' ids.
         people, left_out: All live contributions, and those who cannot pay their part of this step.
         epsilon_max, epsilon_max_total: The largest charge of this step, and of all steps of the question to
-            one person [micro-epsilon].
+            one person [the study's currency].
         share_used: The largest part of a person's epsilon that it takes [ppm].
     """
 
@@ -96,6 +97,8 @@ class Step:
     question: Question
     plan: Plan
     before: LastStep | None
+    noise: PieceNoise
+    had: Mapping[int, int]
     pieces: tuple[Piece, ...]
     finer: frozenset[int]
     closed: frozenset[int]
@@ -130,7 +133,7 @@ def plan_step(
 
     Returns:
         The step; None where the question is not answered by steps: in add_remove_one studies, where it would
-        tell who came and left, and where the plan is no single linear query under Laplace noise.
+        tell who came and left, and where the plan is no single linear query under noise of its currency.
 
     Raises:
         BudgetExhausted: no person can pay for more than there is.
@@ -138,7 +141,8 @@ def plan_step(
     """
     if study.relation is not Relation.REPLACE_ONE:
         return None
-    ledger = PieceLedger(cohorts, pieces, resolved)
+    noise = NOISES[study.noise]
+    ledger = PieceLedger(cohorts, pieces, resolved, noise)
     # 1. Refine what can be refined, and let join who can pay.
     kept, settled, finer, closed = ledger.refine()
     joining, left_out = ledger.joining(settled)
@@ -151,7 +155,7 @@ def plan_step(
     )
     people = planning.crowd(study, cohorts, whole, joining.keys() | ledger.paid.keys())
     estimator, plan, answered = planning.choose(study, people, whole, asked, among)
-    weights = _weights(plan)
+    weights = _weights(plan, noise)
     if weights is None or plan.linear is None:
         return None
     # 3. A new piece of those who join.
@@ -159,7 +163,7 @@ def plan_step(
     newcomers = [cohort for cohort in cohorts if cohort.id in joining]
     if kept and newcomers and not plan.linear.attached:
         alone = planning.crowd(study, newcomers, whole, joining)
-        weighed = alone, _own_weights(alone, people, estimator, answered)
+        weighed = alone, _own_weights(alone, people, estimator, answered, noise)
     else:
         weighed = people, weights
     created = ledger.create(number, joining, *weighed)
@@ -171,7 +175,7 @@ def plan_step(
     public = [
         weight for group, weight in zip(people.groups, weights, strict=True) if group.trust is Trust.PUBLIC
     ]
-    sums = _sums(cohorts, kept, people, max(public, default=0))
+    sums = _sums(cohorts, kept, people, max(public, default=0), noise)
     charges = ledger.charges(kept, finer)
     totals = ledger.paid + Counter({charge.cohort_id: charge.epsilon for charge in charges})
     fresh = any(charge.cohort_id not in ledger.paid for charge in charges)
@@ -182,6 +186,8 @@ def plan_step(
         question=answered,
         plan=combination_plan(sums, plan.linear, answered),
         before=before,
+        noise=noise,
+        had={piece.number: piece.share for piece in pieces},
         pieces=tuple(kept),
         finer=finer,
         closed=closed,
@@ -212,15 +218,7 @@ def take(step: Step, cohorts: Sequence[Cohort]) -> tuple[Conclusion, Taken]:
             sum(member.weight * here[member.cohort_id].total for member in piece.members),
             sum(member.weight * here[member.cohort_id].total_squares for member in piece.members),
         )
-        was = step_scale(piece.unit, piece.share)
-        if piece.scale == 0:
-            errors = draw(DiscreteLaplace(scales=(was, was)), queries=2)
-        else:
-            errors = tuple(
-                refine_laplace(noisy - value, piece.scale, was, system_bits)
-                for noisy, value in zip((piece.first, piece.second), exact, strict=True)
-            )
-        pieces.append(replace(piece, first=exact[0] + errors[0], second=exact[1] + errors[1], scale=was))
+        pieces.append(step.noise.drawn(piece, step.had.get(piece.number, 0), exact))
     known = [cohort for cohort in cohorts if cohort.trust is Trust.PUBLIC]
     conclusion = step.plan.conclude(
         [
@@ -234,19 +232,19 @@ def take(step: Step, cohorts: Sequence[Cohort]) -> tuple[Conclusion, Taken]:
     return conclusion, Taken(before=step.before, changed=changed)
 
 
-def _weights(plan: Plan) -> list[int] | None:
-    """What one person of each group weighs [micro-epsilon]; None for a plan that has no pieces."""
-    match plan.noise:
-        case DiscreteLaplace(scales=(scale, *_)) if plan.linear is not None:
-            return [
-                int(weight * Fraction(UNIT_SCALE) / Fraction(scale)) for weight in plan.queries[0].sum_weights
-            ]
-        case _:
-            return None
+def _weights(plan: Plan, noise: PieceNoise) -> list[int] | None:
+    """What one person of each group weighs under `noise.unit`; None for a plan that has no pieces."""
+    drawn = noise.weighed(plan.noise)
+    if drawn is None or plan.linear is None:
+        return None
+    rate = Fraction(noise.unit) / Fraction(drawn)
+    return [int(weight * rate) for weight in plan.queries[0].sum_weights]
 
 
-def _own_weights(alone: Crowd, people: Crowd, estimator: Estimator, question: Question) -> list[int]:
-    r"""What people of a new piece weigh beside other pieces [micro-epsilon].
+def _own_weights(
+    alone: Crowd, people: Crowd, estimator: Estimator, question: Question, noise: PieceNoise
+) -> list[int]:
+    r"""What people of a new piece weigh beside other pieces under `noise.unit`.
 
     The error of a combination of disjoint pieces is :math:`\sum_p c_p^2 (s \sum_i v_{ip}^2 + N_p) +
     t^2 TV^2`, v being the weights in one piece. Without a tilt each piece has the best weights for itself,
@@ -257,14 +255,16 @@ def _own_weights(alone: Crowd, people: Crowd, estimator: Estimator, question: Qu
     tilt = min(1.0, question.tilt * math.sqrt(people.people / alone.people))
     try:
         plan = estimator.plan(alone.groups, replace(question, people=alone.people, tilt=tilt))
-        found = _weights(plan)
+        found = _weights(plan, noise)
     except NotApplicable:
         found = None
     # So few that they would not be asked alone weigh what they offer.
-    return [group.epsilon for group in alone.groups] if found is None else found
+    return [noise.weight(group.epsilon, MICRO) for group in alone.groups] if found is None else found
 
 
-def _sums(cohorts: Sequence[Cohort], pieces: Sequence[Piece], people: Crowd, public_weight: int) -> Sums:
+def _sums(
+    cohorts: Sequence[Cohort], pieces: Sequence[Piece], people: Crowd, public_weight: int, noise: PieceNoise
+) -> Sums:
     """People by what they weigh, those included who have left since a piece was drawn."""
     places: dict[int, list[tuple[int, int, int]]] = {}
     for place, piece in enumerate(pieces):
@@ -289,6 +289,8 @@ def _sums(cohorts: Sequence[Cohort], pieces: Sequence[Piece], people: Crowd, pub
         groups=(*groups, *others),
         weights=(*(dict(weighs) for _, weighs in classes), *({} for _ in others)),
         absent=np.array([absent for absent, _ in classes] + [False] * len(others), dtype=np.bool_),
-        scales=tuple(step_scale(piece.unit, piece.share) for piece in pieces),
+        scales=tuple(noise.scale(piece.unit, piece.share) for piece in pieces),
+        counted=tuple(noise.counted(piece.share) for piece in pieces),
+        normal=noise.normal,
         public_weight=public_weight,
     )

@@ -1,5 +1,7 @@
 """Studies with Gaussian noise over HTTP: what many answers cost, and how accurate they are."""
 
+from typing import Any
+
 import pytest
 
 from tests.api.service import Service, assert_problem
@@ -42,3 +44,78 @@ async def test_what_a_person_lacks_is_said_in_mu2(service: Service) -> None:
     refused = await service.call("POST", f"/v1/studies/{study}/contributions", "contribute", json=body)
     problem = assert_problem(refused, "budget_exhausted", 409)
     assert "mu^2: 4.001782 is left" in str(problem)
+
+
+async def crowded(service: Service, study: str) -> None:
+    """People with three epsilons."""
+    await service.study(slug=study, lower=0, upper=120, **NOISY)
+    records = [
+        {"subject": f"{study}-{epsilon}-{place}", "value": place, "epsilon": epsilon, "trust": "central"}
+        for epsilon in (0.3, 0.5, 1)
+        for place in range(10)
+    ]
+    done = await service.call("POST", f"/v1/studies/{study}/contributions/batch", "contribute", json=records)
+    assert done.json()["created"] == 30, done.text
+
+
+async def charged(service: Service, study: str) -> dict[float, int]:
+    """What all releases have charged, by what was offered [1e-6 of mu^2]."""
+    page = await service.call("GET", f"/v1/studies/{study}/releases?limit=200", "admin")
+    sums: dict[float, int] = {}
+    for release in page.json()["items"]:
+        for charge in release["charges"]:
+            sums[charge["offered"]] = sums.get(charge["offered"], 0) + round(charge["mu2"] * 1e6)
+    return sums
+
+
+async def ask(service: Service, study: str, **question: Any) -> dict[str, Any]:
+    made = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=question)
+    assert made.status_code == 201, made.text
+    return dict(made.json())
+
+
+@pytest.mark.parametrize("estimator", ["uniform", "adpm", "optimal", "auto"])
+async def test_ten_steps_charge_to_the_micro_what_one_answer_does(service: Service, estimator: str) -> None:
+    await crowded(service, "steps")
+    answers = []
+    for step in range(1, 11):
+        planned = await service.call(
+            "GET", f"/v1/studies/steps/plan?estimator={estimator}&share={step / 10}", "analyse"
+        )
+        answers.append(await ask(service, "steps", estimator=estimator, share=step / 10))
+        (chosen,) = [one for one in planned.json()["estimators"] if one["chosen"]]
+        for name in ("epsilon_max", "mu2_max", "epsilon_max_total"):
+            assert chosen[name] == answers[-1][name]
+    assert [answer["share_before"] for answer in answers] == [step / 10 for step in range(10)]
+    assert [answer["refines"] for answer in answers] == [None, *(answer["id"] for answer in answers[:-1])]
+    errors = [answer["standard_error"] / answer.get("shrinkage", 1) for answer in answers]
+    assert errors == sorted(errors, reverse=True)
+    await crowded(service, "once")
+    once = await ask(service, "once", estimator=estimator, share=1)
+    await crowded(service, "fresh")
+    fresh = await ask(service, "fresh", estimator=estimator, share=1, fresh=True)
+    assert (
+        await charged(service, "steps") == await charged(service, "once") == await charged(service, "fresh")
+    )
+    for other in (once, fresh):
+        assert errors[-1] == pytest.approx(other["standard_error"] / other.get("shrinkage", 1), rel=1e-9)
+        assert answers[-1]["mu2_max_total"] == other["mu2_max_total"]
+
+
+async def test_newcomers_and_leavers_of_a_study_with_gaussian_noise(service: Service) -> None:
+    await crowded(service, "minutes")
+    first = await ask(service, "minutes", estimator="adpm", share=0.5)
+    joined = [
+        {"subject": f"new{place}", "value": 9, "epsilon": 0.5, "trust": "central"} for place in range(30)
+    ]
+    await service.call("POST", "/v1/studies/minutes/contributions/batch", "contribute", json=joined)
+    renewed = await ask(service, "minutes", estimator="adpm", share=0.5)
+    assert (renewed["people"], renewed["share"], renewed["refines"]) == (60, 0.5, first["id"])
+    shown = await service.call("GET", f"/v1/releases/{renewed['id']}", "admin")
+    assert [one["people"] for one in shown.json()["charges"]] == [30]
+    gone = await service.call("DELETE", "/v1/studies/minutes/contributions/new0", "contribute")
+    assert gone.status_code == 204
+    more = await ask(service, "minutes", estimator="adpm", share=1, allow_worse=True)
+    assert (more["people"], more["interval"]["coverage"]) == (59, "worst_case")
+    assert more["standard_error"] < renewed["standard_error"]
+    assert (await service.api.services.ledger.audit()).findings == []

@@ -5,6 +5,7 @@ Bounds are wrong with probability at most 1e-6 each; the controls' simulated noi
 
 import pytest
 
+from dither_research.gaussian_steps_audit import gaussian_steps_controls, gaussian_steps_subjects
 from dither_research.intake_audit import intake_subjects, without_range_check
 from dither_research.pair_audit import pair_controls, pair_subjects
 from dither_research.privacy_audit import Subject, judge, off_grid_subject, subjects
@@ -13,10 +14,17 @@ from dither_research.shape_audit import shape_controls, shape_subjects
 
 pytestmark = pytest.mark.statistical
 
-SUBJECTS = [*subjects(), *shape_subjects(), off_grid_subject(), *intake_subjects()]
+SUBJECTS = [
+    *subjects(),
+    *shape_subjects(),
+    *gaussian_steps_subjects(),
+    off_grid_subject(),
+    *intake_subjects(),
+]
 CONTROLS = [
     *controls(),
     *shape_controls(),
+    *gaussian_steps_controls(),
     *pair_controls(),
     *intake_subjects(without_range_check, planted=True),
 ]

@@ -50,7 +50,7 @@ COHORTS = [
 ]
 
 
-def steps_to(*shares: int) -> list[Step]:
+def steps_to(*shares: int, study: StudyDefinition = STUDY, estimator: str = "adpm") -> list[Step]:
     """The steps of one question to these shares, as one follows the other."""
     found: list[Step] = []
     pieces: list[Piece] = []
@@ -58,9 +58,9 @@ def steps_to(*shares: int) -> list[Step]:
     spent = dict.fromkeys((cohort.id for cohort in COHORTS), 0)
     for number, share in enumerate(shares):
         cohorts = [replace(cohort, spent=spent[cohort.id]) for cohort in COHORTS]
-        resolved = resolve(STUDY, Ask(estimator="adpm", share=share))
-        question = resolved.question(STUDY, people=sum(cohort.count for cohort in cohorts))
-        step = plan_step(STUDY, cohorts, resolved, question, pieces, before)
+        resolved = resolve(study, Ask(estimator=estimator, share=share))
+        question = resolved.question(study, people=sum(cohort.count for cohort in cohorts))
+        step = plan_step(study, cohorts, resolved, question, pieces, before)
         assert step is not None
         found.append(step)
         for charge in step.charges:

@@ -1,0 +1,184 @@
+"""What pieces cost, and how their noise is lowered, in either currency: see `app.services.steps`."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Protocol
+
+from dither.device.gaussian import DISCRETE_LOSS
+
+from app.accounting.gaussian import effective_variance
+from app.accounting.prices import Price, laplace_price, normal_price
+from app.core.epsilon import MICRO
+from app.core.grid import GRID_SIZE
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise
+from app.core.piece import Piece
+from app.core.study import Currency, Relation
+from app.estimators.calibration import GAUSSIAN_SIGMA
+from app.estimators.interface import UNIT_SCALE
+from app.mechanisms.draw import draw
+from app.mechanisms.entropy import system_bits
+from app.mechanisms.laplace import MAX_SCALE
+from app.mechanisms.refined_gaussian import more_gaussian
+from app.mechanisms.refined_laplace import refine_laplace
+
+
+def step_scale(unit: float, share: int) -> float:
+    """The Laplace scale of a share: unit / share, rounded up, so that rounding never adds to a price.
+
+    Args:
+        unit: Scale at share 1 [units of a sum].
+        share: [ppm].
+    """
+    exact = Fraction(unit) * MICRO / share
+    scale = float(exact)
+    return scale if Fraction(scale) >= exact else math.nextafter(scale, math.inf)
+
+
+class PieceNoise(Protocol):
+    """The noise of all pieces of a study. Costs are in its currency.
+
+    Attributes:
+        mechanism: Its name in the ledger.
+        unit: The noise at share 1 to which weights are brought [units of a sum].
+        normal: Whether it is Gaussian: then `scale` is a standard deviation, else that of Laplace noise.
+    """
+
+    mechanism: str
+    unit: float
+    normal: bool
+
+    def weighed(self, noise: Noise) -> float | None:
+        """The noise of the first query of a plan, where it is of this kind [units of the query]."""
+
+    def coarse(self, share: int) -> int:
+        """Bits that weights lose in a piece which starts with a share, so that its noise can be drawn."""
+
+    def scale(self, unit: float, share: int) -> float:
+        """The noise of a piece of that unit in its two means at a share [units of a sum]."""
+
+    def counted(self, share: int) -> int:
+        """How often a piece's noisy sums count what they are the sums of."""
+
+    def cost(self, weight: int, share: int, unit: float) -> Fraction:
+        """What a share of a piece costs a member of that weight, before it is rounded up."""
+
+    def weight(self, cost: int, share: int) -> int:
+        """The largest weight, at `unit`, that costs at most that much."""
+
+    def share(self, cost: int, weight: int, unit: float) -> int:
+        """The largest share at which a weight costs at most that much [ppm]."""
+
+    def price(self, unit: float, share: int) -> Price:
+        """What both queries of a piece cost together, by their exact noise."""
+
+    def drawn(self, piece: Piece, had: int, exact: tuple[int, int]) -> Piece:
+        """A piece with its noise drawn for its share. Draws entropy.
+
+        Args:
+            piece: With the share that it is to have, and the sums and the scale that it had.
+            had: The share that it had; 0 for a new one [ppm].
+            exact: Its two sums without noise.
+        """
+
+
+class LaplaceNoise:
+    """One draw that is made finer, see `app.mechanisms.refined_laplace`."""
+
+    mechanism = "RefinedLaplace"
+    unit = UNIT_SCALE
+    normal = False
+
+    def weighed(self, noise: Noise) -> float | None:
+        return noise.scales[0] if isinstance(noise, DiscreteLaplace) else None
+
+    def coarse(self, share: int) -> int:
+        bits = 0
+        while step_scale(self.unit / 2**bits, share) > MAX_SCALE:
+            bits += 1
+        return bits
+
+    def scale(self, unit: float, share: int) -> float:
+        return step_scale(unit, share)
+
+    def counted(self, share: int) -> int:
+        return 1
+
+    def cost(self, weight: int, share: int, unit: float) -> Fraction:
+        return Fraction(weight * int(self.unit / unit) * share, MICRO)
+
+    def weight(self, cost: int, share: int) -> int:
+        return cost * MICRO // share
+
+    def share(self, cost: int, weight: int, unit: float) -> int:
+        return cost * MICRO // (weight * int(self.unit / unit))
+
+    def price(self, unit: float, share: int) -> Price:
+        scale = step_scale(unit, share)
+        return laplace_price(DiscreteLaplace(scales=(scale, scale)), Relation.REPLACE_ONE, 2)
+
+    def drawn(self, piece: Piece, had: int, exact: tuple[int, int]) -> Piece:
+        scale = step_scale(piece.unit, piece.share)
+        if piece.scale == 0:
+            errors = draw(DiscreteLaplace(scales=(scale, scale)), queries=2)
+        else:
+            errors = tuple(
+                refine_laplace(noisy - value, piece.scale, scale, system_bits)
+                for noisy, value in zip((piece.first, piece.second), exact, strict=True)
+            )
+        return replace(piece, first=exact[0] + errors[0], second=exact[1] + errors[1], scale=scale)
+
+
+class GaussianNoise:
+    """Independent draws that are averaged, see `app.mechanisms.refined_gaussian`.
+
+    The second sum has half the sigma, which leaves it free: see `app.accounting.prices`.
+    """
+
+    mechanism = "RefinedGaussian"
+    unit = GAUSSIAN_SIGMA
+    normal = True
+
+    def weighed(self, noise: Noise) -> float | None:
+        return noise.sigmas[0] if isinstance(noise, DiscreteGaussian) else None
+
+    def coarse(self, share: int) -> int:
+        return 0
+
+    def scale(self, unit: float, share: int) -> float:
+        return max(unit, math.sqrt(effective_variance(unit) * MICRO / share + DISCRETE_LOSS))
+
+    def counted(self, share: int) -> int:
+        return share
+
+    def cost(self, weight: int, share: int, unit: float) -> Fraction:
+        return weight * weight * share * _LOSS / effective_variance(unit)
+
+    def weight(self, cost: int, share: int) -> int:
+        return math.isqrt(math.floor(cost * effective_variance(self.unit) / (share * _LOSS)))
+
+    def share(self, cost: int, weight: int, unit: float) -> int:
+        return math.floor(cost * effective_variance(unit) / (weight * weight * _LOSS))
+
+    def price(self, unit: float, share: int) -> Price:
+        variance = effective_variance(unit) * MICRO / share
+        return normal_price([variance, variance / 4], Relation.REPLACE_ONE)
+
+    def drawn(self, piece: Piece, had: int, exact: tuple[int, int]) -> Piece:
+        variance, part = effective_variance(piece.unit), piece.share - had
+        return replace(
+            piece,
+            first=more_gaussian(piece.first, exact[0], variance, part, system_bits),
+            second=more_gaussian(piece.second, exact[1], variance / 4, part, system_bits),
+            scale=self.scale(piece.unit, piece.share),
+        )
+
+
+_LOSS = GRID_SIZE * GRID_SIZE
+"""mu^2 in 1e-6 of a weight of 1 at a share of 1 ppm, under noise of variance 1: 10^6 and 10^-6 cancel."""
+
+NOISES: Mapping[Currency, PieceNoise] = {
+    Currency.LAPLACE: LaplaceNoise(),
+    Currency.GAUSSIAN: GaussianNoise(),
+}
