@@ -51,7 +51,8 @@ class Sums:
         weights: For each group the weight of one of its people in each sum that they are in.
         absent: Whether the people of a group have left, shape (G,).
         scales: Of the Laplace noise of each sum, length P [units of the sum].
-        counted: What a noisy sum is divided by to be one, length P: see `app.mechanisms.refined_gaussian`.
+        counted: What a noisy sum is divided by to be one, length P: see
+            `app.mechanisms.refined_gaussian`; once if empty.
         normal: Whether noise is Gaussian: then `scales` are standard deviations, and those of squares half.
         public_weight: Of a public person beside these, where public people are attached.
     """
@@ -60,9 +61,9 @@ class Sums:
     weights: tuple[Mapping[int, int], ...]
     absent: NDArray[np.bool_]
     scales: tuple[float, ...]
-    counted: tuple[int, ...]
-    normal: bool
     public_weight: int
+    counted: tuple[int, ...] = ()
+    normal: bool = False
 
 
 def combination_plan(sums: Sums, linear: Linear, question: Question) -> Plan:
@@ -99,7 +100,8 @@ def combination_plan(sums: Sums, linear: Linear, question: Question) -> Plan:
     ]
     laplaces = () if sums.normal else tuple((noise, 1) for noise in noises)
     normal = math.fsum(noise * noise for noise in noises) if sums.normal else 0.0
-    single = [factor / times for factor, times in zip(factors, sums.counted, strict=True)]
+    counted = sums.counted or (1,) * pieces
+    single = [factor / times for factor, times in zip(factors, counted, strict=True)]
 
     def position(values: Sequence[int]) -> Fraction:
         *noisy, known = values
