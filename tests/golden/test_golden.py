@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.routing import Match
 
-from app.services import found_plans, kmeans_release, planning, shape_plans, steps
+from app.services import found_plans, kmeans_release, piece_noise, planning, shape_plans
 from tests.api.service import Service
 from tests.golden import script
 
@@ -42,8 +42,11 @@ async def test_the_openapi_document_is_the_one_that_is_kept(service: Service) ->
 
 async def test_every_endpoint_answers_what_is_kept(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "draw", no_noise)
-    monkeypatch.setattr(steps, "draw", no_noise)
-    monkeypatch.setattr(steps, "refine_laplace", lambda *_: 0)
+    monkeypatch.setattr(piece_noise, "draw", no_noise)
+    monkeypatch.setattr(piece_noise, "refine_laplace", lambda *_: 0)
+    monkeypatch.setattr(
+        piece_noise, "more_gaussian", lambda noisy, exact, _, part, *_bits: noisy + part * exact
+    )
     monkeypatch.setattr(kmeans_release, "draw", no_noise)
     monkeypatch.setattr(shape_plans, "draw", no_noise)
     monkeypatch.setattr(found_plans, "draw", no_noise)

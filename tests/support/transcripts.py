@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from app.core.grid import GRID_SIZE
-from app.services import found_plans, planning, shape_plans, steps
+from app.services import found_plans, piece_noise, planning, shape_plans, steps
 
 VARYING = (
     (re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), b"ID"),
@@ -67,8 +67,11 @@ def fix_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(planning, "answer", answer)
     monkeypatch.setattr(steps, "take", stepped)
-    monkeypatch.setattr(steps, "draw", lambda noise, queries: (0,) * queries)
-    monkeypatch.setattr(steps, "refine_laplace", lambda noise, *_: noise)
+    monkeypatch.setattr(piece_noise, "draw", lambda noise, queries: (0,) * queries)
+    monkeypatch.setattr(piece_noise, "refine_laplace", lambda noise, *_: noise)
+    monkeypatch.setattr(
+        piece_noise, "more_gaussian", lambda noisy, exact, _, part, *_bits: noisy + part * exact
+    )
     monkeypatch.setattr(shape_plans, "weighted_counts", weighted)
     monkeypatch.setattr(shape_plans, "draw", lambda noise, queries: (0,) * queries)
     monkeypatch.setattr(found_plans, "totals", lambda sums, members: [GRID_SIZE] * len(members))
