@@ -19,8 +19,8 @@ and nothing has to be known of the noise before). A step to share s
 
 A draft that is not published was never seen: the next attempt draws anew from the same stored sums, and what
 is published is one draw given the one before. Rounding: a charge is at most one micro-epsilon (or 1e-6 of
-mu^2) above the share of an epsilon, and never above the epsilon or a cap. For shares below .0149 Laplace noise
-would outgrow the sampler; there weights count coarser units, rounded down.
+mu^2) above the share of an epsilon, and never above the epsilon or a cap. For shares below .0149 Laplace
+noise would outgrow the sampler; there weights count coarser units, rounded down.
 
 Privacy: who is there, what they offer and what they have paid are public under replace_one, and nothing here
 depends on a raw value but the sums that noise is drawn for. Two noisy sums of one piece, of the values and of
