@@ -246,6 +246,11 @@ _CHECKS = {
         ) paid ON (paid.study_id, paid.family, paid.cohort_id) = (kept.study_id, kept.family, kept.cohort_id)
         WHERE kept.charged IS DISTINCT FROM paid.epsilon
     """,
+    "a cohort of a piece has people who were not there when it was drawn": """
+        SELECT member.study_id, member.cohort_id AS cohort, cohort.count, member.count AS drawn
+        FROM piece_cohort member JOIN cohort ON cohort.id = member.cohort_id
+        WHERE cohort.count > member.count
+    """,
     "a question has a gap in its releases": """
         SELECT study_id, encode(question, 'hex') AS question FROM release
         GROUP BY study_id, question HAVING max(sequence) <> count(*) OR min(sequence) <> 1

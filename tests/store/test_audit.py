@@ -35,6 +35,7 @@ COHORT_OVERSPENT = "a cohort has spent more than its epsilon"
 SPENT = "spent is not the sum of a cohort's charges"
 CHARGE_ORPHAN = "a charge belongs to no release or no cohort"
 PIECES = "a question's pieces were not charged what its releases charged"
+JOINED = "a cohort of a piece has people who were not there when it was drawn"
 FOLDED = "a cohort does not hold what was folded into it"
 UNSEEN = "an epoch that is not folded does not hold what was acknowledged"
 FUTURE = "a contribution carries an epoch that has not begun"
@@ -343,6 +344,12 @@ TAMPERINGS = (
         "a piece of other people, who gave as much",
         (PIECE_RULE, PIECES),
         f"UPDATE piece_cohort SET cohort_id = {LOCAL} WHERE cohort_id = {IN_PIECE}",
+    ),
+    tampering(
+        "a person let into a cohort of a piece",
+        (JOINED, FOLDED),
+        f"""UPDATE cohort SET count = 1 + (SELECT max(count) FROM piece_cohort WHERE cohort_id = {IN_PIECE})
+            WHERE id = {IN_PIECE}""",
     ),
     tampering(
         "a piece deleted",
