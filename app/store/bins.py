@@ -41,19 +41,19 @@ class ClippedSum:
 
 
 COUNT_BINS = Sql.of(BinCount)(f"""
-    SELECT cohort.id AS cohort, width_bucket(c.value, CAST(:starts AS bigint[])) AS bin, count(*) AS count
-    FROM cohort JOIN contribution c ON {is_member("c")}
-    WHERE cohort.id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
-    GROUP BY cohort.id, bin
+    SELECT cohort_id AS cohort, width_bucket(c.value, CAST(:starts AS bigint[])) AS bin, count(*) AS count
+    FROM lineage JOIN contribution c ON {is_member("c")}
+    WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
+    GROUP BY cohort_id, bin
 """)
 
 SUM_CLIPPED = Sql.of(ClippedSum)(f"""
-    SELECT cohort.id AS cohort, count(*) AS count,
+    SELECT cohort_id AS cohort, count(*) AS count,
            CAST(sum(least(greatest(c.value - CAST(:low AS bigint), 0), CAST(:width AS bigint))) AS bigint)
                AS total
-    FROM cohort JOIN contribution c ON {is_member("c")}
-    WHERE cohort.id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
-    GROUP BY cohort.id
+    FROM lineage JOIN contribution c ON {is_member("c")}
+    WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
+    GROUP BY cohort_id
 """)
 
 

@@ -19,8 +19,8 @@ SPENT = """
          WHEN c.trust = 'central' AND c.value IS NOT NULL THEN coalesce(g.spent, c.carried)
          ELSE c.carried END
 """
-IN_COHORT = f"cohort g ON c.value IS NOT NULL AND {is_member('c', 'g')}"
-JOIN_COHORT = f"LEFT JOIN {IN_COHORT}"
+IN_COHORT = f"lineage ON c.value IS NOT NULL AND {is_member('c')}"
+JOIN_COHORT = f"LEFT JOIN {IN_COHORT} LEFT JOIN cohort g ON g.id = lineage.cohort_id"
 
 # What a contribution holds of its owner's budget: an archived study holds what was spent and no more. The
 # contribution and its cohort keep what was offered, which is how they know each other.
@@ -53,7 +53,7 @@ PAGE_CHARGES = Sql.of(PersonalCharge)(f"""
     SELECT release.id AS release, study.slug AS study, release.estimator, release.created_at,
            charge.epsilon AS cost, study.delta
     FROM contribution c JOIN study ON study.id = c.study_id JOIN {IN_COHORT}
-    JOIN charge ON charge.cohort_id = g.id JOIN release ON release.id = charge.release_id
+    JOIN charge ON charge.cohort_id = lineage.cohort_id JOIN release ON release.id = charge.release_id
     WHERE c.subject_id = :subject AND (CAST(:before AS uuid) IS NULL
            OR release.number < (SELECT last.number FROM release last JOIN study ON study.id = last.study_id
                 WHERE last.id = :before

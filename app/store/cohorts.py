@@ -1,6 +1,26 @@
-"""Epochs and cohorts: sealing, folding, reading.
+r"""Epochs and cohorts: sealing, folding, reading.
 
 `seal` holds contributions up only while the epoch is bumped; `fold` reads each new row once.
+
+*Epochs share cohorts.* A fold makes one cohort for each key of all the epochs that it folds, and people whose
+key has a cohort that has *paid for nothing* join that one: central people one with spent = carried, reports
+any, since a report has cost its whole epsilon on arrival. Public people join none of before: a round of
+K-means tells them apart by epoch. `lineage` keeps in which cohort the people of an epoch are, so
+contributions are never written again. Thus a study has as many rows for reports as they have epsilons,
+however many epochs it has.
+
+Why that is exact: members of a cohort have the same trust, segment, offer and spent, before and after;
+answers, prices and limits depend on groups of equal offers and on their sums, which add up. Every charge of a
+cohort came after its youngest lineage, so what a person was charged is what the person's cohort was, and the
+audit recomputes it (`app.store.ledger`). A lineage keeps the reach that its reports were summed with, so who
+leaves takes out what they put in.
+
+Why it is private: an answer must be made from the people it charges. A fold holds the lock of the study's
+cohorts alone, and notes its epoch in every cohort that it lets people into; `app.store.releases.CHARGE`
+refuses a draft that has not seen that epoch, as it refuses one whose cohort has lost a member. What a step
+refines is made of cohorts that were charged (`piece_cohort.charged` is above 0), so no person joins them:
+that the count of a cohort in a piece is unchanged still means that the people are. All this holds for both
+relations; in add_remove_one studies cohorts are shown to admins alone, and answers see groups as before.
 """
 
 from collections.abc import Sequence
@@ -101,17 +121,48 @@ COUNT_REPORTS = Sql.of(int)("""
     SELECT coalesce(sum(count), 0) FROM cohort WHERE study_id = :study_id AND trust = 'local'
 """)
 
-INSERT_COHORTS = Sql("""
-    INSERT INTO cohort
-        (study_id, epoch, trust, epsilon, carried, segment, count, total, total_squares, reach, spent)
-    SELECT :study_id, epoch, CAST(trust AS trust), epsilon, carried, segment,
-           sum(count), sum(total), sum(total_squares), max(reach),
-           CASE WHEN trust = 'local' THEN epsilon ELSE carried END AS spent
-    FROM unnest(CAST(:epochs AS int[]), CAST(:trusts AS text[]), CAST(:epsilons AS bigint[]),
-                CAST(:carried AS bigint[]), CAST(:counts AS bigint[]), CAST(:totals AS numeric[]),
-                CAST(:squares AS numeric[]), CAST(:reaches AS bigint[]), CAST(:segments AS smallint[]))
-        AS fresh (epoch, trust, epsilon, carried, count, total, total_squares, reach, segment)
-    GROUP BY epoch, trust, epsilon, carried, segment ORDER BY epoch, trust, epsilon, carried, segment
+# Of several cohorts that people could join, which there may be from before cohorts were shared, the newest.
+FOLD = Sql("""
+    WITH fresh AS MATERIALIZED (
+        SELECT epoch, CAST(trust AS trust) AS trust, segment, epsilon, carried, sum(count) AS count,
+               sum(total) AS total, sum(total_squares) AS total_squares, max(reach) AS reach
+        FROM unnest(CAST(:epochs AS int[]), CAST(:trusts AS text[]), CAST(:epsilons AS bigint[]),
+                    CAST(:carried AS bigint[]), CAST(:counts AS bigint[]), CAST(:totals AS numeric[]),
+                    CAST(:squares AS numeric[]), CAST(:reaches AS bigint[]), CAST(:segments AS smallint[]))
+            AS fresh (epoch, trust, epsilon, carried, count, total, total_squares, reach, segment)
+        GROUP BY 1, 2, 3, 4, 5
+    ),
+    keyed AS MATERIALIZED (
+        SELECT trust, segment, epsilon, carried, max(epoch) AS epoch, sum(count) AS count,
+               sum(total) AS total, sum(total_squares) AS total_squares, max(reach) AS reach
+        FROM fresh GROUP BY 1, 2, 3, 4
+    ),
+    open AS (
+        SELECT max(id) AS id, trust, segment, epsilon, carried FROM cohort
+        WHERE study_id = :study_id AND (trust = 'local' OR trust = 'central' AND spent = carried)
+        GROUP BY 2, 3, 4, 5
+    ),
+    joined AS (
+        UPDATE cohort
+        SET epoch = keyed.epoch, count = cohort.count + keyed.count, total = cohort.total + keyed.total,
+            total_squares = cohort.total_squares + keyed.total_squares,
+            reach = greatest(cohort.reach, keyed.reach)
+        FROM open JOIN keyed USING (trust, segment, epsilon, carried) WHERE cohort.id = open.id
+        RETURNING cohort.id, cohort.trust, cohort.segment, cohort.epsilon, cohort.carried
+    ),
+    made AS (
+        INSERT INTO cohort
+            (study_id, epoch, trust, segment, epsilon, carried, count, total, total_squares, reach, spent)
+        SELECT :study_id, epoch, trust, segment, epsilon, carried, count, total, total_squares, reach,
+               CASE WHEN trust = 'local' THEN epsilon ELSE carried END AS spent
+        FROM keyed LEFT JOIN open USING (trust, segment, epsilon, carried) WHERE open.id IS NULL
+        ORDER BY epoch, trust, epsilon, carried, segment
+        RETURNING id, trust, segment, epsilon, carried
+    )
+    INSERT INTO lineage (study_id, epoch, trust, segment, epsilon, carried, cohort_id, reach)
+    SELECT :study_id, fresh.epoch, trust, segment, epsilon, carried, known.id, fresh.reach
+    FROM fresh JOIN (SELECT * FROM joined UNION ALL SELECT * FROM made) AS known
+        USING (trust, segment, epsilon, carried)
 """)
 
 READ_TALLY = Sql.of(int)("""
@@ -177,7 +228,7 @@ async def fold(connection: Connection, study_id: int) -> None:
         raise Unavailable("a node of the database is recovering; ask again")
     await CLEAR_TALLY.run(connection, study_id=study_id, sealed=epochs.sealed)
     if rows:
-        await INSERT_COHORTS.run(
+        await FOLD.run(
             connection,
             study_id=study_id,
             epochs=[row.epoch for row in rows],

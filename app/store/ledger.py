@@ -11,7 +11,7 @@ from app.core.chain import Link, RecordedAudit
 from app.core.records import ClusterRelease, LedgerLine, ReleaseLine
 from app.core.release import Charge, chain_hash
 from app.store.budgets import UNSPENT
-from app.store.membership import is_member, key_columns, sum_of_squares, summand
+from app.store.membership import is_member, sum_of_squares, summand
 from app.store.sql import Connection, Sql
 
 # Bounds on the release's number alone let the index find where the page starts.
@@ -127,18 +127,26 @@ _CHECKS = {
     """,
     "a cohort does not hold what was folded into it": f"""
         SELECT g.id AS cohort, g.count, coalesce(c.count, 0) AS members FROM cohort g FULL JOIN (
-            SELECT c.study_id, c.epoch, c.trust, c.segment,
-                   {key_columns("c")},
-                   count(*) AS count, sum({summand("c", "k")}) AS total,
-                   {sum_of_squares("c", summand("c", "k"))} AS squares
+            SELECT lineage.cohort_id, count(*) AS count, sum({summand("c")}) AS total,
+                   {sum_of_squares("c", summand("c"))} AS squares
             FROM contribution c JOIN study ON study.id = c.study_id
-            LEFT JOIN cohort k ON {is_member("c", "k")}
-            WHERE c.value IS NOT NULL AND c.epoch <= study.folded_epoch GROUP BY 1, 2, 3, 4, 5, 6
-        ) c ON (g.study_id, g.epoch, g.trust, g.segment, g.epsilon, g.carried)
-             = (c.study_id, c.epoch, c.trust, c.segment, c.epsilon, c.carried)
+            LEFT JOIN lineage ON {is_member("c")}
+            WHERE c.value IS NOT NULL AND c.epoch <= study.folded_epoch GROUP BY 1
+        ) c ON g.id = c.cohort_id
         WHERE g.id IS NULL AND c.count > 0
            OR g.id IS NOT NULL AND (g.count <> coalesce(c.count, 0) OR g.total <> coalesce(c.total, 0)
                                     OR g.total_squares <> coalesce(c.squares, 0))
+    """,
+    "a cohort has people of another key, or who joined after it was charged": """
+        SELECT lineage.cohort_id AS cohort, lineage.epoch, paid.epoch AS charged FROM lineage
+        LEFT JOIN cohort g ON g.id = lineage.cohort_id
+        LEFT JOIN (
+            SELECT charge.cohort_id, min(release.epoch) AS epoch
+            FROM charge JOIN release ON release.id = charge.release_id GROUP BY 1
+        ) paid ON paid.cohort_id = lineage.cohort_id
+        WHERE lineage.epoch > paid.epoch OR lineage.epoch > g.epoch OR lineage.reach > g.reach
+           OR (lineage.study_id, lineage.trust, lineage.segment, lineage.epsilon, lineage.carried)
+              IS DISTINCT FROM (g.study_id, g.trust, g.segment, g.epsilon, g.carried)
     """,
     "an epoch that is not folded does not hold what was acknowledged": """
         SELECT coalesce(c.study_id, t.study_id) AS study_id, coalesce(c.epoch, t.epoch) AS epoch,

@@ -1,20 +1,21 @@
 """Which cohort a contribution is folded into: the one place that says so.
 
-A cohort's members share study, epoch, trust and segment, and what they reserve and had spent before. Values
-of public people cost nothing, whatever their owners spent before, so those of an epoch and a segment are one
-cohort, with zeros.
+A cohort's members share study, trust and segment, and what they reserve and had spent before. Values of
+public people cost nothing, whatever their owners spent before, so those of a segment that are folded together
+are one cohort, with zeros. Epochs may share a cohort, see `app.store.cohorts`: a row of `lineage` says in
+which one the people of an epoch are who have a key.
 """
 
 from app.core.grid import GRID_BITS, GRID_SIZE, MIDDLE
 
 SHARED = ("study_id", "epoch", "trust", "segment")
-"""Columns of the key of a cohort that a contribution has as they are."""
+"""Columns of the key of a lineage that a contribution has as they are."""
 
 KEY = ("epsilon", "carried")
 
 
 def key_columns(row: str) -> str:
-    """The columns `KEY` of the cohort of a contribution, as SQL.
+    """The columns `KEY` of the lineage of a contribution, as SQL.
 
     Args:
         row: Name of a row with `trust` and the columns `KEY`, as they are in `contribution`.
@@ -25,26 +26,26 @@ def key_columns(row: str) -> str:
     return ", ".join(f"{_keyed(row, column)} AS {column}" for column in KEY)
 
 
-def is_member(row: str, cohort: str = "cohort") -> str:
-    """Whether a contribution is in a cohort, as an SQL condition; it must be live besides.
+def is_member(row: str, lineage: str = "lineage") -> str:
+    """Whether a contribution is of a lineage, as an SQL condition; it must be live besides.
 
     Args:
         row: Name of a row of `contribution`.
-        cohort: Name of a row of `cohort`.
+        lineage: Name of a row of `lineage`, which has the cohort's id.
     """
-    same = [f"{cohort}.{column} = {row}.{column}" for column in SHARED]
-    same += [f"{cohort}.{column} = {_keyed(row, column)}" for column in KEY]
+    same = [f"{lineage}.{column} = {row}.{column}" for column in SHARED]
+    same += [f"{lineage}.{column} = {_keyed(row, column)}" for column in KEY]
     return f"({' AND '.join(same)})"
 
 
-def summand(row: str, cohort: str = "cohort") -> str:
+def summand(row: str, lineage: str = "lineage") -> str:
     """What a live contribution adds to its cohort's sum, as SQL: its value, or the nearest that still counts.
 
     Args:
         row: Name of a row of `contribution`.
-        cohort: Name of a row with `reach`, where NULL lets every value count as it is.
+        lineage: Name of a row with `reach`, where NULL lets every value count as it is.
     """
-    return f"greatest(-{cohort}.reach, least({row}.value, {GRID_SIZE} + {cohort}.reach))"
+    return f"greatest(-{lineage}.reach, least({row}.value, {GRID_SIZE} + {lineage}.reach))"
 
 
 def square(row: str, value: str) -> str:

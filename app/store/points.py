@@ -25,8 +25,8 @@ READ_PARTICIPANTS = Sql.of(Cohort)(f"""
 
 READ_POINTS = Sql.of(bytes)(f"""
     SELECT array_send(coalesce(c.vector, ARRAY[c.value])) AS point
-    FROM cohort JOIN contribution c ON {is_member("c")}
-    WHERE cohort.id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
+    FROM lineage JOIN contribution c ON {is_member("c")}
+    WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
 """)
 
 

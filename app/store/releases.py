@@ -54,9 +54,10 @@ STANDING = Sql.of(StoredRelease)(f"""
     ) AND EXISTS (SELECT FROM past WHERE share >= :share AND coalesce(cap, :no_cap) >= :cap)
 """)
 
-# The count of a cohort only ever falls, so an unchanged count means unchanged sums. A cohort takes part
-# with its whole offer, so that much must be left, even if it is charged less: releases that race end as if
-# they had come one after the other. A charge is a row of a cohort that paid it. NULL: there is none.
+# Folds let people into a cohort and note their epoch; apart from that its count only ever falls. So a count
+# that is unchanged, and an epoch that the answer has seen, mean unchanged sums. A cohort takes part with its
+# whole offer, so that much must be left, even if it is charged less: releases that race end as if they had
+# come one after the other. A charge is a row of a cohort that paid it. NULL: there is none.
 CHARGE = Sql.of(int)("""
     WITH cost AS MATERIALIZED (
         SELECT id, count, offer, epsilon
@@ -66,7 +67,7 @@ CHARGE = Sql.of(int)("""
     ),
     paid AS (
         UPDATE cohort SET spent = spent + coalesce(cost.epsilon, 0) FROM cost
-        WHERE cohort.id = cost.id AND cohort.count = cost.count
+        WHERE cohort.id = cost.id AND cohort.count = cost.count AND cohort.epoch <= :epoch
           AND cohort.spent + greatest(cost.offer, cost.epsilon, 0) <= cohort.epsilon
         RETURNING cohort.id, cost.epsilon
     ),
@@ -285,6 +286,7 @@ async def _charge(connection: Connection, draft: Draft) -> None:
     paid = await CHARGE.one(
         connection,
         release_id=draft.id,
+        epoch=draft.epoch,
         cohorts=[used.cohort_id for used in draft.used],
         counts=[used.count for used in draft.used],
         offers=[used.offer for used in draft.used],

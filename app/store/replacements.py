@@ -41,8 +41,8 @@ LEAVE_COHORT = Sql.of(int)(f"""
     UPDATE cohort
     SET count = count - 1, total = total - {summand("c")},
         total_squares = total_squares - {square("c", summand("c"))}
-    FROM contribution c
-    WHERE c.study_id = :study_id AND c.subject_id = :subject AND {is_member("c")}
+    FROM contribution c JOIN lineage ON {is_member("c")}
+    WHERE c.study_id = :study_id AND c.subject_id = :subject AND cohort.id = lineage.cohort_id
     RETURNING cohort.spent
 """)
 

@@ -147,7 +147,7 @@ cohort = Table(
     metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
     Column("study_id", Integer, ForeignKey("study.id"), nullable=False),
-    Column("epoch", Integer, nullable=False),
+    Column("epoch", Integer, nullable=False, comment="the last one whose people are in it"),
     Column("trust", trust, nullable=False),
     Column("epsilon", BigInteger, nullable=False, comment="the most each member may spend; public: 0"),
     Column("carried", BigInteger, nullable=False, comment="what each had spent before"),
@@ -156,7 +156,7 @@ cohort = Table(
     Column(
         "total_squares", Numeric, nullable=False, comment="of reports, or of steps from the middle / 2^15"
     ),
-    Column("reach", BigInteger, comment="steps outside the grid that a report counts; NULL: all"),
+    Column("reach", BigInteger, comment="steps outside the grid that reports count at most; NULL: all"),
     Column("spent", BigInteger, nullable=False, comment="carried + its charges; local: epsilon"),
     Column("segment", SmallInteger, nullable=False, server_default="0", comment="of its members"),
     UniqueConstraint("study_id", "epoch", "trust", "epsilon", "carried", "segment", name="uq_cohort_key"),
@@ -165,6 +165,20 @@ cohort = Table(
     Index("ix_cohort_study_id_id", "study_id", "id"),
     # A release changes a row for each cohort: with room in its page none of the indexes has to.
     postgresql_with={"fillfactor": 50},
+)
+
+lineage = Table(
+    "lineage",
+    metadata,
+    Column("study_id", Integer, primary_key=True, autoincrement=False),
+    Column("epoch", Integer, primary_key=True, autoincrement=False),
+    Column("trust", trust, primary_key=True),
+    Column("segment", SmallInteger, primary_key=True, autoincrement=False, comment="as in the cohort"),
+    Column("epsilon", BigInteger, primary_key=True, autoincrement=False, comment="as in the cohort"),
+    Column("carried", BigInteger, primary_key=True, autoincrement=False, comment="as in the cohort"),
+    Column("cohort_id", BigInteger, ForeignKey("cohort.id"), nullable=False),
+    Column("reach", BigInteger, comment="steps outside the grid that a report counts; NULL: all"),
+    Index("ix_lineage_cohort_id", "cohort_id"),
 )
 
 release = Table(

@@ -37,6 +37,7 @@ CHARGE_ORPHAN = "a charge belongs to no release or no cohort"
 PIECES = "a question's pieces were not charged what its releases charged"
 JOINED = "a cohort of a piece has people who were not there when it was drawn"
 FOLDED = "a cohort does not hold what was folded into it"
+SHARED = "a cohort has people of another key, or who joined after it was charged"
 UNSEEN = "an epoch that is not folded does not hold what was acknowledged"
 FUTURE = "a contribution carries an epoch that has not begun"
 GAP = "a question has a gap in its releases"
@@ -78,7 +79,7 @@ CENTRAL = "(SELECT min(id) FROM cohort WHERE trust = 'central' AND count > 0 AND
 LOCAL = "(SELECT min(id) FROM cohort WHERE trust = 'local' AND count > 0)"
 SPARE = "(SELECT min(id) FROM cohort WHERE trust = 'central' AND spent < epsilon)"
 IN_COHORT = """(SELECT c.ctid FROM contribution c
-    JOIN cohort g USING (study_id, epoch, trust, epsilon, carried)
+    JOIN lineage g USING (study_id, epoch, trust, segment, epsilon, carried)
     WHERE c.trust = 'central' AND c.value IS NOT NULL LIMIT 1)"""
 OPEN_SESSION = """(SELECT id FROM session
     WHERE state = 'open' AND assignment_key IS NULL AND protocol = 'minimum')"""
@@ -222,7 +223,19 @@ TAMPERINGS = (
     ),
     tampering("a person too few", FOLDED, f"UPDATE cohort SET count = count - 1 WHERE id = {CENTRAL}"),
     tampering("a sum changed", FOLDED, f"UPDATE cohort SET total = total + 1 WHERE id = {CENTRAL}"),
-    tampering("a reach changed", FOLDED, f"UPDATE cohort SET reach = -1073741824 WHERE id = {LOCAL}"),
+    tampering("a reach changed", FOLDED, f"UPDATE lineage SET reach = -1073741824 WHERE cohort_id = {LOCAL}"),
+    tampering(
+        "people moved to another cohort",
+        (FOLDED, SHARED),
+        f"UPDATE lineage SET cohort_id = {LOCAL} WHERE cohort_id = {CENTRAL}",
+    ),
+    tampering(
+        "people let into a cohort that had been charged",
+        (CHAIN_RULE, SHARED),
+        *UNLOCK,
+        "UPDATE release SET epoch = 0",
+    ),
+    tampering("an epoch of a cohort forgotten", SHARED, f"UPDATE cohort SET epoch = 0 WHERE id = {CENTRAL}"),
     tampering(
         "a sum of squares changed",
         FOLDED,
@@ -268,6 +281,7 @@ TAMPERINGS = (
     tampering(
         "a cohort deleted",
         FOLDED,
+        "DELETE FROM lineage WHERE trust = 'public'",
         "DELETE FROM cohort WHERE trust = 'public'",
     ),
     tampering("a fold undone", FOLDED, "UPDATE study SET folded_epoch = 0"),

@@ -168,7 +168,7 @@ async def test_a_lying_report_counts_as_the_outermost_that_counts_and_leaves_as_
     assert await sums() == expected == [(c.count, c.total, c.total_squares) for c in seen]
     await bench.assert_clean()
 
-    # The reach grows with the reports of the study, in later cohorts only; who leaves takes what was added.
+    # The reach grows with the reports of the study, for later ones only; who leaves takes what was added.
     second = {"eve": -far} | {f"p{number}": 7 for number in range(20)}
     for name, report in second.items():
         await send(name, report)
@@ -177,14 +177,12 @@ async def test_a_lying_report_counts_as_the_outermost_that_counts_and_leaves_as_
     del within["liar"]
     later = [counted(mechanism, report, 24) for report in second.values()]
     assert later[0] < within["other"]
-    assert await sums() == [
-        (3, sum(within.values()), sum(r * r for r in within.values())),
-        (21, sum(later), sum(r * r for r in later)),
-    ]
+    reports = [*within.values(), *later]
+    assert await sums() == [(24, sum(reports), sum(r * r for r in reports))]
     await bench.assert_clean()
     for name in ("other", "eve"):
         await bench.services.contributions.withdraw(study, KEY.digest(name))
-    assert [total for _, total, _ in await sums()] == [5 + 2**29, 20 * 7]
+    assert [total for _, total, _ in await sums()] == [5 + 2**29 + 20 * 7]
     await bench.assert_clean()
 
 
@@ -210,8 +208,11 @@ async def test_a_cohort_keeps_the_squares_about_the_middle_of_those_who_are_in_i
     await bench.services.contributions.replace(study, offer("bob", value=0.25, trust=trust))
     await bench.assert_clean()
     await bench.fold(study)
-    rows = await bench.fetch("SELECT count, total_squares FROM cohort ORDER BY id")
-    assert rows == [{"count": 2, "total_squares": 4 << 26}, {"count": 1, "total_squares": 1 << 26}]
+    rows = await bench.fetch("SELECT count::int, total_squares::bigint FROM cohort ORDER BY id")
+    # Bob's new value joins the cohort, which has paid for nothing; public people join none of before.
+    assert [(row["count"], row["total_squares"]) for row in rows] == (
+        [(3, 5 << 26)] if trust is Trust.CENTRAL else [(2, 4 << 26), (1, 1 << 26)]
+    )
     await bench.assert_clean()
 
 

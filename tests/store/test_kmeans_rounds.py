@@ -184,7 +184,8 @@ async def test_who_keeps_leaving_waits_for_a_round_in_the_end(database_url: str,
         await asyncio.gather(*leaving)
         assert len(leaving) == 2
         assert session.head.state is SessionState.FINISHED
-        assert await charged(bench) == {2: [2] * FREE_ATTEMPTS}
+        # Epochs that were folded for drafts that came to nothing share a cohort.
+        assert await charged(bench) == {2: [2]}
         await bench.assert_clean()
 
 
