@@ -9,7 +9,7 @@ from app.cli.ask import Estimator, Parameters, parameters_of
 from app.cli.common import AsJson, console, print_json, print_table, usage_error
 from app.cli.http import number
 from app.core.errors import InvalidRequest
-from app.core.study import LocalMechanism, Relation
+from app.core.study import Currency, LocalMechanism, Relation
 from app.services.sizing import size as sized
 from app.web.documents.sizing import SizingIn, SizingOut
 from app.web.sizing_params import WORDS, read_sizing
@@ -30,7 +30,9 @@ def size(
     local: Annotated[str, _option("local", "PART")] = "0",
     public: Annotated[str, _option("public", "PART")] = "0",
     relation: Annotated[Relation, _option("relation", "")] = Relation.REPLACE_ONE,
-    local_mechanism: Annotated[LocalMechanism, _option("local_mechanism", "")] = LocalMechanism.HYBRID,
+    noise: Annotated[Currency, _option("noise", "")] = Currency.LAPLACE,
+    delta: Annotated[str, _option("delta", "DELTA")] = "0",
+    local_mechanism: Annotated[LocalMechanism | None, _option("local_mechanism", "")] = None,
     estimator: Estimator = None,
     parameter: Parameters = None,
     every: Annotated[bool, typer.Option("--all", help="Show every estimator that applies.")] = False,
@@ -51,7 +53,9 @@ def size(
         "local": local,
         "public": public,
         "relation": relation.value,
-        "local_mechanism": local_mechanism.value,
+        "noise": noise.value,
+        "delta": delta,
+        "local_mechanism": None if local_mechanism is None else local_mechanism.value,
     }
     fields = {
         name: text if name in WORDS else str(number(text, f"--{name}"))

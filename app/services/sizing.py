@@ -38,12 +38,12 @@ class Sizing:
     """A study that is thought of, and what is wanted of it. Of the last four one is None: it is asked for.
 
     Attributes:
-        study: Range, relation and local mechanism; its epsilons are not looked at.
+        study: Range, relation, delta and local mechanism; its epsilons are not looked at.
         local, public: Parts of the people, in [0, 1]; all others are central.
         ask: Estimator and its parameters.
         error: Root mean square error [data's unit].
         people: How many.
-        epsilon: Of each person who is not public [micro-epsilon].
+        epsilon: Of each person who is not public, at the study's delta [micro-epsilon].
         share: Part of it that an answer uses [ppm]; local reports use all of it.
     """
 
@@ -96,13 +96,17 @@ def size(sizing: Sizing) -> list[Sized]:
     Raises:
         InvalidRequest: an unknown estimator or parameter.
     """
-    ask, relation = sizing.ask, sizing.study.relation
+    ask, relation, noise = sizing.ask, sizing.study.relation, sizing.study.noise
     name = ask.estimator or registry.AUTO
-    known = {parameter.name for parameter in registry.parameters(name, relation)}
+    known = {parameter.name for parameter in registry.parameters(name, relation, noise)}
     if "variance" in known:
         # There are no reports to estimate it from.
         sizing = replace(sizing, ask=replace(ask, parameters={"variance": "worst_case", **ask.parameters}))
-    estimators = registry.applicable(relation) if name == registry.AUTO else [registry.get(name, relation)]
+    estimators = (
+        registry.applicable(relation, noise)
+        if name == registry.AUTO
+        else [registry.get(name, relation, noise)]
+    )
     rows = [row for estimator in estimators if (row := _sized(sizing, estimator))]
     rows.sort(
         key=lambda row: (
@@ -160,24 +164,24 @@ def _plan(sizing: Sizing, estimator: Estimator) -> PlannedEstimator | None:
     study = replace(sizing.study, epsilon_min=epsilon, epsilon_max=epsilon)
     secret = study.relation is Relation.ADD_REMOVE_ONE
     resolved = resolve(study, replace(sizing.ask, share=sizing.share))
-    crowd = planning.crowd(study, _cohorts(sizing, people, epsilon), resolved)
+    crowd = planning.crowd(study, _cohorts(sizing, people, study.amount(epsilon)), resolved)
     question = resolved.question(
         study, people=None if secret else people, expected_size=float(people) if secret else None
     )
     return drafting.price(study, resolved, crowd, question, estimator)
 
 
-def _cohorts(sizing: Sizing, people: int, epsilon: int) -> list[Cohort]:
-    """Assumed people, with values in the middle of the range."""
+def _cohorts(sizing: Sizing, people: int, offer: int) -> list[Cohort]:
+    """Assumed people who offer this much [the currency], with values in the middle of the range."""
     local, public = round(people * sizing.local), round(people * sizing.public)
     counts = {Trust.CENTRAL: max(people - local - public, 0), Trust.LOCAL: local, Trust.PUBLIC: public}
     return [
         Cohort(
             id=0,
             trust=trust,
-            epsilon=0 if trust is Trust.PUBLIC else epsilon,
+            epsilon=0 if trust is Trust.PUBLIC else offer,
             carried=0,
-            spent=epsilon if trust is Trust.LOCAL else 0,
+            spent=offer if trust is Trust.LOCAL else 0,
             count=count,
             total=count * GRID_SIZE // 2,
             total_squares=0,

@@ -11,7 +11,7 @@ from app.services.sizing import Sizing
 from app.web.documents.sizing import SizingIn
 from app.web.validation_messages import field_errors
 
-WORDS = ("relation", "local_mechanism")
+WORDS = ("relation", "noise", "local_mechanism")
 """Fields that are no numbers."""
 
 

@@ -5,7 +5,7 @@ import asyncio
 from starlette.responses import Response
 
 from app.core.errors import ServiceError
-from app.core.study import LocalMechanism, Relation
+from app.core.study import Currency, LocalMechanism, Relation
 from app.dashboard import forms
 from app.dashboard.rendering import render, status_of
 from app.dashboard.requests import PageRequest
@@ -35,7 +35,8 @@ async def show(request: PageRequest) -> Response:
         refusal=refusal,
         found=found,
         relations=[one.value for one in Relation],
-        mechanisms=[one.value for one in LocalMechanism if one is not LocalMechanism.GAUSSIAN],
+        noises=[one.value for one in Currency],
+        mechanisms=["", *(one.value for one in LocalMechanism)],
         help={name: field.description for name, field in SizingIn.model_fields.items()},
     )
 

@@ -7,12 +7,13 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from app.core.errors import InvalidRequest
-from app.core.study import LocalMechanism, Relation, StudyDefinition, Trust
+from app.core.study import Currency, LocalMechanism, Relation, StudyDefinition, Trust
 from app.services.questions import Ask
 from app.services.sizing import MOST_PEOPLE, Sized, Sizing
 from app.web.documents.study import DEFAULT_SHARE, DEFAULT_TILT
 from app.web.documents.types import (
     Bound,
+    Delta,
     Epsilon,
     EpsilonOut,
     Integer,
@@ -58,8 +59,13 @@ class SizingIn(WireIn):
     local: Part = Field(Decimal(0), description="Part of the people who send local reports.")
     public: Part = Field(Decimal(0), description="Part of the people whose values are public.")
     relation: Relation = Field(Relation.REPLACE_ONE, description="The study's relation.")
+    noise: Currency = Field(Currency.LAPLACE, description="The noise of answers.")
+    delta: Delta = Field(
+        0, description="At which epsilons hold with gaussian noise, where it must be above 0."
+    )
     local_mechanism: LocalMechanism = Field(
-        LocalMechanism.HYBRID, description="What devices randomize local reports with; not gaussian."
+        LocalMechanism.HYBRID,
+        description="What devices randomize local reports with; with gaussian noise always gaussian.",
     )
 
     _above_lower = field_validator("upper")(above_lower)
@@ -87,17 +93,20 @@ class SizingIn(WireIn):
 
     @field_validator("local_mechanism")
     @classmethod
-    def _without_a_delta(cls, value: LocalMechanism) -> LocalMechanism:
-        if value is LocalMechanism.GAUSSIAN:
-            raise InvalidValue("must not be gaussian, whose reports need a delta")
+    def _pays_in_the_currency(cls, value: LocalMechanism, info: ValidationInfo) -> LocalMechanism:
+        if (value is LocalMechanism.GAUSSIAN) is not (info.data.get("noise") is Currency.GAUSSIAN):
+            raise InvalidValue("must be gaussian with gaussian noise, and with no other")
         return value
 
     def sizing(self, ask: Ask) -> Sizing:
         """The sizing of a question.
 
         Raises:
-            InvalidRequest: not exactly one quantity is left out.
+            InvalidRequest: not exactly one quantity is left out, or the delta does not fit the noise.
         """
+        if (self.noise is Currency.GAUSSIAN) is not (self.delta > 0):
+            reason = "must be above 0 with gaussian noise, and 0 with laplace noise"
+            raise InvalidRequest.field("delta", reason)
         given = {name: getattr(self, name) for name in ("error", "people", "epsilon", "share")}
         missing = [name for name, value in given.items() if value is None]
         if len(missing) == 2 and "share" in missing:
@@ -116,7 +125,10 @@ class SizingIn(WireIn):
                 epsilon_min=1,
                 epsilon_max=1,
                 default_share=DEFAULT_SHARE,
-                local_mechanism=self.local_mechanism,
+                delta=self.delta,
+                local_mechanism=(
+                    LocalMechanism.GAUSSIAN if self.noise is Currency.GAUSSIAN else self.local_mechanism
+                ),
                 tilt=DEFAULT_TILT if self.relation is Relation.REPLACE_ONE else 0,
             ),
             local=Fraction(self.local),

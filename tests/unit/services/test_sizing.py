@@ -5,6 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
+from dither.device.gaussian import micro_mu2
 
 from app.core.epsilon import MICRO
 from app.core.errors import InvalidRequest
@@ -64,6 +65,23 @@ def test_a_plain_mean_takes_as_many_people_as_its_formula_says():
     assert rows[0].people == pytest.approx(half + (half**2 + root**2) ** 0.5, abs=1.5)
 
 
+def test_gaussian_noise_takes_as_many_people_as_its_formula_says():
+    """W^2/4n + W^2 / (n^2 mu^2) = 1 with W = 120 and mu^2 that of (.5, 1e-6), of which .1 is used."""
+    gaussian = replace(STUDY, delta=1_000_000, local_mechanism=LocalMechanism.GAUSSIAN)
+    rows = ask_for("people", study=gaussian, ask=Ask(estimator="uniform"))
+    half, root = 120**2 / 8, 120 / (micro_mu2(MICRO // 2, 1_000_000) // 10 / MICRO) ** 0.5
+    assert rows[0].people == pytest.approx(half + (half**2 + root**2) ** 0.5, abs=1.5)
+    # With one delta more or less, and with reports, it is still the smallest that is enough.
+    for local in (Fraction(0), Fraction(3, 10)):
+        best = ask_for("people", study=gaussian, local=local)[0]
+        assert best.predicted_error <= 1
+        fewer = size(
+            replace(WANTED, study=gaussian, local=local, error=None, people=round(0.98 * (best.people or 0)))
+        )
+        assert next(one for one in fewer if one.estimator == best.estimator).predicted_error > 1
+    assert ask_for("error", study=gaussian, epsilon=1) == [], "less than a millionth of mu^2"
+
+
 def test_the_error_itself_can_be_asked_for_and_is_at_most_the_range():
     assert ask_for("error")[0].predicted_error < 1
     few = ask_for("error", people=2, epsilon=MICRO // 1000, ask=Ask(estimator="uniform"))
@@ -119,6 +137,11 @@ def test_a_sizing_takes_the_usual_share_if_none_is_given():
         ({"local": "0.5", "relation": "add_remove_one"}, "relation"),
         ({"relation": "none"}, "relation"),
         ({"local_mechanism": "gaussian"}, "local_mechanism"),
+        ({"noise": "gaussian"}, "delta"),
+        ({"delta": "0.000001"}, "delta"),
+        ({"noise": "gaussian", "delta": "1"}, "delta"),
+        ({"noise": "gaussian", "delta": "0.000001", "local_mechanism": "hybrid"}, "local_mechanism"),
+        ({"noise": "staircase"}, "noise"),
         ({"people": "5", "share": "0.1"}, "error"),
         ({"surprise": "1"}, "surprise"),
     ],
