@@ -121,6 +121,7 @@ class Past:
     share: int
     width: float
     people: int
+    left_out: int = 0
 
     def width_today(self, people: int, range_width: float) -> float:
         """How wide its interval is for the mean of other people."""
@@ -142,6 +143,7 @@ class Model:
         past: By study and estimator the releases of replace_one studies, in their order.
         chains: By study and estimator what a question has by its steps.
         arrivals: How many contributions came to each study.
+        said: Of each release of a replace_one study people, those left out, share, and share before.
         keys: What each key asked for, and its release.
     """
 
@@ -155,6 +157,7 @@ class Model:
     past: dict[tuple[str, str | None], list[Past]] = field(default_factory=dict)
     chains: dict[tuple[str, str | None], Chain] = field(default_factory=dict)
     arrivals: Counter[str] = field(default_factory=Counter)
+    said: dict[int, tuple[int, int, int, int]] = field(default_factory=dict)
     keys: dict[str, tuple[tuple[str, int, bool, bool], int]] = field(default_factory=dict)
 
     def apply(self, operation: Operation, *, away: str | None = None, began: "Model | None" = None) -> Result:
@@ -289,6 +292,7 @@ class Model:
         number, of = self.releases, (question.study, past.ask.estimator)
         self.latest[*of, past.share, past.ask.epsilon] = number
         self.releases += 1
+        before = None
         if chain is not None:
             # An answer is never to a smaller share than the one that it sharpens.
             before = self.chains.get(of)
@@ -296,6 +300,7 @@ class Model:
             self.chains[of] = replace(chain, share=past.share, number=number)
         if self.studies[question.study].relation is Relation.REPLACE_ONE:
             self.past.setdefault(of, []).append(past)
+            self.said[number] = past.people, past.left_out, past.share, before.share if before else 0
         return number
 
     def _standing(self, question: Question, *, any_share: bool = False) -> int | None:
@@ -344,12 +349,11 @@ class Model:
             if taken is not None:
                 if former is not None and not taken.drawn and former.arrivals == arrivals:
                     return former.number
-                past = Past(self.releases, ask, resolved.share, taken.width, len(there))
+                past = Past(self.releases, ask, resolved.share, taken.width, len(there), taken.left_out)
                 chain = Chain(
                     parts=taken.parts, share=resolved.share, number=self.releases, arrivals=arrivals
                 )
-                gain = self._is_gain(question, past, taken.left_out)
-                return (taken.prices, past, chain) if gain else NO_GAIN
+                return (taken.prices, past, chain) if self._is_gain(question, past) else NO_GAIN
         cap = resolved.cap
         offers = {
             name: min(line.epsilon * resolved.share // MICRO, line.epsilon if cap is None else cap)
@@ -357,7 +361,7 @@ class Model:
             if line.trust is Trust.CENTRAL
         }
         paying = {name: offer for name, offer in offers.items() if 0 < offer <= there[name].remaining}
-        past = Past(self.releases, ask, resolved.share, span, len(there))
+        past = Past(self.releases, ask, resolved.share, span, len(there), left_out=len(offers) - len(paying))
         if ask.estimator == "transformed":
             return paying, past, None
         planned = self._planned(study, resolved, there, offers, set(paying))
@@ -374,15 +378,15 @@ class Model:
             return prices, past, None
         if planned.plan.interval_width is not None:
             past = replace(past, width=planned.plan.interval_width())
-        return (prices, past, None) if self._is_gain(question, past, len(offers) - len(paying)) else NO_GAIN
+        return (prices, past, None) if self._is_gain(question, past) else NO_GAIN
 
-    def _is_gain(self, question: Question, new: Past, left_out: int) -> bool:
+    def _is_gain(self, question: Question, new: Past) -> bool:
         study = self.studies[question.study]
         span = float(study.upper - study.lower)
         former = self.past.get((question.study, new.ask.estimator), [])
         best = min((one.width_today(new.people, span) for one in former), default=None)
         worse = best is not None and (new.width > 1.5 * best if question.new else new.width * 1.05 >= best)
-        return question.worse or not (2 * left_out > new.people or worse)
+        return question.worse or not (2 * new.left_out > new.people or worse)
 
     @staticmethod
     def _planned(

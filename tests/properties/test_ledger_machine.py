@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import json
 import os
 from collections.abc import Coroutine, Iterator, Sequence
 from copy import deepcopy
@@ -159,6 +160,14 @@ encounters = studies.flatmap(lambda study: st.tuples(anything_in(study), anythin
 """Two things in one study, so that they meet."""
 
 overtakings = studies.flatmap(lambda study: st.tuples(questions_to(study), anything_in(study)))
+
+RELEASES = """
+    SELECT id, body, question, study_id, EXISTS (
+        SELECT FROM contribution WHERE contribution.study_id = release.study_id
+                                   AND contribution.epoch > release.epoch
+    ) AS news
+    FROM release ORDER BY sequence
+"""
 
 T = TypeVar("T")
 Answer = str | tuple[str, ...] | StoredRelease
@@ -376,7 +385,7 @@ class LedgerMachine(RuleBasedStateMachine):
             for name in NAMES
             for difference in differences(name, expected, await services.budgets.statement(KEY.digest(name)))
         ]
-        rows = await self._bench.fetch("SELECT id, body, question, study_id FROM release ORDER BY sequence")
+        rows = await self._bench.fetch(RELEASES)
         stored = {row["id"]: bytes(row["body"]) for row in rows}
         if len(stored) != expected.releases:
             found.append(f"{len(stored)} releases, not {expected.releases}")
@@ -391,7 +400,21 @@ class LedgerMachine(RuleBasedStateMachine):
             asked = self._studies[slug].id, resolve(STUDIES[slug], ask).digest()
             if number in bodies and latest.get(asked) != bodies[number].id:
                 found.append(f"release {number} is not the latest of its question")
+        for number, should in expected.said.items():
+            if number in bodies and (said := _said(bodies[number])) != should:
+                found.append(f"release {number} says {said}, not {should}")
+        news = {row["id"]: row["news"] for row in rows}
+        for (slug, _), chain in expected.chains.items():
+            since = expected.arrivals[slug] > chain.arrivals
+            if chain.number in bodies and news[bodies[chain.number].id] != since:
+                found.append(f"release {chain.number} came {'after' if since else 'before'} a contribution")
         return found
+
+
+def _said(release: StoredRelease) -> tuple[int, int, int, int]:
+    body = json.loads(release.body)
+    share, before = (round(body[name] * MICRO) for name in ("share", "share_before"))
+    return body["people"], body["people_left_out"], share, before
 
 
 def offer_of(contribution: Contribute) -> Offer:
