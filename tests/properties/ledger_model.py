@@ -15,7 +15,7 @@ from app.core.study import Currency, LocalMechanism, Relation, StudyDefinition, 
 from app.estimators import registry
 from app.estimators.interface import NotApplicable
 from app.services.questions import Ask, Resolved, resolve
-from tests.properties.steps_model import Chain, Planned, step
+from tests.properties.steps_model import Chain, Money, Planned, step
 
 OK, CREATED, UNCHANGED, REPLACED = "ok", "created", "unchanged", "replaced"
 EXISTS, EXHAUSTED, BELOW_SPENT = "contribution_exists", "budget_exhausted", "epsilon_below_spent"
@@ -333,7 +333,7 @@ class Model:
         }
         public, span = study.relation is Relation.REPLACE_ONE, float(study.upper - study.lower)
         resolved = resolve(study, ask)
-        if public and study.noise is Currency.LAPLACE and not question.fresh:
+        if public and not question.fresh:
             former = self.chains.get((question.study, ask.estimator))
             raised = began.chains.get((question.study, ask.estimator))
             if raised is not None and ask.share is None:
@@ -342,7 +342,7 @@ class Model:
             def plan(whole: Resolved, offers: Mapping[str, int], paying: set[str]) -> Planned | str:
                 return self._planned(study, whole, there, offers, paying)
 
-            taken = step(resolved, there, former, plan, span, (EXHAUSTED, NOT_APPLICABLE))
+            taken = step(Money(study.noise), resolved, there, former, plan, span, (EXHAUSTED, NOT_APPLICABLE))
             if isinstance(taken, str):
                 return taken
             arrivals = self.arrivals[question.study]
@@ -416,14 +416,16 @@ class Model:
         asked = resolved.question(study, people=None if secret else len(there), expected_size=None)
         try:
             if resolved.estimator == registry.AUTO:
-                _, plan, asked = registry.choose(groups, asked)
+                estimator, plan, asked = registry.choose(groups, asked)
             else:
                 estimator = registry.get(resolved.estimator, study.relation, study.noise)
                 asked = registry.for_estimator(estimator, asked)
                 plan = estimator.plan(groups, asked)
         except NotApplicable:
             return EXHAUSTED if offers.keys() - paying or not there else NOT_APPLICABLE
-        return Planned(names=list(alike.values()), groups=groups, plan=plan, question=asked)
+        return Planned(
+            names=list(alike.values()), groups=groups, estimator=estimator, plan=plan, question=asked
+        )
 
 
 def _reports(study: StudyDefinition, lines: Sequence[Line]) -> Reports:

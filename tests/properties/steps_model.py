@@ -1,10 +1,11 @@
 """How shares of a question add up, as a plain model: person by person, in whole numbers.
 
-A person who weighs w [micro-epsilon at share 1] in a sum whose noise has the scale 2^30 / share, in units of
-one epsilon, loses w * share by it and by all that it was sharpened from: that, rounded up, is what they have
-paid.
+A person moves a sum by at most 2^30 times what they weigh. Under Laplace noise of scale b at share 1 that
+loses weight * 2^30 / b of epsilon, under Gaussian noise of parameter sigma weight^2 * 2^60 / (sigma^2 - 9)
+of mu^2. A share of it, rounded up, is what a sum and all that it was sharpened from have cost.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -16,10 +17,11 @@ import numpy as np
 from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
-from app.core.noise import DiscreteLaplace
-from app.core.study import Trust
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise
+from app.core.study import Currency, Trust
+from app.estimators.calibration import GAUSSIAN_SIGMA
 from app.estimators.combination import Sums, combination_plan
-from app.estimators.interface import NotApplicable, Plan, Question
+from app.estimators.interface import Estimator, NotApplicable, Plan, Question
 from app.services.questions import Resolved
 
 Stay = tuple[str, int]
@@ -43,8 +45,45 @@ class Planned:
 
     names: list[list[str]]
     groups: list[Group]
+    estimator: Estimator
     plan: Plan
     question: Question
+
+
+class Money:
+    """What weights cost in a currency, under the noise to which all weights of a study are brought."""
+
+    def __init__(self, currency: Currency) -> None:
+        self.normal = currency is Currency.GAUSSIAN
+        self._one = (
+            Fraction(GRID_SIZE**2 * MICRO) / (Fraction(GAUSSIAN_SIGMA) ** 2 - 9)
+            if self.normal
+            else Fraction(1)
+        )
+
+    def loss(self, weight: int, share: int) -> Fraction:
+        """Of a person with this weight [millionths]."""
+        return self._one * (weight**2 if self.normal else weight) * share / MICRO
+
+    def weight(self, cost: int, share: int) -> int:
+        """The largest that loses at most this much."""
+        most = math.floor(cost * MICRO / (self._one * share))
+        return math.isqrt(most) if self.normal else most
+
+    def brought(self, weight: int, noise: Noise) -> int | None:
+        """A weight of a plan under the noise of all, rounded down; None under another kind of noise."""
+        match noise:
+            case DiscreteLaplace() if not self.normal:
+                return int(weight * GRID_SIZE * MICRO / Fraction(noise.scales[0]))
+            case DiscreteGaussian() if self.normal:
+                return int(weight * Fraction(GAUSSIAN_SIGMA) / Fraction(noise.sigmas[0]))
+        return None
+
+    def scale(self, share: int) -> float:
+        """Of the noise: of Laplace noise, or the standard deviation."""
+        if self.normal:
+            return math.sqrt((GAUSSIAN_SIGMA**2 - 9) * MICRO / share + 9)
+        return float(GRID_SIZE * MICRO * Fraction(MICRO, share))
 
 
 @dataclass(frozen=True)
@@ -53,11 +92,12 @@ class Part:
 
     weights: Mapping[Stay, int]
     share: int
+    money: Money
     sharp: bool = False
 
     def paid(self, stay: Stay, share: int | None = None) -> int:
         """What somebody has paid for it, or would have by a share."""
-        return -(-self.weights[stay] * (self.share if share is None else share) // MICRO)
+        return math.ceil(self.money.loss(self.weights[stay], self.share if share is None else share))
 
 
 @dataclass(frozen=True)
@@ -97,6 +137,7 @@ class Step:
 
 
 def step(
+    money: Money,
     resolved: Resolved,
     there: Mapping[str, Holder],
     former: Chain | None,
@@ -107,6 +148,7 @@ def step(
     """The step of a question to its share.
 
     Args:
+        money: Of the study's currency.
         resolved: The question with that share.
         there: Who is there.
         former: What the question has.
@@ -163,52 +205,83 @@ def step(
     planned = plan(replace(resolved, share=MICRO, cap=most), offers, paying)
     if isinstance(planned, str):
         return planned
-    noise = planned.plan.noise
-    if not isinstance(noise, DiscreteLaplace) or planned.plan.linear is None:
+    of_groups = _weights(planned.plan, money)
+    linear = planned.plan.linear
+    if of_groups is None or linear is None:
         return None
-    # The epsilon of a weight is weight * 2^30 / scale.
-    of_groups = [
-        int(weight * GRID_SIZE * MICRO / Fraction(noise.scales[0]))
-        for weight in planned.plan.queries[0].sum_weights
-    ]
     weights = {name: weight for names, weight in zip(planned.names, of_groups, strict=True) for name in names}
-    if resolved.estimator == "uniform":
+    joining = {name: offers[name] for name, _ in owed}
+    if parts and owed and not linear.attached:
+        weights = _alone(joining, planned, len(there), money)
+    elif resolved.estimator == "uniform" and not money.normal:
         weights |= dict.fromkeys(paying, min((offers[name] for name in paying), default=0))
     # 4. Those who owe make a new sum; who has paid for another one weighs what the rest buys.
     new: dict[Stay, int] = {}
     for stay, owes in owed.items():
         weight = weights[stay[0]]
-        if paid[stay] or -(-weight * share // MICRO) > central[stay].remaining:
-            rest = max(0, min(weight * share // MICRO - paid[stay], owes))
-            weight = min(weight, rest * MICRO // share)
+        loss = money.loss(weight, share)
+        if paid[stay] or loss > central[stay].remaining:
+            rest = max(0, min(math.floor(loss) - paid[stay], owes))
+            weight = min(weight, money.weight(rest, share))
         if weight:
             new[stay] = weight
     if new:
         drawn = True
-        parts.append(Part(weights=new, share=share))
+        parts.append(Part(weights=new, share=share, money=money))
         prices.update({stay[0]: parts[-1].paid(stay) for stay in new})
     if not drawn and (former is None or (left_out and former.share < share)):
         return exhausted
     public = [
         weight for group, weight in zip(planned.groups, of_groups, strict=True) if group.trust is Trust.PUBLIC
     ]
-    sums = _sums(parts, central.keys(), planned.groups, max(public, default=0))
+    sums = _sums(parts, central.keys(), planned.groups, max(public, default=0), money)
     try:
-        answer = combination_plan(sums, planned.plan.linear, planned.question)
+        answer = combination_plan(sums, linear, planned.question)
     except NotApplicable:
         return no_answer
     width = span if answer.interval_width is None else answer.interval_width()
     return Step(parts=tuple(parts), prices=+prices, drawn=drawn, left_out=left_out, width=width)
 
 
+def _weights(plan: Plan, money: Money) -> list[int] | None:
+    weights = (
+        [money.brought(weight, plan.noise) for weight in plan.queries[0].sum_weights]
+        if plan.queries
+        else [None]
+    )
+    found = [weight for weight in weights if weight is not None]
+    return found if plan.linear is not None and len(found) == len(weights) else None
+
+
+def _alone(offers: Mapping[str, int], planned: Planned, people: int, money: Money) -> dict[str, int]:
+    """Newcomers weigh what they would among themselves; if they would not be asked, what they offer."""
+    each = Counter(offers.values())
+    groups = [Group(trust=Trust.CENTRAL, epsilon=offer, count=count) for offer, count in each.items()]
+    tilt = min(1.0, planned.question.tilt * math.sqrt(people / len(offers)))
+    question = replace(planned.question, people=len(offers), tilt=tilt)
+    try:
+        weights = _weights(planned.estimator.plan(groups, question), money)
+    except NotApplicable:
+        weights = None
+    if weights is None:
+        return {name: money.weight(offer, MICRO) for name, offer in offers.items()}
+    of_offer = dict(zip(each, weights, strict=True))
+    return {name: of_offer[offer] for name, offer in offers.items()}
+
+
 def _most(part: Part, cap: int | None, paid: Mapping[Stay, int]) -> Iterable[int]:
     """The share at which each member has paid the cap."""
     if cap is None:
         return []
-    return [(cap - paid[stay] + part.paid(stay)) * MICRO // weight for stay, weight in part.weights.items()]
+    return [
+        math.floor((cap - paid[stay] + part.paid(stay)) * MICRO / part.money.loss(weight, MICRO))
+        for stay, weight in part.weights.items()
+    ]
 
 
-def _sums(parts: list[Part], here: Iterable[Stay], groups: list[Group], public_weight: int) -> Sums:
+def _sums(
+    parts: list[Part], here: Iterable[Stay], groups: list[Group], public_weight: int, money: Money
+) -> Sums:
     """For the width of the interval, which is tested elsewhere: everybody is a group of their own."""
     gone = {stay for part in parts for stay in part.weights} - set(here)
     people = [*((False, stay) for stay in here), *((True, stay) for stay in sorted(gone))]
@@ -224,6 +297,8 @@ def _sums(parts: list[Part], here: Iterable[Stay], groups: list[Group], public_w
         groups=(*(Group(trust=Trust.CENTRAL, epsilon=0, count=count) for count in alike.values()), *others),
         weights=(*(dict(weighs) for _, weighs in alike), *({} for _ in others)),
         absent=np.array([absent for absent, _ in alike] + [False] * len(others), dtype=np.bool_),
-        scales=tuple(float(GRID_SIZE * MICRO * Fraction(MICRO, part.share)) for part in parts),
+        scales=tuple(money.scale(part.share) for part in parts),
+        counted=tuple(part.share if money.normal else 1 for part in parts),
+        normal=money.normal,
         public_weight=public_weight,
     )
