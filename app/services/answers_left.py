@@ -1,5 +1,6 @@
 """How many more answers like one a study can give."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -36,18 +37,19 @@ def steps_left(step: Step, cohorts: Sequence[Cohort], share: int) -> int | None:
     costs = {charge.cohort_id: charge.epsilon for charge in step.charges}
     left = {row.id: row.epsilon - row.spent - costs.get(row.id, 0) for row in cohorts}
     live = [piece for piece in step.pieces if piece.refinable and piece.number not in step.closed]
-    times, further = 1, share
-    while further < MICRO:
-        further = min(MICRO, further + share - before)
+    more = -(-(MICRO - share) // (share - before))
+
+    def cannot_pay(steps: int) -> bool:
+        """Whether the last of these further steps costs a person too much; then all that follow do."""
+        further = min(MICRO, share + steps * (share - before))
         due = Counter[int]()
         for piece in live:
             finer = priced(replace(piece, share=further), step.noise)
             for now, then in zip(piece.members, finer.members, strict=True):
                 due[now.cohort_id] += then.charged - now.charged
-        if any(cost > left[cohort] for cohort, cost in due.items()):
-            break
-        times += 1
-    return times
+        return any(cost > left[cohort] for cohort, cost in due.items())
+
+    return 1 + bisect_left(range(1, more + 1), True, key=cannot_pay)
 
 
 def answers_left(
