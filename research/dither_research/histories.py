@@ -29,6 +29,10 @@ STUDY = StudyDefinition(
 )
 
 
+GAUSSIAN_STUDY = replace(STUDY, delta=1_000_000)
+"""The same with Gaussian noise: epsilons of its cohorts are 1e-6 of mu^2."""
+
+
 @dataclass(kw_only=True)
 class History:
     """What the ledger would hold of one question, by the rules of `app.store`.
@@ -42,6 +46,7 @@ class History:
         steps: Every step that was published.
     """
 
+    study: StudyDefinition = STUDY
     estimator: str = "uniform"
     tilt: int | None = None
     values: dict[int, list[int]] = field(default_factory=dict)
@@ -90,17 +95,19 @@ class History:
     def plan(self, share: int, cap: int | None = None) -> Step | None:
         """The next step to a share [ppm], with a cap [micro-epsilon]."""
         resolved, question = self._asked(share, cap)
-        return plan_step(STUDY, self.live, resolved, question, list(self.pieces.values()), self.before)
+        return plan_step(self.study, self.live, resolved, question, list(self.pieces.values()), self.before)
 
     def plan_fresh(self, share: int) -> tuple[Plan, Crowd]:
         """An answer with noise of its own, at the full price of a share [ppm]; and whom it is planned for."""
         resolved, question = self._asked(share, None)
-        people = planning.crowd(STUDY, self.live, resolved)
-        return planning.choose(STUDY, people, resolved, question)[1], people
+        people = planning.crowd(self.study, self.live, resolved)
+        return planning.choose(self.study, people, resolved, question)[1], people
 
     def _asked(self, share: int, cap: int | None) -> tuple[Resolved, Question]:
-        resolved = resolve(STUDY, Ask(estimator=self.estimator, share=share, epsilon=cap, tilt=self.tilt))
-        return resolved, resolved.question(STUDY, people=sum(cohort.count for cohort in self.live))
+        resolved = resolve(
+            self.study, Ask(estimator=self.estimator, share=share, epsilon=cap, tilt=self.tilt)
+        )
+        return resolved, resolved.question(self.study, people=sum(cohort.count for cohort in self.live))
 
     def publish(self, step: Step, share: int) -> tuple[Conclusion, Taken]:
         """Draw a step and keep what it leaves."""

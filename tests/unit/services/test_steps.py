@@ -16,11 +16,17 @@ from app.core.study import Trust
 from app.estimators.interface import UNIT_SCALE, NotApplicable
 from app.mechanisms.laplace import MAX_SCALE
 from app.services.piece_noise import step_scale
-from dither_research.histories import History
+from dither_research.histories import GAUSSIAN_STUDY, STUDY, History
 
 EPSILON = st.integers(1, 4 * MICRO) | st.sampled_from([1, 7, 10_000, 333_000, MICRO])
 VALUE = st.integers(0, GRID_SIZE)
 PLACE = st.integers(0, 9)
+
+
+QUESTIONS = [
+    *((STUDY, name) for name in ("uniform", "adpm", "threshold", "auto")),
+    *((GAUSSIAN_STUDY, name) for name in ("uniform", "adpm")),
+]
 
 
 @st.composite
@@ -41,8 +47,11 @@ def histories(draw):
     return [draw(join), *draw(st.lists(event, min_size=2, max_size=14))]
 
 
-def loss(piece, weight):
-    """What a member of that weight has lost by a piece, as an exact number [micro-epsilon]."""
+def loss(piece, weight, study=STUDY):
+    """What a member of that weight has lost by a piece, as an exact number [the study's currency]."""
+    if study is GAUSSIAN_STUDY:
+        # mu^2 = move^2 over a variance of V / share, V = unit^2 - 9.
+        return Fraction(weight * GRID_SIZE) ** 2 * piece.share / (Fraction(piece.unit) ** 2 - 9)
     return Fraction(weight) * GRID_SIZE * MICRO / Fraction(step_scale(piece.unit, piece.share))
 
 
@@ -57,14 +66,15 @@ def hold(history, former, taken, share, cap):
         assert cohort.spent <= cohort.epsilon
         paid = history.charged()[cohort.id]
         assert paid <= ceil(Fraction(cohort.epsilon * share, MICRO))
-        assert cap is None or paid <= cap
+        assert cap is None or paid <= history.study.amount(cap)
     by_piece: dict[int, int] = {}
     lost: dict[int, Fraction] = {}
     places: dict[int, int] = {}
     for piece in history.pieces.values():
-        assert 0 < piece.scale == step_scale(piece.unit, piece.share) <= MAX_SCALE
+        if history.study is STUDY:
+            assert 0 < piece.scale == step_scale(piece.unit, piece.share) <= MAX_SCALE
         for member in piece.members:
-            exact = loss(piece, member.weight)
+            exact = loss(piece, member.weight, history.study)
             # Rounding: up to the next micro-epsilon, by each piece once, however many steps it took.
             assert exact <= member.charged < exact + 1
             by_piece[member.cohort_id] = by_piece.get(member.cohort_id, 0) + member.charged
@@ -108,8 +118,8 @@ def hold(history, former, taken, share, cap):
     } == {cohort_id: counts[cohort_id] for cohort_id in read}
 
 
-def play(estimator, events):
-    history = History(estimator=estimator)
+def play(study, estimator, events):
+    history = History(study=study, estimator=estimator)
     for event in events:
         match event:
             case "join", epsilon, values:
@@ -132,28 +142,30 @@ def play(estimator, events):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("estimator", ["uniform", "adpm", "threshold", "auto"])
+@pytest.mark.parametrize(("study", "estimator"), QUESTIONS)
 @given(events=histories())
 @settings(max_examples=150)
-def test_whatever_happens_charges_are_losses_rounded_up_and_fit(estimator, events):
-    play(estimator, events)
+def test_whatever_happens_charges_are_losses_rounded_up_and_fit(study, estimator, events):
+    play(study, estimator, events)
 
 
-def crowd(*epsilons, estimator="adpm", people=2_000):
-    history = History(estimator=estimator)
+def crowd(*epsilons, study=STUDY, estimator="adpm", people=2_000):
+    history = History(study=study, estimator=estimator)
     for epsilon in epsilons:
         history.join(epsilon, [3**18] * people)
     return history
 
 
-@pytest.mark.parametrize("estimator", ["uniform", "adpm", "threshold", "auto"])
+@pytest.mark.parametrize(("study", "estimator"), QUESTIONS)
 @given(
     epsilons=st.lists(st.integers(MICRO // 50, 4 * MICRO), min_size=1, max_size=4),
     shares=st.lists(st.integers(15_625, MICRO), min_size=2, max_size=5, unique=True).map(sorted),
 )
 @settings(max_examples=25)
-def test_any_steps_charge_to_the_micro_what_one_answer_at_the_last_share_does(estimator, epsilons, shares):
-    steps, once = (crowd(*epsilons, estimator=estimator) for _ in range(2))
+def test_any_steps_charge_to_the_micro_what_one_answer_at_the_last_share_does(
+    study, estimator, epsilons, shares
+):
+    steps, once = (crowd(*epsilons, study=study, estimator=estimator) for _ in range(2))
     for share in shares:
         steps.ask(share)
     once.ask(shares[-1])
@@ -162,8 +174,7 @@ def test_any_steps_charge_to_the_micro_what_one_answer_at_the_last_share_does(es
     assert (piece.scale, piece.members) == (whole.scale, whole.members)
     # Rounding: up, from the exact price of the weights.
     for member in piece.members:
-        assert steps.charged()[member.cohort_id] == ceil(loss(piece, member.weight))
-        assert ceil(loss(piece, member.weight)) == ceil(Fraction(member.weight * shares[-1], MICRO))
+        assert steps.charged()[member.cohort_id] == ceil(loss(piece, member.weight, study))
 
 
 @given(share=st.integers(1, 14_900), epsilon=st.integers(MICRO // 100, 4 * MICRO))
