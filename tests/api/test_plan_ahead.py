@@ -9,6 +9,7 @@ from tests.api.test_steps import RELEASES, STUDY, ask, crowded, join
 
 ESTIMATORS = ["auto", "adpm", "optimal", "uniform"]
 PEOPLE = 3000
+GAUSSIAN = {"noise": "gaussian", "delta": 0.000001}
 
 
 async def plan(service: Service, **query: Any) -> dict[str, Any]:
@@ -28,13 +29,17 @@ def kept(planned: dict[str, Any], answer: dict[str, Any]) -> None:
     assert answer["predicted_error"] == pytest.approx(planned["predicted_error"], rel=1e-9)
     assert answer["epsilon_max"] == planned["epsilon_max"]
     assert answer["epsilon_max_total"] == planned["epsilon_max_total"]
+    assert answer.get("mu2_max") == planned["mu2_max"]
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(
+    ("estimator", "noise"),
+    [*((one, {}) for one in ESTIMATORS), ("adpm", GAUSSIAN), ("uniform", GAUSSIAN)],
+)
 async def test_releases_have_the_intervals_and_prices_of_their_plans(
-    service: Service, estimator: str
+    service: Service, estimator: str, noise: dict[str, Any]
 ) -> None:
-    await crowded(service, PEOPLE, default_share=0.25)
+    await crowded(service, PEOPLE, default_share=0.25, **noise)
     first = await plan(service, estimator=estimator)
     assert (first["stands"], first["newcomers"], first["share_before"]) == (None, None, 0)
     made = await ask(service, estimator=estimator)
