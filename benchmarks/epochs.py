@@ -26,7 +26,8 @@ FILL = """
     WITH people AS MATERIALIZED (
         SELECT sha256(convert_to('{study}-' || number, 'UTF8')) AS id, number / {epsilons} AS epoch,
                (100 + number % {epsilons}) * 10000 AS epsilon, (number * 7919) % 1000000000 AS value
-        FROM generate_series({first} * {epsilons}, {last} * {epsilons} + {epsilons} - 1) number ORDER BY id
+        FROM generate_series(CAST({first} * {epsilons} AS bigint), {last} * {epsilons} + {epsilons} - 1)
+             AS number ORDER BY id
     ), subjects AS (
         INSERT INTO subject (id, budget, reserved, gaussian_budget, gaussian_reserved)
         SELECT id, 10000000, epsilon, 0, 0 FROM people
