@@ -61,7 +61,12 @@ EXAMPLES = int(os.environ.get("DITHER_TEST_MACHINE_EXAMPLES", "0"))
 STUDIES = {
     "first": definition(slug="first", default_share=MICRO // 5),
     **{
-        slug: definition(slug=slug, delta=LIFETIME_DELTA // 10, local_mechanism=LocalMechanism.GAUSSIAN)
+        slug: definition(
+            slug=slug,
+            delta=LIFETIME_DELTA // 10,
+            local_mechanism=LocalMechanism.GAUSSIAN,
+            default_share=MICRO // 5,
+        )
         for slug in ("second", "third")
     },
     **{
@@ -169,6 +174,12 @@ RELEASES = """
     FROM release ORDER BY sequence
 """
 
+sharpenings = st.sampled_from(("first", "second")).flatmap(
+    lambda study: st.tuples(st.just(study), st.none() | changes_in(study))
+)
+RISING = ((2, 1), (4, 5), (3, 0))
+"""Of `MEAN_ASKS`."""
+
 T = TypeVar("T")
 Answer = str | tuple[str, ...] | StoredRelease
 """What the services say: a release for its number in the model."""
@@ -219,7 +230,7 @@ class LedgerMachine(RuleBasedStateMachine):
         """Several arrive together: one group commit."""
         arrivals = [
             Contribute(study, name, Trust.CENTRAL, epsilon, GRID_SIZE // 2)
-            for study in ("first", "secret")
+            for study in ("first", "second", "secret")
             for name, epsilon in zip(NAMES, epsilons, strict=False)
         ]
 
@@ -247,6 +258,15 @@ class LedgerMachine(RuleBasedStateMachine):
         )
         for operation in (first, Withdraw(study, name), second):
             self.one(operation)
+
+    @rule(step=sharpenings, shares=st.sampled_from(RISING))
+    def sharpened(self, step: tuple[str, Operation | None], shares: tuple[int, int]) -> None:
+        """A question is asked for some share and then for more; people may come or go in between."""
+        study, change = step
+        less, more = (Question(study, ask, new=True, worse=True) for ask in shares)
+        for operation in (less, change, more):
+            if operation is not None:
+                self.one(operation)
 
     @rule(operation=operations)
     def again(self, operation: Operation) -> None:
@@ -485,7 +505,7 @@ def test_the_ledger_does_what_the_plain_model_does(postgres_server: Server) -> N
     run_state_machine_as_test(
         OnThisServer,
         settings=settings(
-            max_examples=EXAMPLES or 25,
+            max_examples=EXAMPLES or 20,
             stateful_step_count=25,
             derandomize=not EXAMPLES,
             database=None,
