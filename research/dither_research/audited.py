@@ -12,7 +12,6 @@ from dither.device.response import respond
 
 from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.grid import GRID_SIZE
-from dither_research.gaussian_steps_audit import gaussian_steps_controls, gaussian_steps_subjects
 from dither_research.intake_audit import intake_subjects, without_range_check
 from dither_research.pair_audit import pair_controls, pair_subjects
 from dither_research.privacy_audit import DELTA, Cells, Subject, Verdict, judge, off_grid_subject, subjects
@@ -28,7 +27,6 @@ def everything() -> tuple[Subject, ...]:
         *subjects(),
         *shape_subjects(),
         *pair_subjects(),
-        *gaussian_steps_subjects(),
         off_grid_subject(),
         *report_subjects(),
         *intake_subjects(),
@@ -36,7 +34,6 @@ def everything() -> tuple[Subject, ...]:
         *controls(),
         *shape_controls(),
         *pair_controls(),
-        *gaussian_steps_controls(),
         *intake_subjects(without_range_check, planted=True),
     )
 

@@ -17,25 +17,28 @@ An honest pair is looked at with the statistics that show a planted bug best.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
+from dither.device.gaussian import epsilon_at
 from numpy.typing import NDArray
 
 from app.core.cohort import Cohort
-from app.core.epsilon import MICRO
+from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.grid import GRID_SIZE
 from app.core.piece import Piece
+from app.core.study import StudyDefinition
 from app.estimators.interface import Conclusion, Interval
 from app.services import planning
 from app.services.steps import Step, take
-from dither_research.histories import STUDY, History
+from dither_research.histories import GAUSSIAN_STUDY, STUDY, History
 from dither_research.privacy_audit import Cells, Subject
 
 Floats = NDArray[np.float64]
 Statistic = Callable[[Floats, Floats], Floats]
 
 EPSILON = 3 * MICRO // 2
-"""Of every person [micro-epsilon]. Here, and with the next two, 8,000 pairs show either bug."""
+"""Of every person [micro-epsilon, or 1e-6 of mu^2]. With this and the next two 8,000 pairs show a bug."""
 
 FIRST, LAST = 7 * MICRO // 10, MICRO
 """The shares of the two steps [ppm]."""
@@ -44,6 +47,14 @@ LEAVERS = 20
 """Companions, with the upper end of the range as their value."""
 
 EDGES = np.linspace(-3, 3, 9) * (EPSILON / MICRO)
+
+DELTA = DELTA_UNIT // 10
+"""Of Gaussian noise: one that draws can show [1e-12]."""
+
+GAUSSIAN_FIRST = 9 * MICRO // 10
+"""The share of the first step with Gaussian noise [ppm]."""
+
+GAUSSIAN_EDGES = np.linspace(-2, 4, 25)
 PERSON, COMPANIONS = 1, 2
 ANYWHERE = Interval(level=1.0, lower=0.0, upper=1.0, coverage="worst_case")
 NOTHING = Conclusion(estimate=0.0, standard_error=0.0, interval=ANYWHERE, population_interval=ANYWHERE)
@@ -75,6 +86,7 @@ def pair_subjects() -> Iterator[Subject]:
     yield steps_subject("a step and its refinement, as after a leaver", _left)
     yield steps_subject("a step, a leaver, the next step", _rejoined, between=_leave)
     yield fresh_subject("a fresh answer and a refined one, combined", _combined)
+    yield gaussian_subject("a step and its refinement with gaussian noise")
 
 
 def pair_controls() -> Iterator[Subject]:
@@ -84,6 +96,9 @@ def pair_controls() -> Iterator[Subject]:
     )
     yield steps_subject(
         "a refinement after people left", _left, between=_leave_unseen, planted=True, effort=0.8
+    )
+    yield gaussian_subject(
+        "a gaussian step that draws all of its share again", plant=_forget_the_share, planted=True, effort=1.6
     )
 
 
@@ -110,6 +125,11 @@ def _as_planned(step: Step) -> Step:
 def _forget_the_first(step: Step) -> Step:
     """Nothing says any more that there is noise to be lowered."""
     return replace(step, pieces=tuple(replace(piece, scale=0.0) for piece in step.pieces))
+
+
+def _forget_the_share(step: Step) -> Step:
+    """The same with Gaussian noise, where a step draws what its share adds."""
+    return replace(step, had={})
 
 
 def steps_subject(
@@ -142,6 +162,30 @@ def steps_subject(
     return Subject(
         name=name,
         claimed=_Steps.of(0, between, plant).charged / MICRO,
+        outputs=outputs,
+        planted=planted,
+        effort=effort,
+    )
+
+
+def gaussian_subject(
+    name: str, *, plant: Callable[[Step], Step] = _as_planned, planted: bool = False, effort: float = 1
+) -> Subject:
+    """Two steps with Gaussian noise, of which the second answer is sufficient: it averages both draws."""
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        one, other = (
+            np.digitize(_noisy_sums(made(value), draws)[1], GAUSSIAN_EDGES) for value in (0, GRID_SIZE)
+        )
+        return one, other
+
+    def made(value: int) -> _Steps:
+        return _Steps.of(value, _stay, plant, first=GAUSSIAN_FIRST, study=GAUSSIAN_STUDY)
+
+    return Subject(
+        name=name,
+        claimed=epsilon_at(Fraction(made(0).charged), DELTA) / MICRO,
+        delta=DELTA / DELTA_UNIT,
         outputs=outputs,
         planted=planted,
         effort=effort,
@@ -181,9 +225,9 @@ def _fresh_sums(value: int, draws: int) -> Floats:
     return np.array(sums, dtype=np.float64) / (weight * GRID_SIZE) - LEAVERS
 
 
-def _history(value: int) -> History:
-    history = History()
-    for values in ([value], [GRID_SIZE] * LEAVERS):
+def _history(value: int, study: StudyDefinition = STUDY) -> History:
+    history = History(study=study)
+    for values in ([value], [GRID_SIZE] * (LEAVERS if study is STUDY else 0)):
         history.join(EPSILON, values)
     return history
 
@@ -213,8 +257,9 @@ class _Steps:
         *,
         first: int = FIRST,
         last: int = LAST,
+        study: StudyDefinition = STUDY,
     ) -> "_Steps":
-        history = _history(value)
+        history = _history(value, study)
         cohorts = tuple(history.live)
         history.ask(first)
         between(history)
@@ -236,7 +281,7 @@ def _noisy_sums(steps: _Steps, draws: int) -> tuple[Floats, Floats]:
     for place in range(draws):
         _, taken = take(steps.first, steps.cohorts)
         drawn = {piece.number: piece for piece in taken.changed}
-        pairs[0, place] = _without_companions(taken.changed[-1], steps.cohorts)
+        pairs[0, place] = _without_companions(steps.first, taken.changed[-1], steps.cohorts)
         pieces = tuple(
             replace(piece, first=known.first, second=known.second)
             if (known := drawn.get(piece.number))
@@ -244,16 +289,16 @@ def _noisy_sums(steps: _Steps, draws: int) -> tuple[Floats, Floats]:
             for piece in steps.second.pieces
         )
         _, taken = take(replace(steps.second, pieces=pieces), steps.cohorts_then)
-        pairs[1, place] = _without_companions(taken.changed[-1], steps.cohorts_then)
+        pairs[1, place] = _without_companions(steps.second, taken.changed[-1], steps.cohorts_then)
     return pairs[0], pairs[1]
 
 
-def _without_companions(piece: Piece, cohorts: Sequence[Cohort]) -> float:
+def _without_companions(step: Step, piece: Piece, cohorts: Sequence[Cohort]) -> float:
     totals = {cohort.id: cohort.total for cohort in cohorts}
     weights = {member.cohort_id: member.weight for member in piece.members}
     mine = weights.pop(PERSON)
     theirs = sum(weight * totals[cohort_id] for cohort_id, weight in weights.items())
-    return (piece.first - theirs) / (mine * GRID_SIZE)
+    return (piece.first / step.noise.counted(piece.share) - theirs) / (mine * GRID_SIZE)
 
 
 def _silent(step: Step) -> Step:
