@@ -148,9 +148,6 @@ class FoundPlan:
     def answer(self, found: FoundRange, sums: Mapping[int, ClippedSum]) -> dict[str, object]:
         """Add exact noise to the sums in the range and read the mean. Draws entropy.
 
-        Noise is in before anything is divided: steps of the range that was found become steps of a whole grid
-        only then, rounded to the nearest, and are what a mean over that range is read from.
-
         Args:
             found: What `find` returned for the same people.
             sums: Of each cohort that takes part.
@@ -158,23 +155,9 @@ class FoundPlan:
         Returns:
             The part of the body that depends on them.
         """
-        sum_of = totals(sums, self.crowd.members)
-        counts = [sum(cohort.count for cohort in members) * found.width for members in self.crowd.members]
-        exact = [
-            sum(
-                of_sum * sum_of[index] + of_count * counts[index]
-                for index, of_sum, of_count, _ in query.terms
-            )
-            for query in self.mean.queries
-        ]
-        noise = draw(narrowed(self.mean.noise, found.width), queries=len(exact))
-        whole = [
-            round(Fraction((value + error) * GRID_SIZE, found.width))
-            for value, error in zip(exact, noise, strict=True)
-        ]
         asked = replace(self.question, grid=found.grid(self.study.grid))
         plan = self.estimator.plan(self.groups, asked)
-        conclusion = plan.conclude(whole)
+        conclusion = plan.conclude(noisy_sums(self, found, sums))
         public = self.study.relation is Relation.REPLACE_ONE
         return {
             "asked": registry.AUTO,
@@ -201,6 +184,21 @@ def _second(question: ShapeQuestion, offer: int) -> int:
     return offer - _first(question, offer)
 
 
-def totals(sums: Mapping[int, ClippedSum], members: Sequence[Sequence[Cohort]]) -> list[int]:
-    """What the people of each group add up to in the range. Raw: must not leave the services."""
-    return [sum(sums[cohort.id].total for cohort in of_group if cohort.id in sums) for of_group in members]
+def noisy_sums(made: FoundPlan, found: FoundRange, sums: Mapping[int, ClippedSum]) -> list[int]:
+    """The values of the mean's queries with exact noise, as if the found range were a whole grid.
+
+    Noise is in before anything is divided: steps of the range become steps of a whole grid only then, rounded
+    to the nearest. Draws entropy.
+    """
+    members = made.crowd.members
+    totals = [sum(sums[cohort.id].total for cohort in group if cohort.id in sums) for group in members]
+    counts = [sum(cohort.count for cohort in group) * found.width for group in members]
+    exact = [
+        sum(of_sum * totals[index] + of_count * counts[index] for index, of_sum, of_count, _ in query.terms)
+        for query in made.mean.queries
+    ]
+    noise = draw(narrowed(made.mean.noise, found.width), queries=len(exact))
+    return [
+        round(Fraction((value + error) * GRID_SIZE, found.width))
+        for value, error in zip(exact, noise, strict=True)
+    ]

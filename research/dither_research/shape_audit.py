@@ -1,6 +1,6 @@
 """What `dither audit privacy` looks at of histograms, quantiles and found ranges, with planted bugs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +9,7 @@ from app.accounting.costs import group_costs
 from app.accounting.shape_prices import bins_cost, rank_range, ranks_cost
 from app.core.cohort import Group
 from app.core.epsilon import MICRO
-from app.core.grid import GRID_SIZE
+from app.core.grid import GRID_SIZE, square
 from app.core.noise import DiscreteLaplace
 from app.core.study import Relation, Trust
 from app.estimators.found_range import narrowed, outermost
@@ -28,6 +28,11 @@ COARSE = np.array([-1.0, 0.0, 0.5, 1.0, 2.0])
 FEW, MANY = 40, 800
 """Empty cells on either side of the target: so unequal, a draw shows nearly all of its price."""
 
+EDGE_CELLS = np.array([1, FEW + 1, FEW + 2, FEW + MANY + 1])
+"""Where the kinds of cells begin that the two neighbors tell apart."""
+
+MEDIAN = Fraction(1, 2)
+
 
 def shape_subjects() -> Iterator[Subject]:
     """Histograms and draws by rank, on the neighbors that tell most."""
@@ -36,6 +41,7 @@ def shape_subjects() -> Iterator[Subject]:
         yield bins_subject(f"histogram, {relation}", relation, scale=float(moves * MICRO))
     yield ranks_subject("quantile, one draw", draws=1)
     yield ranks_subject("quantile, three draws that share a price", draws=3)
+    yield description_subject("description, two moments and three draws")
     for relation in Relation:
         yield found_subject(f"found range and its mean, {relation}", relation)
 
@@ -46,6 +52,7 @@ def shape_controls() -> Iterator[Subject]:
         "a histogram priced at 1 instead of 2", Relation.REPLACE_ONE, scale=float(MICRO), claimed=1.0
     )
     yield ranks_subject("quantile scores weighed by twice the weight of the price", draws=1, counted=2)
+    yield description_subject("a description whose moments share their noise", shared=True)
     yield found_subject("a range that is read off exact counts", Relation.REPLACE_ONE, exact=True)
 
 
@@ -89,11 +96,66 @@ def ranks_subject(name: str, *, draws: int, counted: int = 1) -> Subject:
         draws: Draws that share a price of 1, all at the median.
         counted: How many times their weight people count in the scores; not once: a planted bug.
     """
-    rank, last = Fraction(1, 2), FEW + MANY + 1
-    scale = draws * rank_range(rank, Relation.REPLACE_ONE) * WEIGHT
-    one = Draw(rank=rank, shift=0, scale=scale)
+    scale = draws * rank_range(MEDIAN, Relation.REPLACE_ONE) * WEIGHT
+    lines = _lines(counted * WEIGHT)
+
+    def outputs(number: int) -> tuple[Cells, Cells]:
+        first, second = (_drawn(line, scale, draws, number) for line in lines)
+        return first, second
+
+    price = ranks_cost(WEIGHT, [(MEDIAN, scale)] * draws, Relation.REPLACE_ONE) / MICRO
+    return Subject(name=name, claimed=price, outputs=outputs, planted=counted != 1)
+
+
+def description_subject(name: str, *, shared: bool = False) -> Subject:
+    """The same person, also across the range of two moments: two fifths of a price of 1, and three draws.
+
+    Args:
+        name: Of the subject.
+        shared: Whether both moments get the same noise: a planted bug.
+    """
+    draws, weight = 3, WEIGHT * 2 // 5
+    scale = 5 * rank_range(MEDIAN, Relation.REPLACE_ONE) * WEIGHT
+    queries = (
+        Query(sum_weights=(weight,), count_weights=(0,)),
+        Query(sum_weights=(0,), count_weights=(0,), square_weights=(weight,)),
+    )
+    noise = DiscreteLaplace(scales=(UNIT_SCALE,) * 2)
+
+    def published(mine: int) -> int:
+        """Where the first moment lies, and its distance from the second one."""
+        first, second = draw(noise, queries=2)
+        moment, squares = weight * mine + first, weight * square(mine) + (first if shared else second)
+        half = weight * GRID_SIZE // 2
+        return 2 * (moment > half) + (moment - squares > half // 2)
+
+    def outputs(number: int) -> tuple[Cells, Cells]:
+        found = []
+        for line, mine in zip(_lines(WEIGHT), (GRID_SIZE, 0), strict=True):
+            sums = np.array([published(mine) for _ in range(number)], dtype=np.int64)
+            drawn = np.array([[choose(line, scale) for _ in range(draws)] for _ in range(number)])
+            # How many draws fell among the many cells on the one side: these tell the neighbors apart.
+            found.append(sums * (draws + 1) + (drawn > FEW + 1).sum(axis=1))
+        return found[0], found[1]
+
+    group = Group(trust=Trust.CENTRAL, epsilon=MICRO, count=1)
+    (of_mean,) = group_costs(queries, noise, Relation.REPLACE_ONE, [group])
+    price = of_mean + ranks_cost(WEIGHT, [(MEDIAN, scale)] * draws, Relation.REPLACE_ONE)
+    return Subject(
+        name=name,
+        claimed=price / MICRO,
+        outputs=outputs,
+        planted=shared,
+        effort=0.05 if shared else 1,
+    )
+
+
+def _lines(weight: int) -> list[list[int]]:
+    """The scores of all cells at the median, for the person at the upper end and at the lower one."""
+    last = FEW + MANY + 1
+    one = Draw(rank=MEDIAN, shift=0, scale=1)
     plan = RankPlan(
-        quantile=rank,
+        quantile=MEDIAN,
         cells=last,
         weighing=Weighing(relation=Relation.REPLACE_ONE, weights=(WEIGHT,)),
         draws=(one, None, None),
@@ -104,22 +166,18 @@ def ranks_subject(name: str, *, draws: int, counted: int = 1) -> Subject:
         weights = [0] * (last + 1)
         # One person below the few cells, one between them and the many, one at the upper end; and mine.
         for place in (1, FEW + 1, last, mine):
-            weights[place] += counted * WEIGHT
+            weights[place] += weight
         scores.append(plan.scores(one, weights))
-    edges = np.array([1, FEW + 1, FEW + 2, last])
+    return scores
 
-    def outputs(number: int) -> tuple[Cells, Cells]:
-        found = []
-        for line in scores:
-            drawn = np.array([[choose(line, scale) for _ in range(draws)] for _ in range(number)])
-            label = np.zeros(number, dtype=np.int64)
-            for column in np.digitize(drawn, edges).T:
-                label = label * (edges.size + 1) + column
-            found.append(label)
-        return found[0], found[1]
 
-    price = ranks_cost(WEIGHT, [(rank, scale)] * draws, Relation.REPLACE_ONE) / MICRO
-    return Subject(name=name, claimed=price, outputs=outputs, planted=counted != 1)
+def _drawn(line: Sequence[int], scale: int, draws: int, number: int) -> Cells:
+    """Which of the few kinds of cells each of some draws is."""
+    drawn = np.array([[choose(line, scale) for _ in range(draws)] for _ in range(number)])
+    label = np.zeros(number, dtype=np.int64)
+    for column in np.digitize(drawn, EDGE_CELLS).T:
+        label = label * (EDGE_CELLS.size + 1) + column
+    return label
 
 
 PART = MICRO * 15 // 100

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from app.core.grid import GRID_SIZE
-from app.services import found_plans, piece_noise, planning, shape_plans, steps
+from app.services import descriptions, found_plans, piece_noise, planning, shape_plans, steps
 
 VARYING = (
     (re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), b"ID"),
@@ -72,8 +72,10 @@ def fix_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         piece_noise, "more_gaussian", lambda noisy, exact, _, part, *_bits: noisy + part * exact
     )
-    monkeypatch.setattr(shape_plans, "weighted_counts", weighted)
+    for module in (shape_plans, descriptions):
+        monkeypatch.setattr(module, "weighted_counts", weighted)
     monkeypatch.setattr(shape_plans, "draw", lambda noise, queries: (0,) * queries)
-    monkeypatch.setattr(found_plans, "totals", lambda sums, members: [GRID_SIZE] * len(members))
-    monkeypatch.setattr(found_plans, "draw", lambda noise, queries: (0,) * queries)
+    monkeypatch.setattr(
+        found_plans, "noisy_sums", lambda made, *_: [40_000_000_000 for _ in made.mean.queries]
+    )
     monkeypatch.setattr(shape_plans, "choose", lambda scores, scale: scores.index(max(scores)))

@@ -77,6 +77,13 @@ async def transcript(database_url: str, clock: Clock, people: Sequence[str]) -> 
         return seen
 
 
+SHAPES_ASKED = (
+    *("histogram?bins=4&share=0.01", "distribution?edges=20,60&share=0.01", "median?share=0.01"),
+    *("quantile?q=0.9&share=0.01", "describe?share=0.01", "sd?share=0.01", "mean?range=found&share=0.01"),
+)
+"""Statistics beside the mean; little of each, so that there is enough left for the mean."""
+
+
 async def _everything(service: Service, browser: Browser, releases: Sequence[str]) -> list[httpx.Response]:
     api = [
         "/v1/studies",
@@ -88,6 +95,11 @@ async def _everything(service: Service, browser: Browser, releases: Sequence[str
         f"/v1/studies/{STUDY}/statistics/mean?expected_size=50",
         f"/v1/studies/{STUDY}/statistics/mean?estimator=adpm",
         f"/v1/studies/{STUDY}/statistics/mean?share=2",
+        *(
+            f"/v1/studies/{STUDY}/{path}"
+            for name in SHAPES_ASKED
+            for path in (f"statistics/{name}", f"plan?statistic={name.replace('?', '&')}")
+        ),
         f"/v1/studies/{STUDY}/releases?limit=5",
         f"/v1/studies/{STUDY}/sessions",
         f"/v1/studies/{STUDY}/contributions",

@@ -178,10 +178,11 @@ class History:
                     yield template.format(study=NUMBERS, statistic="mean") + f"?estimator={estimator.name}"
                 yield template.format(study=NUMBERS, statistic="quantile") + "?q=0.9"
                 yield template.format(study=NUMBERS, statistic="histogram") + "?edges=20,60"
+                yield template.format(study=NUMBERS, statistic="mean") + "?range=found"
             if template.endswith(("/plan", "/dashboard/studies/{study}")):
                 yield template.format(study=NUMBERS) + "?share=1&epsilon=0.3"
             if template.endswith("/plan"):
-                for statistic in ("histogram", "median"):
+                for statistic in ("histogram", "median", "describe", "mean&range=found"):
                     yield template.format(study=NUMBERS) + f"?statistic={statistic}"
 
     def _filled(self, template: str) -> Iterator[str]:

@@ -58,7 +58,9 @@ def loss(first: tuple[int, ...], second: tuple[int, ...], relation: Relation, *,
         ranges = []
         for values in (first, second):
             seen = counts_of(values) if exact_range else noisy
-            start, end = found_range.outermost(0.2, seen, 0)
+            start, end = found_range.outermost(
+                0.2, seen, 2 if relation is Relation.REPLACE_ONE else sum(seen)
+            )
             ranges.append((EDGES[start], EDGES[end + 1] - EDGES[start]))
         if ranges[0] != ranges[1]:
             return math.inf if exact_range else pytest.fail("the range depends on more than the counts")
