@@ -1,12 +1,13 @@
 """Commands of an analyst: what an answer would cost, and the answer."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from dither import Bin, FoundRange, Interval, Release, save_table
+from dither import Release, save_table
 
+from app.cli.answers import interval_text, show_release
 from app.cli.common import (
     AsJson,
     CommandFailed,
@@ -15,12 +16,10 @@ from app.cli.common import (
     notes,
     print_json,
     print_table,
-    show,
     usage_error,
 )
 from app.cli.http import DEFAULT_URL, StudyName, Token, Url, number, service
 from app.cli.tree import READ_OFF
-from app.core.numbers import headline
 
 Estimator = Annotated[
     str | None, typer.Option(help="Which estimator; by default the one with the smallest predicted error.")
@@ -57,6 +56,9 @@ Of = Annotated[
     list[str] | None,
     typer.Option("--where", metavar="NAME:LABEL", help="Only people with this label; may be repeated."),
 ]
+By = Annotated[
+    str | None, typer.Option("--by", metavar="NAME", help="Answer for each label of this attribute, too.")
+]
 Parameters = Annotated[
     list[str] | None,
     typer.Option(
@@ -81,6 +83,7 @@ def plan(
     expected_size: ExpectedSize = None,
     tilt: Tilt = None,
     where: Of = None,
+    by: By = None,
     parameter: Parameters = None,
     fresh: Fresh = False,
     every: Annotated[bool, typer.Option("--all", help="Show every estimator that applies.")] = False,
@@ -97,6 +100,7 @@ def plan(
         expected_size=expected_size,
         tilt=tilt,
         where=where,
+        by=by,
         parameter=parameter,
     )
     with service(url, token) as client:
@@ -140,6 +144,7 @@ def _answer_to(statistic: Literal["mean", "sum", "variance", "sd"], help_text: s
         expected_size: ExpectedSize = None,
         tilt: Tilt = None,
         where: Of = None,
+        by: By = None,
         parameter: Parameters = None,
         url: Url = DEFAULT_URL,
         token: Token = None,
@@ -152,6 +157,7 @@ def _answer_to(statistic: Literal["mean", "sum", "variance", "sd"], help_text: s
             expected_size=expected_size,
             tilt=tilt,
             where=where,
+            by=by,
             parameter=parameter,
         )
         with service(url, token) as client:
@@ -179,6 +185,7 @@ def release(
     expected_size: ExpectedSize = None,
     tilt: Tilt = None,
     where: Of = None,
+    by: By = None,
     parameter: Parameters = None,
     key: Annotated[
         str | None,
@@ -207,6 +214,7 @@ def release(
         expected_size=expected_size,
         tilt=tilt,
         where=where,
+        by=by,
         parameter=parameter,
     )
     with service(url, token) as client:
@@ -242,21 +250,13 @@ def releases(
             "statistic": release.statistic,
             "estimator": release.estimator,
             "estimate": release.estimate,
-            "interval": _interval(release.interval),
+            "interval": interval_text(release.interval),
             "epsilon": release.epsilon_max,
         }
         for release in found
     ]
     columns = {name: name for name in ("release", "made", "statistic", "estimator", "estimate", "interval")}
     print_table(rows, columns | {"epsilon": "largest charge"})
-
-
-def _share(found: Release) -> str | None:
-    """What the question has used of each epsilon."""
-    if found.share is None:
-        return None
-    before = f" ({found.share_before:g} before)" if found.share_before else ""
-    return f"{found.share:g} of each epsilon in all{before}"
 
 
 def _save(found: list[Release], output: Path) -> None:
@@ -275,7 +275,7 @@ def question_of(
     for name, text in named.items():
         if text is None:
             continue
-        question[name] = text if name == "estimator" else number(text, "--" + name.replace("_", "-"))
+        question[name] = text if name in ("estimator", "by") else number(text, "--" + name.replace("_", "-"))
     return question | parameters_of(parameter, taken=question)
 
 
@@ -288,109 +288,3 @@ def parameters_of(given: list[str] | None, *, taken: Collection[str] = ()) -> di
             raise usage_error(f"--parameter: {item!r} is not a NAME=VALUE of its own")
         parameters[name] = value
     return parameters
-
-
-def show_release(found: Release, as_json: bool) -> None:
-    """Print an answer to any statistic."""
-    if as_json:
-        print_json(found.raw)
-        return
-    if found.bins is not None:
-        columns = ("from", "to", "share", "these people", "population", "all bins together")
-        print_table([_bin(one) for one in found.bins], {name: name for name in columns})
-    if found.quartiles is not None:
-        print_table(
-            _described(found), {name: name for name in ("name", "estimate", "these people", "population")}
-        )
-    spread = found.sd if found.statistic == "mean" else None
-    details: Mapping[str, object] = {
-        "estimate": _headline(found),
-        f"{found.statistic} of these people" if found.population_interval else "interval": _interval(
-            found.interval
-        ),
-        f"{found.statistic} of the population": _interval(found.population_interval),
-        "standard deviation": spread and spread.estimate,
-        "standard deviation of these people": spread and _interval(spread.interval),
-        "standard deviation of the population": spread and _interval(spread.population_interval),
-        "range found": found.range and _range(found.range),
-        "of": found.where and ", ".join(f"{name} {label}" for name, label in found.where.items()),
-        "an interval": found.assumption,
-        "people": found.people,
-        "left out": _left_out(found),
-        "noise, standard error": found.standard_error,
-        "predicted error, part of all people": None if found.standard_error else found.predicted_error,
-        "share": _share(found),
-        "largest charge": found.epsilon_max,
-        "estimator": found.estimator,
-        "relation": found.relation,
-        "new contributions since": found.new_contributions,
-        "release": found.id,
-    }
-    rows = [{"name": name, "value": show(value)} for name, value in details.items() if value is not None]
-    print_table(rows, {"name": "", "value": ""})
-    if found.new_contributions:
-        console.print("People have contributed since: `dither release` makes a new answer.")
-
-
-def _described(found: Release) -> list[dict[str, object]]:
-    """Count, mean, standard deviation and quartiles, a row each."""
-    rows: list[tuple[str, float, Interval, Interval | None]] = []
-    if found.count is not None:
-        rows.append(("count", found.count.estimate, found.count.interval, None))
-    for name, one in (("mean", found.mean), ("standard deviation", found.sd)):
-        if one is not None:
-            rows.append((name, one.estimate, one.interval, one.population_interval))
-    rows += [(f"quantile {one.q:g}", one.estimate, one.interval, None) for one in found.quartiles or ()]
-    return [
-        {
-            "name": name,
-            "estimate": headline(estimate, these.lower, these.upper)[0],
-            "these people": _ends(these),
-            "population": "" if population is None else _ends(population),
-        }
-        for name, estimate, these, population in rows
-    ]
-
-
-def _ends(interval: Interval) -> str:
-    return f"{interval.lower:.6g} to {interval.upper:.6g}"
-
-
-def _bin(one: Bin) -> dict[str, object]:
-    ends = (one.interval, one.population_interval, one.simultaneous)
-    these, population, together = (f"{interval.lower:.3f} to {interval.upper:.3f}" for interval in ends)
-    return {
-        "from": one.lower,
-        "to": one.upper,
-        "share": f"{one.share:.3f}",
-        "these people": these,
-        "population": population,
-        "all bins together": together,
-    }
-
-
-def _headline(found: Release) -> str | None:
-    """The estimate with its interval, no more exact than that."""
-    if found.estimate is None or found.interval is None:
-        return None if found.estimate is None else show(found.estimate)
-    return "{} ({} to {})".format(*headline(found.estimate, found.interval.lower, found.interval.upper))
-
-
-def _range(found: FoundRange) -> str:
-    people = "" if found.people_outside_at_most is None else f", {found.people_outside_at_most} people"
-    return (
-        f"{found.lower:g} to {found.upper:g}; outside, and counted as its nearer end: at most "
-        f"{found.outside_at_most:.2%}{people}"
-    )
-
-
-def _left_out(found: Release) -> str | None:
-    if not found.people_left_out:
-        return show(found.people_left_out) if found.people is not None else None
-    return f"{found.people_left_out} ({(found.left_out_because or '').replace('_', ' ')})"
-
-
-def _interval(interval: Interval | None) -> str | None:
-    if interval is None:
-        return None
-    return f"{interval.lower:.6g} to {interval.upper:.6g} ({interval.level:.0%} interval)"

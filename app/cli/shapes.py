@@ -6,7 +6,8 @@ from typing import Annotated, Any
 import typer
 from dither import Client, Release
 
-from app.cli.ask import Epsilon, ExpectedSize, Share, Tilt, question_of, show_release
+from app.cli.answers import show_release
+from app.cli.ask import Epsilon, ExpectedSize, Share, Tilt, question_of
 from app.cli.common import AsJson
 from app.cli.http import DEFAULT_URL, StudyName, Token, Url, service
 

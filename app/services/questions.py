@@ -38,6 +38,7 @@ class Ask:
         expected_size: add_remove_one: what to take for the secret number of people.
         tilt: replace_one: see `StudyDefinition`; None for the study's [ppm].
         where: Of whom, as name:label with commas between; empty for all people.
+        by: An attribute, of each label of which it asks; empty for none.
         parameters: Raw text of the estimator's parameters.
     """
 
@@ -48,6 +49,7 @@ class Ask:
     expected_size: float | None = None
     tilt: int | None = None
     where: str = ""
+    by: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -63,6 +65,7 @@ class Resolved:
         expected_size: As asked.
         tilt: [ppm]; None in add_remove_one studies.
         parameters: Parsed values of the parameters that were given or have defaults.
+        by: The attribute of each label of which it asks; empty for none.
         where: Of whom: the label of each attribute that it names; empty for all people.
         spread: Whether the answer must have a variance. No part of the question: a mean has it too.
     """
@@ -75,6 +78,7 @@ class Resolved:
     tilt: int | None
     parameters: Mapping[str, object]
     where: Mapping[str, str] = field(default_factory=dict)
+    by: str = ""
     spread: bool = False
 
     def offer(self, amount: int) -> int:
@@ -110,7 +114,11 @@ class Resolved:
             "estimator": self.estimator,
             "parameters": self.asked(),
         }
-        return document | {"where": dict(self.where)} if self.where else document
+        if self.where:
+            document["where"] = dict(self.where)
+        if self.by:
+            document["by"] = self.by
+        return document
 
     def among(self, study: StudyDefinition, cohorts: Sequence[Cohort]) -> Sequence[Cohort]:
         """Those of whom it asks. To all others it is as if they were not there: they pay nothing.
@@ -219,5 +227,24 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
         tilt=(study.tilt if ask.tilt is None else ask.tilt) if tilted else None,
         parameters=values,
         where=where,
+        by=_by(study, ask, where),
         spread=spread,
     )
+
+
+def _by(study: StudyDefinition, ask: Ask, where: Mapping[str, str]) -> str:
+    """The attribute by whose labels a question asks, checked."""
+    if not ask.by:
+        return ""
+    if study.relation is Relation.ADD_REMOVE_ONE:
+        reason = (
+            "applies to replace_one studies; here ask with where for each label: a person pays for the own "
+            "label only"
+        )
+        raise InvalidRequest.field("by", reason)
+    if ask.by not in study.attributes.labels:
+        known = ", ".join(study.attributes.labels) or "none"
+        raise InvalidRequest.field("by", f"must be an attribute of the study: {known}")
+    if ask.by in where:
+        raise InvalidRequest.field("by", "is an attribute of which where names the label")
+    return ask.by

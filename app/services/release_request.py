@@ -6,11 +6,13 @@ from uuid import UUID
 
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
+from app.core.errors import InvalidRequest
 from app.core.piece import LastStep, Piece
 from app.core.release import StoredRelease
 from app.core.study import Relation, Study
 from app.estimators.interface import Estimator, Question
 from app.services import gain
+from app.services.by_label import plan_by
 from app.services.planning import Crowd, crowd
 from app.services.questions import Ask, Resolved, resolve
 from app.services.replies import Idempotency
@@ -68,6 +70,8 @@ class ReleaseRequest:
             InvalidRequest: it is not admissible.
         """
         resolved = resolve(study.definition, ask)
+        if fresh and resolved.by:
+            raise InvalidRequest.field("fresh", "does not apply to a question by labels")
         share = resolved.share_taken(study.definition)
         return cls(
             study=study,
@@ -183,7 +187,8 @@ class Situation:
         definition = request.study.definition
         if not request.by_steps:
             return None
-        return plan_step(
+        plan = plan_by if request.resolved.by else plan_step
+        return plan(
             definition, self.cohorts, request.resolved, self.question, self.pieces, self.before, among
         )
 

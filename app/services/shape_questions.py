@@ -172,8 +172,11 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         raise InvalidRequest.field("statistic", f"there is no {ask.statistic} in a study with gaussian noise")
     estimator = ESTIMATORS[ask.statistic]
     errors: list[FieldError] = []
-    if ask.where:
-        errors.append(FieldError("where", "applies to mean, sum, variance and sd over the declared range"))
+    errors += [
+        FieldError(name, "applies to mean, sum, variance and sd over the declared range")
+        for name in ("where", "by")
+        if getattr(ask, name)
+    ]
     if ask.estimator not in (None, AUTO, estimator):
         errors.append(FieldError("estimator", f"must be {estimator} for a {ask.statistic}"))
     secret = study.relation is Relation.ADD_REMOVE_ONE

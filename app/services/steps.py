@@ -52,25 +52,66 @@ References:
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from app.core.cohort import Cohort, Group
 from app.core.epsilon import MICRO
-from app.core.errors import BudgetExhausted
+from app.core.errors import BudgetExhausted, InternalFault
 from app.core.piece import LastStep, Piece, Taken
 from app.core.release import Charge, Used
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.combination import Sums, combination_plan
-from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
+from app.estimators.interface import Conclusion, Estimator, Linear, NotApplicable, Plan, Question
 from app.services import planning
 from app.services.piece_ledger import PieceLedger
 from app.services.piece_noise import NOISES, PieceNoise
 from app.services.planning import Crowd
 from app.services.questions import Resolved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """The plan of a question for each person's whole epsilon, as if those who take part had paid nothing yet.
+
+    Attributes:
+        people: All people.
+        estimator, question, plan: What answers.
+        noise: Of the pieces of the study.
+        weights: What one person of each group weighs under `noise.unit`; None for a plan that has no pieces.
+    """
+
+    people: Crowd
+    estimator: Estimator
+    question: Question
+    plan: Plan
+    noise: PieceNoise
+    weights: Sequence[int] | None
+
+    @property
+    def linear(self) -> Linear:
+        """What the plan rests on beside its weights."""
+        if self.plan.linear is None:
+            raise InternalFault("A plan is not answered by parts.")
+        return self.plan.linear
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One label of a question by an attribute, see `app.services.by_label`.
+
+    Attributes:
+        where: The labels of its people.
+        cohorts: They.
+        step: Their own step; None where they have no answer.
+    """
+
+    where: Mapping[str, str]
+    cohorts: tuple[Cohort, ...]
+    step: "Step | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +132,7 @@ class Step:
         epsilon_max, epsilon_max_total: The largest charge of this step, and of all steps of the question to
             one person [the study's currency].
         share_used: The largest part of a person's epsilon that it takes [ppm].
+        parts: Of a question by an attribute: its labels.
     """
 
     estimator: Estimator
@@ -109,6 +151,7 @@ class Step:
     epsilon_max: int
     epsilon_max_total: int
     share_used: int
+    parts: tuple[Part, ...] = ()
 
 
 def plan_step(
@@ -119,6 +162,9 @@ def plan_step(
     pieces: Sequence[Piece],
     before: LastStep | None,
     among: Sequence[Estimator] | None = None,
+    *,
+    number: int | None = None,
+    needed: bool = True,
 ) -> Step | None:
     """Plan the step of a question to its share.
 
@@ -130,6 +176,8 @@ def plan_step(
         pieces: Those of the question.
         before: Its last step.
         among: What `auto` chooses among.
+        number: Of a new piece; by default the next one.
+        needed: Whether a step that reads only what is there is refused, where people cannot pay for more.
 
     Returns:
         The step; None where the question is not answered by steps: in add_remove_one studies, where it would
@@ -146,45 +194,34 @@ def plan_step(
     # 1. Refine what can be refined, and let join who can pay.
     kept, settled, finer, closed = ledger.refine()
     joining, left_out = ledger.joining(settled)
-    # 2. Plan for each person's whole epsilon, as if those who take part had paid nothing yet.
-    cap = None if resolved.cap is None else resolved.cap * MICRO // resolved.share
-    whole = replace(resolved, share=MICRO, cap=cap)
-    asked = replace(
-        whole.question(study, people=question.people, expected_size=question.expected_size),
-        variance=question.variance,
-    )
-    people = planning.crowd(study, cohorts, whole, joining.keys() | ledger.paid.keys())
-    estimator, plan, answered = planning.choose(study, people, whole, asked, among)
-    weights = _weights(plan, noise)
-    if weights is None or plan.linear is None:
+    # 2. Plan for each person's whole epsilon.
+    all_of = plan_whole(study, cohorts, resolved, question, joining.keys() | ledger.paid.keys(), among)
+    people, weights, linear = all_of.people, all_of.weights, all_of.plan.linear
+    if weights is None or linear is None:
         return None
     # 3. A new piece of those who join.
-    number = 1 + max((piece.number for piece in pieces), default=0)
+    if number is None:
+        number = 1 + max((piece.number for piece in pieces), default=0)
     newcomers = [cohort for cohort in cohorts if cohort.id in joining]
-    if kept and newcomers and not plan.linear.attached:
-        alone = planning.crowd(study, newcomers, whole, joining)
-        weighed = alone, _own_weights(alone, people, estimator, answered, noise)
-    else:
-        weighed = people, weights
+    weighed: tuple[Crowd, Sequence[int]] = people, weights
+    if kept and newcomers and not linear.attached:
+        alone = planning.crowd(study, newcomers, _at_whole(resolved), joining)
+        weighed = alone, _own_weights(alone, people, all_of.estimator, all_of.question, noise)
     created = ledger.create(number, joining, *weighed)
     if created is not None:
         kept, finer = [*kept, created], finer | {number}
-    if not finer and (before is None or (left_out and before.share < resolved.share)):
+    if needed and not finer and (before is None or (left_out and before.share < resolved.share)):
         raise BudgetExhausted("no person in this study can take part in such a release")
     # 4. The answer from all pieces.
-    public = [
-        weight for group, weight in zip(people.groups, weights, strict=True) if group.trust is Trust.PUBLIC
-    ]
-    sums = _sums(cohorts, kept, people, max(public, default=0), noise)
     charges = ledger.charges(kept, finer)
     totals = ledger.paid + Counter({charge.cohort_id: charge.epsilon for charge in charges})
     fresh = any(charge.cohort_id not in ledger.paid for charge in charges)
     taken = resolved.share_taken(study)
     had = 0 if before is None or fresh else before.share
     return Step(
-        estimator=estimator,
-        question=answered,
-        plan=combination_plan(sums, plan.linear, answered),
+        estimator=all_of.estimator,
+        question=all_of.question,
+        plan=combination_plan(sums_of(cohorts, kept, all_of), linear, all_of.question),
         before=before,
         noise=noise,
         had={piece.number: piece.share for piece in pieces},
@@ -198,6 +235,42 @@ def plan_step(
         epsilon_max=max((charge.epsilon for charge in charges), default=0),
         epsilon_max_total=max(totals.values(), default=0),
         share_used=max(0, taken - had),
+    )
+
+
+def _at_whole(resolved: Resolved) -> Resolved:
+    """A question for each person's whole epsilon."""
+    cap = None if resolved.cap is None else resolved.cap * MICRO // resolved.share
+    return replace(resolved, share=MICRO, cap=cap)
+
+
+def plan_whole(
+    study: StudyDefinition,
+    cohorts: Sequence[Cohort],
+    resolved: Resolved,
+    question: Question,
+    taking_part: Set[int],
+    among: Sequence[Estimator] | None,
+) -> Whole:
+    """Plan a question for each person's whole epsilon.
+
+    Raises:
+        BudgetExhausted, NotApplicable: see `app.services.planning.choose`.
+    """
+    whole, noise = _at_whole(resolved), NOISES[study.noise]
+    asked = replace(
+        whole.question(study, people=question.people, expected_size=question.expected_size),
+        variance=question.variance,
+    )
+    people = planning.crowd(study, cohorts, whole, taking_part)
+    estimator, plan, answered = planning.choose(study, people, whole, asked, among)
+    return Whole(
+        people=people,
+        estimator=estimator,
+        question=answered,
+        plan=plan,
+        noise=noise,
+        weights=_weights(plan, noise),
     )
 
 
@@ -219,8 +292,18 @@ def take(step: Step, cohorts: Sequence[Cohort]) -> tuple[Conclusion, Taken]:
             sum(member.weight * here[member.cohort_id].total_squares for member in piece.members),
         )
         pieces.append(step.noise.drawn(piece, step.had.get(piece.number, 0), exact))
+    conclusion = _read(step, pieces, cohorts)
+    if step.parts:
+        groups = [_group(part, pieces) for part in step.parts]
+        conclusion = replace(conclusion, details={**conclusion.details, "groups": groups})
+    changed = tuple(piece for piece in pieces if piece.number in step.finer | step.closed)
+    return conclusion, Taken(before=step.before, changed=changed)
+
+
+def _read(step: Step, pieces: Sequence[Piece], cohorts: Sequence[Cohort]) -> Conclusion:
+    """The answer from noisy sums."""
     known = [cohort for cohort in cohorts if cohort.trust is Trust.PUBLIC]
-    conclusion = step.plan.conclude(
+    return step.plan.conclude(
         [
             *(piece.first for piece in pieces),
             sum(cohort.total for cohort in known),
@@ -228,8 +311,25 @@ def take(step: Step, cohorts: Sequence[Cohort]) -> tuple[Conclusion, Taken]:
             sum(cohort.total_squares for cohort in known),
         ]
     )
-    changed = tuple(piece for piece in pieces if piece.number in step.finer | step.closed)
-    return conclusion, Taken(before=step.before, changed=changed)
+
+
+NUMBERS = ("estimate", "standard_error", "interval", "population_interval")
+"""What the answer for a label says."""
+
+
+def _group(part: Part, pieces: Sequence[Piece]) -> dict[str, object]:
+    """The answer for one label, as the release says it; without a number where there is none."""
+    people = sum(cohort.count for cohort in part.cohorts)
+    shown: dict[str, object] = {"where": dict(part.where), "people": people}
+    if part.step is None:
+        return {**shown, "people_left_out": people, **dict.fromkeys(NUMBERS)}
+    own = {piece.number for piece in part.step.pieces}
+    found = _read(part.step, [piece for piece in pieces if piece.number in own], part.cohorts)
+    numbers = asdict(found)
+    shown |= {"people_left_out": part.step.left_out, **{name: numbers[name] for name in NUMBERS}}
+    if found.variance is not None:
+        shown |= {"variance": asdict(found.variance), "sd": asdict(found.variance.root)}
+    return shown
 
 
 def _weights(plan: Plan, noise: PieceNoise) -> list[int] | None:
@@ -262,9 +362,7 @@ def _own_weights(
     return [noise.weight(group.epsilon, MICRO) for group in alone.groups] if found is None else found
 
 
-def _sums(
-    cohorts: Sequence[Cohort], pieces: Sequence[Piece], people: Crowd, public_weight: int, noise: PieceNoise
-) -> Sums:
+def sums_of(cohorts: Sequence[Cohort], pieces: Sequence[Piece], whole: Whole) -> Sums:
     """People by what they weigh, those included who have left since a piece was drawn."""
     places: dict[int, list[tuple[int, int, int]]] = {}
     for place, piece in enumerate(pieces):
@@ -284,7 +382,13 @@ def _sums(
             classes[True, weighs] += count - stayed
             stayed = count
     groups = [Group(trust=Trust.CENTRAL, epsilon=0, count=count) for count in classes.values()]
-    others = [group for group in people.groups if group.trust is not Trust.CENTRAL]
+    others = [group for group in whole.people.groups if group.trust is not Trust.CENTRAL]
+    noise = whole.noise
+    public = [
+        weight
+        for group, weight in zip(whole.people.groups, whole.weights or (), strict=True)
+        if group.trust is Trust.PUBLIC
+    ]
     return Sums(
         groups=(*groups, *others),
         weights=(*(dict(weighs) for _, weighs in classes), *({} for _ in others)),
@@ -292,5 +396,5 @@ def _sums(
         scales=tuple(noise.scale(piece.unit, piece.share) for piece in pieces),
         counted=tuple(noise.counted(piece.share) for piece in pieces),
         normal=noise.normal,
-        public_weight=public_weight,
+        public_weight=max(public, default=0),
     )

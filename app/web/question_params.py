@@ -52,6 +52,13 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
         "variance and sd.",
         "examples": ["region:north"],
     },
+    "by": {
+        "type": "string",
+        "minLength": 1,
+        "description": "An attribute: the answer has one estimate for each of its labels, beside the whole. "
+        "People are charged for their own label only. For mean, sum, variance and sd of replace_one studies.",
+        "examples": ["region"],
+    },
 }
 _NUMBERS: Mapping[str, Callable[[str], Any]] = {
     "share": parse_share,

@@ -10,7 +10,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
-from dither._errors import FieldProblem
+from dither._batch_models import BatchProgress as BatchProgress
+from dither._batch_models import BatchResult as BatchResult
+from dither._batch_models import RecordResult as RecordResult
 from dither._session_models import SessionEntry, SessionSpending
 from dither._tables import Plotted, Shown
 from dither.device.numbers import Numeric, Value
@@ -106,49 +108,6 @@ class Record:
     attributes: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RecordResult:
-    """What became of one record.
-
-    Attributes:
-        status: What happened.
-        code: Of the refusal, the service's or that of a `DeviceRefusal`.
-        errors: The fields that are to blame, and why.
-        detail: One sentence for a person, where this device refused; may be empty.
-    """
-
-    status: Literal["created", "unchanged", "refused"]
-    code: str | None = None
-    errors: tuple[FieldProblem, ...] = ()
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchProgress:
-    """How many records of a bulk load are done, and what became of them."""
-
-    records: int
-    created: int
-    unchanged: int
-    refused: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchResult:
-    """What became of a bulk load: one result a record, in their order, and how many of each."""
-
-    results: tuple[RecordResult, ...] = field(repr=False)
-    created: int
-    unchanged: int
-    refused: int
-
-    @property
-    def refusals(self) -> tuple[tuple[int, RecordResult], ...]:
-        """What was refused, each with its row: 1 is the first record."""
-        rows = enumerate(self.results, start=1)
-        return tuple((row, result) for row, result in rows if result.status == "refused")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
     """A confidence interval: its coverage, for example 0.95, and its ends in the data's unit."""
@@ -234,6 +193,26 @@ class Bin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LabelAnswer:
+    """The answer for one label of an attribute.
+
+    Attributes:
+        where: The label, by the name of its attribute.
+        people, people_left_out: Who has it, and those of them that could not take part.
+        estimate, standard_error, interval, population_interval: As those of a `Release`; None where no
+            person with the label takes part.
+    """
+
+    where: Mapping[str, str]
+    people: int
+    people_left_out: int
+    estimate: float | None
+    standard_error: float | None
+    interval: Interval | None
+    population_interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Release(Plotted):
     """One published answer; it never changes.
 
@@ -245,6 +224,7 @@ class Release(Plotted):
         population_interval: For the mean of the population they were drawn from.
         assumption: What both intervals assume of the people, in words; None in add_remove_one studies.
         where: The labels of the people whom it is about; None where it is about all.
+        by, groups: The attribute by which it was asked, and the answer for each of its labels; None without.
         range: Where the values are, if that was asked for; the estimate is then the mean of the values moved
             into it. None of a mean over the study's range.
         variance, sd: Of the values, at no further price; None where the release says nothing of them.
@@ -276,6 +256,8 @@ class Release(Plotted):
     population_interval: Interval | None
     assumption: str | None = None
     where: Mapping[str, str] | None = None
+    by: str | None = None
+    groups: tuple[LabelAnswer, ...] | None = None
     range: FoundRange | None = None
     variance: Statistic | None = None
     sd: Statistic | None = None

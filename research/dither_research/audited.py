@@ -13,6 +13,7 @@ from dither.device.response import respond
 from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.grid import GRID_SIZE
 from dither_research.intake_audit import intake_subjects, without_range_check
+from dither_research.label_audit import label_controls, label_subjects
 from dither_research.pair_audit import pair_controls, pair_subjects
 from dither_research.privacy_audit import DELTA, Cells, Subject, Verdict, judge, off_grid_subject, subjects
 from dither_research.privacy_controls import controls
@@ -26,6 +27,7 @@ def everything() -> tuple[Subject, ...]:
     return (
         *subjects(),
         *shape_subjects(),
+        *label_subjects(),
         *pair_subjects(),
         off_grid_subject(),
         *report_subjects(),
@@ -33,6 +35,7 @@ def everything() -> tuple[Subject, ...]:
         *protocol_subjects(device()),
         *controls(),
         *shape_controls(),
+        *label_controls(),
         *pair_controls(),
         *intake_subjects(without_range_check, planted=True),
     )

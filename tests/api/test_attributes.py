@@ -266,6 +266,105 @@ async def test_a_question_about_a_label_asks_and_charges_its_people_alone(servic
     assert (await service.api.services.ledger.audit()).clean
 
 
+async def test_one_answer_has_every_label_at_the_price_of_one_mean(service: Service):
+    declared = {"region": ["north", "empty", "south", "east"], "age": DECLARED["age"]}
+    survey = await service.study(trust=["central", "public"], attributes=declared)
+    await people(service, survey)
+    known = {**BOB, "value": 50, "attributes": {"region": "east", "age": "60-"}}
+    await service.call("POST", f"/v1/studies/{survey}/contributions", "contribute", json=known)
+    path = f"/v1/studies/{survey}"
+    plan = (await service.call("GET", f"{path}/plan?by=region&share=0.5", "analyse")).json()
+    asked = f"{path}/statistics/mean?by=region&share=0.5"
+    answer = await service.call("GET", asked, "analyse")
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert (found["by"], found["people"], found["epsilon_max"]) == ("region", 241, 5)
+    assert plan["estimators"][0]["epsilon_max"] == 5
+    groups = {group["where"]["region"]: group for group in found["groups"]}
+    assert [*groups] == declared["region"]
+    for region, mean, count in (("north", 20, 120), ("south", 80, 120), ("east", 50, 1)):
+        group = groups[region]
+        assert (group["people"], group["people_left_out"]) == (count, 0)
+        assert group["interval"]["lower"] <= mean <= group["interval"]["upper"]
+    assert groups["empty"] == {
+        "where": {"region": "empty"},
+        "people": 0,
+        "people_left_out": 0,
+        **dict.fromkeys(("estimate", "standard_error", "interval", "population_interval")),
+    }
+    assert found["interval"]["lower"] <= 50 <= found["interval"]["upper"]
+    spent = "SELECT DISTINCT spent FROM cohort WHERE trust = 'central'"
+    assert await rows(service, spent) == [(5e6,)]
+    for statistic in ("sum", "sd"):
+        other = (await service.call("GET", f"{path}/statistics/{statistic}?by=region", "analyse")).json()
+        assert other["id"] == found["id"]
+    assert other["groups"][1]["estimate"] is None
+    assert other["groups"][0]["estimate"] == groups["north"]["sd"]["estimate"]
+    more = await service.call("POST", f"{path}/releases", "analyse", json={"by": "region", "share": 0.8})
+    assert more.status_code == 201, more.text
+    assert (more.json()["refines"], more.json()["share_before"]) == (found["id"], 0.5)
+    assert await rows(service, spent) == [(8e6,)]
+    # Someone new in one label alone: no one else pays.
+    late = {**ALICE, "epsilon": 10, "attributes": {"region": "north", "age": "60-"}}
+    await service.call("POST", f"{path}/contributions", "contribute", json=late)
+    again = await service.call("POST", f"{path}/releases", "analyse", json={"by": "region", "share": 0.8})
+    assert again.status_code == 201, again.text
+    assert await rows(service, "SELECT DISTINCT spent FROM cohort WHERE trust = 'central'") == [(8e6,)]
+    assert again.json()["groups"][0]["people"] == 121
+    south = [document.json()["groups"][2]["estimate"] for document in (more, again)]
+    assert abs(south[0] - south[1]) < 0.1, (
+        "the same noisy sum, read with what is known of the variance by then"
+    )
+    stands = await service.call("POST", f"{path}/releases", "analyse", json={"by": "region", "share": 0.8})
+    assert (stands.status_code, stands.json()["id"]) == (200, again.json()["id"])
+    assert (await service.api.services.ledger.audit()).clean
+
+
+async def test_local_people_have_labels_that_are_answered_for_nothing(service: Service):
+    survey = await service.study(trust=["local"], attributes=DECLARED)
+    records = [
+        {"subject": f"p{number}", "report": 1 << 29, "epsilon": 1, "trust": "local", "attributes": where}
+        for number, where in enumerate({"region": "north", "age": age} for age in DECLARED["age"] * 20)
+    ]
+    path = f"/v1/studies/{survey}"
+    await service.call("POST", f"{path}/contributions/batch", "contribute", json=records)
+    found = (await service.call("GET", f"{path}/statistics/mean?by=region", "analyse")).json()
+    north, south = found["groups"]
+    assert (north["people"], north["estimate"], found["epsilon_max"]) == (60, found["estimate"], 0)
+    assert south["estimate"] is None
+
+
+@pytest.mark.parametrize(
+    ("question", "field"),
+    [
+        ("by=sex", "by"),
+        ("by=region&where=region:north", "by"),
+        ("by=region&fresh=true", "fresh"),
+    ],
+)
+async def test_a_question_by_labels_is_checked(service: Service, survey: str, question: str, field: str):
+    plan = await service.call("GET", f"/v1/studies/{survey}/plan?{question}", "analyse")
+    assert_problem(plan, "invalid_request", 422, field)
+
+
+async def test_where_labels_are_asked_one_by_one_a_refusal_says_so(service: Service):
+    slug = await service.study(relation="add_remove_one", attributes=DECLARED)
+    answer = await service.call("GET", f"/v1/studies/{slug}/statistics/mean?by=region", "analyse")
+    assert "ask with where" in assert_problem(answer, "invalid_request", 422, "by")["errors"][0]["reason"]
+
+
+async def test_gaussian_studies_are_asked_by_labels_too(service: Service):
+    slug = await service.study(noise="gaussian", delta=1e-6, attributes=DECLARED)
+    await people(service, slug)
+    asked = f"/v1/studies/{slug}/statistics/mean"
+    found = (await service.call("GET", f"{asked}?by=region&share=0.5", "analyse")).json()
+    one = (await service.call("GET", f"{asked}?share=0.5", "analyse")).json()
+    assert found["mu2_max"] == one["mu2_max"]
+    for group, mean in zip(found["groups"], (20, 80), strict=True):
+        assert group["interval"]["lower"] <= mean <= group["interval"]["upper"]
+    assert (await service.api.services.ledger.audit()).clean
+
+
 @pytest.mark.parametrize(
     ("where", "reason"),
     [

@@ -46,6 +46,7 @@ def test_files_have_columns_of_labels(dither, live_server, tmp_path):
     made = dither(*make, "--attributes", "region=north, south", "--attributes", "age=-29,30-", **asked)
     assert made.status == 0, made.errors
     assert "attribute age" in made.output
+    service_asked = dict(asked)
     token = dither("token", "create", "app", "--role", "contribute", **asked).output.strip()
     file = tmp_path / "people.csv"
     file.write_text("subject;value;AGE;region\nada;1,5;-29;north\nbob;2;30-;west\ncyd;3;30-;south\n")
@@ -56,3 +57,11 @@ def test_files_have_columns_of_labels(dither, live_server, tmp_path):
     assert (counts["created"], counts["refused"]) == (2, 1)
     [refusal] = counts["refusals"]
     assert (refusal["row"], refusal["errors"][0]["field"]) == (2, "attributes.region")
+    asked["DITHER_TOKEN"] = dither(
+        "token", "create", "ana", "--role", "analyse", **service_asked
+    ).output.strip()
+    answer = dither("mean", "wages", "--by", "region", "--where", "age:-29", "--share", "1", **asked)
+    assert answer.status == 0, answer.errors
+    rows = [line.split() for line in answer.output.splitlines()]
+    found = [row[:2] for row in rows if row[:1] in (["north"], ["south"])]
+    assert found == [["north", "1"], ["south", "0"]], answer.output

@@ -71,3 +71,27 @@ async def test_the_form_of_a_new_study_has_its_description_and_series(
     assert "region: north, south\nage: -29, 30-</textarea>" in admin.page
     await admin.get("/dashboard/studies?series=weekly")
     assert admin.page.count('class="pill open"') == 2
+
+
+async def test_the_page_of_a_release_by_labels_has_a_row_for_each(admin: Browser, service: Service):
+    slug = await service.study(attributes={"region": ["north", "south"]})
+    record = {
+        "subject": "ada",
+        "value": 40,
+        "epsilon": 5,
+        "trust": "central",
+        "attributes": {"region": "south"},
+    }
+    await service.call("POST", f"/v1/studies/{slug}/contributions", "contribute", json=record)
+    await admin.get(f"/dashboard/studies/{slug}?statistic=mean&by=region")
+    assert "north, south" in admin.page
+    assert "<option selected>region</option>" in admin.page
+    made = await service.call("POST", f"/v1/studies/{slug}/releases", "analyse", json={"by": "region"})
+    await admin.get(f"/dashboard/releases/{made.json()['id']}")
+    assert '<th scope="row">north</th><td class="num">0</td><td class="num">-</td>' in admin.page
+    assert '<th scope="row">south</th><td class="num">1</td>' in admin.page
+    made = await service.call(
+        "POST", f"/v1/studies/{slug}/releases", "analyse", json={"where": "region:south"}
+    )
+    await admin.get(f"/dashboard/releases/{made.json()['id']}")
+    assert "Of the people with region south." in admin.page

@@ -6,6 +6,7 @@ Bounds are wrong with probability at most 1e-6 each; the controls' simulated noi
 import pytest
 
 from dither_research.intake_audit import intake_subjects, without_range_check
+from dither_research.label_audit import label_controls, label_subjects
 from dither_research.pair_audit import pair_controls, pair_subjects
 from dither_research.privacy_audit import Subject, judge, off_grid_subject, subjects
 from dither_research.privacy_controls import controls
@@ -16,12 +17,14 @@ pytestmark = pytest.mark.statistical
 SUBJECTS = [
     *subjects(),
     *shape_subjects(),
+    *label_subjects(),
     off_grid_subject(),
     *intake_subjects(),
 ]
 CONTROLS = [
     *controls(),
     *shape_controls(),
+    *label_controls(),
     *pair_controls(),
     *intake_subjects(without_range_check, planted=True),
 ]

@@ -44,7 +44,7 @@ SORTS = {
 """Orders of the list beside that of the addresses."""
 
 QUESTION = (
-    *("statistic", "estimator", "share", "epsilon", "expected_size", "tilt", "where", "fresh"),
+    *("statistic", "estimator", "share", "epsilon", "expected_size", "tilt", "where", "by", "fresh"),
     *question_params.PARAMETERS,
     *SHAPE_PARAMETERS,
 )

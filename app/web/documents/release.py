@@ -61,6 +61,20 @@ class FoundRangeOut(WireOut):
     )
 
 
+class GroupOut(WireOut):
+    """The answer for one label."""
+
+    model_config = ConfigDict(extra="allow")
+
+    where: dict[str, str]
+    people: int
+    people_left_out: int
+    estimate: float | None = Field(description="Null where no person with the label takes part.")
+    standard_error: float | None
+    interval: IntervalOut | None
+    population_interval: IntervalOut | None
+
+
 class ReleaseOut(WireOut):
     """One published answer, with its price and its accuracy.
 
@@ -80,6 +94,10 @@ class ReleaseOut(WireOut):
     parameters: dict[str, Any]
     where: dict[str, str] | None = Field(
         None, description="The labels of the people whom it is about; left out where it is about all."
+    )
+    by: str | None = Field(None, description="The attribute whose labels are the groups; left out without.")
+    groups: list[GroupOut] | None = Field(
+        None, description="One for each declared label, in their order, beside the whole."
     )
     estimate: float
     standard_error: float
@@ -179,6 +197,27 @@ class ClusterReleaseOut(WireOut):
     charges: list[ChargeOut] | None = None
 
 
+def _of_statistic(document: dict[str, Any], statistic: str) -> dict[str, Any]:
+    """The numbers of a mean, or of one of its labels, as those of a statistic."""
+    if document["estimate"] is None:
+        return {}
+    if statistic == SUM:
+        people = document["people"]
+        shown = {name: document[name] * people for name in ("estimate", "standard_error")}
+        for name in ("interval", "population_interval"):
+            ends = {end: document[name][end] * people for end in ("lower", "upper")}
+            shown[name] = document[name] | ends
+        return shown
+    return dict(document[statistic])
+
+
+def _of_group(group: dict[str, Any], statistic: str) -> dict[str, Any]:
+    """The same for a label, which says nothing of the variance where it has no central people."""
+    if statistic == SUM or statistic in group:
+        return _of_statistic(group, statistic)
+    return dict.fromkeys(("estimate", "standard_error", "interval", "population_interval"))
+
+
 def read_off(body: bytes, statistic: str) -> bytes:
     """A release of a mean as the answer to a statistic. Free: post-processing of what is published.
 
@@ -188,16 +227,11 @@ def read_off(body: bytes, statistic: str) -> bytes:
     if statistic == MEAN:
         return body
     document = json.loads(body)
-    if statistic == SUM:
-        people = document["people"]
-        shown = {name: document[name] * people for name in ("estimate", "standard_error")}
-        for name in ("interval", "population_interval"):
-            ends = {end: document[name][end] * people for end in ("lower", "upper")}
-            shown[name] = document[name] | ends
-    elif statistic in document:
-        shown = document[statistic]
-    else:
+    if statistic != SUM and statistic not in document:
         raise NotApplicable("This release says nothing of the variance. A new one does, of central people.")
+    shown = _of_statistic(document, statistic)
+    if "groups" in document:
+        shown["groups"] = [group | _of_group(group, statistic) for group in document["groups"]]
     return json.dumps(document | shown | {"statistic": statistic}, separators=(",", ":")).encode()
 
 

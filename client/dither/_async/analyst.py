@@ -72,7 +72,8 @@ class AsyncAnalyst(AsyncBase):
             study: The study's slug.
             where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
             **parameters: The question's parameters, for example `estimator`, `share`, `epsilon` or
-                `tilt`; `range="found"` finds the range of the values first, with a part of the price.
+                `tilt`; `by="region"` answers for each label besides, each person charged for the own label
+                only; `range="found"` finds the range of the values first, with a part of the price.
 
         Examples:
             >>> first, second = await analyst.mean("commute"), await analyst.mean("commute")

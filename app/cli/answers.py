@@ -1,0 +1,136 @@
+"""Answers as they are printed."""
+
+from collections.abc import Mapping
+
+from dither import Bin, FoundRange, Interval, LabelAnswer, Release
+
+from app.cli.common import console, print_json, print_table, show
+from app.core.numbers import headline
+
+
+def show_release(found: Release, as_json: bool) -> None:
+    """Print an answer to any statistic."""
+    if as_json:
+        print_json(found.raw)
+        return
+    if found.groups is not None:
+        named = {name: name for name in ("label", "people", "estimate", "these people", "population")}
+        print_table([_label(one, found.by or "") for one in found.groups], named)
+    if found.bins is not None:
+        columns = ("from", "to", "share", "these people", "population", "all bins together")
+        print_table([_bin(one) for one in found.bins], {name: name for name in columns})
+    if found.quartiles is not None:
+        print_table(
+            _described(found), {name: name for name in ("name", "estimate", "these people", "population")}
+        )
+    spread = found.sd if found.statistic == "mean" else None
+    details: Mapping[str, object] = {
+        "estimate": _headline(found),
+        f"{found.statistic} of these people" if found.population_interval else "interval": interval_text(
+            found.interval
+        ),
+        f"{found.statistic} of the population": interval_text(found.population_interval),
+        "standard deviation": spread and spread.estimate,
+        "standard deviation of these people": spread and interval_text(spread.interval),
+        "standard deviation of the population": spread and interval_text(spread.population_interval),
+        "range found": found.range and _range(found.range),
+        "of": found.where and ", ".join(f"{name} {label}" for name, label in found.where.items()),
+        "an interval": found.assumption,
+        "people": found.people,
+        "left out": _left_out(found),
+        "noise, standard error": found.standard_error,
+        "predicted error, part of all people": None if found.standard_error else found.predicted_error,
+        "share": _share(found),
+        "largest charge": found.epsilon_max,
+        "estimator": found.estimator,
+        "relation": found.relation,
+        "new contributions since": found.new_contributions,
+        "release": found.id,
+    }
+    rows = [{"name": name, "value": show(value)} for name, value in details.items() if value is not None]
+    print_table(rows, {"name": "", "value": ""})
+    if found.new_contributions:
+        console.print("People have contributed since: `dither release` makes a new answer.")
+
+
+def _described(found: Release) -> list[dict[str, object]]:
+    """Count, mean, standard deviation and quartiles, a row each."""
+    rows: list[tuple[str, float, Interval, Interval | None]] = []
+    if found.count is not None:
+        rows.append(("count", found.count.estimate, found.count.interval, None))
+    for name, one in (("mean", found.mean), ("standard deviation", found.sd)):
+        if one is not None:
+            rows.append((name, one.estimate, one.interval, one.population_interval))
+    rows += [(f"quantile {one.q:g}", one.estimate, one.interval, None) for one in found.quartiles or ()]
+    return [
+        {
+            "name": name,
+            "estimate": headline(estimate, these.lower, these.upper)[0],
+            "these people": _ends(these),
+            "population": "" if population is None else _ends(population),
+        }
+        for name, estimate, these, population in rows
+    ]
+
+
+def _ends(interval: Interval) -> str:
+    return f"{interval.lower:.6g} to {interval.upper:.6g}"
+
+
+def _bin(one: Bin) -> dict[str, object]:
+    ends = (one.interval, one.population_interval, one.simultaneous)
+    these, population, together = (f"{interval.lower:.3f} to {interval.upper:.3f}" for interval in ends)
+    return {
+        "from": one.lower,
+        "to": one.upper,
+        "share": f"{one.share:.3f}",
+        "these people": these,
+        "population": population,
+        "all bins together": together,
+    }
+
+
+def _headline(found: Release) -> str | None:
+    """The estimate with its interval, no more exact than that."""
+    if found.estimate is None or found.interval is None:
+        return None if found.estimate is None else show(found.estimate)
+    return "{} ({} to {})".format(*headline(found.estimate, found.interval.lower, found.interval.upper))
+
+
+def _range(found: FoundRange) -> str:
+    people = "" if found.people_outside_at_most is None else f", {found.people_outside_at_most} people"
+    return (
+        f"{found.lower:g} to {found.upper:g}; outside, and counted as its nearer end: at most "
+        f"{found.outside_at_most:.2%}{people}"
+    )
+
+
+def _left_out(found: Release) -> str | None:
+    if not found.people_left_out:
+        return show(found.people_left_out) if found.people is not None else None
+    return f"{found.people_left_out} ({(found.left_out_because or '').replace('_', ' ')})"
+
+
+def interval_text(interval: Interval | None) -> str | None:
+    """An interval in words; None for none."""
+    if interval is None:
+        return None
+    return f"{interval.lower:.6g} to {interval.upper:.6g} ({interval.level:.0%} interval)"
+
+
+def _label(one: LabelAnswer, by: str) -> dict[str, object]:
+    return {
+        "label": one.where[by],
+        "people": one.people,
+        "estimate": one.estimate,
+        "these people": interval_text(one.interval),
+        "population": interval_text(one.population_interval),
+    }
+
+
+def _share(found: Release) -> str | None:
+    """What the question has used of each epsilon."""
+    if found.share is None:
+        return None
+    before = f" ({found.share_before:g} before)" if found.share_before else ""
+    return f"{found.share:g} of each epsilon in all{before}"

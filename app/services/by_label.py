@@ -1,0 +1,207 @@
+r"""A question by an attribute: one answer for each of its labels, and the whole off the same noisy sums.
+
+Each label has pieces of its own (`app.services.steps`), weighed for the people who have the label, who are
+public in a replace_one study. The whole is the combination of the pieces of all labels
+(`app.estimators.combination`), which costs nothing more: it reads what is noisy already.
+
+Privacy. A neighbor is the same people with the same labels, and one value changed: that of a person in label
+l. No exact sum of a piece of another label moves, so with independent noise the log-likelihood ratio of the
+whole release, which is all pieces, is that of the pieces of l:
+
+.. math:: \ln \frac{p(y)}{p'(y)} = \sum_k \ln \frac{p_k(y_k)}{p'_k(y_k)} = \ln \frac{p_l(y_l)}{p'_l(y_l)}
+   \le \epsilon_l.
+
+So a person is charged for the pieces of the own label only, which cost what one mean costs, whatever the
+number of labels: parallel composition (McSherry, SIGMOD 2009, doi:10.1145/1559845.1559850, theorem 4). That
+no cohort has members of two labels is checked, since it is what this rests on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from app.core.cohort import Cohort
+from app.core.errors import BudgetExhausted, InternalFault
+from app.core.noise import NoNoise
+from app.core.piece import LastStep, Piece
+from app.core.release import Used
+from app.core.study import StudyDefinition, Trust
+from app.estimators import registry
+from app.estimators.combination import combination_plan
+from app.estimators.interface import Estimator, NotApplicable, Plan, Question
+from app.services import planning, steps
+from app.services.piece_ledger import PieceLedger
+from app.services.piece_noise import NOISES
+from app.services.questions import Resolved
+from app.services.steps import Part, Step, Whole
+
+
+def plan_by(
+    study: StudyDefinition,
+    cohorts: Sequence[Cohort],
+    resolved: Resolved,
+    question: Question,
+    pieces: Sequence[Piece],
+    before: LastStep | None,
+    among: Sequence[Estimator] | None = None,
+) -> Step:
+    """Plan the step of a question by an attribute to its share; see `app.services.steps.plan_step`.
+
+    Returns:
+        The step, with a part for each declared label. A label without people who can take part has none.
+
+    Raises:
+        BudgetExhausted: no person can pay for more than there is.
+        NotApplicable: no estimator has an answer by labels.
+    """
+    ledger = PieceLedger(cohorts, pieces, resolved, NOISES[study.noise])
+    joining, _ = ledger.joining(ledger.refine()[1])
+    whole = _linear(study, cohorts, resolved, question, joining.keys() | ledger.paid.keys(), among)
+    number = 1 + max((piece.number for piece in pieces), default=0)
+    parts = []
+    for label in study.attributes.labels[resolved.by]:
+        part = replace(resolved, by="", where={**resolved.where, resolved.by: label})
+        own = part.among(study, cohorts)
+        here = {cohort.id for cohort in own}
+        kept = [piece for piece in pieces if any(member.cohort_id in here for member in piece.members)]
+        _refuse_two_labels(cohorts, here, kept)
+        asked = replace(question, people=sum(cohort.count for cohort in own))
+        try:
+            step = steps.plan_step(
+                study, own, part, asked, kept, before, [whole.estimator], number=number, needed=False
+            )
+        except (BudgetExhausted, NotApplicable):
+            step = None
+        if step is None and not any(cohort.trust is Trust.CENTRAL for cohort in own):
+            step = _without_noise(study, own, part, asked, whole.estimator, before)
+        number += 0 if step is None else len(step.pieces) - len(kept)
+        parts.append(Part(where=part.where, cohorts=tuple(own), step=step))
+    return _joined(study, cohorts, resolved, parts, whole, before)
+
+
+def _linear(
+    study: StudyDefinition,
+    cohorts: Sequence[Cohort],
+    resolved: Resolved,
+    question: Question,
+    taking_part: set[int],
+    among: Sequence[Estimator] | None,
+) -> Whole:
+    """The plan for all people, by an estimator whose answers are sums that can be read together."""
+    found = steps.plan_whole(study, cohorts, resolved, question, taking_part, among)
+    if found.weights is not None or isinstance(found.plan.noise, NoNoise):
+        return found
+    if resolved.estimator == registry.AUTO and among is None:
+        plans = []
+        for estimator in registry.applicable(study.relation, study.noise):
+            try:
+                plan = steps.plan_whole(study, cohorts, resolved, question, taking_part, [estimator])
+            except NotApplicable:
+                continue
+            if plan.weights is not None:
+                plans.append(plan)
+        if plans:
+            return min(plans, key=lambda one: one.plan.predicted_error)
+    raise NotApplicable("This estimator has no answer by labels; adpm has one.")
+
+
+def _without_noise(
+    study: StudyDefinition,
+    cohorts: Sequence[Cohort],
+    resolved: Resolved,
+    question: Question,
+    estimator: Estimator,
+    before: LastStep | None,
+) -> Step | None:
+    """The answer of people who are public or sent reports, which costs nothing; None where there is none."""
+    try:
+        whole = steps.plan_whole(study, cohorts, resolved, question, set(), [estimator])
+    except (BudgetExhausted, NotApplicable):
+        return None
+    if not isinstance(whole.plan.noise, NoNoise):
+        return None
+    used = (Used(cohort_id=cohort.id, count=cohort.count, offer=0) for cohort in cohorts)
+    return Step(
+        estimator=estimator,
+        question=whole.question,
+        plan=_read_freely(whole),
+        before=before,
+        noise=whole.noise,
+        had={},
+        pieces=(),
+        finer=frozenset(),
+        closed=frozenset(),
+        used=tuple(sorted(used, key=lambda one: one.cohort_id)),
+        charges=(),
+        people=sum(cohort.count for cohort in cohorts),
+        left_out=0,
+        epsilon_max=0,
+        epsilon_max_total=0,
+        share_used=0,
+    )
+
+
+def _read_freely(whole: Whole) -> Plan:
+    """A plan without noise, which needs no noisy sums."""
+    return replace(whole.plan, conclude=lambda _: planning.answer(whole.plan, whole.people))
+
+
+def _refuse_two_labels(cohorts: Sequence[Cohort], here: set[int], kept: Sequence[Piece]) -> None:
+    """Refuse a piece with living members of this label and of another one.
+
+    Raises:
+        InternalFault: there is one.
+    """
+    elsewhere = {cohort.id for cohort in cohorts} - here
+    if any(member.cohort_id in elsewhere for piece in kept for member in piece.members):
+        raise InternalFault("A noisy sum of one label has people of another one.")
+
+
+def _joined(
+    study: StudyDefinition,
+    cohorts: Sequence[Cohort],
+    resolved: Resolved,
+    parts: Sequence[Part],
+    whole: Whole,
+    before: LastStep | None,
+) -> Step:
+    """One step of all labels, which reads the whole."""
+    made = [part.step for part in parts if part.step is not None]
+    pieces = tuple(piece for step in made for piece in step.pieces)
+    finer = frozenset[int]().union(*(step.finer for step in made))
+    left_out = sum(_left_out(part) for part in parts)
+    if (
+        whole.weights is not None
+        and not finer
+        and (before is None or (left_out and before.share < resolved.share))
+    ):
+        raise BudgetExhausted("no person in this study can take part in such a release")
+    charges = [charge for step in made for charge in step.charges]
+    if len({charge.cohort_id for charge in charges}) != len(charges):
+        raise InternalFault("A cohort is charged for two labels.")
+    return Step(
+        estimator=whole.estimator,
+        question=whole.question,
+        plan=_read_freely(whole)
+        if whole.weights is None
+        else combination_plan(steps.sums_of(cohorts, pieces, whole), whole.linear, whole.question),
+        before=before,
+        noise=whole.noise,
+        had={number: share for step in made for number, share in step.had.items()},
+        pieces=pieces,
+        finer=finer,
+        closed=frozenset[int]().union(*(step.closed for step in made)),
+        used=tuple(sorted((used for step in made for used in step.used), key=lambda used: used.cohort_id)),
+        charges=tuple(sorted(charges, key=lambda charge: charge.cohort_id)),
+        people=sum(cohort.count for cohort in cohorts),
+        left_out=left_out,
+        epsilon_max=max((step.epsilon_max for step in made), default=0),
+        epsilon_max_total=max((step.epsilon_max_total for step in made), default=0),
+        share_used=max((step.share_used for step in made), default=0),
+        parts=tuple(parts),
+    )
+
+
+def _left_out(part: Part) -> int:
+    if part.step is not None:
+        return part.step.left_out
+    return sum(cohort.count for cohort in part.cohorts if cohort.trust is Trust.CENTRAL)

@@ -1,0 +1,146 @@
+"""A question by labels: what a person pays, against all neighbors, and what is read off the same sums."""
+
+import random
+from dataclasses import replace
+from decimal import Decimal
+from itertools import product
+
+import pytest
+
+from app.core.attributes import Attributes
+from app.core.cohort import Cohort
+from app.core.epsilon import MICRO
+from app.core.errors import InternalFault
+from app.core.grid import GRID_SIZE, square
+from app.core.study import Relation, StudyDefinition, Trust
+from app.services.by_label import plan_by
+from app.services.piece_noise import step_scale
+from app.services.questions import Ask, Resolved, resolve
+from app.services.steps import Step, plan_step, take
+
+REGIONS = 50
+STUDY = StudyDefinition(
+    slug="minutes",
+    title="Minutes",
+    lower=Decimal(0),
+    upper=Decimal(1),
+    relation=Relation.REPLACE_ONE,
+    trust=frozenset(Trust),
+    epsilon_min=1,
+    epsilon_max=4 * MICRO,
+    default_share=MICRO // 10,
+    attributes=Attributes.of({"region": [f"r{number}" for number in range(REGIONS)]}),
+)
+
+
+def cohort(number: int, segment: int, epsilon: int, values: list[int]) -> Cohort:
+    return Cohort(
+        id=number,
+        trust=Trust.CENTRAL,
+        epsilon=epsilon,
+        carried=0,
+        spent=0,
+        count=len(values),
+        total=sum(values),
+        total_squares=sum(map(square, values)),
+        segment=segment,
+    )
+
+
+def asked(by: str, estimator: str = "uniform", share: int = MICRO // 2) -> Resolved:
+    return resolve(STUDY, Ask(by=by, estimator=estimator, share=share, tilt=0))
+
+
+def planned(cohorts: list[Cohort], by: str, estimator: str = "uniform") -> Step:
+    resolved = asked(by, estimator)
+    question = resolved.question(STUDY, people=sum(one.count for one in cohorts))
+    step = (plan_by if by else plan_step)(STUDY, cohorts, resolved, question, [], None)
+    assert step is not None
+    return step
+
+
+def crowd(epsilons: list[int], labels: int = REGIONS) -> list[Cohort]:
+    drawn = random.Random(1)
+    return [
+        cohort(number, segment, epsilon, [drawn.randrange(GRID_SIZE + 1) for _ in range(4)])
+        for number, (segment, epsilon) in enumerate(product(range(labels), epsilons), start=1)
+    ]
+
+
+@pytest.mark.parametrize("estimator", ["uniform", "adpm", "optimal"])
+def test_fifty_labels_cost_each_person_what_one_mean_costs(estimator: str):
+    cohorts = crowd([MICRO])
+    by, whole = planned(cohorts, "region", estimator), planned(cohorts, "", estimator)
+    costs = {charge.cohort_id: charge.epsilon for charge in by.charges}
+    assert len(costs) == REGIONS
+    assert costs == {charge.cohort_id: charge.epsilon for charge in whole.charges}
+    assert by.epsilon_max == whole.epsilon_max == MICRO // 2
+
+
+def loss(step: Step, label: int, epsilon_place: int, old: int, new: int, cohorts: list[Cohort]) -> float:
+    """The largest log-likelihood ratio of all noisy sums, when one member's value is another one."""
+    mover = cohorts[epsilon_place]
+    assert mover.segment == label
+    moved = [
+        replace(
+            one,
+            total=one.total + (new - old if one is mover else 0),
+            total_squares=one.total_squares + (square(new) - square(old) if one is mover else 0),
+        )
+        for one in cohorts
+    ]
+    total = 0.0
+    for piece in step.pieces:
+        scale = step_scale(piece.unit, piece.share)
+        for name in ("total", "total_squares"):
+            exact = [
+                sum(
+                    member.weight * getattr(next(one for one in rows if one.id == member.cohort_id), name)
+                    for member in piece.members
+                )
+                for rows in (cohorts, moved)
+            ]
+            total += abs(exact[0] - exact[1]) / scale
+    return total * MICRO
+
+
+@pytest.mark.parametrize("estimator", ["uniform", "adpm", "optimal"])
+def test_the_charge_is_the_loss_over_all_neighbors_and_at_most_a_micro_more(estimator: str):
+    epsilons = [MICRO // 4, MICRO, 3 * MICRO]
+    cohorts = crowd(epsilons, labels=3)
+    step = planned(cohorts, "region", estimator)
+    costs = {charge.cohort_id: charge.epsilon for charge in step.charges}
+    grid = [place * GRID_SIZE // 4 for place in range(5)]
+    for place, one in enumerate(cohorts):
+        worst = max(loss(step, one.segment, place, old, new, cohorts) for old, new in product(grid, grid))
+        assert worst <= costs.get(one.id, 0) + 1e-6, "never below"
+        assert costs.get(one.id, 0) <= worst + 1 + 1e-6, "at most one micro above"
+        assert costs[one.id] <= one.epsilon // 2 + 1
+
+
+def test_labels_and_the_whole_are_read_off_the_same_sums():
+    """With noise far below the values each label has its mean, and the whole that of all."""
+    cohorts = [
+        cohort(segment + 1, segment, 4 * MICRO, [segment * GRID_SIZE // REGIONS] * 3_000_000)
+        for segment in range(REGIONS - 1)
+    ]
+    step = planned(cohorts, "region")
+    found, taken = take(step, cohorts)
+    groups = found.details["groups"]
+    assert isinstance(groups, list)
+    assert len(groups) == REGIONS
+    for segment, group in enumerate(groups[:-1]):
+        assert group["where"] == {"region": f"r{segment}"}
+        assert group["estimate"] == pytest.approx(segment / REGIONS, abs=1e-4)
+    assert groups[-1]["estimate"] is None
+    assert found.estimate == pytest.approx(sum(range(REGIONS - 1)) / (REGIONS - 1) / REGIONS, abs=1e-4)
+    assert [len(piece.members) for piece in taken.changed] == [1] * (REGIONS - 1)
+
+
+def test_a_sum_over_two_labels_is_a_fault():
+    cohorts = crowd([MICRO], labels=2)
+    resolved = asked("region", share=MICRO)
+    question = resolved.question(STUDY, people=8)
+    mixed = planned(cohorts, "").pieces
+    with pytest.raises(InternalFault, match="of another one"):
+        plan_by(STUDY, cohorts, resolved, question, mixed, None)
