@@ -8,7 +8,8 @@ such that the charges of all people together are the same, for which those of th
 What to expect where noise dominates: T days' sums have the noise of one day's people each, and their
 combination 1/T of its variance. Afresh at the same limit, T days' people give a T-th each: noise as of one
 day's people, T times as much. Afresh at the same sum they give 2/(T + 1): ((T + 1) / 2)^2 / T times as much,
-8.0 at 30 days.
+8.0 at 30 days. Epsilons are large enough for fresh answers of the first day to be more than the middle of the
+range, which would cost nothing.
 """
 
 import math
@@ -27,7 +28,7 @@ STUDIES, DAYS = 100, 30
 QUICK_STUDIES, QUICK_DAYS = 4, 5
 CONNECTIONS = 4
 A_DAY = 300
-TIERS = (0.1, 0.2, 0.3)
+TIERS = (1.8, 2.0, 2.2)
 SHARE = 0.2
 WIDTH = 120
 GOAL = 1 / 20
