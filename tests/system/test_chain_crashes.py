@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.system, pytest.mark.long]
 EPSILONS = (0.1, 0.333, 1)
 STEPS = 10
 CLIENTS = 6
-KILLS = ("draft", "answer", "any") * 2
+KILLS = ("draft", "answer", "any", "answer")
 """When the processes of the first steps are killed: with a draft that is drawn, with an answer that is
 committed and not yet sent, at a random moment."""
 
