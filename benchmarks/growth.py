@@ -32,8 +32,8 @@ TIERS = (1.8, 2.0, 2.2)
 SHARE = 0.2
 WIDTH = 120
 GOAL = 1 / 20
-DRAWS = 10
-"""Fresh answers on the last day, each as good as the one that counts: of these the error has heavy tails."""
+DAYS_A_DRAW = 3
+"""One more fresh answer on the last day for each of these days, as good as the first: tails are heavy."""
 
 AFRESH = {"fresh": True, "allow_worse": True}
 WAYS = ("steps", "limit", "sum")
@@ -44,7 +44,7 @@ class Study:
     """What each way came to.
 
     Attributes:
-        errors: Of the last day's answers, about the mean of all people [range widths]; of fresh ones `DRAWS`.
+        errors: Of the last day's answers, about the mean of all people [range widths]; of fresh ones several.
         charges: In all, of three people of the first day, one of each tier [micro-epsilon].
     """
 
@@ -84,7 +84,7 @@ def _grow(here: Installation, port: int, slug: str, days: int) -> Study:
             send(port, here, slug, "csv", "\n".join(["subject,value,epsilon,trust", *rows]).encode())
             for way, question in questions.items():
                 document = {"statistic": "mean", "estimator": "adpm", **question}
-                draws = DRAWS if day == days - 1 and way != "steps" else 1
+                draws = days // DAYS_A_DRAW if day == days - 1 and way != "steps" else 1
                 answers = [
                     caller.call("POST", f"/v1/studies/{slug}/releases", here.analyse, document)
                     for _ in range(draws)
