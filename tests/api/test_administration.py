@@ -112,6 +112,7 @@ async def test_a_budget_tells_what_was_given_and_what_it_cost(service: Service) 
                 "spent": 0.1,
                 "mu2": None,
                 "mu2_spent": None,
+                "attributes": {},
             }
         ],
         "sessions": [],

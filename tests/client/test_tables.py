@@ -49,8 +49,16 @@ def part(lower: int, share: str, within: dict[str, Any]) -> dict[str, Any]:
 BINS = [part(0, "0.4", interval(Decimal("0.3"), 1)), part(30, "0.6", interval(0, Decimal("0.7")))]
 CHOICES = [{"choice": "a<b>", "share": Decimal("0.25"), "interval": None}, {"choice": "c", "share": 1}]
 GROUPS = [
-    {"where": {"region": "north"}, "estimate": 30, "interval": {"level": 0, "lower": 28, "upper": 31}},
-    {"where": {"region": "south"}, "estimate": 40, "interval": {"level": 0, "lower": 38, "upper": 44}},
+    {
+        "where": {"region": label},
+        "people": people,
+        "people_left_out": 0,
+        "estimate": estimate,
+        "standard_error": 1,
+        "interval": {"level": 0, "lower": estimate - 2, "upper": upper},
+        "population_interval": None,
+    }
+    for label, people, estimate, upper in (("north", 75, 30, 31), ("south", 25, 40, 44))
 ]
 
 
@@ -80,8 +88,8 @@ def test_bins_choices_and_groups_are_rows() -> None:
     rows = release(groups=GROUPS)._rows()
     assert [(row.get("where.region"), row["estimate"], row["people"]) for row in rows] == [
         (None, Decimal("32.5"), 100),
-        ("north", 30, 100),
-        ("south", 40, 100),
+        ("north", 30, 75),
+        ("south", 40, 25),
     ]
     both = rows_of({"id": 1, "bins": BINS, "groups": [{"where": {"sex": "f"}, "bins": BINS[:1]}]})
     assert [(row.get("where.sex"), row["bins.lower"]) for row in both] == [(None, 0), (None, 30), ("f", 0)]
