@@ -24,6 +24,7 @@ def show_release(found: Release, as_json: bool) -> None:
             _described(found), {name: name for name in ("name", "estimate", "these people", "population")}
         )
     spread = found.sd if found.statistic == "mean" else None
+    error_of = ", part of all people" if found.quartiles is None else " of the mean"
     details: Mapping[str, object] = {
         "estimate": _headline(found),
         f"{found.statistic} of these people" if found.population_interval else "interval": interval_text(
@@ -39,7 +40,7 @@ def show_release(found: Release, as_json: bool) -> None:
         "people": found.people,
         "left out": _left_out(found),
         "noise, standard error": found.standard_error,
-        "predicted error, part of all people": None if found.standard_error else found.predicted_error,
+        f"predicted error{error_of}": None if found.standard_error else found.predicted_error,
         "share": _share(found),
         "largest charge": found.epsilon_max,
         "estimator": found.estimator,

@@ -36,6 +36,7 @@ def test_a_histogram_a_distribution_and_quantiles_are_asked_for_and_shown(ask: A
     assert shape["id"] in shown, "read off the histogram's release"
     assert shown.splitlines()[0].split("\t")[:3] == ["from", "to", "share"]
     assert "10 (local reports not used)" in shown
+    assert "predicted error, part of all people" in shown
     middle = json.loads(ask("analyse", "median", study, "--json").output)
     again = ask("analyse", "quantile", study, "0.5")
     assert middle["id"] in again.output
@@ -49,6 +50,7 @@ def test_a_histogram_a_distribution_and_quantiles_are_asked_for_and_shown(ask: A
     short = json.loads(ask("analyse", "describe", study, "--share", "0.02", "--json").output)
     shown = ask("analyse", "describe", study, "--share", "0.02").output
     assert short["id"] in shown
+    assert "predicted error of the mean" in shown
     assert [line.split("\t")[0] for line in shown.splitlines()[1:7]] == [
         *("count", "mean", "standard deviation"),
         *(f"quantile {q}" for q in (0.25, 0.5, 0.75)),
