@@ -1,10 +1,9 @@
 """Commands about the distribution of the values: histogram, distribution function, quantiles, all at once."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
-from dither import Client, Release
 
 from app.cli.answers import show_release
 from app.cli.ask import Epsilon, ExpectedSize, Share, Tilt, question_of
@@ -27,40 +26,37 @@ Candidates = Annotated[
 ]
 
 
-def histogram(
-    study: StudyName,
-    edges: Edges = None,
-    bins: Bins = None,
-    share: Share = None,
-    epsilon: Epsilon = None,
-    expected_size: ExpectedSize = None,
-    tilt: Tilt = None,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show which part of the people lies in each bin. The first to ask spends; asking again is free."""
-    question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
-    with service(url, token) as client:
-        show_release(client.histogram(study, edges=edges, bins=bins, **question), as_json)
+def _over_bins(statistic: Literal["histogram", "distribution"], help_text: str) -> Callable[..., None]:
+    """The command that reads a statistic of bins."""
+
+    def read(
+        study: StudyName,
+        edges: Edges = None,
+        bins: Bins = None,
+        share: Share = None,
+        epsilon: Epsilon = None,
+        expected_size: ExpectedSize = None,
+        tilt: Tilt = None,
+        url: Url = DEFAULT_URL,
+        token: Token = None,
+        as_json: AsJson = False,
+    ) -> None:
+        question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
+        with service(url, token) as client:
+            show_release(getattr(client, statistic)(study, edges=edges, bins=bins, **question), as_json)
+
+    read.__doc__ = help_text
+    return read
 
 
-def distribution(
-    study: StudyName,
-    edges: Edges = None,
-    bins: Bins = None,
-    share: Share = None,
-    epsilon: Epsilon = None,
-    expected_size: ExpectedSize = None,
-    tilt: Tilt = None,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show which part of the people lies below each edge. It is free after the histogram of the bins."""
-    question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
-    with service(url, token) as client:
-        show_release(client.distribution(study, edges=edges, bins=bins, **question), as_json)
+histogram = _over_bins(
+    "histogram",
+    "Show which part of the people lies in each bin. The first to ask spends; asking again is free.",
+)
+distribution = _over_bins(
+    "distribution",
+    "Show which part of the people lies below each edge. It is free after the histogram of the bins.",
+)
 
 
 def quantile(
@@ -77,45 +73,40 @@ def quantile(
 ) -> None:
     """Show the value that a part of the people does not exceed. The first to ask spends for it."""
     question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
-    _ask(url, token, as_json, lambda client: client.quantile(study, q, **question | _of(candidates)))
+    with service(url, token) as client:
+        show_release(client.quantile(study, q, **question | _of(candidates)), as_json)
 
 
-def median(
-    study: StudyName,
-    candidates: Candidates = None,
-    share: Share = None,
-    epsilon: Epsilon = None,
-    expected_size: ExpectedSize = None,
-    tilt: Tilt = None,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show the value that half of the people do not exceed. The first to ask spends for it."""
-    question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
-    _ask(url, token, as_json, lambda client: client.median(study, **question | _of(candidates)))
+def _over_candidates(statistic: Literal["median", "describe"], help_text: str) -> Callable[..., None]:
+    """The command that reads a statistic of ranks."""
+
+    def read(
+        study: StudyName,
+        candidates: Candidates = None,
+        share: Share = None,
+        epsilon: Epsilon = None,
+        expected_size: ExpectedSize = None,
+        tilt: Tilt = None,
+        url: Url = DEFAULT_URL,
+        token: Token = None,
+        as_json: AsJson = False,
+    ) -> None:
+        question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
+        with service(url, token) as client:
+            show_release(getattr(client, statistic)(study, **question | _of(candidates)), as_json)
+
+    read.__doc__ = help_text
+    return read
 
 
-def describe(
-    study: StudyName,
-    candidates: Candidates = None,
-    share: Share = None,
-    epsilon: Epsilon = None,
-    expected_size: ExpectedSize = None,
-    tilt: Tilt = None,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show count, mean, standard deviation and quartiles, with one price. The first to ask spends for it."""
-    question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
-    _ask(url, token, as_json, lambda client: client.describe(study, **question | _of(candidates)))
+median = _over_candidates(
+    "median", "Show the value that half of the people do not exceed. The first to ask spends for it."
+)
+describe = _over_candidates(
+    "describe",
+    "Show count, mean, standard deviation and quartiles, with one price. The first to ask spends for it.",
+)
 
 
 def _of(candidates: int | None) -> dict[str, Any]:
     return {} if candidates is None else {"candidates": candidates}
-
-
-def _ask(url: str, token: str | None, as_json: bool, ask: Callable[[Client], Release]) -> None:
-    with service(url, token) as client:
-        show_release(ask(client), as_json)
