@@ -33,6 +33,23 @@ GAUSSIAN_STUDY = replace(STUDY, delta=1_000_000)
 """The same with Gaussian noise: epsilons of its cohorts are 1e-6 of mu^2."""
 
 
+def cohort_of(
+    number: int, epsilon: int, values: Sequence[int], trust: Trust = Trust.CENTRAL, *, segment: int = 0
+) -> Cohort:
+    """A cohort of people with these grid points, who have paid nothing yet."""
+    return Cohort(
+        id=number,
+        trust=trust,
+        epsilon=epsilon,
+        carried=0,
+        spent=0,
+        count=len(values),
+        total=sum(values),
+        total_squares=sum(map(square, values)),
+        segment=segment,
+    )
+
+
 @dataclass(kw_only=True)
 class History:
     """What the ledger would hold of one question, by the rules of `app.store`.
@@ -59,16 +76,7 @@ class History:
         """People who are folded into a cohort of their own; its id."""
         number = len(self.cohorts) + 1
         self.values[number] = list(values)
-        self.cohorts[number] = Cohort(
-            id=number,
-            trust=trust,
-            epsilon=epsilon if trust is Trust.CENTRAL else 0,
-            carried=0,
-            spent=0,
-            count=len(values),
-            total=sum(values),
-            total_squares=sum(map(square, values)),
-        )
+        self.cohorts[number] = cohort_of(number, epsilon if trust is Trust.CENTRAL else 0, values, trust)
         return number
 
     def leave(self, cohort_id: int) -> None:

@@ -14,13 +14,13 @@ import numpy as np
 from app.core.attributes import Attributes
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
-from app.core.grid import GRID_SIZE, square
-from app.core.study import StudyDefinition, Trust
+from app.core.grid import GRID_SIZE
+from app.core.study import StudyDefinition
 from app.estimators.interface import Conclusion, Interval
 from app.services.by_label import plan_by
 from app.services.questions import Ask, resolve
 from app.services.steps import Step, take
-from dither_research.histories import STUDY
+from dither_research.histories import STUDY, cohort_of
 from dither_research.privacy_audit import Cells, Subject
 
 BY_REGION: StudyDefinition = replace(STUDY, attributes=Attributes.of({"region": ["north", "south"]}))
@@ -56,27 +56,13 @@ def _subject(name: str, *, part: float, planted: bool = False) -> Subject:
 
 def _planned(value: int) -> tuple[list[Cohort], Step]:
     cohorts = [
-        _cohort(PERSON, 0, [value]),
-        _cohort(2, 0, [GRID_SIZE] * COMPANIONS),
-        _cohort(3, 1, [GRID_SIZE] * COMPANIONS),
+        cohort_of(PERSON, EPSILON, [value]),
+        cohort_of(2, EPSILON, [GRID_SIZE] * COMPANIONS),
+        cohort_of(3, EPSILON, [GRID_SIZE] * COMPANIONS, segment=1),
     ]
     resolved = resolve(BY_REGION, Ask(by="region", estimator="uniform", share=SHARE, tilt=0))
     question = resolved.question(BY_REGION, people=sum(cohort.count for cohort in cohorts))
     return cohorts, plan_by(BY_REGION, cohorts, resolved, question, [], None)
-
-
-def _cohort(number: int, segment: int, values: list[int]) -> Cohort:
-    return Cohort(
-        id=number,
-        trust=Trust.CENTRAL,
-        epsilon=EPSILON,
-        carried=0,
-        spent=0,
-        count=len(values),
-        total=sum(values),
-        total_squares=sum(map(square, values)),
-        segment=segment,
-    )
 
 
 def _cells(value: int, draws: int) -> Cells:

@@ -12,13 +12,13 @@ import pytest
 
 from app.accounting.costs import group_costs
 from app.accounting.shape_prices import ranks_cost
-from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
-from app.core.grid import GRID_SIZE, square
+from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition, Trust
 from app.services.descriptions import Description, of_moments, of_quartile
 from app.services.questions import Ask
 from app.services.shape_questions import resolve
+from dither_research.histories import cohort_of
 
 pytestmark = pytest.mark.statistical
 
@@ -43,16 +43,7 @@ def study_of(relation: Relation, epsilons: tuple[float, ...]) -> StudyDefinition
 def described(relation: Relation, epsilons: tuple[float, ...], points: list[np.ndarray]) -> Description:
     study = study_of(relation, epsilons)
     cohorts = [
-        Cohort(
-            id=number,
-            trust=Trust.CENTRAL,
-            epsilon=round(epsilon * MICRO),
-            carried=0,
-            spent=0,
-            count=len(mine),
-            total=int(mine.sum()),
-            total_squares=sum(square(int(point)) for point in mine),
-        )
+        cohort_of(number, round(epsilon * MICRO), mine.tolist())
         for number, (mine, epsilon) in enumerate(zip(points, epsilons, strict=True), start=1)
     ]
     ask = Ask(statistic="describe", parameters={"candidates": str(CELLS)})

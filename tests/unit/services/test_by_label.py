@@ -2,7 +2,6 @@
 
 import random
 from dataclasses import replace
-from decimal import Decimal
 from itertools import product
 
 import pytest
@@ -12,39 +11,17 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE, square
-from app.core.study import Relation, StudyDefinition, Trust
 from app.services.by_label import plan_by
 from app.services.piece_noise import step_scale
 from app.services.questions import Ask, Resolved, resolve
 from app.services.steps import Step, plan_step, take
+from dither_research import histories
+from dither_research.histories import cohort_of
 
 REGIONS = 50
-STUDY = StudyDefinition(
-    slug="minutes",
-    title="Minutes",
-    lower=Decimal(0),
-    upper=Decimal(1),
-    relation=Relation.REPLACE_ONE,
-    trust=frozenset(Trust),
-    epsilon_min=1,
-    epsilon_max=4 * MICRO,
-    default_share=MICRO // 10,
-    attributes=Attributes.of({"region": [f"r{number}" for number in range(REGIONS)]}),
+STUDY = replace(
+    histories.STUDY, attributes=Attributes.of({"region": [f"r{number}" for number in range(REGIONS)]})
 )
-
-
-def cohort(number: int, segment: int, epsilon: int, values: list[int]) -> Cohort:
-    return Cohort(
-        id=number,
-        trust=Trust.CENTRAL,
-        epsilon=epsilon,
-        carried=0,
-        spent=0,
-        count=len(values),
-        total=sum(values),
-        total_squares=sum(map(square, values)),
-        segment=segment,
-    )
 
 
 def asked(by: str, estimator: str = "uniform", share: int = MICRO // 2) -> Resolved:
@@ -62,7 +39,7 @@ def planned(cohorts: list[Cohort], by: str, estimator: str = "uniform") -> Step:
 def crowd(epsilons: list[int], labels: int = REGIONS) -> list[Cohort]:
     drawn = random.Random(1)
     return [
-        cohort(number, segment, epsilon, [drawn.randrange(GRID_SIZE + 1) for _ in range(4)])
+        cohort_of(number, epsilon, [drawn.randrange(GRID_SIZE + 1) for _ in range(4)], segment=segment)
         for number, (segment, epsilon) in enumerate(product(range(labels), epsilons), start=1)
     ]
 
@@ -121,7 +98,7 @@ def test_the_charge_is_the_loss_over_all_neighbors_and_at_most_a_micro_more(esti
 def test_labels_and_the_whole_are_read_off_the_same_sums():
     """With noise far below the values each label has its mean, and the whole that of all."""
     cohorts = [
-        cohort(segment + 1, segment, 4 * MICRO, [segment * GRID_SIZE // REGIONS] * 3_000_000)
+        cohort_of(segment + 1, 4 * MICRO, [segment * GRID_SIZE // REGIONS] * 3_000_000, segment=segment)
         for segment in range(REGIONS - 1)
     ]
     step = planned(cohorts, "region")
