@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
 
+from app.logging import configure_logging
 from benchmarks import (
     answers,
     batches,
@@ -49,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument("--strict", action="store_true", help="exit status 1 if a goal is missed")
     options = parser.parse_args(arguments)
+    configure_logging()
     notes = Console(stderr=True)
     ratios: list[Ratio] = []
     for section in options.sections or SECTIONS:
