@@ -14,7 +14,7 @@ from app.accounting.prices import (
     hourglass_price,
     laplace_price,
 )
-from app.core.cohort import Group
+from app.core.cohort import Group, Groups
 from app.core.errors import InternalFault
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, Noise, NoNoise
 from app.core.study import Currency, Relation, Trust
@@ -93,7 +93,7 @@ def group_costs(
         Wang, arXiv:2105.13427 (concurrent interactive mechanisms that are each pure). mu^2: see
         `app.accounting.gaussian`.
     """
-    rows: list[list[Term]] = [[] for _ in groups]
+    rows: list[list[Term]] = [[] for _ in range(len(groups))]
     for number, query in enumerate(queries):
         if query.size != len(groups):
             raise InternalFault("A query does not fit the groups.")
@@ -104,12 +104,12 @@ def group_costs(
                 rows[index].append((number, of_sum, of_count, of_squares))
     columns = [tuple(row) for row in rows]
     weighted = [bool(column) for column in columns]
-    for group, is_weighted in zip(groups, weighted, strict=True):
-        if is_weighted and (group.trust is Trust.LOCAL or not group.participates):
+    trusts, able = Groups.of(groups).column("trust"), Groups.of(groups).column("participates")
+    for trust, participates, is_weighted in zip(trusts, able, weighted, strict=True):
+        if is_weighted and (trust is Trust.LOCAL or not participates):
             raise InternalFault("A query weighs people who must not take part.")
     priced = [
-        is_weighted and group.trust is not Trust.PUBLIC
-        for group, is_weighted in zip(groups, weighted, strict=True)
+        is_weighted and trust is not Trust.PUBLIC for trust, is_weighted in zip(trusts, weighted, strict=True)
     ]
     match noise:
         case NoNoise():
@@ -152,6 +152,6 @@ def check_charges(costs: Sequence[Cost], groups: Sequence[Group]) -> None:
     """
     if len(costs) != len(groups):
         raise InternalFault("There is not one cost a group.")
-    for cost, group in zip(costs, groups, strict=True):
-        if not 0 <= cost <= group.epsilon:
+    for cost, epsilon in zip(costs, Groups.of(groups).column("epsilon"), strict=True):
+        if not 0 <= cost <= epsilon:
             raise InternalFault("A charge exceeds what a group offered.")

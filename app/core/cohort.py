@@ -1,9 +1,12 @@
 """Cohorts: people who share a trust tag, an epsilon, an epoch and therefore what was spent."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dither.device.randomizers import Randomizer
 
+from app.core.columns import Columns
 from app.core.study import LocalMechanism, Trust
 
 
@@ -36,6 +39,13 @@ class Cohort:
     total_squares: int
     reach: int | None = None
     segment: int = 0
+
+
+class Cohorts(Columns[Cohort]):
+    """Cohorts by columns."""
+
+    kind = Cohort
+    __slots__ = ()
 
 
 FARTHEST = 0.005
@@ -117,3 +127,40 @@ class Group:
     count: int
     participates: bool = True
     reports: Reports | None = None
+
+
+class Groups(Columns[Group]):
+    """Groups by columns."""
+
+    kind = Group
+    __slots__ = ("_able",)
+
+    def __init__(self, columns: Mapping[str, Sequence[Any]], size: int) -> None:
+        """See `Columns`."""
+        super().__init__(columns, size)
+        self._able: dict[Trust, Sequence[int]] = {}
+
+    def able(self, trust: Trust) -> Sequence[int]:
+        """Places of the groups of one trust tag that hold a person who can take part, ascending.
+
+        Central groups must also offer more than 0, local ones have sent reports.
+        """
+        found = self._able.get(trust)
+        if found is None:
+            fields = ("trust", "count", "participates", "epsilon", "reports")
+            found = self._able[trust] = [
+                place
+                for place, (tag, count, participates, epsilon, reports) in enumerate(
+                    zip(*map(self.column, fields), strict=True)
+                )
+                if tag is trust
+                and count > 0
+                and (reports is not None if tag is Trust.LOCAL else participates)
+                and (epsilon > 0 or tag is not Trust.CENTRAL)
+            ]
+        return found
+
+    def of_able(self, trust: Trust, name: str) -> list[Any]:
+        """A field of those groups."""
+        column = self.column(name)
+        return [column[place] for place in self.able(trust)]

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.cohort import Group
+from app.core.cohort import Group, Groups
 from app.core.epsilon import MICRO
 from app.core.noise import NoNoise
 from app.core.study import Currency, Relation, Trust
@@ -15,7 +15,7 @@ from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.affine import AffineProblem
 from app.estimators.calibration import Purse, purse
 from app.estimators.interface import NotApplicable, Parameter, Plan, Question
-from app.estimators.linear import linear_plan, midpoint_plan, participants
+from app.estimators.linear import linear_plan, midpoint_plan, participants, sizes_of
 
 
 def saturation_point(
@@ -131,12 +131,13 @@ def adpm_plan(groups: Sequence[Group], question: Question, *, variance: float = 
     References:
         Chaudhuri, Courtade, arXiv:2305.09668, Algorithm 1.
     """
+    groups = Groups.of(groups)
     central = participants(groups, Trust.CENTRAL)
     public = participants(groups, Trust.PUBLIC)
     if not central and not public:
         raise NotApplicable("No person central or public can take part.")
-    people = max(question.people or 0, sum(group.count for group in groups))
-    paid = purse([groups[index] for index in central], question, fine=False)
+    people = max(question.people or 0, sum(groups.column("count")))
+    paid = purse(groups.of_able(Trust.CENTRAL, "epsilon"), question, fine=False)
     tau = _tau(groups, central, paid, variance, tilt=question.tilt, people=people)
     largest = max(paid.limits, default=0)
     saturated = max(1, math.floor(tau)) if math.isfinite(tau) else max(1, largest)
@@ -166,8 +167,8 @@ def _tau(
 ) -> float:
     """The weight at which some groups saturate, not rounded."""
     epsilons = np.array(paid.limits, dtype=np.float64) / paid.unit
-    counts = np.array([groups[index].count for index in central], dtype=np.float64)
-    public = sum(groups[index].count for index in participants(groups, Trust.PUBLIC))
+    counts = sizes_of(groups)[list(central)]
+    public = sum(Groups.of(groups).of_able(Trust.PUBLIC, "count"))
     if tilt and central:
         problem = AffineProblem(epsilons, counts, public=public, tilt=tilt, people=people)
         return problem.solve(variance).tau * paid.unit

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.accounting.gaussian import effective_variance
-from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
@@ -37,7 +36,7 @@ class Purse:
     limits: tuple[int, ...]
 
 
-def purse(central: Sequence[Group], question: Question, *, fine: bool = True) -> Purse:
+def purse(offers: Sequence[int], question: Question, *, fine: bool = True) -> Purse:
     r"""The noise of a study, and the limits that it sets.
 
     Gaussian noise of sigma costs a person who moves the query by D :math:`\mu^2 = D^2 / \sigma^2`, so an
@@ -47,7 +46,7 @@ def purse(central: Sequence[Group], question: Question, *, fine: bool = True) ->
     :math:`\epsilon_i = \sqrt 2 \mu_i` and :math:`\eta' = \eta / \sqrt 2`: one closed form serves both.
 
     Args:
-        central: The central groups that take part.
+        offers: Of the central groups that take part.
         question: What is asked.
         fine: Laplace noise: whether weights count 1/64 micro-epsilon, or whole ones.
 
@@ -57,9 +56,8 @@ def purse(central: Sequence[Group], question: Question, *, fine: bool = True) ->
     Privacy: offers are public under replace_one; no data, no randomness. `app.accounting` prices what comes
         of it by itself.
     """
-    if not central:
+    if not offers:
         return Purse(noise=NoNoise(), unit=1, limits=())
-    offers = [group.epsilon for group in central]
     if question.currency is Currency.GAUSSIAN:
         noise = DiscreteGaussian(sigmas=(GAUSSIAN_SIGMA,))
         return Purse(noise=noise, unit=GAUSSIAN_UNIT, limits=tuple(map(gaussian_weight, offers)))
@@ -78,12 +76,12 @@ def gaussian_weight(mu2: int) -> int:
     return math.isqrt(math.floor(mu2 * _WORTH))
 
 
-def equal_price(central: Sequence[Group], question: Question) -> PricedNoise:
+def equal_price(offers: Sequence[int], question: Question) -> PricedNoise:
     """The noise under which all central people weigh the same, with the weight they can all pay.
 
     Args:
-        central: The central groups that take part.
+        offers: Of the central groups that take part.
         question: What is asked.
     """
-    found = purse(central, question, fine=False)
+    found = purse(offers, question, fine=False)
     return PricedNoise(noise=found.noise, weight=min(found.limits, default=1))

@@ -15,12 +15,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.cohort import Group
+from app.core.cohort import Group, Groups
 from app.core.study import Currency, Relation, Trust
 from app.estimators.affine import AffineProblem
 from app.estimators.calibration import equal_price
 from app.estimators.interface import NotApplicable, Parameter, Plan, Question
-from app.estimators.linear import linear_plan, participants
+from app.estimators.linear import linear_plan, participants, sizes_of
 from app.estimators.noises import PricedNoise
 from app.estimators.output_view import COALITION
 from app.estimators.reports import VARIANCE, noise_variance, variances
@@ -39,20 +39,22 @@ class Parts:
     @classmethod
     def of(cls, groups: Sequence[Group]) -> "Parts":
         """The parts of a study's groups."""
+        groups = Groups.of(groups)
         central = participants(groups, Trust.CENTRAL)
         known = [*central, *participants(groups, Trust.PUBLIC)]
         local = participants(groups, Trust.LOCAL)
+        counts = groups.column("count")
         return cls(
             central=tuple(central),
             known=tuple(known),
             local=tuple(local),
-            people=sum(groups[index].count for index in known),
-            reports=sum(groups[index].count for index in local),
+            people=sum(counts[index] for index in known),
+            reports=sum(counts[index] for index in local),
         )
 
     def price(self, groups: Sequence[Group], question: Question) -> PricedNoise:
         """The noise that all central people can pay."""
-        return equal_price([groups[index] for index in self.central], question)
+        return equal_price(Groups.of(groups).of_able(Trust.CENTRAL, "epsilon"), question)
 
     def weights(self, groups: Sequence[Group], price: PricedNoise) -> list[int]:
         """The price's weight on each central or public person."""
@@ -69,13 +71,14 @@ def _inverse_variance_plan(
 
     With a tilt by the weights of `app.estimators.tilted`, for one group of people who all pay the same.
     """
+    groups = Groups.of(groups)
     parts = Parts.of(groups)
     if not parts.known and not parts.local:
         raise NotApplicable("No person can take part.")
     precisions = np.zeros(len(groups))
     for index in parts.local:
         precisions[index] = 1 / (steering + noise_variance(groups[index], expected))
-    sizes = np.array([group.count for group in groups], dtype=np.float64)
+    sizes = sizes_of(groups)
     local_precision = float(np.dot(precisions, sizes))
 
     price = parts.price(groups, question)

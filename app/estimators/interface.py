@@ -114,6 +114,16 @@ class Query:
         size = len(self.sum_weights)
         return size if size == len(self.count_weights) and len(self.square_weights) in (0, size) else -1
 
+    def value(self, totals: Sequence[int], counts: Sequence[int], squares: Sequence[int]) -> int:
+        """What it comes to, for sums of grid points, people times 2**GRID_BITS, and sums of squares."""
+        columns = ((self.sum_weights, totals), (self.count_weights, counts), (self.square_weights, squares))
+        return sum(
+            weight * summed
+            for weights, sums in columns
+            if any(weights)
+            for weight, summed in zip(weights, sums, strict=True)
+        )
+
     @property
     def terms(self) -> Iterable[tuple[int, int, int, int]]:
         """(group, sum weight, count weight, square weight), groups in ascending order."""
@@ -132,6 +142,13 @@ class SparseQuery:
 
     size: int
     terms: tuple[tuple[int, int, int, int], ...]
+
+    def value(self, totals: Sequence[int], counts: Sequence[int], squares: Sequence[int]) -> int:
+        """See `Query.value`."""
+        return sum(
+            of_sum * totals[index] + of_count * counts[index] + of_squares * squares[index]
+            for index, of_sum, of_count, of_squares in self.terms
+        )
 
     @property
     def sum_weights(self) -> tuple[int, ...]:

@@ -26,11 +26,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.cohort import Group
+from app.core.cohort import Group, Groups
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
@@ -51,7 +52,7 @@ Shrinkage = Callable[[float, float, float], float]
 """The factor for a sum of squared weights, a variance of noise and a bias."""
 
 
-def participants(groups: Sequence[Group], trust: Trust) -> list[int]:
+def participants(groups: Sequence[Group], trust: Trust) -> Sequence[int]:
     """Indices of the groups of one trust tag that hold a person who can take part.
 
     Args:
@@ -61,20 +62,12 @@ def participants(groups: Sequence[Group], trust: Trust) -> list[int]:
     Returns:
         Indices into `groups`, ascending.
     """
-    if trust is Trust.LOCAL:
-        return [
-            index
-            for index, group in enumerate(groups)
-            if group.trust is Trust.LOCAL and group.count > 0 and group.reports is not None
-        ]
-    return [
-        index
-        for index, group in enumerate(groups)
-        if group.trust is trust
-        and group.count > 0
-        and group.participates
-        and (trust is Trust.PUBLIC or group.epsilon > 0)
-    ]
+    return Groups.of(groups).able(trust)
+
+
+def sizes_of(groups: Sequence[Group]) -> NDArray[np.float64]:
+    """People in each group, shape (G,)."""
+    return np.array(Groups.of(groups).column("count"), dtype=np.float64)
 
 
 def linear_plan(
@@ -123,10 +116,11 @@ def linear_plan(
     Privacy: costs W_g 2^30 / scale for each person of a central group; reads no data. Local reports are
         private already.
     """
-    sizes = np.array([group.count for group in groups], dtype=np.float64)
+    groups = Groups.of(groups)
+    sizes = sizes_of(groups)
     local = np.zeros(len(groups)) if report_weights is None else np.array(report_weights, dtype=np.float64)
     share = 1.0 - float(np.dot(local, sizes))
-    mass = sum(weight * group.count for weight, group in zip(weights, groups, strict=True))
+    mass = sum(map(mul, weights, groups.column("count")))
     if min(weights, default=0) < 0 or float(local.min(initial=0.0)) < 0 or share < -1e-9:
         raise InternalFault("An estimator has negative weights.")
     if mass == 0:
@@ -156,7 +150,7 @@ def linear_plan(
         question,
         queries=(Query(sum_weights=tuple(weights), count_weights=(0,) * len(groups)),),
         noise=noise,
-        person=np.array([float(weight) for weight in weights]) * per_weight,
+        person=np.array(weights, dtype=np.float64) * per_weight,
         laplaces=((laplace, 1),),
         normal=normal,
         read=central,
@@ -223,13 +217,14 @@ def combine(
     Privacy: reads no data; what it costs is decided by the queries and the noise.
     """
     # One variance for all groups, or one for each: a bound for the interval, an expectation for the plan.
-    sizes = np.array([group.count for group in groups], dtype=np.float64)
+    groups = Groups.of(groups)
+    sizes = sizes_of(groups)
     bounds = np.broadcast_to(variance, sizes.shape)
     expected = bounds if expected_variance is None else np.broadcast_to(expected_variance, sizes.shape)
     # Keep the weights and the noise of the central part alone: what an observer without reports sees.
     parts, bounded = list(laplaces), 0.0
     alone, curator = person, normal
-    priced = np.array([group.trust is Trust.CENTRAL for group in groups], dtype=bool)
+    priced = np.array([trust is Trust.CENTRAL for trust in groups.column("trust")], dtype=bool)
     # Add the noise of reports by its law: Laplace exactly, other noise by its variance. What is neither
     # Laplace nor normal is bounded too, and its deviation widens the step of the interval.
     if reports is not None:

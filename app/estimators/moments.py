@@ -26,15 +26,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.cohort import Group
+from app.core.cohort import Group, Groups
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.interface import Conclusion, Coverage, Interval, Plan, Query, Question, Statistic
+from app.estimators.linear import sizes_of
 from app.estimators.quantiles import LEVEL, error_law
 
 MEAN_RISK = 0.2
@@ -67,7 +69,8 @@ def with_second_moment(plan: Plan, groups: Sequence[Group], question: Question) 
         return plan
     weights, conclude = plan.queries[0].sum_weights, plan.conclude_within
     noise = _doubled(plan.noise)
-    mass = sum(weight * group.count for weight, group in zip(weights, groups, strict=True))
+    groups = Groups.of(groups)
+    mass = sum(map(mul, weights, groups.column("count")))
     if noise is None or mass == 0 or any(plan.queries[0].count_weights):
         return plan
     scales: tuple[float, ...] = (0.0, 0.0)
@@ -176,7 +179,7 @@ class _Moments:
         normals: tuple[float, float],
         absent: NDArray[np.bool_] | None,
     ) -> "_Moments":
-        sizes = np.array([group.count for group in groups], dtype=np.float64)
+        sizes = sizes_of(groups)
         here = np.ones(len(groups)) if absent is None else np.where(absent, 0.0, 1.0)
         present = float(np.dot(sizes, here))
         people = float(max(question.people or 0, present))

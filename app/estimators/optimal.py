@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.accounting.gaussian import effective_variance, mu2_cost
-from app.core.cohort import Group
+from app.core.cohort import Group, Groups
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, Noise, NoNoise
@@ -19,7 +19,7 @@ from app.estimators.affine import AffineProblem, Solution, best_shrinkage, tilte
 from app.estimators.calibration import purse
 from app.estimators.constrained import constrained_plan
 from app.estimators.interface import NotApplicable, Parameter, Plan, Question
-from app.estimators.linear import Shrinkage, linear_plan, participants
+from app.estimators.linear import Shrinkage, linear_plan, participants, sizes_of
 from app.estimators.output_view import COALITION
 from app.estimators.reports import VARIANCE, noise_variance, variances
 from app.estimators.selectors import GROUP_CAP, GROUP_VARIANCE, entries_of
@@ -102,17 +102,17 @@ class Optimal:
             Chaudhuri, Courtade, arXiv:2305.09668, Algorithm 1; Avent, Dubey, Korolova, PoPETs 2020,
             Definition 4.1; see `app.estimators.affine` for what holds of both together.
         """
+        groups = Groups.of(groups)
         local = participants(groups, Trust.LOCAL)
         bound, expected = variances([groups[index] for index in local], question)
         rule = question.parameters.get(SHRINKAGE.name, SHRINKAGE.default)
         own = entries_of(question.parameters.get(GROUP_VARIANCE.name))
         caps = entries_of(question.parameters.get(GROUP_CAP.name))
-        central = [groups[index] for index in participants(groups, Trust.CENTRAL)]
         if own or caps:
             return constrained_plan(
                 groups,
                 question,
-                purse(central, question),
+                purse(groups.of_able(Trust.CENTRAL, "epsilon"), question),
                 bound=bound,
                 expected=expected,
                 group_variances=own,
@@ -176,22 +176,23 @@ class _Solved:
 
 def _solve(groups: Sequence[Group], question: Question, variance: float, *, minimax: bool) -> _Solved:
     """The optimum under the study's noise."""
+    groups = Groups.of(groups)
     central = participants(groups, Trust.CENTRAL)
     public = participants(groups, Trust.PUBLIC)
     local = participants(groups, Trust.LOCAL)
     if not central and not public and not local:
         raise NotApplicable("No person can take part.")
-    paid = purse([groups[index] for index in central], question)
+    paid = purse(groups.of_able(Trust.CENTRAL, "epsilon"), question)
+    sizes = sizes_of(groups)
     limits = np.array(paid.limits, dtype=np.float64)
-    counts = np.array([groups[index].count for index in central], dtype=np.float64)
     problem = AffineProblem(
         limits / paid.unit,
-        counts,
-        public=float(sum(groups[index].count for index in public)),
+        sizes[list(central)],
+        public=float(sum(groups.of_able(Trust.PUBLIC, "count"))),
         noises=np.array([noise_variance(groups[index], variance) for index in local]),
-        reports=np.array([groups[index].count for index in local], dtype=np.float64),
+        reports=sizes[list(local)],
         tilt=question.tilt,
-        people=float(max(question.people or 0, sum(group.count for group in groups))),
+        people=float(max(question.people or 0, sum(groups.column("count")))),
     )
     solution = problem.minimax(variance)[0] if minimax else problem.solve(variance)
     weights = [0] * len(groups)

@@ -6,13 +6,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from app.core.cohort import Group
+from app.core.cohort import Group, Groups
 from app.core.noise import NoNoise
 from app.core.study import Currency, Relation, Trust
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.calibration import purse
 from app.estimators.interface import NotApplicable, Parameter, Plan, Question
-from app.estimators.linear import linear_plan, participants
+from app.estimators.linear import linear_plan, participants, sizes_of
 
 
 class Threshold:
@@ -45,16 +45,17 @@ class Threshold:
 
         Privacy: t for each central person who offers at least t, nothing for the others.
         """
+        groups = Groups.of(groups)
         central, public = participants(groups, Trust.CENTRAL), participants(groups, Trust.PUBLIC)
         if not central and not public:
             raise NotApplicable("No person central or public can take part.")
-        known = sum(groups[index].count for index in public)
-        paid = purse([groups[index] for index in central], question, fine=False)
+        known = sum(groups.of_able(Trust.PUBLIC, "count"))
+        paid = purse(groups.of_able(Trust.CENTRAL, "epsilon"), question, fine=False)
         limits = dict(zip(central, paid.limits, strict=True))
         order = sorted(central, key=lambda index: -limits[index])
         offered = np.array([limits[index] for index in order], dtype=np.float64) / paid.unit
-        kept = known + np.cumsum(np.array([groups[index].count for index in order], dtype=np.float64))
-        people = max(question.people or 0, sum(group.count for group in groups))
+        kept = known + np.cumsum(sizes_of(groups)[order])
+        people = max(question.people or 0, sum(groups.column("count")))
         errors = WORST_VARIANCE / kept + 2 / (kept * offered) ** 2 if central else np.zeros(0)
         errors = errors + (question.tilt * (1 - kept / people)) ** 2
         threshold = 0

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from app.core.cohort import Group
+from app.core.cohort import Group, Groups
 from app.core.study import Currency, Relation, Trust
 from app.estimators.calibration import equal_price
 from app.estimators.interface import NotApplicable, Parameter, Plan, Question
@@ -42,11 +42,12 @@ class Uniform:
         References:
             Chaudhuri, Courtade, arXiv:2305.09668, section IV, UNI.
         """
+        groups = Groups.of(groups)
         central = participants(groups, Trust.CENTRAL)
         public = participants(groups, Trust.PUBLIC)
         if not central and not public:
             raise NotApplicable("No person central or public can take part.")
-        price = equal_price([groups[index] for index in central], question)
+        price = equal_price(groups.of_able(Trust.CENTRAL, "epsilon"), question)
         weights = [0] * len(groups)
         for index in (*central, *public):
             weights[index] = price.weight

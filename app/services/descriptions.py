@@ -20,7 +20,7 @@ from fractions import Fraction
 
 from app.accounting.costs import group_costs
 from app.accounting.shape_prices import ranks_cost
-from app.core.cohort import Cohort, Group
+from app.core.cohort import Cohort, Cohorts, Group, Groups
 from app.core.epsilon import MICRO
 from app.core.release import Charge
 from app.core.study import Relation, StudyDefinition
@@ -157,7 +157,13 @@ class Description:
         Returns:
             The part of the body that depends on them.
         """
-        moments = planning.answer(self.mean, planning.Crowd(groups=self.groups, members=self.crowd.members))
+        members = self.crowd.members
+        crowd = planning.Crowd(
+            groups=Groups.of(self.groups),
+            cohorts=Cohorts.of([cohort for group in members for cohort in group]),
+            places=[place for place, group in enumerate(members) for _ in group],
+        )
+        moments = planning.answer(self.mean, crowd)
         found = []
         for plan in self.quartiles:
             cells = weighted_counts(self.crowd, plan.weighing, plan.cells + 1, counts)

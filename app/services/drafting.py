@@ -287,14 +287,16 @@ def _draft(
 
 def _used(people: Crowd) -> tuple[Used, ...]:
     """Every cohort whose sums may be in the answer, in the order of ids."""
-    used = (
-        Used(
-            cohort_id=cohort.id,
-            count=cohort.count,
-            offer=group.epsilon if group.trust is Trust.CENTRAL else 0,
+    # What a central group offers; local and public people need not have anything left.
+    offers = [
+        (epsilon if trust is Trust.CENTRAL else 0) if participates else None
+        for trust, epsilon, participates in zip(
+            *map(people.groups.column, ("trust", "epsilon", "participates")), strict=True
         )
-        for group, members in zip(people.groups, people.members, strict=True)
-        if group.participates
-        for cohort in members
+    ]
+    here = zip(people.cohorts.column("id"), people.cohorts.column("count"), people.places, strict=True)
+    return tuple(
+        Used(cohort_id=cohort, count=count, offer=offer)
+        for cohort, count, place in sorted(here)
+        if (offer := offers[place]) is not None
     )
-    return tuple(sorted(used, key=lambda cohort: cohort.cohort_id))

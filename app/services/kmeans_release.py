@@ -172,7 +172,8 @@ async def _participants(
 ) -> Participants | None:
     """All people who take part; None where no person does and that is no secret."""
     secret = running.rules.relation is Relation.ADD_REMOVE_ONE
-    epoch, rows, rounds = 0, list[Cohort](), 1
+    rows: Sequence[Cohort] = ()
+    epoch, rounds = 0, 1
     if running.round == 1:
         epoch = (await cohorts.read_epochs(connection, study.id)).folded
         rows = await cohorts.read_cohorts(connection, study.id)

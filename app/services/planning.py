@@ -7,7 +7,7 @@ from typing import Protocol
 from uuid import UUID
 
 from app.accounting.costs import check_charges, group_costs
-from app.core.cohort import Cohort, Group, Reports
+from app.core.cohort import Cohort, Cohorts, Group, Groups, Reports
 from app.core.epsilon import MICRO, delta_to_json, epsilon_to_json
 from app.core.errors import BudgetExhausted
 from app.core.grid import GRID_SIZE
@@ -57,21 +57,40 @@ class Crowd:
 
     Attributes:
         groups: What estimators see.
-        members: For each group its cohorts.
+        cohorts: Whom they are made of.
+        places: For each cohort the place of its group.
     """
 
-    groups: tuple[Group, ...]
-    members: tuple[tuple[Cohort, ...], ...]
+    groups: Groups
+    cohorts: Cohorts
+    places: Sequence[int]
+
+    @property
+    def members(self) -> tuple[tuple[Cohort, ...], ...]:
+        """For each group its cohorts."""
+        found: list[list[Cohort]] = [[] for _ in self.groups]
+        for place, cohort in zip(self.places, self.cohorts, strict=True):
+            found[place].append(cohort)
+        return tuple(map(tuple, found))
 
     @property
     def people(self) -> int:
         """All people with a live contribution."""
-        return sum(group.count for group in self.groups)
+        return sum(self.groups.column("count"))
 
     @property
     def left_out(self) -> int:
         """Those of them that cannot pay what is asked."""
-        return sum(group.count for group in self.groups if not group.participates)
+        able = self.groups.column("participates")
+        return sum(
+            count
+            for count, participates in zip(self.groups.column("count"), able, strict=True)
+            if not participates
+        )
+
+    def sums(self, name: str) -> list[int]:
+        """For each group the sum of a field over its cohorts."""
+        return _added_up(self.places, self.cohorts.column(name), len(self.groups))
 
 
 def crowd(
@@ -88,49 +107,70 @@ def crowd(
         resolved: What is asked of them.
         taking_part: Ids of the central cohorts that take part; None for those that can pay their offer.
     """
-    merged: dict[tuple[Trust, int, bool], list[Cohort]] = {}
-    for cohort in cohorts:
-        trust, epsilon, participates = _offer(cohort, resolved)
-        if trust is Trust.CENTRAL and taking_part is not None:
-            participates = cohort.id in taking_part
-        merged.setdefault((trust, epsilon, participates), []).append(cohort)
-    groups = []
-    for (trust, epsilon, participates), members in merged.items():
-        reports = None
-        if trust is Trust.LOCAL:
-            reports = Reports(
-                mechanism=study.local_mechanism,
-                total=sum(cohort.total for cohort in members),
-                total_squares=sum(cohort.total_squares for cohort in members),
-                reach=_reach(members),
-            )
-        groups.append(
-            Group(
-                trust=trust,
-                epsilon=epsilon,
-                count=sum([cohort.count for cohort in members]),
-                participates=participates,
-                reports=reports,
-            )
-        )
-    return Crowd(groups=tuple(groups), members=tuple(tuple(members) for members in merged.values()))
-
-
-def _reach(cohorts: Sequence[Cohort]) -> int | None:
-    reaches = [cohort.reach for cohort in cohorts if cohort.reach is not None]
-    return max(reaches) if len(reaches) == len(cohorts) else None
-
-
-def _offer(cohort: Cohort, resolved: Resolved) -> tuple[Trust, int, bool]:
-    match cohort.trust:
-        case Trust.PUBLIC:
-            return cohort.trust, 0, True
-        case Trust.LOCAL:
+    here = Cohorts.of(cohorts)
+    # Groups come in the order in which their first cohorts do.
+    merged: dict[tuple[Trust, int, bool], int] = {}
+    key: tuple[Trust, int, bool]
+    places = []
+    for cohort_id, trust, epsilon, carried, spent in zip(*map(here.column, _OFFERS), strict=True):
+        if trust is Trust.CENTRAL:
+            offer = resolved.offer(epsilon)
+            able = 0 < offer <= epsilon - spent if taking_part is None else cohort_id in taking_part
+            key = trust, offer, able
+        elif trust is Trust.LOCAL:
             # The report itself was randomized with what was left of the epsilon.
-            return cohort.trust, cohort.epsilon - cohort.carried, True
-        case Trust.CENTRAL:
-            offer = resolved.offer(cohort.epsilon)
-            return cohort.trust, offer, 0 < offer <= cohort.epsilon - cohort.spent
+            key = trust, epsilon - carried, True
+        else:
+            key = trust, 0, True
+        places.append(merged.setdefault(key, len(merged)))
+    trusts = [trust for trust, _, _ in merged]
+    columns: dict[str, Sequence[object]] = {
+        "trust": trusts,
+        "epsilon": [offer for _, offer, _ in merged],
+        "count": _added_up(places, here.column("count"), len(merged)),
+        "participates": [able for _, _, able in merged],
+        "reports": _reports(study, trusts, places, here),
+    }
+    return Crowd(groups=Groups(columns, len(merged)), cohorts=here, places=places)
+
+
+_OFFERS = ("id", "trust", "epsilon", "carried", "spent")
+
+
+def _added_up(places: Sequence[int], values: Sequence[int], size: int) -> list[int]:
+    """For each place the sum of its values, length `size`."""
+    found = [0] * size
+    for place, value in zip(places, values, strict=True):
+        found[place] += value
+    return found
+
+
+def _reports(
+    study: StudyDefinition, trusts: Sequence[Trust], places: Sequence[int], cohorts: Cohorts
+) -> list[Reports | None]:
+    """What each group has sent; None where it is not local."""
+    found: list[Reports | None] = [None] * len(trusts)
+    if Trust.LOCAL not in trusts:
+        return found
+    totals = _added_up(places, cohorts.column("total"), len(trusts))
+    squares = _added_up(places, cohorts.column("total_squares"), len(trusts))
+    reaches: dict[int, list[int | None]] = {}
+    for place, reach in zip(places, cohorts.column("reach"), strict=True):
+        reaches.setdefault(place, []).append(reach)
+    for place, trust in enumerate(trusts):
+        if trust is Trust.LOCAL:
+            found[place] = Reports(
+                mechanism=study.local_mechanism,
+                total=totals[place],
+                total_squares=squares[place],
+                reach=_farthest(reaches[place]),
+            )
+    return found
+
+
+def _farthest(reaches: Sequence[int | None]) -> int | None:
+    known = [reach for reach in reaches if reach is not None]
+    return max(known) if len(known) == len(reaches) else None
 
 
 def choose(
@@ -168,7 +208,7 @@ def choose(
             )
         return estimator, plan, tried
     except NotApplicable:
-        if not any(group.participates for group in people.groups):
+        if not any(people.groups.column("participates")):
             raise BudgetExhausted("no person in this study can take part in such a release") from None
         if any(group.trust is Trust.CENTRAL and not group.participates for group in people.groups):
             raise BudgetExhausted("no person whom this estimator needs can take part any more") from None
@@ -190,16 +230,9 @@ def charges(plan: Plan, people: Crowd, study: StudyDefinition) -> tuple[Charge, 
     """What a plan costs each cohort, priced from its queries and noise alone, in the order of ids."""
     costs = group_costs(plan.queries, plan.noise, study.relation, people.groups, study.noise)
     check_charges(costs, people.groups)
+    due = zip(people.cohorts.column("id"), people.places, strict=True)
     return tuple(
-        sorted(
-            (
-                Charge(cohort_id=cohort.id, epsilon=cost)
-                for cost, members in zip(costs, people.members, strict=True)
-                if cost
-                for cohort in members
-            ),
-            key=lambda charge: charge.cohort_id,
-        )
+        Charge(cohort_id=cohort, epsilon=costs[place]) for cohort, place in sorted(due) if costs[place]
     )
 
 
@@ -222,16 +255,9 @@ def answer(plan: Plan, people: Crowd) -> Conclusion:
         plan: The plan.
         people: Whom it was made for.
     """
-    counts = [group.count * GRID_SIZE for group in people.groups]
-    totals = [sum([cohort.total for cohort in members]) for members in people.members]
-    squares = [sum([cohort.total_squares for cohort in members]) for members in people.members]
-    exact = [
-        sum(
-            of_sum * totals[index] + of_count * counts[index] + of_squares * squares[index]
-            for index, of_sum, of_count, of_squares in query.terms
-        )
-        for query in plan.queries
-    ]
+    counts = [count * GRID_SIZE for count in people.groups.column("count")]
+    totals, squares = people.sums("total"), people.sums("total_squares")
+    exact = [query.value(totals, counts, squares) for query in plan.queries]
     noise = draw(plan.noise, queries=len(exact))
     return plan.conclude([value + error for value, error in zip(exact, noise, strict=True)])
 

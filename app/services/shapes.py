@@ -199,7 +199,7 @@ class Shapes:
         """Plan and answer from the cohorts as they stand; nothing of it is published yet."""
         study, question = request.study, request.question
 
-        async def read(connection: Connection) -> tuple[int, list[Cohort], float | None]:
+        async def read(connection: Connection) -> tuple[int, Sequence[Cohort], float | None]:
             epochs = await cohorts.read_epochs(connection, study.id)
             rows = await cohorts.read_cohorts(connection, study.id)
             return epochs.folded, rows, await request.best(connection, sum(row.count for row in rows))

@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 
 from dither.device.randomizers import randomizer
 
-from app.core.cohort import Cohort, report_reach
+from app.core.cohort import Cohort, Cohorts, report_reach
 from app.core.errors import Unavailable
 from app.core.grid import GRID_SIZE
 from app.core.records import CohortLine
@@ -176,7 +176,9 @@ MARK_FOLDED = Sql("UPDATE study SET folded_epoch = :sealed WHERE id = :study_id"
 
 COHORT_COLUMNS = "id, trust, epsilon, carried, spent, count, total, total_squares, reach, segment"
 
-READ_COHORTS = Sql.of(Cohort)(f"""
+TRUSTS = {trust.value: trust for trust in Trust}
+
+READ_COHORTS = Sql(f"""
     SELECT {COHORT_COLUMNS} FROM cohort WHERE study_id = :study_id AND count > 0 ORDER BY id
 """)
 
@@ -283,9 +285,13 @@ async def _aggregate(connection: Connection, study_id: int, epochs: Epochs, *, l
     return fresh
 
 
-async def read_cohorts(connection: Connection, study_id: int) -> list[Cohort]:
+async def read_cohorts(connection: Connection, study_id: int) -> Cohorts:
     """All folded cohorts with at least one live member, in the order of their ids."""
-    return await READ_COHORTS.all(connection, study_id=study_id)
+    rows = await READ_COHORTS.all(connection, study_id=study_id)
+    if not rows:
+        return Cohorts.of([])
+    columns = dict(zip(COHORT_COLUMNS.split(", "), zip(*rows, strict=True), strict=True))
+    return Cohorts({**columns, "trust": [TRUSTS[trust] for trust in columns["trust"]]}, len(rows))
 
 
 async def page_cohorts(connection: Connection, study_id: int, *, after: int, limit: int) -> list[CohortLine]:

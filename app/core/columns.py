@@ -1,0 +1,62 @@
+"""Records by columns: what is done for each of many records is done for a field of all of them at once."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Generic, Self, TypeVar, overload
+
+Record = TypeVar("Record")
+
+
+class Columns(Sequence[Record], Generic[Record]):
+    """Records of one dataclass. They are made when one of them is asked for, and then kept.
+
+    A subclass names the dataclass as `kind`.
+    """
+
+    kind: type[Any]
+
+    __slots__ = ("_columns", "_records", "_size")
+
+    def __init__(self, columns: Mapping[str, Sequence[Any]], size: int) -> None:
+        """Columns by the names of the fields, all of one size; fields with defaults may be left out."""
+        self._columns = dict(columns)
+        self._size = size
+        self._records: Sequence[Record] | None = None
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> Self:
+        """The same records; themselves where they have columns already."""
+        if isinstance(records, cls):
+            return records
+        found = cls({}, len(records))
+        found._records = records
+        return found
+
+    def column(self, name: str) -> Sequence[Any]:
+        """One field of every record. Not to be changed."""
+        found = self._columns.get(name)
+        if found is None:
+            found = self._columns[name] = [getattr(record, name) for record in self._made()]
+        return found
+
+    def _made(self) -> Sequence[Record]:
+        if self._records is None:
+            names = [field.name for field in fields(self.kind) if field.name in self._columns]
+            rows = zip(*(self._columns[name] for name in names), strict=True)
+            self._records = [self.kind(**dict(zip(names, row, strict=True))) for row in rows]
+        return self._records
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, place: int) -> Record: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Record]: ...
+
+    def __getitem__(self, place: int | slice) -> Record | Sequence[Record]:
+        return self._made()[place]
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._made())
