@@ -52,7 +52,7 @@ Shrinkage = Callable[[float, float, float], float]
 """The factor for a sum of squared weights, a variance of noise and a bias."""
 
 
-def participants(groups: Sequence[Group], trust: Trust) -> Sequence[int]:
+def participants(groups: Sequence[Group], trust: Trust) -> list[int]:
     """Indices of the groups of one trust tag that hold a person who can take part.
 
     Args:
@@ -62,7 +62,7 @@ def participants(groups: Sequence[Group], trust: Trust) -> Sequence[int]:
     Returns:
         Indices into `groups`, ascending.
     """
-    return Groups.of(groups).able(trust)
+    return list(Groups.of(groups).able(trust))
 
 
 def sizes_of(groups: Sequence[Group]) -> NDArray[np.float64]:

@@ -187,10 +187,10 @@ def _solve(groups: Sequence[Group], question: Question, variance: float, *, mini
     limits = np.array(paid.limits, dtype=np.float64)
     problem = AffineProblem(
         limits / paid.unit,
-        sizes[list(central)],
+        sizes[central],
         public=float(sum(groups.of_able(Trust.PUBLIC, "count"))),
         noises=np.array([noise_variance(groups[index], variance) for index in local]),
-        reports=sizes[list(local)],
+        reports=sizes[local],
         tilt=question.tilt,
         people=float(max(question.people or 0, sum(groups.column("count")))),
     )
