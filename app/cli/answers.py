@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from dither import Bin, FoundRange, Interval, LabelAnswer, Release
+from dither import Bin, ChoiceShare, FoundRange, Interval, LabelAnswer, Release
 
 from app.cli.common import console, print_json, print_table, show
 from app.core.numbers import headline
@@ -17,8 +17,11 @@ def show_release(found: Release, as_json: bool) -> None:
         named = {name: name for name in ("label", "people", "estimate", "these people", "population")}
         print_table([_label(one, found.by or "") for one in found.groups], named)
     if found.bins is not None:
-        columns = ("from", "to", "share", "these people", "population", "all bins together")
-        print_table([_bin(one) for one in found.bins], {name: name for name in columns})
+        shown = [_bin(one) for one in found.bins]
+        print_table(shown, {name: name for name in shown[0]})
+    if found.choices is not None:
+        shown = [_choice(one) for one in found.choices]
+        print_table(shown, {name: name for name in shown[0]})
     if found.quartiles is not None:
         print_table(
             _described(found), {name: name for name in ("name", "estimate", "these people", "population")}
@@ -79,15 +82,22 @@ def _ends(interval: Interval) -> str:
 
 
 def _bin(one: Bin) -> dict[str, object]:
+    return {"from": one.lower, "to": one.upper, **_share_of(one, "all bins together")}
+
+
+def _choice(one: ChoiceShare) -> dict[str, object]:
+    return {"choice": one.choice, **_share_of(one, "all choices together")}
+
+
+def _share_of(one: Bin | ChoiceShare, jointly: str) -> dict[str, object]:
+    """A share with its intervals."""
     ends = (one.interval, one.population_interval, one.simultaneous)
     these, population, together = (f"{interval.lower:.3f} to {interval.upper:.3f}" for interval in ends)
     return {
-        "from": one.lower,
-        "to": one.upper,
         "share": f"{one.share:.3f}",
         "these people": these,
         "population": population,
-        "all bins together": together,
+        jointly: together,
     }
 
 

@@ -28,7 +28,8 @@ Statistic = Annotated[
     str | None,
     typer.Option(
         metavar="STATISTIC",
-        help="mean (the default), sum, variance, sd, histogram, distribution, quantile, median or describe.",
+        help="mean (the default), sum, variance, sd, histogram, distribution, quantile, median, "
+        "describe or shares.",
     ),
 ]
 Share = Annotated[

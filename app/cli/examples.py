@@ -14,6 +14,7 @@ EXAMPLES: Mapping[str, str] = {
     "variance": "variance commute",
     "sd": "sd commute --share 0.2",
     "histogram": "histogram commute --edges 15,30,60",
+    "shares": "shares party --share 0.2",
     "distribution": "distribution commute --bins 20 --share 0.2",
     "quantile": "quantile commute 0.9",
     "median": "median commute",

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Container, Iterator
 from enum import StrEnum
 from functools import wraps
-from typing import Annotated, Any, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
 from pydantic import BaseModel
@@ -116,6 +116,9 @@ def _parameter(
     kind: Any = field.annotation
     metavar, help_text = None, schema.get("description", "")
     if get_origin(kind) is list:
+        (one,) = get_args(kind)
+        # Text that the model checks is text to typer.
+        kind = list[str] if get_origin(one) is Annotated else kind
         help_text += " May be repeated."
     elif get_origin(kind) is dict:
         kind, metavar = list[str], "NAME=A,B,..."

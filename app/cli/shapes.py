@@ -59,6 +59,22 @@ distribution = _over_bins(
 )
 
 
+def shares(
+    study: StudyName,
+    share: Share = None,
+    epsilon: Epsilon = None,
+    expected_size: ExpectedSize = None,
+    tilt: Tilt = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show which part of the people made each choice. The first to ask spends; asking again is free."""
+    question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
+    with service(url, token) as client:
+        show_release(client.shares(study, **question), as_json)
+
+
 def quantile(
     study: StudyName,
     q: Annotated[str, typer.Argument(help="Which part of the people lies at or below it, such as 0.9.")],

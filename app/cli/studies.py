@@ -137,7 +137,9 @@ def _show_study(study: Study, as_json: bool) -> None:
         {"name": "question", "value": study.title},
         {"name": "description", "value": study.description or None},
         {"name": "series", "value": study.series},
-        {"name": "range", "value": f"{show(study.lower)} to {show(study.upper)}"},
+        {"name": "choices", "value": ", ".join(study.choices)}
+        if study.choices
+        else {"name": "range", "value": f"{show(study.lower)} to {show(study.upper)}"},
         {"name": "relation", "value": study.relation},
         {"name": "trust", "value": study.trust},
         {"name": "epsilon", "value": f"{show(study.epsilon.min)} to {show(study.epsilon.max)}"},

@@ -61,6 +61,10 @@ COMMANDS = {
         "shapes:histogram",
         "Show which part of the people lies in each bin. The first to ask spends; asking again is free.",
     ),
+    "shares": Command(
+        "shapes:shares",
+        "Show which part of the people made each choice. The first to ask spends; asking again is free.",
+    ),
     "distribution": Command(
         "shapes:distribution",
         "Show which part of the people lies below each edge. It is free after the histogram of the bins.",

@@ -5,6 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 
+from dither.device.choices import choice_points
 from dither.device.randomizers import LocalMechanism as LocalMechanism
 
 from app.core.attributes import NO_ATTRIBUTES, Attributes
@@ -59,6 +60,9 @@ class StudyState(StrEnum):
 MAX_DIMENSION = 64
 """The most coordinates that a value may have."""
 
+MAX_CHOICES = 50
+"""The most choices that a study may offer: a set of them is an integer that a double holds."""
+
 NO_TILT = (
     "applies to replace_one studies only: how unequal the weights of people are depends on their number, "
     "which an add_remove_one study keeps secret"
@@ -89,6 +93,8 @@ class StudyDefinition:
             vectors are `LAPLACE` ones.
         attributes: What each contribution says of its owner, in declared labels. Public in replace_one
             studies, as secret as presence in add_remove_one studies.
+        choices: What people choose one of, in a study that asks for a choice: a value is the number of one,
+            from 0 on, which is also its place in the range. Empty in a study of numbers.
     """
 
     slug: str
@@ -107,6 +113,7 @@ class StudyDefinition:
     description: str = ""
     series: str | None = None
     attributes: Attributes = NO_ATTRIBUTES
+    choices: tuple[str, ...] = ()
 
     @property
     def noise(self) -> Currency:
@@ -131,6 +138,11 @@ class StudyDefinition:
         """The study's grid."""
         return Grid(self.lower, self.upper)
 
+    @property
+    def choice_points(self) -> tuple[int, ...]:
+        """The grid point of each choice."""
+        return choice_points(len(self.choices)) if self.choices else ()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
@@ -154,6 +166,10 @@ class StudyLine:
     study: Study
     closed_at: datetime | None
     released_at: datetime | None
+
+
+NOT_OF_CHOICES = "is for studies of numbers, and this one asks for a choice: ask for its shares"
+"""Why a study of choices has no mean and no distribution."""
 
 
 def assumption(tilt: int) -> str:

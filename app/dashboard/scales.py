@@ -1,9 +1,13 @@
 """Scales: from data to positions on a plot, with ticks at readable values. Pure."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
+
+_CHARACTERS = 60
+"""Of all labels below a plot."""
 
 
 class Scale(Protocol):
@@ -40,6 +44,37 @@ class Linear:
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
         return [(number * step, label(number * step, step)) for number in range(first, last + 1)][: most + 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A place of the same width for each name; the first one begins at 0.
+
+    Attributes:
+        names: What stands in the middle of a place; cut where it is long.
+        start, end: Where they lie [pixels].
+    """
+
+    names: Sequence[str]
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        """Where a place begins [pixels]."""
+        return self.start + value / len(self.names) * (self.end - self.start)
+
+    def ticks(self, most: int) -> list[tuple[float, str]]:
+        """As many names as there is room for."""
+        every = -(-len(self.names) // max(most, 1))
+        length = _CHARACTERS * every // len(self.names)
+        return [
+            (
+                place + 0.5,
+                name if len(name) <= length else name[: max(1, length - 1)] + "\N{HORIZONTAL ELLIPSIS}",
+            )
+            for place, name in enumerate(self.names)
+            if place % every == 0
+        ]
 
 
 @dataclass(frozen=True, slots=True)

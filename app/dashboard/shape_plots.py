@@ -1,22 +1,50 @@
-"""Plots of a histogram and of a distribution function with what is known of them."""
+"""Plots of a histogram, of shares by choice and of a distribution function with what is known of them."""
 
 from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from app.dashboard.canvas import HALF, bar, draw_both
-from app.dashboard.scales import Linear, Scale, nice_ceiling
-from app.web.documents.shape import ShareOfBinOut
+from app.dashboard.canvas import HALF, Make, bar, draw_both
+from app.dashboard.scales import Linear, Named, Scale, nice_ceiling
+from app.web.documents.shape import ShareOfBinOut, ShareOfChoiceOut
 
 
 def shares(bins: Sequence[ShareOfBinOut]) -> Markup:
     """A bar a bin, its height the share of the people in it, with its interval."""
-    top = nice_ceiling(max(one.interval.upper for one in bins))
+    ends = [(one.lower, one.upper) for one in bins]
+    return _bars(
+        "Share of the people by bin, with 95 % intervals for these people",
+        list(zip(bins, ends, strict=True)),
+        lambda start, end: Linear(bins[0].lower, bins[-1].upper, start, end),
+        x="value",
+    )
+
+
+def choices(found: Sequence[ShareOfChoiceOut]) -> Markup:
+    """A bar a choice, its height the share of the people who made it, with its interval."""
+    names = [one.choice for one in found]
+    return _bars(
+        "Share of the people by choice, with 95 % intervals for these people",
+        [(one, (place + 0.1, place + 0.9)) for place, one in enumerate(found)],
+        lambda start, end: Named(names, start, end),
+        x="choice",
+    )
+
+
+def _bars(
+    title: str,
+    bars: Sequence[tuple[ShareOfBinOut | ShareOfChoiceOut, tuple[float, float]]],
+    across: Make,
+    *,
+    x: str,
+) -> Markup:
+    """Shares as bars between two places each, with their intervals."""
+    top = nice_ceiling(max(one.interval.upper for one, _ in bars))
 
     def marks(across: Scale, up: Scale) -> Sequence[str]:
         drawn = []
-        for one in bins:
-            left, right = across(one.lower), across(one.upper)
+        for one, (first, last) in bars:
+            left, right = across(first), across(last)
             drawn.append(bar(left, right - left, up(0), up(one.share), "a", _said(one)))
             middle, low, high = (left + right) / 2, up(one.interval.lower), up(one.interval.upper)
             ends = f'x1="{middle:.1f}" x2="{middle:.1f}" y1="{low:.1f}" y2="{high:.1f}"'
@@ -24,11 +52,11 @@ def shares(bins: Sequence[ShareOfBinOut]) -> Markup:
         return drawn
 
     return draw_both(
-        "Share of the people by bin, with 95 % intervals for these people",
-        lambda start, end: Linear(bins[0].lower, bins[-1].upper, start, end),
+        title,
+        across,
         lambda start, end: Linear(0, top, start, end),
         marks,
-        x="value",
+        x=x,
         y="share",
         size=HALF,
     )
@@ -67,6 +95,6 @@ def distribution(bins: Sequence[ShareOfBinOut]) -> Markup:
     )
 
 
-def _said(one: ShareOfBinOut) -> str:
-    ends = f"{one.interval.lower:.3f} to {one.interval.upper:.3f}"
-    return f"{one.lower:.6g} to {one.upper:.6g}: {one.share:.3f}, 95 %: {ends}"
+def _said(one: ShareOfBinOut | ShareOfChoiceOut) -> str:
+    name = one.choice if isinstance(one, ShareOfChoiceOut) else f"{one.lower:.6g} to {one.upper:.6g}"
+    return f"{name}: {one.share:.3f}, 95 %: {one.interval.lower:.3f} to {one.interval.upper:.3f}"

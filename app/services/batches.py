@@ -231,7 +231,7 @@ class BatchReader:
                 columns = Columns(
                     names=FIELDS | labels,
                     required="subject",
-                    numbers=NUMBERS,
+                    numbers=NUMBERS - {"value"} if study.choices else NUMBERS,
                     lists=lists,
                     words=WORDS,
                     within=dict.fromkeys(labels, "attributes"),

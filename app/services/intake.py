@@ -37,6 +37,7 @@ class Intake:
             name: {label: place for place, label in enumerate(labels)}
             for name, labels in definition.attributes.labels.items()
         }
+        self._choices = dict(zip(definition.choices, definition.choice_points, strict=True))
         self._epsilons: dict[str, int] = {}
 
     def offer(self, record: Mapping[str, object], sender: UUID, subject: str | None = None) -> Offer:
@@ -68,6 +69,8 @@ class Intake:
             vector = self._vector(record, trust, errors)
         elif trust is Trust.LOCAL:
             value, drawn = self._report(record, amount, errors)
+        elif self._choices:
+            value = self._choice(record, errors)
         else:
             value = self._value(record, errors)
         segment = self._segment(record, errors) if self._places else 0
@@ -139,6 +142,17 @@ class Intake:
         point = self._grid.point(*number)
         if point is None:
             errors.append(FieldError(name, self._outside))
+            return 0
+        return point
+
+    def _choice(self, record: Mapping[str, object], errors: list[FieldError]) -> int:
+        if "value" not in record:
+            errors.append(FieldError("value", "missing"))
+            return 0
+        label = record["value"]
+        point = self._choices.get(label) if type(label) is str else None
+        if point is None:
+            errors.append(FieldError("value", "must be one of the study's choices, as text"))
             return 0
         return point
 

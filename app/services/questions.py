@@ -9,7 +9,7 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO, round_down_to_significant, share_of
 from app.core.errors import InvalidRequest
 from app.core.release import Asked
-from app.core.study import NO_TILT, Currency, Relation, StudyDefinition
+from app.core.study import NO_TILT, NOT_OF_CHOICES, Currency, Relation, StudyDefinition
 from app.estimators import registry
 from app.estimators.interface import Question
 from app.estimators.transformed import MOMENTS, Transformed
@@ -180,6 +180,8 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
     secret, spread = study.relation is Relation.ADD_REMOVE_ONE, ask.statistic in (VARIANCE, SD)
     if secret and ask.statistic == SUM:
         raise InvalidRequest.field("statistic", "there is no sum where the number of people is secret")
+    if study.choices:
+        raise InvalidRequest.field("statistic", NOT_OF_CHOICES)
     if study.dimension > 1:
         reason = f"values of this study have {study.dimension} coordinates: start a K-means session instead"
         raise InvalidRequest.field("statistic", reason)

@@ -96,9 +96,10 @@ class Saturation:
     async def point(self, study: Study) -> int | None:
         """Where more epsilon would buy nothing at share 1 [the study's currency]; None: nowhere.
 
-        None too in add_remove_one studies and in those of vectors: there everything that is offered is used.
+        None too in add_remove_one studies and in those of vectors or choices: all that is offered is used.
         """
-        if study.definition.relation is Relation.ADD_REMOVE_ONE or study.definition.dimension > 1:
+        of = study.definition
+        if of.relation is Relation.ADD_REMOVE_ONE or of.dimension > 1 or of.choices:
             return None
         profile = await self._profile(study)
         settled = profile.computed_at >= 0 and (

@@ -15,7 +15,7 @@ from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators import ranks, shares
 from app.estimators.interface import Interval
 from app.estimators.ranks import RankPlan
-from app.estimators.shares import Share, SharesPlan
+from app.estimators.shares import BinShares, Share, SharesPlan
 from app.estimators.weighing import Weighing, weigh_public, weigh_secret
 from app.mechanisms.draw import draw
 from app.mechanisms.permute_and_flip import choose
@@ -25,6 +25,7 @@ SUMMARIES = {
     "histogram": "Noisy counts by bin with weights min(epsilon, tau); the distribution function is read off.",
     "describe": "Mean and standard deviation, and quartiles drawn by rank, with one price.",
     "found_range": "The mean of the values moved into a range that a part of the price finds first.",
+    "shares": "Noisy counts by choice with weights min(epsilon, tau), moved to shares that sum to 1.",
     "quantile": "Steps of the range drawn by how near their rank is (permute-and-flip), with an interval.",
 }
 """One line about each estimator."""
@@ -109,6 +110,7 @@ class ShapePlan:
         most: The largest charge to a person; in add_remove_one studies the largest that is possible.
         grid: Of the study.
         edges: Ends of the bins, for a histogram [data's unit].
+        choices: Labels of the bins, for shares of choices.
     """
 
     crowd: ShapeCrowd
@@ -118,6 +120,7 @@ class ShapePlan:
     most: int
     grid: Grid
     edges: tuple[float, ...]
+    choices: tuple[str, ...]
 
     def charges(self) -> tuple[Charge, ...]:
         """What it costs each cohort, in the order of ids."""
@@ -152,17 +155,25 @@ class ShapePlan:
             weighted = weighted_counts(self.crowd, self.weighing, self.plan.cells + 1, counts)
             found = self.plan.read(self.grid, drawn(self.plan, weighted))
             return {"estimate": found.estimate, "interval": asdict(found.interval)}
-        edges, read = self.edges, self.plan.read(noisy_counts(self.crowd, self.plan, counts))
-        document: dict[str, object] = {
+        read = self.plan.read(noisy_counts(self.crowd, self.plan, counts))
+        document = self._of_choices(read) if self.choices else self._of_bins(read)
+        if read.noisy_count is not None:
+            document["noisy_count"] = read.noisy_count
+        return document
+
+    def _of_choices(self, read: BinShares) -> dict[str, object]:
+        shares = zip(self.choices, read.bins, strict=True)
+        return {"choices": [{"choice": choice, **asdict(share)} for choice, share in shares]}
+
+    def _of_bins(self, read: BinShares) -> dict[str, object]:
+        edges = self.edges
+        return {
             "bins": [_bin(edges[place], edges[place + 1], share) for place, share in enumerate(read.bins)],
             "cumulative": [
                 *(_bin(edges[0], edges[place + 1], share) for place, share in enumerate(read.cumulative)),
                 _bin(edges[0], edges[-1], _whole(read.cumulative[-1])),
             ],
         }
-        if read.noisy_count is not None:
-            document["noisy_count"] = read.noisy_count
-        return document
 
 
 def charges_of(crowd: ShapeCrowd, costs: Sequence[int]) -> tuple[Charge, ...]:
@@ -277,6 +288,7 @@ def make(study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Coho
         most=most,
         grid=study.grid,
         edges=question.edges,
+        choices=question.choices,
     )
 
 

@@ -10,16 +10,16 @@ from app.core.epsilon import MICRO, round_down_to_significant, share_of
 from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import GRID_SIZE, NotANumber, parse_decimal
 from app.core.release import Asked
-from app.core.study import NO_TILT, Relation, StudyDefinition
+from app.core.study import NO_TILT, NOT_OF_CHOICES, Relation, StudyDefinition
 from app.estimators.found_range import ladder
 from app.estimators.ranks import CELLS
 from app.estimators.registry import AUTO
 from app.services.questions import FOUND, MEAN, RANGE, Ask
 
 HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN = "histogram", "distribution", "quantile", "median"
-DESCRIBE = "describe"
+DESCRIBE, SHARES = "describe", "shares"
 
-SHAPES = (HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN, DESCRIBE)
+SHAPES = (HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN, DESCRIBE, SHARES)
 """Statistics of the distribution. A histogram and the distribution function over the same bins are read off
 one release, and so are a median and the quantile 0.5."""
 
@@ -35,6 +35,7 @@ ESTIMATORS = {
     MEDIAN: QUANTILE,
     MEAN: FOUND_RANGE,
     DESCRIBE: DESCRIBE,
+    SHARES: SHARES,
 }
 """What answers each statistic here."""
 
@@ -45,6 +46,8 @@ MOST_BINS = 100
 DEFAULT_BINS = 10
 MOST_CELLS = 1000
 _DIGITS = 6
+
+_PHRASES = {MEAN: f"a {MEAN} over a range that is found", SHARES: "shares of choices"}
 
 PARAMETERS: dict[str, str] = {
     "edges": "Histogram and distribution: where bins begin and end, ascending, with commas between; what "
@@ -73,9 +76,10 @@ class ShapeQuestion:
     """A question with every default filled in.
 
     Attributes:
-        estimator: What answers: `histogram`, `quantile`, `found_range` or `describe`.
+        estimator: What answers: `histogram`, `quantile`, `found_range`, `describe` or `shares`.
         starts: Where each cell but the first one begins [grid steps].
         edges: The ends of all bins, ascending [data's unit]; empty but for histograms.
+        choices: The labels of all bins, for shares of choices.
         quantile: q, for quantiles.
         part: Of the price that finds the range [ppm]; for a mean over a found range.
         share: Part of each personal epsilon [ppm].
@@ -93,6 +97,7 @@ class ShapeQuestion:
     expected_size: float | None
     tilt: int | None
     part: int | None = None
+    choices: tuple[str, ...] = ()
 
     def offer(self, epsilon: int) -> int:
         """What a person with this epsilon may be charged [micro-epsilon]."""
@@ -129,7 +134,7 @@ class ShapeQuestion:
     @property
     def counts_bins(self) -> bool:
         """Whether it asks for noisy counts by bin; otherwise cells are drawn by rank."""
-        return self.estimator in (HISTOGRAM, FOUND_RANGE)
+        return self.estimator in (HISTOGRAM, FOUND_RANGE, SHARES)
 
     @property
     def statistic(self) -> str:
@@ -141,9 +146,9 @@ class ShapeQuestion:
         shown: dict[str, object] = {"share": self.share / MICRO}
         if self.part is not None:
             shown |= {RANGE: FOUND, PART: self.part / MICRO}
-        elif self.counts_bins:
+        elif self.estimator == HISTOGRAM:
             shown["edges"] = list(self.edges)
-        else:
+        elif not self.counts_bins:
             if self.quantile is not None:
                 shown["q"] = float(self.quantile)
             shown["candidates"] = len(self.starts)
@@ -162,6 +167,11 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
     Raises:
         InvalidRequest: names every offending field.
     """
+    if study.choices and ask.statistic != SHARES:
+        raise InvalidRequest.field("statistic", NOT_OF_CHOICES)
+    if ask.statistic == SHARES and not study.choices:
+        reason = "is for studies of choices, and values of this one are numbers: ask for a histogram"
+        raise InvalidRequest.field("statistic", reason)
     if study.dimension > 1:
         reason = f"values of this study have {study.dimension} coordinates: start a K-means session instead"
         raise InvalidRequest.field("statistic", reason)
@@ -170,7 +180,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         if ask.statistic == MEAN:
             raise InvalidRequest.field(RANGE, "no range is found in a study with gaussian noise")
         raise InvalidRequest.field("statistic", f"there is no {ask.statistic} in a study with gaussian noise")
-    estimator = ESTIMATORS[ask.statistic]
+    estimator, of = ESTIMATORS[ask.statistic], _PHRASES.get(ask.statistic, f"a {ask.statistic}")
     errors: list[FieldError] = []
     errors += [
         FieldError(name, "applies to mean, sum, variance and sd over the declared range")
@@ -178,7 +188,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         if getattr(ask, name)
     ]
     if ask.estimator not in (None, AUTO, estimator):
-        errors.append(FieldError("estimator", f"must be {estimator} for a {ask.statistic}"))
+        errors.append(FieldError("estimator", f"must be {estimator} for {of}"))
     secret = study.relation is Relation.ADD_REMOVE_ONE
     if secret and ask.tilt is not None:
         errors.append(FieldError("tilt", NO_TILT))
@@ -191,10 +201,10 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         MEDIAN: ("candidates",),
         MEAN: (RANGE, PART),
         DESCRIBE: ("candidates",),
+        SHARES: (),
     }
-    of = ask.statistic if ask.statistic != MEAN else f"{MEAN} over a range that is found"
     errors += [
-        FieldError(name, f"not a parameter of a {of}")
+        FieldError(name, f"not a parameter of {of}")
         for name in ask.parameters
         if name not in known[ask.statistic]
     ]
@@ -205,6 +215,8 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
     try:
         if estimator == HISTOGRAM:
             starts, edges = _bins(study, ask.parameters)
+        elif estimator == SHARES:
+            starts = study.choice_points[1:]
         elif estimator == FOUND_RANGE:
             starts = ladder(study.grid)[1:-1]
             part = int(_rank(PART, ask.parameters) * MICRO) if PART in ask.parameters else DEFAULT_PART
@@ -228,6 +240,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         expected_size=ask.expected_size,
         tilt=None if secret else study.tilt if ask.tilt is None else ask.tilt,
         part=part,
+        choices=study.choices,
     )
 
 

@@ -59,6 +59,8 @@ def start_protocol(spec: SessionSpec, study: StudyDefinition) -> RunningProtocol
     Raises:
         InvalidRequest: it is not admissible, or not for this study.
     """
+    if study.choices:
+        raise InvalidRequest.field("protocol", "is for studies of numbers, and this one asks for a choice")
     return _STARTERS[spec.protocol](spec, study)
 
 

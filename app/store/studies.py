@@ -8,15 +8,17 @@ from app.store.contributions import ENROL_LOCK, EPOCH_LOCK
 from app.store.sql import Connection, Sql
 
 COLUMNS = """id, slug, title, description, series, lower, upper, relation, trust, epsilon_min, epsilon_max,
-             default_share, tilt, delta, dimension, local_mechanism, attributes, state, created_at"""
+             default_share, tilt, delta, dimension, local_mechanism, attributes, choices,
+             state, created_at"""
 
 INSERT = Sql.of(Study)(f"""
     INSERT INTO study (slug, title, description, series, lower, upper, relation, trust, epsilon_min,
                        epsilon_max, default_share, tilt, delta, dimension, local_mechanism, attributes,
-                       created_at)
+                       choices, created_at)
     VALUES (:slug, :title, :description, :series, :lower, :upper, CAST(:relation AS relation),
             CAST(:trust AS text[]), :epsilon_min, :epsilon_max, :default_share, :tilt, :delta, :dimension,
-            :local_mechanism, CAST(:attributes AS text[]), :created_at)
+            :local_mechanism, CAST(:attributes AS text[]), CAST(:choices AS text[]),
+            :created_at)
     ON CONFLICT (slug) DO NOTHING
     RETURNING {COLUMNS}
 """)
@@ -90,6 +92,7 @@ async def insert_study(
         dimension=definition.dimension,
         local_mechanism=definition.local_mechanism.value,
         attributes=definition.attributes.texts,
+        choices=definition.choices,
         created_at=created_at,
     )
 

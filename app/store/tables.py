@@ -60,6 +60,13 @@ study = Table(
     Column("dimension", Integer, nullable=False),
     Column("local_mechanism", Text, nullable=False),
     Column("attributes", ARRAY(Text), nullable=False, server_default="{}", comment="name:label, in order"),
+    Column(
+        "choices",
+        ARRAY(Text),
+        nullable=False,
+        server_default="{}",
+        comment="labels, in order; a value is the number of one; none: values are numbers",
+    ),
     Column("state", study_state, nullable=False, server_default="open"),
     Column("epoch", Integer, nullable=False, server_default="1", comment="that new contributions carry"),
     Column("folded_epoch", Integer, nullable=False, server_default="0", comment="last one in cohort"),

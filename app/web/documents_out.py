@@ -31,7 +31,7 @@ from app.web.documents.figures import (
 from app.web.documents.ledger import LedgerLineOut, TrailLineOut
 from app.web.documents.lists import PageOut
 from app.web.documents.plan import PlanOut
-from app.web.documents.study import StudyOut
+from app.web.documents.study_out import StudyOut
 from app.web.documents.types import WireOut
 
 EXPORT_ROWS = 1000

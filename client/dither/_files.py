@@ -88,9 +88,9 @@ class RecordFile:
     def __iter__(self) -> Iterator[Row]:
         return self.rows_with(())
 
-    def rows_with(self, attributes: Sequence[str]) -> Iterator[Row]:
-        """The rows, with labels from the columns of these attributes."""
-        rows, columns = self._read(), self._columns.with_labels(attributes)
+    def rows_with(self, attributes: Sequence[str], chosen: bool = False) -> Iterator[Row]:
+        """The rows, with labels from the columns of these attributes; `chosen`: values are labels, too."""
+        rows, columns = self._read(), self._columns.with_labels(attributes, chosen)
         next(rows)
         for cells in rows:
             yield columns.record([_plain(cell) for cell in cells])

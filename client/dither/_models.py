@@ -34,7 +34,7 @@ class EpsilonRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study(Shown):
-    """One bounded numeric question.
+    """One question for a bounded number, or for a choice.
 
     Attributes:
         slug, title, description: Its address, the question for people, and more about it.
@@ -51,6 +51,7 @@ class Study(Shown):
         dimension: Coordinates of a value, each of them in the range; 1 for a number.
         local_mechanism: Randomizer for local reports.
         attributes: What each contribution says of its owner: names, and the labels that each may have.
+        choices: What people choose one of; the range is that of their numbers. Empty where they give numbers.
         state: `open`; `closed` to contributions; or, with stored answers only, `archived` or `retired`.
     """
 
@@ -70,6 +71,7 @@ class Study(Shown):
     dimension: int = 1
     local_mechanism: str | None
     attributes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    choices: tuple[str, ...] = ()
     state: str | None
     raw: Mapping[str, object] = field(repr=False, compare=False)
 
@@ -193,6 +195,25 @@ class Bin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceShare:
+    """How many people made a choice.
+
+    Attributes:
+        choice: Its label.
+        share: Part of all people, 0 to 1; those of all choices sum to 1.
+        interval: For the people who contributed.
+        population_interval: For the population they were drawn from.
+        simultaneous: For the people who contributed, such that those of all choices hold at once.
+    """
+
+    choice: str
+    share: float
+    interval: Interval
+    population_interval: Interval
+    simultaneous: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LabelAnswer:
     """The answer for one label of an attribute.
 
@@ -229,9 +250,11 @@ class Release(Plotted):
             into it. None of a mean over the study's range.
         variance, sd: Of the values, at no further price; None where the release says nothing of them.
         bins: Of a histogram or a distribution; None for other statistics.
+        choices: Of shares, in the order of the study; None for other statistics.
         count, mean, quartiles: Of a description, beside `sd`; None for other statistics.
         predicted_error: Root mean square error that the plan predicted: in the data's unit for a mean, as a
-            part of all people for a bin's share or the rank of a quantile; of a description that of the mean.
+            part of all people for the share of a bin or a choice or the rank of a quantile; of a description
+            that of the mean.
         relation: What the guarantee compares.
         share, share_before: The part of each epsilon that the question has used in all, and without this
             release; None of releases without shares.
@@ -262,6 +285,7 @@ class Release(Plotted):
     variance: Statistic | None = None
     sd: Statistic | None = None
     bins: tuple[Bin, ...] | None = None
+    choices: tuple[ChoiceShare, ...] | None = None
     count: Count | None = None
     mean: Statistic | None = None
     quartiles: tuple[Quartile, ...] | None = None

@@ -11,6 +11,7 @@ from typing import SupportsIndex
 
 from dither._errors import InvalidRequest, StudyUnsound, UnsupportedMechanism
 from dither._models import Study, Trust
+from dither.device.choices import choice_points
 from dither.device.numbers import (
     DELTA_UNIT,
     Grid,
@@ -39,7 +40,7 @@ class Order:
     Attributes:
         subject, trust: For whom, and as what.
         epsilon: Rounded down to three significant digits; None for public [micro-epsilon].
-        value: The value, as it is written; a tuple in a study of vectors.
+        value: The value, as it is written; a tuple in a study of vectors, a label in one of choices.
         position: Its grid point, or those of its coordinates.
         randomizer: What makes a report of it; local only.
         attributes: Names and labels, in the order of the study.
@@ -48,7 +49,7 @@ class Order:
     subject: str
     trust: Trust
     epsilon: int | None
-    value: Number | tuple[Number, ...]
+    value: Number | tuple[Number, ...] | str
     position: int | tuple[int, ...]
     randomizer: Randomizer | None = None
     attributes: tuple[tuple[str, str], ...] = ()
@@ -79,16 +80,25 @@ def make_order(
         raise UnsupportedMechanism("local people of a study of vectors take part in its sessions instead")
     device = _randomizer(study) if tag == "local" else None
     limit = _check_epsilon(study, epsilon, tag)
-    number, position = _vector(study, value) if study.dimension > 1 else _number(study, value, "value")
+    written, position = _written(study, value)
     return Order(
         subject=subject,
         trust=tag,
         epsilon=limit,
-        value=number,
+        value=written,
         position=position,
         randomizer=device,
         attributes=_labels(study, attributes or {}),
     )
+
+
+def _written(study: Study, value: object) -> tuple[Number | tuple[Number, ...] | str, int | tuple[int, ...]]:
+    """A value as it is sent, and its place on the grid."""
+    if study.choices:
+        if not isinstance(value, str) or value not in study.choices:
+            raise InvalidRequest("value", f"must be one of the study's choices: {', '.join(study.choices)}")
+        return str(value), choice_points(len(study.choices))[study.choices.index(str(value))]
+    return _vector(study, value) if study.dimension > 1 else _number(study, value, "value")
 
 
 def _number(study: Study, value: object, name: str) -> tuple[Number, int]:
@@ -193,6 +203,8 @@ def check_study(study: Study, slug: str) -> None:
     """
     if study.slug != slug:
         raise StudyUnsound("the service described another study than the one asked for")
+    if study.choices and (study.upper - study.lower != len(study.choices) - 1 or study.dimension != 1):
+        raise StudyUnsound("the study's choices and range do not go together")
     if not study.lower < study.upper:
         raise StudyUnsound("the study's range is empty")
     if study.relation not in _RELATIONS:
@@ -208,6 +220,8 @@ def check_study(study: Study, slug: str) -> None:
 def study_terms(study: Study) -> str:
     """What may never change about a study, as text that compares."""
     terms: dict[str, object] = {"attributes": study.attributes} if study.attributes else {}
+    if study.choices:
+        terms["choices"] = study.choices
     return json.dumps(
         terms
         | {

@@ -18,36 +18,37 @@ _NOTHING = frozenset({"NAType", "NaTType"})
 """What pandas calls its missing values; equal to nothing, they cannot be compared."""
 
 
-def read_rows(source: Iterable[Any], attributes: Sequence[str] = ()) -> Iterator[Row]:
+def read_rows(source: Iterable[Any], attributes: Sequence[str] = (), chosen: bool = False) -> Iterator[Row]:
     """The records of whatever holds them.
 
     Args:
         source: Records, dictionaries or tuples; or a data frame of pandas or polars, or a table of pyarrow.
         attributes: Names of the columns of labels.
+        chosen: Whether values are labels, too.
 
     Raises:
         InvalidRequest: columns are missing, or a row is none of these.
     """
     table: Any = source
     if hasattr(table, "rows_with"):
-        yield from table.rows_with(attributes)
+        yield from table.rows_with(attributes, chosen)
     elif hasattr(table, "itertuples"):
-        columns = Columns(map(str, table.columns)).with_labels(attributes)
+        columns = Columns(map(str, table.columns)).with_labels(attributes, chosen)
         yield from columns.records(table.itertuples(index=False, name=None))
     elif hasattr(table, "iter_rows"):
-        yield from Columns(table.columns).with_labels(attributes).records(table.iter_rows())
+        yield from Columns(table.columns).with_labels(attributes, chosen).records(table.iter_rows())
     elif hasattr(table, "to_batches"):
         for batch in table.to_batches():
-            columns = Columns(table.column_names).with_labels(attributes)
+            columns = Columns(table.column_names).with_labels(attributes, chosen)
             yield from columns.records(zip(*batch.to_pydict().values(), strict=True))
     else:
         known: dict[tuple[str, ...], Columns] = {}
         for number, row in enumerate(source, start=1):
-            yield _record(row, number, known, attributes)
+            yield _record(row, number, known, attributes, chosen)
 
 
 def _record(
-    row: object, number: int, known: dict[tuple[str, ...], "Columns"], attributes: Sequence[str]
+    row: object, number: int, known: dict[tuple[str, ...], "Columns"], attributes: Sequence[str], chosen: bool
 ) -> Row:
     if isinstance(row, Record | InvalidRequest):
         return row
@@ -55,10 +56,10 @@ def _record(
         names = tuple(map(str, row))
         columns = known.get(names)
         if columns is None:
-            columns = known[names] = Columns(names, what=f"row {number}").with_labels(attributes)
+            columns = known[names] = Columns(names, what=f"row {number}").with_labels(attributes, chosen)
         return columns.record(tuple(row.values()))
     if isinstance(row, Sequence) and not isinstance(row, str | bytes) and 2 <= len(row) <= len(FIELDS):
-        return Columns(FIELDS[: len(row)]).record(row)
+        return Columns(FIELDS[: len(row)]).with_labels((), chosen).record(row)
     reason = f"row {number} must be a Record, a dict, or a tuple of {', '.join(FIELDS)} or their beginning"
     raise InvalidRequest("records", reason)
 
@@ -100,11 +101,18 @@ class Columns:
                 raise InvalidRequest(what, f"has no column {name}; the columns are: {found}")
 
         self._labels: dict[str, int] = {}
+        self._chosen = False
 
-    def with_labels(self, attributes: Sequence[str]) -> "Columns":
-        """These, with the columns of these attributes; what is missing is refused with its row."""
+    def with_labels(self, attributes: Sequence[str], chosen: bool = False) -> "Columns":
+        """These, with the columns of these attributes; what is missing is refused with its row.
+
+        Args:
+            attributes: Their names.
+            chosen: Whether values are labels, too.
+        """
         own = [name.casefold() for name in self.names]
         self._labels = {name: own.index(name) for name in attributes if name in own}
+        self._chosen = chosen
         return self
 
     def __contains__(self, field: str) -> bool:
@@ -139,6 +147,8 @@ class Columns:
             return refusal
 
     def _value(self, cell: object) -> object:
+        if self._chosen:
+            return _label(cell)
         if isinstance(cell, str) and ";" in cell:
             return [self._number(part, "value") for part in cell.split(";")]
         if getattr(cell, "shape", ()):

@@ -254,6 +254,7 @@ REFUSALS = [
     ("analyse", ("token", "list"), "(forbidden)"),
     ("admin", ("study", "create", "UPPER", "--lower", "0", "--upper", "1"), "slug"),
     ("admin", ("study", "create", "x", "--lower", "2", "--upper", "1"), "upper"),
+    ("admin", ("study", "create", "x"), "lower: is required, unless there are choices"),
     ("admin", ("session", "show", "nothing"), "not_found"),
 ]
 
@@ -274,7 +275,6 @@ def test_a_refusal_exits_with_1_and_says_why(ask):
         (("plan", "x", "--token", "t", "--tilt", "some"), "--tilt"),
         (("mean", "x", "--token", "t", "-p", "variance"), "NAME=VALUE"),
         (("study", "create", "x", "--token", "t", "--lower", "zero", "--upper", "1"), "--lower"),
-        (("study", "create", "x", "--token", "t"), "--lower"),
         (("session", "create", "x", "--token", "t"), "--protocol"),
         (("session", "create", "x", "--token", "t", "--protocol", "mode", "--epsilon", "1"), "--protocol"),
         (("token", "create", "x", "--token", "t", "--role", "king"), "--role"),

@@ -56,7 +56,7 @@ def test_the_form_has_every_field_with_its_meaning_and_its_default():
     assert "\n# epsilon.max = 10.0\n" in text
     assert "One of replace_one, add_remove_one." in text
     assert "Any of central, local, public." in text
-    filled = text.replace("\nlower = ", "\nlower = 0.10").replace("\nupper = ", "\nupper = 2")
+    filled = text.replace("\n# lower =", "\nlower = 0.10").replace("\n# upper =", "\nupper = 2")
     assert read(StudyIn, filled) == {"slug": 'a "b"\n', "lower": Decimal("0.10"), "upper": 2}
     # Every default, written out, is what the service takes for it.
     names = [line[2:] if line.startswith("# ") and " = " in line else line for line in filled.splitlines()]
@@ -81,7 +81,7 @@ def test_attributes_are_written_in_a_line_or_as_a_table():
     [
         ("slug = ", "not readable"),
         ("slug = 'x'\nnote = 1\n[epsilon]\nleast = 1", "note: is unknown\nepsilon.least: is unknown"),
-        ("slug = 'x'\nupper = 1", "lower: is required"),
+        ("lower = 0\nupper = 1", "slug: is required"),
     ],
 )
 def test_what_cannot_be_read_is_said(text: str, reason: str):
@@ -91,7 +91,7 @@ def test_what_cannot_be_read_is_said(text: str, reason: str):
 
 def test_refusals_stand_above_the_form_once(monkeypatch: pytest.MonkeyPatch):
     texts: list[str] = []
-    writes = ["slug = 1", "slug = 'x'\nlower = 2\nupper = 1\n", "slug = 'x'\nlower = 0\nupper = 1\n"]
+    writes = ["lower = 2", "slug = 'x'\nlower = 2\nupper = 1\n", "slug = 'x'\nlower = 0\nupper = 1\n"]
 
     def written(text: str, extension: str) -> str:
         texts.append(text)
@@ -109,7 +109,7 @@ def test_refusals_stand_above_the_form_once(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("click.edit", written)
     assert edited(StudyIn, {}, send) == "made"
     assert "#!" not in texts[0]
-    assert texts[1].startswith("#! lower: is required\n#! upper: is required\nslug = 1")
+    assert texts[1].startswith("#! slug: is required\nlower = 2")
     assert texts[2].startswith(
         "#! not admissible: upper (invalid_request)\n#!   upper: must be above lower\nslug"
     )
@@ -120,7 +120,11 @@ def test_a_study_is_made_in_an_editor(dither, live_server, tmp_path):
     service: LiveService = live_server()
     address = {"DITHER_URL": service.base_url, "DITHER_TOKEN": service.admin_token}
     steps: Steps = [
-        [("\nlower = ", "\nlower = 5"), ("\nupper = ", "\nupper = 1"), ("# title =", 'title = "How long?"')],
+        [
+            ("\n# lower =", "\nlower = 5"),
+            ("\n# upper =", "\nupper = 1"),
+            ("# title =", 'title = "How long?"'),
+        ],
         [("upper = 1", "upper = 60"), ("# epsilon.max = 10.0", "epsilon.max = 2.5")],
     ]
     command = ("study", "create", "edited", "--edit", "--series", "weekly", "--json")
@@ -139,8 +143,8 @@ def test_a_study_is_made_in_an_editor(dither, live_server, tmp_path):
     assert done.status == 1
     assert "left without saving: nothing was made" in done.errors
     done = dither("study", "create", "short", "--lower", "0", **address)
-    assert done.status == 2
-    assert "--upper" in done.errors
+    assert done.status == 1
+    assert "upper: is required, unless there are choices" in done.errors
 
     # What is said of it is changed by a command; what answers depend on is not.
     done = dither("study", "edit", "edited", "--description", "One way.", "--reason", "asked for", **address)

@@ -27,6 +27,33 @@ def study(ask: Asker, tmp_path) -> str:
     return "shape"
 
 
+def test_a_poll_is_made_loaded_and_shown(ask: Asker, tmp_path):
+    made = ask("admin", "study", "create", "party", *(f"--choices={one}" for one in ("red", "green", "2,5")))
+    assert made.status != 0
+    assert "choices" in made.errors
+    made = ask("admin", "study", "create", "party", "--choices", "red", "--choices", "1,000", "--lower", "0")
+    assert made.status != 0
+    made = ask("admin", "study", "create", "party", *(f"--choices={one}" for one in ("red", "green", "25")))
+    assert made.status == 0, made.errors
+    assert "red, green, 25" in made.output
+    file = tmp_path / "poll.csv"
+    votes = ["red"] * 120 + ["25"] * 60 + ["yellow"]
+    file.write_text("subject,value\n" + "".join(f"p{n},{vote}\n" for n, vote in enumerate(votes)))
+    done = ask(
+        *("contribute", "contribute", "party", str(file), "--trust", "central", "--epsilon", "2"),
+        *("--directory", str(tmp_path / "device")),
+    )
+    assert "180 created, 0 unchanged, 1 refused." in done.output
+    assert "one of the study's choices: red, green, 25" in done.output
+    found = json.loads(ask("analyse", "shares", "party", "--json").output)
+    assert [one["choice"] for one in found["choices"]] == ["red", "green", "25"]
+    shown = ask("analyse", "shares", "party").output
+    assert found["id"] in shown
+    assert shown.splitlines()[0].split("\t")[:2] == ["choice", "share"]
+    refused = ask("analyse", "mean", "party")
+    assert "ask for its shares" in refused.errors
+
+
 def test_a_histogram_a_distribution_and_quantiles_are_asked_for_and_shown(ask: Asker, study: str):
     plan = json.loads(ask("analyse", "plan", study, "--statistic", "histogram", "--json").output)
     assert [(row["estimator"], row["answers_left"]) for row in plan["estimators"]] == [("histogram", 4)]

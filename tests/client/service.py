@@ -28,6 +28,7 @@ COMMUTE: dict[str, Any] = {
 }
 SLEEP = {**COMMUTE, "slug": "sleep", "upper": 24}
 PLACES = {**COMMUTE, "slug": "places", "dimension": 2}
+PARTY = {**COMMUTE, "slug": "party", "lower": 0, "upper": 2, "choices": ["red", "green", "blue"]}
 TILT = {**COMMUTE, "slug": "tilt", "local_mechanism": "exponential"}
 
 TOKEN: dict[str, Any] = {
@@ -93,7 +94,9 @@ class FakeService:
     """Serves requests, after the faults that are queued up for them."""
 
     studies: dict[str, dict[str, Any]] = field(
-        default_factory=lambda: {study["slug"]: deepcopy(study) for study in (COMMUTE, SLEEP, PLACES, TILT)}
+        default_factory=lambda: {
+            study["slug"]: deepcopy(study) for study in (COMMUTE, SLEEP, PLACES, PARTY, TILT)
+        }
     )
     holdings: dict[tuple[str, str], Holding] = field(default_factory=dict)
     releases: list[dict[str, Any]] = field(default_factory=list)
@@ -176,7 +179,7 @@ class FakeService:
             case [
                 "GET",
                 "statistics",
-                ("histogram" | "distribution" | "quantile" | "median" | "describe") as statistic,
+                ("histogram" | "distribution" | "quantile" | "median" | "describe" | "shares") as statistic,
             ]:
                 return self._shape(study, statistic, dict(request.url.params))
             case ["POST", "releases"]:
@@ -377,11 +380,18 @@ class FakeService:
                 200, json=made | {"estimate": 58.0, "interval": interval | {"lower": 51.0, "upper": 66.0}}
             )
         starts, ends = (0, 30, 60), (30, 60, 120)
-        shares = (0.4, 0.5, 0.1)
+        shares = (0.5, 0.3, 0.2) if statistic == "shares" else (0.4, 0.5, 0.1)
         if statistic == "distribution":
             starts, shares = (0, 0, 0), (0.4, 0.9, 1.0)
         around = [interval | {"lower": share, "upper": share} for share in shares]
         kinds = ("interval", "population_interval", "simultaneous")
+        if statistic == "shares":
+            made["choices"] = [
+                {"choice": choice, "share": share, **dict.fromkeys(kinds, one)}
+                for choice, share, one in zip(study["choices"], shares, around, strict=True)
+            ]
+            del made["estimate"], made["interval"]
+            return httpx.Response(200, json=made)
         made["bins"] = [
             {"lower": lower, "upper": upper, "share": share, **dict.fromkeys(kinds, one)}
             for lower, upper, share, one in zip(starts, ends, shares, around, strict=True)

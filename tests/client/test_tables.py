@@ -47,7 +47,14 @@ def part(lower: int, share: str, within: dict[str, Any]) -> dict[str, Any]:
 
 
 BINS = [part(0, "0.4", interval(Decimal("0.3"), 1)), part(30, "0.6", interval(0, Decimal("0.7")))]
-CHOICES = [{"choice": "a<b>", "share": Decimal("0.25"), "interval": None}, {"choice": "c", "share": 1}]
+CHOICES = [
+    {
+        "choice": choice,
+        "share": Decimal(share),
+        **dict.fromkeys(("interval", "population_interval", "simultaneous"), interval(0, 1)),
+    }
+    for choice, share in (("a<b>", "0.25"), ("c", "1"))
+]
 GROUPS = [
     {
         "where": {"region": label},
@@ -183,7 +190,7 @@ def test_a_plot_has_a_bar_for_each_estimate_and_its_interval(
     intervals = [line for container in ax.containers[1:] for line in container.lines[2]]
     ends = sorted(tuple(sorted(segment[:, 0])) for line in intervals for segment in line.get_segments())
     wanted: dict[str, tuple[float, float]] = {"all": (30, 35), "north": (28, 31), "south": (38, 44)}
-    wanted |= {"0 to 30": (0.3, 1), "30 to 60": (0, 0.7)}
+    wanted |= {"0 to 30": (0.3, 1), "30 to 60": (0, 0.7), "a<b>": (0, 1), "c": (0, 1)}
     pairs = sorted(wanted[name] for name in expected if name in wanted)
     assert ends == [pytest.approx(pair) for pair in pairs]
     assert (ax.get_xlabel(), ax.get_title()) == (shown.statistic, "commute")

@@ -447,6 +447,7 @@ async def test_an_admin_makes_a_study_and_another_one_like_it(admin: Browser, se
         "series": "nights",
         "lower": "0.25",
         "upper": "14",
+        "choices": "",
         "relation": "replace_one",
         "trust_central": "on",
         "trust_local": "on",
@@ -609,6 +610,38 @@ async def test_an_analyst_asks_for_a_mean_over_a_range_that_is_found(browser: Br
     assert "moved into the range that was found" in text
     assert "count as its nearer end" in text
     assert "The current answer" not in text_of((await browser.get(path)).text), "it is not of the values"
+
+
+async def test_a_study_of_choices_is_made_and_its_shares_are_asked_for_and_drawn(
+    browser: Browser, service: Service
+):
+    await browser.log_in("admin")
+    form = {"slug": "party", "choices": "red, green, blue", "trust_central": "on", "default_share": "0.5"}
+    await browser.get("/dashboard/new-study")
+    refused = await browser.post("/dashboard/new-study", {**form, "lower": "0"})
+    assert "a choice has no range" in text_of(refused.text)
+    assert (await browser.post("/dashboard/new-study", form)).status_code == 303
+    assert 'value="red, green, blue"' in (await browser.get("/dashboard/new-study?like=party")).text
+    records = [
+        {"subject": f"p{number}", "value": ("red", "green")[number % 2], "epsilon": 1, "trust": "central"}
+        for number in range(300)
+    ]
+    path = "/v1/studies/party/contributions/batch"
+    assert (await service.call("POST", path, "contribute", json=records)).json()["created"] == 300
+    await browser.log_in("analyse")
+    page = await browser.get("/dashboard/studies/party")
+    text = text_of(page.text)
+    assert "red, green, blue" in text
+    assert "of a choice's share" in text
+    key = re.findall(r'name="key" value="([^"]+)"', page.text)[0]
+    made = await browser.post("/dashboard/studies/party/releases", {"key": key})
+    assert made.status_code == 303, text_of(made.text)
+    release = await browser.get(made.headers["location"])
+    assert "The shares of the choices" in text_of(release.text)
+    assert release.text.count('class="reach"') == 2 * 3, "an interval a choice, wide and narrow"
+    page = await browser.get("/dashboard/studies/party")
+    assert "3 choices, most people" in text_of(page.text)
+    assert 'class="reach"' in page.text
 
 
 async def test_an_analyst_asks_for_a_histogram_and_a_median_and_sees_them_drawn(

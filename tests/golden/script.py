@@ -49,6 +49,12 @@ QUANTILE = {
 }
 SHAPE = {"slug": "shape", "title": "Hours?", "lower": 0, "upper": 100, "epsilon": {"min": 1, "max": 3}}
 SHAPED = {"statistic": "histogram"}
+POLL = {
+    "slug": "poll",
+    "title": "Which party?",
+    "choices": ["red", "green", "blue"],
+    "trust": ["central", "public"],
+}
 KMEANS = {"protocol": "kmeans", "epsilon": 4, "rounds": 1, "centres": [[20, 20], [80, 80]]}
 CONTRIBUTIONS = "/v1/studies/survey/contributions"
 
@@ -126,6 +132,7 @@ async def run(service: Service) -> dict[str, list[Exchange]]:
     await _retirement(record)
     await _refusals(record)
     await _shapes(record)
+    await _choices(record)
     return record.files
 
 
@@ -304,6 +311,28 @@ async def _shapes(record: Recorder) -> None:
     wrong = {"statistic": "histogram", "edges": [50, 20], "bins": 3}
     await record("shapes", "POST", "/v1/studies/shape/releases", "analyse", json=wrong)
     await record("shapes", "GET", "/v1/studies/plane/statistics/median", "analyse")
+
+
+async def _choices(record: Recorder) -> None:
+    """What of a poll does not depend on noise: its terms, refusals, and public people alone."""
+    await record("choices", "POST", "/v1/studies", "admin", json=POLL)
+    for wrong in ({**POLL, "slug": "odd", "lower": 0}, {"slug": "odd", "choices": ["a"]}, {"slug": "odd"}):
+        await record("choices", "POST", "/v1/studies", "admin", json=wrong)
+    path = "/v1/studies/poll/contributions"
+    for value in ("red", "yellow", 1):
+        person = {"subject": "vera", "value": value, "trust": "public"}
+        await record("choices", "POST", path, "contribute", json=person)
+    await record("choices", "GET", "/v1/studies/poll/statistics/mean", "analyse")
+    await record("choices", "GET", "/v1/studies/survey/statistics/shares", "analyse")
+    people = [
+        {"subject": f"v{number}", "value": POLL["choices"][number % 3 // 2], "epsilon": 1, "trust": "central"}
+        for number in range(3000)
+    ]
+    for start in (0, 1500):
+        batch = people[start : start + 1500]
+        await record._service.call("POST", f"{path}/batch", "contribute", json=batch)
+    await record("choices", "GET", "/v1/studies/poll/plan", "analyse", params={"statistic": "shares"})
+    await record("choices", "GET", "/v1/studies/poll/statistics/shares", "analyse")
 
 
 async def _secret_sizes(record: Recorder) -> None:

@@ -27,10 +27,8 @@ from app.web.documents.release import (
     with_charges,
     with_field,
 )
-from app.web.documents.shape import DescriptionOut, HistogramReleaseOut, QuantileReleaseOut, shape_off
+from app.web.documents.shape import Shape, shape_off
 from app.web.request import JSON, ApiRequest
-
-Shape = HistogramReleaseOut | QuantileReleaseOut | DescriptionOut
 
 SHOWN = ReleaseWithChargesOut | ClusterReleaseOut | Shape
 """Whatever a release may be, as it is shown."""
@@ -67,7 +65,8 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
 
     Mean, sum, variance and sd are read off one release: after one of them the others are free. Where the
     number of people is secret, variance and sd share a release of their own, and there is no sum. A histogram
-    and the distribution function share one, and so do a median and the quantile 0.5. A mean over a range that
+    and the distribution function share one, and so do a median and the quantile 0.5. Shares are
+    for studies of choices, which have no other statistic. A mean over a range that
     is found first (`range=found`) has one of its own.
     """
     found = await request.study(study)

@@ -14,8 +14,8 @@ from app.web.documents.study import (
     DEFAULT_EPSILON_MIN,
     DEFAULT_SHARE,
     StudyIn,
-    StudyOut,
 )
+from app.web.documents.study_out import StudyOut
 
 NUMBERS = ("lower", "upper", "default_share", "delta", "dimension")
 
@@ -33,8 +33,9 @@ async def show(request: PageRequest) -> Response:
             "title": study.title,
             "description": study.description,
             "series": study.series or "",
-            "lower": str(definition.lower),
-            "upper": str(definition.upper),
+            "lower": "" if definition.choices else str(definition.lower),
+            "upper": "" if definition.choices else str(definition.upper),
+            "choices": ", ".join(definition.choices),
             "relation": study.relation.value,
             "epsilon_min": _plain(study.epsilon.min),
             "epsilon_max": _plain(study.epsilon.max),
@@ -62,6 +63,8 @@ async def make(request: PageRequest) -> Response:
     fields["epsilon"] = {
         name: JsonNumber(given[f"epsilon_{name}"]) for name in ("min", "max") if given.get(f"epsilon_{name}")
     }
+    if given.get("choices"):
+        fields["choices"] = [label.strip() for label in given["choices"].split(",")]
     try:
         fields["attributes"] = _attributes(given.get("attributes", ""))
         document = forms.read(StudyIn, fields)

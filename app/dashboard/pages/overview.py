@@ -16,7 +16,7 @@ from app.dashboard.requests import PageRequest
 from app.dashboard.routing import BOTH, PageRoute, redirect
 from app.web import documents_out
 from app.web.documents.figures import DayOut, HistogramOut
-from app.web.documents.study import StudyOut
+from app.web.documents.study_out import StudyOut
 
 DAYS = 30
 STUDIES = 8

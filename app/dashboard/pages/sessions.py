@@ -13,7 +13,7 @@ from app.dashboard.requests import PageRequest
 from app.dashboard.routing import BOTH, PageRoute
 from app.sessions.search_protocol import interval_after
 from app.web.documents.session import session_document
-from app.web.documents.study import StudyOut
+from app.web.documents.study_out import StudyOut
 
 SHALLOW = canvas.Size("wide", 1120, 180)
 

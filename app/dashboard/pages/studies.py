@@ -23,15 +23,16 @@ from app.services.paging import Page
 from app.services.questions import MEAN
 from app.services.replies import Idempotency
 from app.services.shape_questions import PARAMETERS as SHAPE_PARAMETERS
-from app.services.shape_questions import SHAPES, of_shape
+from app.services.shape_questions import SHAPES, SHARES, of_shape
 from app.web import documents_out, question_params
 from app.web.documents.figures import EpsilonsOut
 from app.web.documents.lists import is_number, is_uuid
 from app.web.documents.plan import PlanOut
 from app.web.documents.release import ChargeOut, ReleaseOut
 from app.web.documents.session import session_document
-from app.web.documents.shape import HistogramReleaseOut, Published, published
-from app.web.documents.study import ArchiveIn, StudyEditIn, StudyOut
+from app.web.documents.shape import HistogramReleaseOut, Published, SharesReleaseOut, published
+from app.web.documents.study import ArchiveIn, StudyEditIn
+from app.web.documents.study_out import StudyOut
 
 ROWS = 50
 SESSIONS = 10
@@ -93,7 +94,7 @@ async def ask(request: PageRequest) -> Response:
     except ValueError:
         raise InvalidRequest.field("key", "is not one of this form's") from None
     try:
-        question, fresh = question_params.read_plan({"statistic": MEAN, **fields})
+        question, fresh = question_params.read_plan({"statistic": _statistics(study)[0], **fields})
         services, asker = request.api.services, request.principal.token_id
         allow_worse = "allow_worse" in request.fields
         once = Idempotency.about_nobody(
@@ -194,10 +195,10 @@ async def _page(
     study = await request.study(request.path_params["study"], fresh=True)
     slug = study.definition.slug
     cursor = forms.cursor(request, is_uuid)
-    plan, vectors = None, study.definition.dimension > 1
+    plan, vectors, statistics = None, study.definition.dimension > 1, _statistics(study)
     try:
         if not vectors:
-            question, fresh = question_params.read_plan({"statistic": MEAN, **fields})
+            question, fresh = question_params.read_plan({"statistic": statistics[0], **fields})
             plan = await documents_out.plan(services, study, question, fresh=fresh)
     except InvalidRequest as error:
         refusal = refusal or error
@@ -208,7 +209,7 @@ async def _page(
     )
     releases = [published(release) for release in released.items]
     means = [one for one in releases if isinstance(one, ReleaseOut)]
-    shape = next((one for one in releases if isinstance(one, HistogramReleaseOut)), None)
+    shape = next((one for one in releases if isinstance(one, HistogramReleaseOut | SharesReleaseOut)), None)
     current = None if cursor else next((one for one in means if one.range is None), None)
     steps = [] if current is None else await _steps(request, current)
     profile = await following(documents_out.epsilons(services, slug)) if request.is_admin else None
@@ -232,7 +233,7 @@ async def _page(
             one.name for one in registry.applicable(study.definition.relation, study.definition.noise)
         ],
         parameters=_parameters(study),
-        statistics=(MEAN, *SHAPES),
+        statistics=statistics,
         shape=shape,
         **_shape_plots(shape),
         keys=(str(uuid4()), str(uuid4())),
@@ -275,14 +276,20 @@ def profile_plot(profile: EpsilonsOut) -> Markup:
     )
 
 
+def _statistics(study: Study) -> Sequence[str]:
+    """What can be asked of a study, the one that is asked without a choice first."""
+    return (SHARES,) if study.definition.choices else (MEAN, *(name for name in SHAPES if name != SHARES))
+
+
 def _shape_plots(release: Published | None) -> dict[str, Any]:
-    """A histogram's plots; none of another release."""
-    if not isinstance(release, HistogramReleaseOut) or release.cumulative is None:
-        return {"histogram_plot": None, "distribution_plot": None}
-    return {
-        "histogram_plot": shape_plots.shares(release.bins),
-        "distribution_plot": shape_plots.distribution(release.cumulative),
-    }
+    """The plots of a histogram or of shares; none of another release."""
+    drawn: dict[str, Any] = {"histogram_plot": None, "distribution_plot": None}
+    if isinstance(release, SharesReleaseOut):
+        drawn["histogram_plot"] = shape_plots.choices(release.choices)
+    if isinstance(release, HistogramReleaseOut) and release.cumulative is not None:
+        drawn["histogram_plot"] = shape_plots.shares(release.bins)
+        drawn["distribution_plot"] = shape_plots.distribution(release.cumulative)
+    return drawn
 
 
 async def _steps(request: PageRequest, release: ReleaseOut) -> list[ReleaseOut]:

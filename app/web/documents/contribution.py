@@ -17,6 +17,7 @@ _SUBJECT: Mapping[str, Any] = {"type": "string", "minLength": 1, "maxLength": 25
 _VALUE: Mapping[str, Any] = {
     "anyOf": [
         {"type": "number"},
+        {"type": "string", "description": "In a study of choices: one of them."},
         {
             "type": "array",
             "items": {"type": "number"},
@@ -25,7 +26,7 @@ _VALUE: Mapping[str, Any] = {
             "description": "In a study of vectors: all coordinates.",
         },
     ],
-    "description": "Within the study's range.",
+    "description": "Within the study's range, or one of its choices.",
     "examples": [37.5],
 }
 _REPORT: Mapping[str, Any] = {

@@ -7,7 +7,7 @@ from pydantic import Field
 from app.core.figures import StudySummary
 from app.core.study import Trust
 from app.web.documents.lists import PageOut
-from app.web.documents.study import StudyOut
+from app.web.documents.study_out import StudyOut
 from app.web.documents.types import DigestOut, EpsilonOut, IdOut, Mu2Out, WireOut
 
 

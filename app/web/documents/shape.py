@@ -26,8 +26,9 @@ class _ShapeOut(WireOut):
     estimator_version: int
     parameters: dict[str, Any]
     predicted_error: float = Field(
-        description="Root mean square error that the plan predicted, as a part of all people: of a bin's "
-        "share, or of the rank of a quantile. Of a description that of the mean, in the data's unit."
+        description="Root mean square error that the plan predicted, as a part of all people: of the share "
+        "of a bin or a choice, or of the rank of a quantile. Of a description it is that of the mean, in the "
+        "data's unit."
     )
     relation: Relation
     epsilon_max: float
@@ -73,6 +74,25 @@ class HistogramReleaseOut(_ShapeOut):
     )
 
 
+class ShareOfChoiceOut(WireOut):
+    """The people who made a choice."""
+
+    choice: str
+    share: float = Field(description="Part of all people, 0 to 1; those of all choices sum to 1.")
+    interval: IntervalOut = Field(description="For the dataset.")
+    population_interval: IntervalOut
+    simultaneous: IntervalOut = Field(description="For the dataset; those of all choices hold together.")
+
+
+class SharesReleaseOut(_ShapeOut):
+    """The shares of people by choice."""
+
+    choices: list[ShareOfChoiceOut] = Field(description="In the order of the study.")
+    noisy_count: float | None = Field(
+        None, description="People by their share of the cap, with noise; only where their number is secret."
+    )
+
+
 class QuantileReleaseOut(_ShapeOut):
     """A value with a stated part of the people at or below it."""
 
@@ -107,7 +127,9 @@ class DescriptionOut(_ShapeOut):
     quartiles: list[QuartileOut] = Field(description="At 0.25, 0.5 and 0.75, ascending.")
 
 
-Published = ReleaseOut | ClusterReleaseOut | HistogramReleaseOut | QuantileReleaseOut | DescriptionOut
+Shape = HistogramReleaseOut | SharesReleaseOut | QuantileReleaseOut | DescriptionOut
+
+Published = ReleaseOut | ClusterReleaseOut | Shape
 
 PUBLISHED: TypeAdapter[Published] = TypeAdapter(Published)
 

@@ -1,22 +1,21 @@
 """A study on the wire."""
 
-from datetime import datetime
 from typing import Annotated, Any, Self
 
 from pydantic import ConfigDict, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from app.core.attributes import MAX_COMBINATIONS, TAKEN, Attributes
-from app.core.epsilon import MICRO, amount_of, delta_to_json, epsilon_to_json, share_of
+from app.core.epsilon import MICRO, amount_of, epsilon_to_json, share_of
 from app.core.errors import FieldError, InvalidRequest
+from app.core.numbers import JsonNumber
 from app.core.study import (
+    MAX_CHOICES,
     MAX_DIMENSION,
     NO_TILT,
     Currency,
     LocalMechanism,
     Relation,
-    Study,
     StudyDefinition,
-    StudyState,
     Trust,
 )
 from app.web.documents.types import (
@@ -33,7 +32,6 @@ from app.web.documents.types import (
     Text,
     Tilt,
     WireIn,
-    WireOut,
     above_lower,
 )
 from app.web.validation_messages import InvalidValue
@@ -48,6 +46,20 @@ DEFAULT_TILT = MICRO // 10
 def shown(value: int, default: float, description: str | None = None) -> Any:
     """A field whose default is documented in the unit of the wire."""
     return Field(value, description=description, json_schema_extra={"default": default})
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    del schema["default"]
+
+
+def end_of_range(description: str) -> Any:
+    """An end of the range, without which a study of numbers is refused."""
+    return Field(
+        None,
+        validate_default=True,
+        description=description,
+        json_schema_extra=_without_default,
+    )
 
 
 FIXED = "is fixed when the study is made, since answers depend on it; make another study"
@@ -99,7 +111,15 @@ class EpsilonRangeIn(WireIn):
 class StudyIn(WireIn):
     """A new study. What answers depend on is never changed afterwards."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [EXAMPLE],
+            "oneOf": [
+                {"title": "Study of numbers", "required": ["lower", "upper"]},
+                {"title": "Study of choices", "required": ["choices"]},
+            ],
+        }
+    )
 
     slug: Slug = Field(description="Address of the study: lower-case letters, digits, hyphens.")
     title: Text | None = Field(None, description="The question, for people. The slug if not given.")
@@ -107,8 +127,16 @@ class StudyIn(WireIn):
     series: Slug | None = Field(
         None, description="Series that it belongs to, as the weeks of a recurring survey do: a slug."
     )
-    lower: Bound = Field(description="Lower end of the range.")
-    upper: Bound = Field(description="Upper end of the range.")
+    choices: Annotated[list[Label], Distinct] = Field(
+        default_factory=list,
+        min_length=2,
+        max_length=MAX_CHOICES,
+        description="What people choose one of, in place of a number: a study has these labels, or the ends "
+        "of a range.",
+        json_schema_extra={"uniqueItems": True, "examples": [["red", "green", "blue"]]},
+    )
+    lower: Bound = end_of_range("Lower end of the range. Required, unless there are choices.")
+    upper: Bound = end_of_range("Upper end of the range. Required, unless there are choices.")
     relation: Relation = Field(
         Relation.REPLACE_ONE,
         description="What one person changes: their value (the number of people is public), or whether "
@@ -169,6 +197,20 @@ class StudyIn(WireIn):
         json_schema_extra={"examples": [{"region": ["north", "south"]}]},
     )
 
+    @field_validator("lower", "upper", mode="before")
+    @classmethod
+    def _numbers_have_a_range(cls, value: object, info: ValidationInfo) -> object:
+        """A study of choices has the range of their numbers, which is not given."""
+        choices = info.data.get("choices")
+        if value is not None and not choices:
+            return value
+        if choices == []:
+            raise InvalidValue("is required, unless there are choices")
+        if value is not None:
+            raise InvalidValue("is for studies of numbers: a choice has no range")
+        # Choices that are refused have some range, too.
+        return JsonNumber(0 if info.field_name == "lower" else len(choices or "ab") - 1)
+
     _above_lower = field_validator("upper")(above_lower)
 
     @field_validator("trust")
@@ -178,6 +220,8 @@ class StudyIn(WireIn):
             raise InvalidValue(
                 "local reports would show who is there, which an add_remove_one study keeps secret"
             )
+        if Trust.LOCAL in value and info.data.get("choices"):
+            raise InvalidValue("local reports of choices are not supported: take central and public people")
         return value
 
     @field_validator("tilt")
@@ -194,11 +238,20 @@ class StudyIn(WireIn):
             raise InvalidValue("min must be at most max")
         return value
 
+    @field_validator("noise")
+    @classmethod
+    def _shares_have_laplace_noise(cls, value: Currency, info: ValidationInfo) -> Currency:
+        if value is Currency.GAUSSIAN and info.data.get("choices"):
+            raise InvalidValue("must be laplace for choices: their shares have no Gaussian noise")
+        return value
+
     @field_validator("dimension")
     @classmethod
-    def _dimension_is_supported(cls, value: int) -> int:
+    def _dimension_is_supported(cls, value: int, info: ValidationInfo) -> int:
         if value not in SUPPORTED_DIMENSIONS:
             raise InvalidValue(f"must be between 1 and {MAX_DIMENSION}")
+        if value > 1 and info.data.get("choices"):
+            raise InvalidValue("must be 1 for choices")
         return value
 
     @field_validator("delta")
@@ -260,6 +313,7 @@ class StudyIn(WireIn):
             dimension=self.dimension,
             local_mechanism=self._reports(),
             attributes=Attributes.of(self.attributes),
+            choices=tuple(self.choices),
         )
 
     def _reports(self) -> LocalMechanism:
@@ -301,68 +355,3 @@ class ArchiveIn(WireIn):
     model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "last week's survey"}]})
 
     reason: Text = Field(description="For the audit trail.")
-
-
-class EpsilonRangeOut(WireOut):
-    """Admissible personal epsilons."""
-
-    min: float
-    max: float
-
-
-class StudyOut(WireOut):
-    """A study."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
-
-    slug: str
-    title: str
-    description: str
-    series: str | None
-    lower: float
-    upper: float
-    relation: Relation
-    trust: list[Trust]
-    epsilon: EpsilonRangeOut
-    default_share: float
-    tilt: float
-    noise: Currency
-    delta: float
-    dimension: int
-    local_mechanism: LocalMechanism
-    attributes: dict[str, list[str]] = Field(description="Names and labels, in their order.")
-    state: StudyState
-    created_at: datetime
-
-    @classmethod
-    def of(cls, study: Study) -> "StudyOut":
-        """The wire form of a stored study."""
-        definition = study.definition
-        return cls(
-            slug=definition.slug,
-            title=definition.title,
-            description=definition.description,
-            series=definition.series,
-            lower=float(definition.lower),
-            upper=float(definition.upper),
-            relation=definition.relation,
-            trust=[tag for tag in Trust if tag in definition.trust],
-            epsilon=EpsilonRangeOut(
-                min=epsilon_to_json(definition.epsilon_min), max=epsilon_to_json(definition.epsilon_max)
-            ),
-            default_share=epsilon_to_json(definition.default_share),
-            tilt=epsilon_to_json(definition.tilt),
-            noise=definition.noise,
-            delta=delta_to_json(definition.delta),
-            dimension=definition.dimension,
-            local_mechanism=definition.local_mechanism,
-            attributes={name: list(labels) for name, labels in definition.attributes.labels.items()},
-            state=study.state,
-            created_at=study.created_at,
-        )
-
-
-class SaturationOut(WireOut):
-    """Where more epsilon would buy nothing, for one release at share 1 at this moment."""
-
-    epsilon: float | None

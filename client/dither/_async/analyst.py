@@ -143,6 +143,22 @@ class AsyncAnalyst(AsyncBase):
         """
         return await self._statistic(study, "histogram", by_bins(edges, bins) | parameters)
 
+    async def shares(self, study: str, **parameters: Parameter) -> Release:
+        """Which part of the people made each choice: the best release for this question so far.
+
+        Privacy: as `mean`.
+
+        Args:
+            study: The study's slug; it asks for a choice.
+            **parameters: The question's parameters, for example `share`, `epsilon` or `tilt`.
+
+        Examples:
+            >>> found = await analyst.shares("party")
+            >>> [(one.choice, one.share) for one in found.choices]
+            [('red', 0.5), ('green', 0.3), ('blue', 0.2)]
+        """
+        return await self._statistic(study, "shares", parameters)
+
     async def distribution(
         self,
         study: str,

@@ -18,8 +18,9 @@ class Admin(Base):
         self,
         slug: str,
         *,
-        lower: Numeric,
-        upper: Numeric,
+        lower: Numeric | None = None,
+        upper: Numeric | None = None,
+        choices: Sequence[str] | None = None,
         title: str | None = None,
         description: str | None = None,
         series: str | None = None,
@@ -42,6 +43,7 @@ class Admin(Base):
         Args:
             slug: Its address: lower-case letters, digits, hyphens.
             lower, upper: Range of a value, in the data's unit.
+            choices: In place of a range: the labels that people choose one of.
             title: The question, for people.
             description: More about it.
             series: Slug of the series that it belongs to, as the weeks of a recurring survey do.
@@ -63,11 +65,14 @@ class Admin(Base):
             >>> study = admin.create_study("steps", lower=0, upper=50_000, trust=["local"])
             >>> print(study.slug, study.upper, study.state)
             steps 50000 open
+            >>> (admin.create_study("party", choices=["red", "green", "blue"])).choices
+            ('red', 'green', 'blue')
         """
         document = given(
             slug=slug,
             lower=exact(lower),
             upper=exact(upper),
+            choices=choices,
             title=title,
             description=description,
             series=series,

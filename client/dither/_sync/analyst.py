@@ -144,6 +144,22 @@ class Analyst(Base):
         """
         return self._statistic(study, "histogram", by_bins(edges, bins) | parameters)
 
+    def shares(self, study: str, **parameters: Parameter) -> Release:
+        """Which part of the people made each choice: the best release for this question so far.
+
+        Privacy: as `mean`.
+
+        Args:
+            study: The study's slug; it asks for a choice.
+            **parameters: The question's parameters, for example `share`, `epsilon` or `tilt`.
+
+        Examples:
+            >>> found = analyst.shares("party")
+            >>> [(one.choice, one.share) for one in found.choices]
+            [('red', 0.5), ('green', 0.3), ('blue', 0.2)]
+        """
+        return self._statistic(study, "shares", parameters)
+
     def distribution(
         self,
         study: str,

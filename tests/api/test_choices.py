@@ -1,0 +1,225 @@
+"""Studies that ask for a choice: declared, contributed, answered by shares, refused by name."""
+
+import json
+from typing import Any
+
+import asyncpg
+import pytest
+
+from tests.api.service import Service, assert_problem
+from tests.api.test_shapes import ADD_REMOVE, get, spent
+
+PARTIES = ["red", "green", "blue", "1", "none of them"]
+RECORDS: list[dict[str, Any]] = [
+    {"subject": "alice", "value": "green", "epsilon": 1, "trust": "central"},
+    {"subject": "bob", "value": "1", "trust": "public"},
+    {"subject": "cyd", "value": "none of them", "epsilon": 1, "trust": "central"},
+    {"subject": "dan", "value": "Green", "epsilon": 1, "trust": "central"},
+    {"subject": "eve", "epsilon": 1, "trust": "central"},
+    {"subject": "alice", "value": "red", "epsilon": 1, "trust": "central"},
+]
+CSV = """subject;value;epsilon;trust
+alice;green;1;central
+bob;1;;public
+cyd; none of them ;1;central
+dan;Green;1;central
+eve;;1;central
+alice;red;1;central
+"""
+FORMS = {
+    "application/json": json.dumps(RECORDS),
+    "application/x-ndjson": "\n".join(map(json.dumps, RECORDS)),
+    "text/csv": CSV,
+}
+
+
+async def poll(service: Service, **definition: Any) -> str:
+    """A study of five parties."""
+    document = {"choices": PARTIES, "trust": ["central", "public"], **definition}
+    return await service.study(**{"lower": None, "upper": None, **document})
+
+
+async def vote(service: Service, study: str, votes: dict[str, int], epsilon: float = 1) -> None:
+    """Central people: how many make each choice."""
+    choices = [choice for choice, number in votes.items() for _ in range(number)]
+    records = [
+        {"subject": f"p{number}", "value": choice, "epsilon": epsilon, "trust": "central"}
+        for number, choice in enumerate(choices)
+    ]
+    path = f"/v1/studies/{study}/contributions/batch"
+    response = await service.call("POST", path, "contribute", json=records)
+    assert response.json()["created"] == len(records), response.text
+
+
+async def test_a_study_says_its_choices_in_their_order_and_fixes_them(service: Service):
+    document = {"slug": "party", "choices": PARTIES}
+    made = await service.call("POST", "/v1/studies", "admin", json=document)
+    assert made.status_code == 201, made.text
+    for path in ("/v1/studies/party", "/v1/studies"):
+        shown = (await service.call("GET", path, "contribute")).json()
+        shown = shown["items"][0] if "items" in shown else shown
+        assert (shown["choices"], shown["lower"], shown["upper"]) == (PARTIES, 0, 4)
+    assert (await service.call("POST", "/v1/studies", "admin", json=document)).status_code == 200
+    other = {**document, "choices": PARTIES[::-1]}
+    assert_problem(await service.call("POST", "/v1/studies", "admin", json=other), "study_exists", 409)
+    edit = {"choices": ["a", "b"], "reason": "no"}
+    refused = await service.call("PATCH", "/v1/studies/party", "admin", json=edit)
+    assert_problem(refused, "invalid_request", 422, "choices")
+
+
+@pytest.mark.parametrize(
+    ("terms", "fields"),
+    [
+        ({"choices": ["a"]}, ["choices"]),
+        ({"choices": []}, ["choices"]),
+        ({"choices": ["a", "a"]}, ["choices"]),
+        ({"choices": [f"c{number}" for number in range(51)]}, ["choices"]),
+        ({"choices": ["a", ""]}, ["choices.1"]),
+        ({"choices": ["a", 2]}, ["choices.1"]),
+        ({"choices": ["a", "b,c"]}, ["choices.1"]),
+        ({"choices": ["a", " b"]}, ["choices.1"]),
+        ({"choices": "a,b"}, ["choices"]),
+        ({"choices": ["a", "b"], "lower": 0, "upper": 1}, ["lower", "upper"]),
+        ({"choices": ["a", "b"], "upper": 1}, ["upper"]),
+        ({"choices": ["a", "b"], "dimension": 2}, ["dimension"]),
+        ({"choices": ["a", "b"], "noise": "gaussian", "delta": 1e-6}, ["noise"]),
+        ({}, ["lower", "upper"]),
+        ({"lower": 0}, ["upper"]),
+    ],
+)
+async def test_what_cannot_be_declared_is_refused(
+    service: Service, terms: dict[str, object], fields: list[str]
+):
+    refused = await service.call("POST", "/v1/studies", "admin", json={"slug": "odd", **terms})
+    assert_problem(refused, "invalid_request", 422, *fields)
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_every_form_of_a_batch_takes_labels_and_refuses_others_with_row_and_reason(
+    service: Service, form: str
+):
+    study = await poll(service)
+    path = f"/v1/studies/{study}/contributions/batch"
+    sent = await service.call("POST", path, "contribute", content=FORMS[form], headers={"Content-Type": form})
+    assert sent.status_code == 200, sent.text
+    found = sent.json()
+    assert [one["status"] for one in found["results"]] == ["created"] * 3 + ["refused"] * 3
+    assert [one["code"] for one in found["results"][3:]] == ["invalid_request"] * 2 + ["contribution_exists"]
+    (wrong,), (missing,) = (one["errors"] for one in found["results"][3:5])
+    assert wrong == {"field": "value", "reason": "must be one of the study's choices, as text"}
+    assert missing == {"field": "value", "reason": "missing"}
+    again = await service.call(
+        "POST", path, "contribute", content=FORMS[form], headers={"Content-Type": form}
+    )
+    assert again.json()["unchanged"] == 3
+    assert (await service.api.services.ledger.audit()).clean
+
+
+async def test_a_choice_is_replaced_and_withdrawn_and_a_number_is_none(service: Service):
+    study = await poll(service)
+    path = f"/v1/studies/{study}/contributions"
+    alice = RECORDS[0]
+    for status in (201, 200):
+        assert (await service.call("POST", path, "contribute", json=alice)).status_code == status
+    moved = {"value": "red", "epsilon": 1, "trust": "central"}
+    assert (await service.call("PUT", f"{path}/alice", "contribute", json=moved)).status_code == 200
+    assert await values(service) == [0]
+    for value in (1, 0.5, "yellow", None, ["red"], ""):
+        refused = await service.call("POST", path, "contribute", json={**alice, "value": value})
+        assert_problem(refused, "invalid_request", 422, "value")
+    report = {"subject": "lou", "report": 1, "epsilon": 1, "trust": "local"}
+    assert_problem(
+        await service.call("POST", path, "contribute", json=report),
+        *("invalid_request", 422, "trust", "report", "value"),
+    )
+    assert (await service.call("DELETE", f"{path}/alice", "contribute")).status_code == 204
+    assert await values(service) == [None]
+    numbers = await service.study()
+    text = await service.call("POST", f"/v1/studies/{numbers}/contributions", "contribute", json=alice)
+    assert_problem(text, "invalid_request", 422, "value")
+
+
+async def values(service: Service) -> list[int | None]:
+    """What the database has."""
+    connection = await asyncpg.connect(service.database_url)
+    try:
+        return [row["value"] for row in await connection.fetch("SELECT value FROM contribution")]
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize("terms", [{}, ADD_REMOVE])
+async def test_shares_have_one_price_labels_and_intervals(service: Service, terms: dict[str, Any]):
+    study = await poll(service, default_share=0.5, **terms)
+    await vote(service, study, {"red": 200, "green": 120, "1": 80})
+    (planned,) = (await get(service, study, "plan", statistic="shares"))["estimators"]
+    answer = await get(service, study, "statistics/shares")
+    assert answer["statistic"] == answer["estimator"] == "shares"
+    assert [one["choice"] for one in answer["choices"]] == PARTIES
+    assert sum(one["share"] for one in answer["choices"]) == pytest.approx(1)
+    for one in answer["choices"]:
+        for name in ("interval", "population_interval", "simultaneous"):
+            assert 0 <= one[name]["lower"] <= one["share"] <= one[name]["upper"] <= 1
+        assert one["simultaneous"]["lower"] <= one["interval"]["lower"]
+    for choice, share in (("red", 0.5), ("green", 0.3), ("none of them", 0)):
+        (one,) = [one for one in answer["choices"] if one["choice"] == choice]
+        assert one["simultaneous"]["lower"] <= share <= one["simultaneous"]["upper"], "fails once in 20"
+    assert answer["epsilon_max"] == planned["epsilon_max"] == 0.5
+    assert await spent(service, study, "p7") == 0.5
+    assert (await get(service, study, "statistics/shares"))["id"] == answer["id"]
+    secret = bool(terms)
+    assert ("people" in answer) == ("assumption" in answer) == (not secret)
+    assert ("noisy_count" in answer) == secret
+    if not secret:
+        assert "distributed as" in answer["assumption"] or "differ from the others'" in answer["assumption"]
+
+
+async def test_public_choices_alone_are_counted_as_they_are(service: Service):
+    study = await poll(service, trust=["public"])
+    records = [
+        {"subject": f"p{number}", "value": PARTIES[number % 3], "trust": "public"} for number in range(30)
+    ]
+    path = f"/v1/studies/{study}/contributions/batch"
+    assert (await service.call("POST", path, "contribute", json=records)).json()["created"] == 30
+    answer = await get(service, study, "statistics/shares")
+    assert [round(one["share"], 4) for one in answer["choices"]] == [0.3333, 0.3333, 0.3333, 0, 0]
+    assert answer["epsilon_max"] == 0
+
+
+async def test_the_predicted_error_over_http_is_the_closed_form(service: Service):
+    """K = 5, n people of epsilon 1: sqrt(((1 - 1/K) / n + 8 (K - 1) / n^2) / K) a share, within 2 %."""
+    study = await poll(service, default_share=1, tilt=0)
+    await vote(service, study, {"red": 300, "blue": 200})
+    (planned,) = (await get(service, study, "plan", statistic="shares"))["estimators"]
+    assert planned["predicted_error"] == pytest.approx(((0.8 / 500 + 32 / 500**2) / 5) ** 0.5, rel=0.02)
+    assert planned["answers_left"] == 1
+
+
+@pytest.mark.parametrize(
+    "statistic", ["mean", "sum", "variance", "sd", "histogram", "distribution", "median", "describe"]
+)
+async def test_a_study_of_choices_has_shares_only(service: Service, statistic: str):
+    study = await poll(service)
+    for method, path, options in (
+        ("GET", f"/v1/studies/{study}/statistics/{statistic}", {}),
+        ("POST", f"/v1/studies/{study}/releases", {"json": {"statistic": statistic}}),
+        ("GET", f"/v1/studies/{study}/plan", {"params": {"statistic": statistic}}),
+    ):
+        refused = await service.call(method, path, "analyse", **options)
+        problem = assert_problem(refused, "invalid_request", 422, "statistic")
+        assert "ask for its shares" in problem["errors"][0]["reason"]
+
+
+async def test_what_has_no_shares_says_why(service: Service):
+    numbers = await service.study()
+    refused = await service.call("GET", f"/v1/studies/{numbers}/statistics/shares", "analyse")
+    problem = assert_problem(refused, "invalid_request", 422, "statistic")
+    assert "ask for a histogram" in problem["errors"][0]["reason"]
+    study = await poll(service)
+    path = f"/v1/studies/{study}/statistics/shares"
+    for question in ({"bins": 3}, {"edges": "1,2"}, {"q": 0.5}, {"estimator": "adpm"}, {"where": "a:b"}):
+        refused = await service.call("GET", path, "analyse", params=question)
+        assert_problem(refused, "invalid_request", 422, *question)
+    session = {"protocol": "quantile", "quantile": 0.5, "epsilon": 1, "participants": 10}
+    started = await service.call("POST", f"/v1/studies/{study}/sessions", "admin", json=session)
+    assert_problem(started, "invalid_request", 422, "protocol")
