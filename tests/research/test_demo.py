@@ -136,6 +136,14 @@ def test_the_demo_tells_its_story_leaves_a_service_and_stops_everything_when_int
         assert 2.5 < upper < 23
         assert "No person answered twice" in " ".join(story.split())
 
+        # Every household's own town, the median, and the range that was found.
+        assert (
+            len(re.findall(r"^mean, (?:smallest|small|middle|large|largest) towns", story, re.MULTILINE)) == 5
+        )
+        for thousands in ("643", "866", "731"):
+            assert f" {thousands} " in story[story.index("Spanish households") :]
+        assert "The range that was found is" in said
+
         # The printed curl line, word for word, gives the answer of the table.
         _, _, header, url = shlex.split(story.splitlines()[-1])
         name, value = header.split(": ")

@@ -14,6 +14,8 @@ from dither import Client
 
 from app.cli.common import console, show
 from dither_research.demo.filling import fill
+from dither_research.demo.household_story import show_households
+from dither_research.demo.households import households
 from dither_research.demo.rounds import show_session
 from dither_research.demo.service import Service, running_service
 from dither_research.demo.story import (
@@ -48,11 +50,11 @@ def demo(
         bool, typer.Option(help="Leave the service running until interrupted, or stop at the end.")
     ] = True,
 ) -> None:
-    """Show the whole service on a real survey of 6,366 people.
+    """Show the whole service on real surveys of 6,366 people and 23,972 households.
 
-    Starts an embedded PostgreSQL and the service, fills three studies over HTTP, prints noisy answers beside
-    the true means with their price, lets every person's device take part in a session, and leaves the service
-    running until interrupted. Settings in the environment do not apply to it.
+    Starts an embedded PostgreSQL and the service, fills four studies over HTTP, prints noisy answers beside
+    the true values with their price, lets every person's device take part in a session, and leaves the
+    service running until interrupted. Settings in the environment do not apply to it.
     """
     with _unwound_by_signals():
         married, everyone, affair = surveys()
@@ -98,17 +100,9 @@ def _tell(service: Service, studies: tuple[Survey, Survey, Survey], late: Survey
         contribute = admin.create_token("demo contribute", role="contribute").token
         analyse = admin.create_token("demo analyse", role="analyse").token
         contributor, analyst, device = client(contribute), client(analyse), sdk(contribute, service.devices)
-        for study in studies:
-            admin.create_study(
-                study.slug,
-                title=study.title,
-                lower=study.lower,
-                upper=study.upper,
-                relation=study.relation,
-                trust=study.trust,
-                epsilon_min=study.epsilon[0],
-                epsilon_max=study.epsilon[1],
-            )
+        spending, _ = households()
+        for study in (*studies, spending):
+            study.create(admin)
 
         _heading("People contribute")
         started = time.monotonic()
@@ -137,6 +131,9 @@ def _tell(service: Service, studies: tuple[Survey, Survey, Survey], late: Survey
         show_statement(contributor, studies[1].records[0].subject)
         _heading("The median, from people who trust no one")
         show_session(service, admin, contribute, studies[0])
+
+        _heading("By town, the median, and a range that is found: a survey with a heavy tail")
+        show_households(device, sdk(analyse), spending)
 
         _heading("Your turn")
         console.print(f"analyst token   {analyse}", markup=False)

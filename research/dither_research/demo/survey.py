@@ -1,27 +1,19 @@
 """The demo's people: a published survey, with made-up privacy wishes.
 
 The answers are real: 6,366 married women in a magazine's survey of 1974 (Fair, "A Theory of Extramarital
-Affairs", Journal of Political Economy 86, 1978). The file is read from the wheel of `statsmodels`, whose
-code is not imported. What each woman offers and whom she trusts is drawn from her number, so it is the same
-in every run, and independent of her answers.
+Affairs", Journal of Political Economy 86, 1978). What each woman offers and whom she trusts is drawn from her
+number, so it is the same in every run, and independent of her answers.
 """
 
-import csv
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from importlib.util import find_spec
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Literal
 
-from dither import Record
+from dither import Client, Record
 
-from app.cli.common import CommandFailed
-from app.cli.extensions import RESEARCH
-
-PACKAGE = "statsmodels"
-FILE = Path("datasets/fair/fair.csv")
+from dither_research.datasets import statsmodels_rows
 
 Trust = Literal["central", "local", "public"]
 
@@ -34,8 +26,9 @@ class Survey:
         slug, title: Its address and its question.
         lower, upper: Range of an answer.
         relation: What stays secret.
-        epsilon: The least and the most that a woman may offer, as decimal text.
-        records: One a woman.
+        epsilon: The least and the most that a person may offer, as decimal text.
+        records: One a person.
+        attributes: Declared labels by the names of attributes.
     """
 
     slug: str
@@ -45,6 +38,7 @@ class Survey:
     relation: Literal["replace_one", "add_remove_one"]
     epsilon: tuple[str, str]
     records: tuple[Record, ...]
+    attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def true_mean(self) -> float:
@@ -56,6 +50,20 @@ class Survey:
         late = self.records[9::10]
         early = tuple(record for place, record in enumerate(self.records) if place % 10 != 9)
         return replace(self, records=early), replace(self, records=late)
+
+    def create(self, admin: Client) -> None:
+        """Make the study."""
+        admin.create_study(
+            self.slug,
+            title=self.title,
+            lower=self.lower,
+            upper=self.upper,
+            relation=self.relation,
+            trust=self.trust,
+            epsilon_min=self.epsilon[0],
+            epsilon_max=self.epsilon[1],
+            attributes=self.attributes or None,
+        )
 
     @property
     def tags(self) -> dict[str, int]:
@@ -71,27 +79,13 @@ class Survey:
         return sorted({record.trust for record in self.records if record.trust is not None})
 
 
-def read_answers() -> Sequence[dict[str, str]]:
-    """The rows of the file, by column.
-
-    Raises:
-        CommandFailed: the package that ships it is not installed.
-    """
-    spec = find_spec(PACKAGE)
-    path = Path(spec.origin).parent / FILE if spec is not None and spec.origin is not None else None
-    if path is None or not path.exists():
-        raise CommandFailed(f"the demo reads a data set that {PACKAGE} ships: pip install '{RESEARCH}[demo]'")
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def surveys() -> tuple[Survey, Survey, Survey]:
     """The three studies, filled with every person in the file.
 
     Raises:
-        CommandFailed: see `read_answers`.
+        CommandFailed: the package that ships the survey is not installed.
     """
-    answers = read_answers()
+    answers = statsmodels_rows("fair")
     married = Survey(
         slug="years-married",
         title="How many years married?",
@@ -131,19 +125,24 @@ def _records(
     public: float = 0,
     local: float = 0,
 ) -> tuple[Record, ...]:
-    low, high = float(epsilon[0]), float(epsilon[1])
     records = []
     for number, answer in enumerate(answers, start=1):
         subject = f"woman-{number:04}"
         value = str(int(float(answer[column]) > 0)) if column == "affairs" else answer[column]
-        place = _draw(slug, subject, "trust")
+        place = draw(slug, subject, "trust")
         trust: Trust
         trust = "public" if place < public else "local" if place < public + local else "central"
-        offer = None if trust == "public" else f"{low * (high / low) ** _draw(slug, subject, 'epsilon'):.2g}"
+        offer = None if trust == "public" else made_up_offer(slug, subject, epsilon)
         records.append(Record(subject, value, offer, trust))
     return tuple(records)
 
 
-def _draw(*names: str) -> float:
+def made_up_offer(slug: str, subject: str, epsilon: tuple[str, str]) -> str:
+    """What a person offers: its logarithm is spread evenly over the admissible range."""
+    low, high = float(epsilon[0]), float(epsilon[1])
+    return f"{low * (high / low) ** draw(slug, subject, 'epsilon'):.2g}"
+
+
+def draw(*names: str) -> float:
     """A number in [0, 1) that depends on nothing but these names."""
     return int.from_bytes(hashlib.sha256("/".join(names).encode()).digest()[:6], "big") / 2**48
