@@ -1,7 +1,9 @@
 """The command `dither`. What a command needs is loaded when it is asked for: help and version need little."""
 
+import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 
 
@@ -14,7 +16,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from app.cli.tree import build, needed
 
     try:
-        build(needed(given))(args=given, prog_name="dither")
+        with collector_at_rest():
+            command = build(needed(given))
+        command(args=given, prog_name="dither")
     except Exception as error:
         from app.cli.common import notes
         from app.cli.http import failure_of
@@ -25,6 +29,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         message, status = failure
         notes.print("error:", message, style="red", markup=False)
         raise SystemExit(status) from None
+
+
+@contextmanager
+def collector_at_rest() -> Iterator[None]:
+    """Load modules without the garbage collector, which would walk them again and again and find nothing."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def print_version() -> None:

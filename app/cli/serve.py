@@ -20,6 +20,7 @@ import typer
 import uvicorn
 from pydantic import SecretStr
 
+from app.cli import collector_at_rest
 from app.cli.common import CommandFailed, DataDir, load_settings, notes, open_database, usage_error
 from app.core.clock import SystemClock
 from app.core.principal import Role
@@ -146,9 +147,10 @@ def worker() -> "FastAPI":
 
 
 def _create_app(settings: Settings | None = None) -> "FastAPI":
-    from app.main import create_app  # most of what there is: no other command shall wait for it
+    with collector_at_rest():
+        from app.main import create_app  # most of what there is: no other command shall wait for it
 
-    return create_app(settings)
+        return create_app(settings)
 
 
 # --------------------------------------------------------------------------------------- processes

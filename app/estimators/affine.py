@@ -19,8 +19,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from app.estimators.accuracy import noise_shrinkage, worst_square_error
 from app.estimators.tilted import TiltedProblem
@@ -328,4 +328,6 @@ def tilted_shrinkage(solution: Solution, variance: float, tilt: float) -> float:
             tilt=tilt,
         )
 
-    return float(minimize_scalar(error, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-8}).x)
+    return float(
+        scipy.optimize.minimize_scalar(error, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-8}).x
+    )

@@ -27,8 +27,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, diags_array
 
 from app.core.cohort import Group
 from app.core.grid import GRID_SIZE
@@ -177,7 +177,7 @@ class _Parts:
         reports_from: The first part of reports.
     """
 
-    columns: csr_array
+    columns: "scipy.sparse.csr_array"
     noises: NDArray[np.float64]
     masses: tuple[Fraction, ...]
     rests: tuple[Fraction, ...]
@@ -235,7 +235,7 @@ class _Parts:
             entries.append(1 / groups[place].count)
             noises.append(noise_variance(groups[place], linear.expected_variance) / groups[place].count)
         return cls(
-            columns=csr_array((entries, (rows, places)), shape=(len(groups), len(noises))),
+            columns=scipy.sparse.csr_array((entries, (rows, places)), shape=(len(groups), len(noises))),
             noises=np.array(noises),
             masses=tuple(whole),
             rests=tuple(rests),
@@ -281,7 +281,7 @@ class _Parts:
         tilt = question.tilt**2 / 4
 
         def solved(penalty: NDArray[np.float64]) -> NDArray[np.float64]:
-            matrix = (columns.T @ diags_array(variance * sizes + penalty) @ columns).toarray()
+            matrix = (columns.T @ scipy.sparse.diags_array(variance * sizes + penalty) @ columns).toarray()
             matrix += np.diag(noises)
             # Parts without any error of their own would leave the matrix singular.
             matrix += np.diag(np.full(used.size, 1e-14 * float(np.max(np.diag(matrix))) + 1e-300))

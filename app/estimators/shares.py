@@ -31,8 +31,8 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 from app.core.epsilon import MICRO
 from app.core.grid import Grid
@@ -195,7 +195,7 @@ class SharesPlan:
         shares = on_simplex(plane)
         # Cumulated bins: bands whose ends hold together, by the union bound over all of them.
         cumulated = np.cumsum(plane)[:-1]
-        rising = np.clip(isotonic_regression(cumulated).x, 0.0, 1.0)
+        rising = np.clip(scipy.optimize.isotonic_regression(cumulated).x, 0.0, 1.0)
         each = 1 - (1 - LEVEL) / max(1, bins - 1)
         bands = []
         for spread, step in ((weighing.uneven, self._step), (weighing.squares, weighing.largest / 2)):
@@ -261,7 +261,7 @@ class SharesPlan:
             for place, count in enumerate(within, 1)
         ]
         bands = [rising_band(*_columns([one[place] for one in cumulated])) for place in (0, 1)]
-        rising = np.clip(isotonic_regression(np.cumsum(raw)[:-1]).x, 0.0, 1.0)
+        rising = np.clip(scipy.optimize.isotonic_regression(np.cumsum(raw)[:-1]).x, 0.0, 1.0)
         coverage: Coverage = "at_least" if equal else "worst_case"
         coverages: tuple[Coverage, Coverage, Coverage] = (coverage, "worst_case", coverage)
         sets = [

@@ -29,7 +29,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from scipy.special import betaincinv
+import scipy
 
 from app.core.grid import GRID_SIZE
 from app.sessions.response import Step, at_least_probability, estimate_fraction, truth_probability
@@ -119,9 +119,13 @@ class Reading:
         for step in steps:
             no = step.answers - step.positives
             if step.threshold <= estimate and step.positives:
-                low = max(low, self._fraction(float(betaincinv(step.positives, no + 1, failure))))
+                low = max(
+                    low, self._fraction(float(scipy.special.betaincinv(step.positives, no + 1, failure)))
+                )
             if step.threshold >= estimate and no:
-                high = min(high, self._fraction(float(betaincinv(step.positives + 1, no, 1 - failure))))
+                high = min(
+                    high, self._fraction(float(scipy.special.betaincinv(step.positives + 1, no, 1 - failure)))
+                )
         return max(high - self.quantile, self.quantile - low)
 
     def _logarithms(self, step: Step) -> tuple[float, float]:

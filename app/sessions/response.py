@@ -8,7 +8,7 @@ import math
 from bisect import bisect_left
 from dataclasses import dataclass
 
-from scipy.special import betainc
+import scipy
 
 from app.core.epsilon import MICRO
 
@@ -101,7 +101,7 @@ def at_least_probability(count: int, trials: int, probability: float) -> float:
     """
     if count <= 0:
         return 1.0
-    return float(betainc(count, trials - count + 1, probability)) if count <= trials else 0.0
+    return float(scipy.special.betainc(count, trials - count + 1, probability)) if count <= trials else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

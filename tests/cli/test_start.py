@@ -48,6 +48,15 @@ def test_a_command_that_talks_http_loads_no_mathematics(command: str) -> None:
     assert modules & OVER_HTTP == set()
 
 
+def test_the_service_starts_without_what_few_answers_need() -> None:
+    """They load SciPy's parts when they are asked for."""
+    code = "import sys, app.main, app.cli.serve; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.split())
+    assert {"numpy", "scipy"} <= modules, "the control: its estimators were loaded"
+    assert modules & {"cvxpy", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.special"} == set()
+
+
 def test_the_list_of_commands_says_what_their_help_says() -> None:
     found = typer.main.get_command(build())
     helps = {name: command.help or "" for name, command in found.commands.items()}  # type: ignore[attr-defined]
