@@ -1,5 +1,6 @@
 """Shared fixtures: a real PostgreSQL for the session, a fresh database per test, the live service."""
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
@@ -20,6 +21,15 @@ settings.register_profile("seeded", derandomize=True, deadline=None)
 settings.register_profile("fresh", print_blob=True, deadline=None)
 settings.register_profile("quick", settings.get_profile("seeded"), max_examples=20)
 settings.load_profile("fresh" if os.environ.get("DITHER_TEST_ENTROPY") == "os" else "seeded")
+
+# What collection makes stays for good: the garbage collector, which would walk it again and again, waits.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from now on, but not among the modules and the tests."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
