@@ -63,8 +63,8 @@ def intake_subjects(reader: Reader = read, *, planted: bool = False) -> Iterator
             claimed=1.0,
             outputs=_answers(relation, reader),
             planted=planted,
-            # Each answer is read whole, with its intervals.
-            effort=0.05 if relation is Relation.ADD_REMOVE_ONE else 0.2,
+            # Each answer is read whole, with its intervals; what the bug adds shows in few of them.
+            effort=(0.05 if relation is Relation.ADD_REMOVE_ONE else 0.2) * (0.25 if planted else 1),
         )
     if not planted:
         yield Subject(name="through intake, local", claimed=1.0, outputs=_reports(reader))

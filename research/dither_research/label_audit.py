@@ -51,7 +51,13 @@ def _subject(name: str, *, part: float, planted: bool = False) -> Subject:
         return one, other
 
     charged = {charge.cohort_id: charge.epsilon for charge in _planned(0)[1].charges}[PERSON]
-    return Subject(name=name, claimed=part * charged / MICRO, outputs=outputs, planted=planted)
+    return Subject(
+        name=name,
+        claimed=part * charged / MICRO,
+        outputs=outputs,
+        planted=planted,
+        effort=0.4 if planted else 1,
+    )
 
 
 def _planned(value: int) -> tuple[list[Cohort], Step]:
