@@ -39,6 +39,13 @@ class Columns(Sequence[Record], Generic[Record]):
             found = self._columns[name] = [getattr(record, name) for record in self._made()]
         return found
 
+    def some(self, places: Sequence[int]) -> Self:
+        """Some of the records, in this order."""
+        if self._records is not None:
+            return type(self).of([self[place] for place in places])
+        columns = {name: [column[place] for place in places] for name, column in self._columns.items()}
+        return type(self)(columns, len(places))
+
     def _made(self) -> Sequence[Record]:
         if self._records is None:
             names = [field.name for field in fields(self.kind) if field.name in self._columns]
@@ -60,3 +67,12 @@ class Columns(Sequence[Record], Generic[Record]):
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self._made())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(
+            one == another for one, another in zip(self, other, strict=True)
+        )
+
+    __hash__ = None  # type: ignore[assignment]

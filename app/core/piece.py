@@ -2,8 +2,11 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
+
+from app.core.columns import Columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +24,13 @@ class Member:
     weight: int
     count: int
     charged: int
+
+
+class Members(Columns[Member]):
+    """Cohorts in a piece by columns."""
+
+    kind = Member
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +55,11 @@ class Piece:
     first: int
     second: int
     refinable: bool
-    members: tuple[Member, ...]
+    members: Sequence[Member]
+
+    def column(self, name: str) -> Sequence[int]:
+        """One field of every member."""
+        return Members.of(self.members).column(name)
 
     def digest(self) -> str:
         """SHA-256 of all of it, as the release that leaves it so puts it in the hash chain [hex].
@@ -53,7 +67,7 @@ class Piece:
         The next draw is the right one only given this very sum: noise that is lowered from any other
         sum has not the law that was paid for. Privacy: of an output of the mechanism and of public weights.
         """
-        members = [[one.cohort_id, one.weight, one.count, one.charged] for one in self.members]
+        members = list(zip(*map(self.column, ("cohort_id", "weight", "count", "charged")), strict=True))
         parts = [self.number, self.unit.hex(), self.share, self.scale.hex(), self.first, self.second]
         document = json.dumps([*parts, self.refinable, members], separators=(",", ":"))
         return hashlib.sha256(document.encode()).hexdigest()

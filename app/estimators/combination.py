@@ -30,12 +30,12 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from app.core.cohort import Group
+from app.core.cohort import Group, Groups
 from app.core.grid import GRID_SIZE
 from app.core.noise import NoNoise
 from app.core.study import Trust
 from app.estimators.interface import Linear, NotApplicable, Plan, Question
-from app.estimators.linear import combine
+from app.estimators.linear import combine, sizes_of
 from app.estimators.moments import conclude_both
 from app.estimators.reports import noise_variance
 
@@ -57,7 +57,7 @@ class Sums:
         public_weight: Of a public person beside these, where public people are attached.
     """
 
-    groups: tuple[Group, ...]
+    groups: Sequence[Group]
     weights: tuple[Mapping[int, int], ...]
     absent: NDArray[np.bool_]
     scales: tuple[float, ...]
@@ -83,8 +83,8 @@ def combination_plan(sums: Sums, linear: Linear, question: Question) -> Plan:
 
     Privacy: post-processing of noisy sums, local reports and public values.
     """
-    groups = sums.groups
-    sizes = np.array([group.count for group in groups], dtype=np.float64)
+    groups = Groups.of(sums.groups)
+    sizes = sizes_of(groups)
     parts = _Parts.of(sums, linear, question)
     shares = parts.best(question, sizes, sums.absent, linear.steering)
     pieces = len(sums.scales)
@@ -187,18 +187,15 @@ class _Parts:
 
     @classmethod
     def of(cls, sums: Sums, linear: Linear, question: Question) -> "_Parts":
-        groups, pieces = sums.groups, len(sums.scales)
-        known = [place for place, group in enumerate(groups) if group.trust is Trust.PUBLIC and group.count]
-        local = [
-            place
-            for place, group in enumerate(groups)
-            if linear.reports and group.trust is Trust.LOCAL and group.count and group.reports is not None
-        ]
-        public = sum(groups[place].count for place in known)
+        groups, pieces = Groups.of(sums.groups), len(sums.scales)
+        counts = groups.column("count")
+        known = groups.able(Trust.PUBLIC)
+        local = groups.able(Trust.LOCAL) if linear.reports else ()
+        public = sum(counts[place] for place in known)
         masses = [0] * pieces
-        for group, weights in zip(groups, sums.weights, strict=True):
+        for count, weights in zip(counts, sums.weights, strict=True):
             for piece, weight in weights.items():
-                masses[piece] += weight * group.count
+                masses[piece] += weight * count
         # Attached public people are in every part as they would be in one sum over all.
         total = sum(masses)
         attached = linear.attached and total > 0
@@ -215,7 +212,8 @@ class _Parts:
             for piece, weight in weights.items():
                 rows.append(place)
                 places.append(piece)
-                entries.append(float(weight / whole[piece]))
+                # The nearest double of a quotient of integers, as that of the fraction.
+                entries.append(weight * whole[piece].denominator / whole[piece].numerator)
         for piece, scale in enumerate(sums.scales):
             spread = float(Fraction(scale) / (whole[piece] * GRID_SIZE)) ** 2 if whole[piece] else np.inf
             noises.append(spread if sums.normal else 2 * spread)
@@ -232,8 +230,8 @@ class _Parts:
         for number, place in enumerate(local):
             rows.append(place)
             places.append(reports_from + number)
-            entries.append(1 / groups[place].count)
-            noises.append(noise_variance(groups[place], linear.expected_variance) / groups[place].count)
+            entries.append(1 / counts[place])
+            noises.append(noise_variance(groups[place], linear.expected_variance) / counts[place])
         return cls(
             columns=scipy.sparse.csr_array((entries, (rows, places)), shape=(len(groups), len(noises))),
             noises=np.array(noises),

@@ -31,6 +31,7 @@ from app.estimators.interface import Estimator, NotApplicable, Plan, Question
 from app.services import planning, steps
 from app.services.piece_ledger import PieceLedger
 from app.services.piece_noise import NOISES
+from app.services.piece_sums import sums_of
 from app.services.questions import Resolved
 from app.services.steps import Part, Step, Whole
 
@@ -62,7 +63,7 @@ def plan_by(
         part = replace(resolved, by="", where={**resolved.where, resolved.by: label})
         own = part.among(study, cohorts)
         here = {cohort.id for cohort in own}
-        kept = [piece for piece in pieces if any(member.cohort_id in here for member in piece.members)]
+        kept = [piece for piece in pieces if not here.isdisjoint(piece.column("cohort_id"))]
         _refuse_two_labels(cohorts, here, kept)
         asked = replace(question, people=sum(cohort.count for cohort in own))
         try:
@@ -152,7 +153,7 @@ def _refuse_two_labels(cohorts: Sequence[Cohort], here: set[int], kept: Sequence
         InternalFault: there is one.
     """
     elsewhere = {cohort.id for cohort in cohorts} - here
-    if any(member.cohort_id in elsewhere for piece in kept for member in piece.members):
+    if not all(elsewhere.isdisjoint(piece.column("cohort_id")) for piece in kept):
         raise InternalFault("A noisy sum of one label has people of another one.")
 
 
@@ -183,7 +184,9 @@ def _joined(
         question=whole.question,
         plan=_read_freely(whole)
         if whole.weights is None
-        else combination_plan(steps.sums_of(cohorts, pieces, whole), whole.linear, whole.question),
+        else combination_plan(
+            sums_of(cohorts, pieces, whole.people, whole.weights, whole.noise), whole.linear, whole.question
+        ),
         before=before,
         noise=whole.noise,
         had={number: share for step in made for number, share in step.had.items()},

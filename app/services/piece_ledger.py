@@ -4,11 +4,12 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import eq
 
-from app.core.cohort import Cohort
+from app.core.cohort import Cohort, Cohorts
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
-from app.core.piece import Member, Piece
+from app.core.piece import Members, Piece
 from app.core.release import Charge, Used
 from app.core.study import Trust
 from app.services.piece_noise import PieceNoise
@@ -19,13 +20,9 @@ from app.services.questions import Resolved
 def priced(piece: Piece, noise: PieceNoise) -> Piece:
     """A piece with what its share costs each member in all: the price of both of its queries."""
     price = noise.price(piece.unit, piece.share)
-    return replace(
-        piece,
-        members=tuple(
-            replace(member, charged=price(((0, member.weight, 0, 0), (1, 0, 0, member.weight))))
-            for member in piece.members
-        ),
-    )
+    columns = {name: piece.column(name) for name in ("cohort_id", "weight", "count")}
+    charged = [price(((0, weight, 0, 0), (1, 0, 0, weight))) for weight in columns["weight"]]
+    return replace(piece, members=Members({**columns, "charged": charged}, len(charged)))
 
 
 class PieceLedger:
@@ -34,13 +31,21 @@ class PieceLedger:
     def __init__(
         self, cohorts: Sequence[Cohort], pieces: Sequence[Piece], resolved: Resolved, noise: PieceNoise
     ) -> None:
-        self._cohorts, self._pieces, self._resolved, self._noise = cohorts, pieces, resolved, noise
-        self._here = {cohort.id: cohort for cohort in cohorts}
+        self._cohorts, self._pieces = Cohorts.of(cohorts), pieces
+        self._resolved, self._noise = resolved, noise
+        ids = self._cohorts.column("id")
+        self._counts = dict(zip(ids, self._cohorts.column("count"), strict=True))
+        self._left = {
+            cohort: epsilon - spent
+            for cohort, epsilon, spent in zip(
+                ids, self._cohorts.column("epsilon"), self._cohorts.column("spent"), strict=True
+            )
+        }
         self.paid: Counter[int] = Counter()
         """What all pieces have charged each member of a cohort [the study's currency]."""
         for piece in pieces:
-            for member in piece.members:
-                self.paid[member.cohort_id] += member.charged
+            for cohort, charged in zip(piece.column("cohort_id"), piece.column("charged"), strict=True):
+                self.paid[cohort] += charged
 
     def refine(self) -> tuple[list[Piece], set[int], frozenset[int], frozenset[int]]:
         """Pieces as they will be, cohorts that are in a live one, numbers of those refined and closed."""
@@ -48,21 +53,19 @@ class PieceLedger:
         settled: set[int] = set()
         finer, closed = set(), set()
         for piece in self._pieces:
-            whole = all(
-                (cohort := self._here.get(member.cohort_id)) is not None and cohort.count == member.count
-                for member in piece.members
-            )
+            members = piece.column("cohort_id")
+            whole = all(map(eq, map(self._counts.get, members), piece.column("count")))
             share = self._share(piece)
             if piece.refinable and whole and share > piece.share:
                 refined = priced(replace(piece, share=share), self._noise)
                 if self._can_pay(piece, refined):
                     kept.append(refined)
                     finer.add(piece.number)
-                    settled.update(member.cohort_id for member in piece.members)
+                    settled.update(members)
                     continue
                 closed.add(piece.number)
             elif piece.refinable and whole:
-                settled.update(member.cohort_id for member in piece.members)
+                settled.update(members)
             elif piece.refinable:
                 closed.add(piece.number)
             kept.append(piece)
@@ -85,29 +88,28 @@ class PieceLedger:
 
     def _can_pay(self, piece: Piece, refined: Piece) -> bool:
         return all(
-            new.charged - old.charged <= self._left(self._here[old.cohort_id])
-            for old, new in zip(piece.members, refined.members, strict=True)
+            new - old <= self._left[cohort]
+            for cohort, old, new in zip(
+                piece.column("cohort_id"), piece.column("charged"), refined.column("charged"), strict=True
+            )
         )
-
-    @staticmethod
-    def _left(cohort: Cohort) -> int:
-        return cohort.epsilon - cohort.spent
 
     def joining(self, settled: set[int]) -> tuple[dict[int, int], int]:
         """What each cohort that joins a new piece may be charged, by its id; people who cannot pay."""
         joining: dict[int, int] = {}
         left_out = 0
-        for cohort in self._cohorts:
-            if cohort.trust is not Trust.CENTRAL or cohort.id in settled:
+        fields = ("id", "trust", "epsilon", "count")
+        for cohort, trust, epsilon, count in zip(*map(self._cohorts.column, fields), strict=True):
+            if trust is not Trust.CENTRAL or cohort in settled:
                 continue
-            offer = self._resolved.offer(cohort.epsilon)
-            owed = offer - self.paid[cohort.id]
+            offer = self._resolved.offer(epsilon)
+            owed = offer - self.paid[cohort]
             if offer and owed <= 0:
                 continue
-            if 0 < owed <= self._left(cohort):
-                joining[cohort.id] = owed
+            if 0 < owed <= self._left[cohort]:
+                joining[cohort] = owed
             else:
-                left_out += cohort.count
+                left_out += count
         return joining, left_out
 
     def create(
@@ -116,22 +118,20 @@ class PieceLedger:
         """The new piece; None where no person weighs anything in it."""
         share, noise = self._resolved.share, self._noise
         coarse = noise.coarse(share)
-        members = []
-        for group_members, weight in zip(people.members, weights, strict=True):
+        bought = []
+        for cohort, place in zip(people.cohorts.column("id"), people.places, strict=True):
+            if cohort not in joining:
+                continue
+            weight, paid = weights[place], self.paid[cohort]
             whole = noise.cost(weight, share, noise.unit)
-            for cohort in group_members:
-                if cohort.id not in joining:
-                    continue
-                bought, paid = weight, self.paid[cohort.id]
-                if paid or whole > self._left(cohort):
-                    rest = min(math.floor(whole) - paid, joining[cohort.id])
-                    bought = min(weight, noise.weight(max(0, rest), share))
-                if bought >> coarse:
-                    members.append(
-                        Member(cohort_id=cohort.id, weight=bought >> coarse, count=cohort.count, charged=0)
-                    )
-        if not members:
+            if paid or whole > self._left[cohort]:
+                rest = min(math.floor(whole) - paid, joining[cohort])
+                weight = min(weight, noise.weight(max(0, rest), share))
+            if weight >> coarse:
+                bought.append((cohort, weight >> coarse, self._counts[cohort]))
+        if not bought:
             return None
+        members = dict(zip(("cohort_id", "weight", "count"), zip(*sorted(bought), strict=True), strict=True))
         piece = Piece(
             number=number,
             unit=noise.unit / 2**coarse,
@@ -140,7 +140,7 @@ class PieceLedger:
             first=0,
             second=0,
             refinable=True,
-            members=tuple(sorted(members, key=lambda member: member.cohort_id)),
+            members=Members(members, len(bought)),
         )
         return priced(piece, noise)
 
@@ -150,19 +150,20 @@ class PieceLedger:
         Raises:
             InternalFault: a person would pay more than they have, or than the question may take of them.
         """
-        former = {
-            (piece.number, member.cohort_id): member.charged
-            for piece in self._pieces
-            for member in piece.members
-        }
+        former: Counter[tuple[int, int]] = Counter()
+        for piece in self._pieces:
+            if piece.number in finer:
+                for cohort, charged in zip(piece.column("cohort_id"), piece.column("charged"), strict=True):
+                    former[piece.number, cohort] = charged
         due: Counter[int] = Counter()
         for piece in kept:
-            for member in piece.members if piece.number in finer else ():
-                due[member.cohort_id] += member.charged - former.get((piece.number, member.cohort_id), 0)
-        for cohort in self._cohorts:
-            cost = due[cohort.id]
-            most = -(-cohort.epsilon * self._resolved.share // MICRO)
-            if cost < 0 or cost > self._left(cohort) or (cost and self.paid[cohort.id] + cost > most):
+            if piece.number in finer:
+                for cohort, charged in zip(piece.column("cohort_id"), piece.column("charged"), strict=True):
+                    due[cohort] += charged - former[piece.number, cohort]
+        epsilons = dict(zip(self._cohorts.column("id"), self._cohorts.column("epsilon"), strict=True))
+        for cohort, cost in due.items():
+            most = -(-epsilons[cohort] * self._resolved.share // MICRO)
+            if cost < 0 or cost > self._left[cohort] or (cost and self.paid[cohort] + cost > most):
                 raise InternalFault("A step costs more than a person has offered.")
         return tuple(Charge(cohort_id=cohort, epsilon=cost) for cohort, cost in sorted(due.items()) if cost)
 
@@ -171,9 +172,11 @@ class PieceLedger:
     ) -> tuple[Used, ...]:
         """Cohorts whose sums the step reads: of pieces that are drawn, and all that are not central."""
         costs = {charge.cohort_id: charge.epsilon for charge in charges}
-        read = {member.cohort_id for piece in kept if piece.number in finer for member in piece.members}
+        read = {cohort for piece in kept if piece.number in finer for cohort in piece.column("cohort_id")}
         return tuple(
-            Used(cohort_id=cohort.id, count=cohort.count, offer=costs.get(cohort.id, 0))
-            for cohort in sorted(self._cohorts, key=lambda cohort: cohort.id)
-            if cohort.trust is not Trust.CENTRAL or cohort.id in read
+            Used(cohort_id=cohort, count=count, offer=costs.get(cohort, 0))
+            for cohort, trust, count in sorted(
+                zip(*map(self._cohorts.column, ("id", "trust", "count")), strict=True)
+            )
+            if trust is not Trust.CENTRAL or cohort in read
         )

@@ -55,20 +55,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from operator import mul
 
-import numpy as np
-
-from app.core.cohort import Cohort, Group
+from app.core.cohort import Cohort, Cohorts
 from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted, InternalFault
 from app.core.piece import LastStep, Piece, Taken
 from app.core.release import Charge, Used
 from app.core.study import Relation, StudyDefinition, Trust
-from app.estimators.combination import Sums, combination_plan
+from app.estimators.combination import combination_plan
 from app.estimators.interface import Conclusion, Estimator, Linear, NotApplicable, Plan, Question
 from app.services import planning
 from app.services.piece_ledger import PieceLedger
 from app.services.piece_noise import NOISES, PieceNoise
+from app.services.piece_sums import sums_of
 from app.services.planning import Crowd
 from app.services.questions import Resolved
 
@@ -189,23 +189,23 @@ def plan_step(
     """
     if study.relation is not Relation.REPLACE_ONE:
         return None
-    noise = NOISES[study.noise]
-    ledger = PieceLedger(cohorts, pieces, resolved, noise)
+    noise, here = NOISES[study.noise], Cohorts.of(cohorts)
+    ledger = PieceLedger(here, pieces, resolved, noise)
     # 1. Refine what can be refined, and let join who can pay.
     kept, settled, finer, closed = ledger.refine()
     joining, left_out = ledger.joining(settled)
     # 2. Plan for each person's whole epsilon.
-    all_of = plan_whole(study, cohorts, resolved, question, joining.keys() | ledger.paid.keys(), among)
+    all_of = plan_whole(study, here, resolved, question, joining.keys() | ledger.paid.keys(), among)
     people, weights, linear = all_of.people, all_of.weights, all_of.plan.linear
     if weights is None or linear is None:
         return None
     # 3. A new piece of those who join.
     if number is None:
         number = 1 + max((piece.number for piece in pieces), default=0)
-    newcomers = [cohort for cohort in cohorts if cohort.id in joining]
+    newcomers = [place for place, cohort in enumerate(here.column("id")) if cohort in joining]
     weighed: tuple[Crowd, Sequence[int]] = people, weights
     if kept and newcomers and not linear.attached:
-        alone = planning.crowd(study, newcomers, _at_whole(resolved), joining)
+        alone = planning.crowd(study, here.some(newcomers), _at_whole(resolved), joining)
         weighed = alone, _own_weights(alone, people, all_of.estimator, all_of.question, noise)
     created = ledger.create(number, joining, *weighed)
     if created is not None:
@@ -221,7 +221,7 @@ def plan_step(
     return Step(
         estimator=all_of.estimator,
         question=all_of.question,
-        plan=combination_plan(sums_of(cohorts, kept, all_of), linear, all_of.question),
+        plan=combination_plan(sums_of(here, kept, people, weights, noise), linear, all_of.question),
         before=before,
         noise=noise,
         had={piece.number: piece.share for piece in pieces},
@@ -230,7 +230,7 @@ def plan_step(
         closed=closed,
         used=ledger.used(kept, finer, charges),
         charges=charges,
-        people=sum(row.count for row in cohorts),
+        people=sum(here.column("count")),
         left_out=left_out,
         epsilon_max=max((charge.epsilon for charge in charges), default=0),
         epsilon_max_total=max(totals.values(), default=0),
@@ -281,15 +281,18 @@ def take(step: Step, cohorts: Sequence[Cohort]) -> tuple[Conclusion, Taken]:
         step: The step.
         cohorts: Those that it was planned for.
     """
-    here = {cohort.id: cohort for cohort in cohorts}
+    here = Cohorts.of(cohorts)
+    totals = dict(zip(here.column("id"), here.column("total"), strict=True))
+    squares = dict(zip(here.column("id"), here.column("total_squares"), strict=True))
     pieces = []
     for piece in step.pieces:
         if piece.number not in step.finer:
             pieces.append(replace(piece, refinable=piece.refinable and piece.number not in step.closed))
             continue
+        weights, members = piece.column("weight"), piece.column("cohort_id")
         exact = (
-            sum(member.weight * here[member.cohort_id].total for member in piece.members),
-            sum(member.weight * here[member.cohort_id].total_squares for member in piece.members),
+            sum(map(mul, weights, map(totals.__getitem__, members))),
+            sum(map(mul, weights, map(squares.__getitem__, members))),
         )
         pieces.append(step.noise.drawn(piece, step.had.get(piece.number, 0), exact))
     conclusion = _read(step, pieces, cohorts)
@@ -302,13 +305,15 @@ def take(step: Step, cohorts: Sequence[Cohort]) -> tuple[Conclusion, Taken]:
 
 def _read(step: Step, pieces: Sequence[Piece], cohorts: Sequence[Cohort]) -> Conclusion:
     """The answer from noisy sums."""
-    known = [cohort for cohort in cohorts if cohort.trust is Trust.PUBLIC]
+    here = Cohorts.of(cohorts)
+    known = [place for place, trust in enumerate(here.column("trust")) if trust is Trust.PUBLIC]
+    totals, squares = here.column("total"), here.column("total_squares")
     return step.plan.conclude(
         [
             *(piece.first for piece in pieces),
-            sum(cohort.total for cohort in known),
+            sum(totals[place] for place in known),
             *(piece.second for piece in pieces),
-            sum(cohort.total_squares for cohort in known),
+            sum(squares[place] for place in known),
         ]
     )
 
@@ -360,41 +365,3 @@ def _own_weights(
         found = None
     # So few that they would not be asked alone weigh what they offer.
     return [noise.weight(group.epsilon, MICRO) for group in alone.groups] if found is None else found
-
-
-def sums_of(cohorts: Sequence[Cohort], pieces: Sequence[Piece], whole: Whole) -> Sums:
-    """People by what they weigh, those included who have left since a piece was drawn."""
-    places: dict[int, list[tuple[int, int, int]]] = {}
-    for place, piece in enumerate(pieces):
-        for member in piece.members:
-            places.setdefault(member.cohort_id, []).append((member.count, place, member.weight))
-    counts = {cohort.id: cohort.count for cohort in cohorts}
-    classes: Counter[tuple[bool, tuple[tuple[int, int], ...]]] = Counter()
-    for cohort in cohorts:
-        if cohort.trust is Trust.CENTRAL:
-            weighs = tuple((place, weight) for _, place, weight in places.get(cohort.id, ()))
-            classes[False, weighs] += cohort.count
-    for cohort_id, members in places.items():
-        # Those who have left were in the pieces that were drawn before: layer by layer.
-        stayed = counts.get(cohort_id, 0)
-        for count in sorted({count for count, _, _ in members if count > stayed}):
-            weighs = tuple((place, weight) for drawn, place, weight in members if drawn >= count)
-            classes[True, weighs] += count - stayed
-            stayed = count
-    groups = [Group(trust=Trust.CENTRAL, epsilon=0, count=count) for count in classes.values()]
-    others = [group for group in whole.people.groups if group.trust is not Trust.CENTRAL]
-    noise = whole.noise
-    public = [
-        weight
-        for group, weight in zip(whole.people.groups, whole.weights or (), strict=True)
-        if group.trust is Trust.PUBLIC
-    ]
-    return Sums(
-        groups=(*groups, *others),
-        weights=(*(dict(weighs) for _, weighs in classes), *({} for _ in others)),
-        absent=np.array([absent for absent, _ in classes] + [False] * len(others), dtype=np.bool_),
-        scales=tuple(noise.scale(piece.unit, piece.share) for piece in pieces),
-        counted=tuple(noise.counted(piece.share) for piece in pieces),
-        normal=noise.normal,
-        public_weight=max(public, default=0),
-    )
