@@ -6,6 +6,7 @@ drifted from the code.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from app.main import create_app
 from app.settings import COMMAND_VARIABLES, SECRETS_DIRECTORY, Settings
 
 DIRECTORY = Path(__file__).parent
-TUTORIAL = DIRECTORY / "tutorial.ipynb"
+NOTEBOOKS = (DIRECTORY / "tutorial.ipynb", DIRECTORY / "gallery.ipynb")
 WIDTH = 100
 NOTE = "<!-- Made by `make docs` from the code. Do not edit. -->"
 
@@ -169,21 +170,21 @@ def _one_line(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def tutorial_page() -> str:
-    """The notebook, as a page."""
-    return f"{NOTE}\n\n{_tutorial()[0].strip()}\n"
+def notebook_page(notebook: Path) -> str:
+    """A notebook, as a page."""
+    return f"{NOTE}\n\n{_exported(notebook)[0].strip()}\n"
 
 
-def tutorial_plots() -> Mapping[str, bytes]:
-    """The notebook's plots by file name under docs/."""
-    return _tutorial()[1]
+def plots() -> Mapping[str, bytes]:
+    """The plots of all notebooks by file name under docs/."""
+    return {name: plot for notebook in NOTEBOOKS for name, plot in _exported(notebook)[1].items()}
 
 
-def _tutorial() -> tuple[str, Mapping[str, bytes]]:
-    notebook = nbformat.read(TUTORIAL, as_version=4)
-    names = {"unique_key": TUTORIAL.stem, "output_files_dir": ""}
-    text, resources = MarkdownExporter().from_notebook_node(notebook, resources=names)
-    return text.replace("![png](/", "![Predicted errors](").replace("![png](", "![Predicted errors]("), {
+def _exported(notebook: Path) -> tuple[str, Mapping[str, bytes]]:
+    names = {"unique_key": notebook.stem, "output_files_dir": ""}
+    content = nbformat.read(notebook, as_version=4)
+    text, resources = MarkdownExporter().from_notebook_node(content, resources=names)
+    return text.replace("![png](/", "![Plot](").replace("![png](", "![Plot]("), {
         name.lstrip("/"): content for name, content in resources["outputs"].items()
     }
 
@@ -192,7 +193,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "cli.md": cli_page,
     "settings.md": settings_page,
     "http-reference.md": routes_page,
-    "tutorial.md": tutorial_page,
+    **{f"{one.stem}.md": partial(notebook_page, one) for one in NOTEBOOKS},
 }
 """File names under docs/ and what writes them."""
 
@@ -201,7 +202,7 @@ def main() -> None:
     """Write every page."""
     for name, page in PAGES.items():
         (DIRECTORY / name).write_text(page(), encoding="utf-8")
-    for name, plot in tutorial_plots().items():
+    for name, plot in plots().items():
         (DIRECTORY / name).write_bytes(plot)
 
 

@@ -50,8 +50,8 @@ def test_nothing_is_loaded_from_elsewhere(site: Path):
     assert STYLED.search('<link rel="stylesheet" href="//elsewhere.example/x.css">'), "the control is found"
 
 
-def test_the_tutorials_plots_are_those_of_the_notebook():
-    plots = generate.tutorial_plots()
-    assert plots
+def test_the_plots_of_pages_are_those_of_the_notebooks():
+    plots = generate.plots()
+    assert {name.partition("_")[0] for name in plots} == {"tutorial", "gallery"}
     for name, content in plots.items():
         assert (generate.DIRECTORY / name).read_bytes() == content, "run `make docs`"
