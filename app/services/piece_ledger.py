@@ -98,11 +98,12 @@ class PieceLedger:
         """What each cohort that joins a new piece may be charged, by its id; people who cannot pay."""
         joining: dict[int, int] = {}
         left_out = 0
+        offers = {epsilon: self._resolved.offer(epsilon) for epsilon in set(self._cohorts.column("epsilon"))}
         fields = ("id", "trust", "epsilon", "count")
         for cohort, trust, epsilon, count in zip(*map(self._cohorts.column, fields), strict=True):
             if trust is not Trust.CENTRAL or cohort in settled:
                 continue
-            offer = self._resolved.offer(epsilon)
+            offer = offers[epsilon]
             owed = offer - self.paid[cohort]
             if offer and owed <= 0:
                 continue
@@ -173,10 +174,9 @@ class PieceLedger:
         """Cohorts whose sums the step reads: of pieces that are drawn, and all that are not central."""
         costs = {charge.cohort_id: charge.epsilon for charge in charges}
         read = {cohort for piece in kept if piece.number in finer for cohort in piece.column("cohort_id")}
+        others = zip(self._cohorts.column("id"), self._cohorts.column("trust"), strict=True)
+        read.update(cohort for cohort, trust in others if trust is not Trust.CENTRAL)
         return tuple(
-            Used(cohort_id=cohort, count=count, offer=costs.get(cohort, 0))
-            for cohort, trust, count in sorted(
-                zip(*map(self._cohorts.column, ("id", "trust", "count")), strict=True)
-            )
-            if trust is not Trust.CENTRAL or cohort in read
+            Used(cohort_id=cohort, count=self._counts[cohort], offer=costs.get(cohort, 0))
+            for cohort in sorted(read)
         )

@@ -35,8 +35,11 @@ def sums_of(
     for place, piece in enumerate(pieces):
         fields = ("cohort_id", "weight", "count")
         for cohort, weight, count in zip(*map(piece.column, fields), strict=True):
-            weighed[cohort] = (*weighed.get(cohort, ()), (place, weight))
-            drawn[cohort] = (*drawn.get(cohort, ()), count)
+            if cohort in weighed:
+                weighed[cohort] = (*weighed[cohort], (place, weight))
+                drawn[cohort] = (*drawn[cohort], count)
+            else:
+                weighed[cohort], drawn[cohort] = ((place, weight),), (count,)
     counts = dict(zip(here.column("id"), here.column("count"), strict=True))
     classes: Counter[tuple[bool, tuple[tuple[int, int], ...]]] = Counter()
     for cohort, trust, count in zip(*map(here.column, ("id", "trust", "count")), strict=True):
@@ -45,6 +48,8 @@ def sums_of(
     for cohort, members in drawn.items():
         # Those who have left were in the pieces that were drawn before: layer by layer.
         stayed = counts.get(cohort, 0)
+        if max(members) <= stayed:
+            continue
         for count in sorted({count for count in members if count > stayed}):
             among = zip(weighed[cohort], members, strict=True)
             classes[True, tuple(one for one, number in among if number >= count)] += count - stayed

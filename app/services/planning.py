@@ -112,9 +112,10 @@ def crowd(
     merged: dict[tuple[Trust, int, bool], int] = {}
     key: tuple[Trust, int, bool]
     places = []
+    offers = {epsilon: resolved.offer(epsilon) for epsilon in set(here.column("epsilon"))}
     for cohort_id, trust, epsilon, carried, spent in zip(*map(here.column, _OFFERS), strict=True):
         if trust is Trust.CENTRAL:
-            offer = resolved.offer(epsilon)
+            offer = offers[epsilon]
             able = 0 < offer <= epsilon - spent if taking_part is None else cohort_id in taking_part
             key = trust, offer, able
         elif trust is Trust.LOCAL:
