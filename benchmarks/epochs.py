@@ -3,7 +3,7 @@
 import asyncio
 import http.client
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import asyncpg
 
@@ -17,8 +17,11 @@ EPOCHS = 1_000
 QUICK_EPOCHS = 40
 EPSILONS = 300
 CHARGED = 30
-"""Epochs that end with a release each, over everyone who is there."""
+"""Epochs that end with a fresh release each, which charges all people who are there."""
 QUICK_CHARGED = 5
+STEPS = 365
+"""Epochs that end with a step each, which charges those who came in the epoch."""
+QUICK_STEPS = 10
 GOAL = 3.0
 
 # A person for each epoch and epsilon, as if the epochs had been sealed one after the other.
@@ -44,9 +47,11 @@ FILL = """
 
 def run(*, quick: bool) -> list[Ratio]:
     """Fill a study of one epoch and studies of many, then measure all of them."""
-    epochs, charged, rounds = (QUICK_EPOCHS, QUICK_CHARGED, 3) if quick else (EPOCHS, CHARGED, 15)
+    epochs, rounds = (QUICK_EPOCHS, 3) if quick else (EPOCHS, 15)
+    charged, days = (QUICK_CHARGED, QUICK_STEPS) if quick else (CHARGED, STEPS)
+    slugs = ("one", "central", "local", "daily", "old", "young")
     with installation() as here:
-        studies = {slug: here.create_study(definition(slug)) for slug in ("one", "central", "local", "daily")}
+        studies = {slug: here.create_study(definition(slug)) for slug in slugs}
         asyncio.run(fill(here.url, studies["one"], 1, 1, Trust.CENTRAL))
         asyncio.run(fill(here.url, studies["central"], 1, epochs, Trust.CENTRAL))
         asyncio.run(fill(here.url, studies["local"], 1, epochs, Trust.LOCAL))
@@ -54,7 +59,7 @@ def run(*, quick: bool) -> list[Ratio]:
             for epoch in range(1, charged + 1):
                 asyncio.run(fill(here.url, studies["daily"], epoch, epoch, Trust.CENTRAL))
                 release(port, here, "daily", "optimal")
-            results = []
+            results = [compare_steps(port, here, studies, days, rounds)]
             for slug, name, goal in (
                 ("central", f"{epochs:,} epochs of {EPSILONS} epsilons", GOAL),
                 ("local", f"{epochs:,} epochs of {EPSILONS} epsilons of reports", GOAL),
@@ -100,6 +105,30 @@ def compare(
         goal=goal,
         better="lower",
         note=f"epochs: beside the same over one epoch of {EPSILONS} epsilons, a person each",
+    )
+
+
+def compare_steps(port: int, here: Installation, studies: Mapping[str, int], days: int, rounds: int) -> Ratio:
+    """A study that is asked every day at one share, after many days and after few."""
+
+    def day(slug: str, epoch: int) -> float:
+        asyncio.run(fill(here.url, studies[slug], epoch, epoch, Trust.CENTRAL))
+        return release(port, here, slug, "optimal", share=0.1, fresh=False)
+
+    for epoch in range(1, days + 1):
+        day("old", epoch)
+    day("young", 1)
+    took = [(day("old", days + number), day("young", 1 + number)) for number in range(1, rounds + 1)]
+    return Ratio(
+        section="epochs",
+        name=f"step after {days} days of {EPSILONS} epsilons",
+        unit="s",
+        subject=[old for old, _ in took],
+        baseline=[young for _, young in took],
+        goal=GOAL,
+        better="lower",
+        note="epochs: a day's people are folded, charged, and join an answer that is asked for every day, "
+        f"beside the same after 1 to {rounds} days",
     )
 
 

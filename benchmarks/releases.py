@@ -228,11 +228,19 @@ def _release_soon(port: int, here: Installation, study: str, span: list[float]) 
     span.append(time.perf_counter())
 
 
-def release(port: int, here: Installation, study: str, estimator: str = "adpm") -> float:
-    """Seconds of one new release."""
+def release(
+    port: int,
+    here: Installation,
+    study: str,
+    estimator: str = "adpm",
+    *,
+    share: float = 0.001,
+    fresh: bool = True,
+) -> float:
+    """Seconds of one new release, with noise of its own or as a step to a share."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
     headers = {"Authorization": f"Bearer {here.analyse}", "Content-Type": "application/json"}
-    question = json.dumps({"statistic": "mean", "estimator": estimator, "share": 0.001, "fresh": True})
+    question = json.dumps({"statistic": "mean", "estimator": estimator, "share": share, "fresh": fresh})
     started = time.perf_counter()
     connection.request("POST", f"/v1/studies/{study}/releases", question, headers)
     response = connection.getresponse()
