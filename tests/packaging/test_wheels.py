@@ -12,13 +12,12 @@ from importlib.metadata import PathDistribution, packages_distributions, version
 from pathlib import Path
 from zipfile import Path as ZipPath
 
-import httpx
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.support.databases import scratch_directory
-from tests.support.live import ROOT, START_TIMEOUT_SECONDS, free_port
+from tests.support.live import ROOT, START_TIMEOUT_SECONDS, free_port, is_ready
 
 pytestmark = pytest.mark.system
 
@@ -137,11 +136,8 @@ def serve(python: Path, directory: Path) -> None:
         while True:
             over = process.poll() is not None or time.monotonic() > deadline
             assert not over, (directory / "log").read_text()
-            try:
-                if httpx.get(f"http://127.0.0.1:{port}/health/ready").json() == {"status": "ready"}:
-                    return
-            except httpx.TransportError:
-                pass
+            if is_ready(f"http://127.0.0.1:{port}"):
+                return
             time.sleep(0.1)
     finally:
         process.terminate()

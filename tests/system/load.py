@@ -13,7 +13,7 @@ import httpx
 from app.postgres.embedded import EmbeddedPostgres
 from app.services.ledger import Finding, Ledger
 from app.store.database import Database
-from tests.support.live import ROOT, LiveService
+from tests.support.live import NO_TLS, ROOT, LiveService
 
 Item = TypeVar("Item")
 
@@ -55,6 +55,7 @@ class Crowd:
                 headers={"Authorization": f"Bearer {self.token}"},
                 timeout=PATIENCE,
                 limits=httpx.Limits(max_connections=None),
+                verify=NO_TLS,
             )
             for process in self.service.processes
         ]

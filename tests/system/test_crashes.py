@@ -8,11 +8,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import httpx
 import pytest
 
 from tests.conftest import LiveServer
-from tests.support.live import LiveService
+from tests.support.live import LiveService, is_ready
 from tests.system.load import PATIENCE, Crowd, Reply, at_once, audit, findings, make_study
 
 pytestmark = pytest.mark.system
@@ -126,11 +125,8 @@ async def check(service: LiveService, tokens: tuple[str, str], journal: Journal)
 def await_ready(service: LiveService) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        try:
-            if httpx.get(f"{service.base_url}/health/ready", timeout=5).status_code == 200:
-                return
-        except httpx.TransportError:
-            pass
+        if is_ready(service.base_url):
+            return
         time.sleep(0.1)
     raise AssertionError(f"the service did not recover:\n{service.output()[-4000:]}")
 

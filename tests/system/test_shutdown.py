@@ -11,7 +11,7 @@ import pytest
 from app.services.subjects import SubjectKey
 from app.store.keyfile import load_key
 from tests.conftest import LiveServer
-from tests.support.live import LiveService
+from tests.support.live import NO_TLS, LiveService
 from tests.system.load import PATIENCE, findings, make_study
 
 pytestmark = pytest.mark.system
@@ -51,6 +51,7 @@ class Load:
                 headers={"Authorization": f"Bearer {self.token}"},
                 timeout=PATIENCE,
                 limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS),
+                verify=NO_TLS,
             )
             for process in self.service.processes
         ]
