@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -67,9 +68,16 @@ class Crowd:
 
     async def post(self, path: str, document: Any, *, turn: int = 0, key: str | None = None) -> Reply:
         """POST to one of the processes; NO_REPLY where the connection broke."""
+        return await self.send("POST", path, document, turn=turn, key=key)
+
+    async def send(
+        self, method: str, path: str, document: Any = None, *, turn: int = 0, key: str | None = None
+    ) -> Reply:
+        """Any request to one of the processes; NO_REPLY where the connection broke."""
         headers = {} if key is None else {"Idempotency-Key": key}
+        client = self.clients[turn % len(self.clients)]
         try:
-            response = await self.clients[turn % len(self.clients)].post(path, json=document, headers=headers)
+            response = await client.request(method, path, json=document, headers=headers)
         except httpx.TransportError:
             return NO_REPLY
         return Reply(status=response.status_code, body=response.content)
@@ -94,6 +102,19 @@ def make_study(service: LiveService, slug: str, **fields: Any) -> None:
     with service.client() as admin:
         response = admin.post("/v1/studies", json=document)
     assert response.status_code == 201, response.text
+
+
+def await_ready(service: LiveService) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if is_ready(service.base_url):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"the service did not recover:\n{service.output()[-4000:]}")
+
+
+def postmaster(service: LiveService) -> int:
+    return int((service.data_directory / "postgres" / "postmaster.pid").read_text().split()[0])
 
 
 async def findings(service: LiveService) -> Sequence[Finding]:

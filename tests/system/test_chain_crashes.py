@@ -7,16 +7,14 @@ What is drawn and not committed was never seen, and the next attempt draws anew 
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
-import asyncpg
 import pytest
 
 from tests.conftest import LiveServer
 from tests.support.live import LiveService
-from tests.system.load import PATIENCE, Crowd, Reply, at_once, audit, findings, make_study
+from tests.system.load import Crowd, Reply, at_once, audit, findings, make_study
+from tests.system.moments import HOLD, LET_GO, WAITING, connected, hold_commits, until
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
@@ -27,17 +25,6 @@ KILLS = ("draft", "answer", "any", "answer")
 """When the processes of the first steps are killed: with a draft that is drawn, with an answer that is
 committed and not yet sent, at a random moment."""
 
-SLOW_COMMIT = 4242
-HOLD_COMMIT = (
-    f"""CREATE FUNCTION hold_commit() RETURNS trigger LANGUAGE plpgsql AS
-        $$ BEGIN PERFORM pg_advisory_xact_lock_shared({SLOW_COMMIT}); RETURN NULL; END $$""",
-    """CREATE CONSTRAINT TRIGGER hold_commit AFTER INSERT ON release
-       DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hold_commit()""",
-)
-"""Lets a commit with a release in it wait as long as a test holds this lock."""
-
-WAITING = """SELECT count(*) FROM pg_stat_activity
-             WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE $1"""
 RELEASES = "SELECT count(*) FROM release JOIN study ON study.id = study_id WHERE slug = 'minutes'"
 
 
@@ -50,22 +37,6 @@ def fill(service: LiveService, slug: str, people: int = 30) -> None:
     with service.client(service.create_token("contribute")) as contributor:
         batch = contributor.post(f"/v1/studies/{slug}/contributions/batch", json=records)
     assert batch.json()["created"] == people, batch.text
-
-
-@asynccontextmanager
-async def connected(service: LiveService) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(service.database_url)
-    try:
-        yield connection
-    finally:
-        await connection.close()
-
-
-async def until(connection: asyncpg.Connection, least: int, query: str, *arguments: str) -> None:
-    """Wait until a count is as large as that."""
-    async with asyncio.timeout(PATIENCE):
-        while await connection.fetchval(query, *arguments) < least:  # noqa: ASYNC110 (the database sets no event)
-            await asyncio.sleep(0.01)
 
 
 async def ask(crowd: Crowd, step: int, turn: int, begin: asyncio.Event) -> Reply:
@@ -103,12 +74,12 @@ async def strike(service: LiveService, kill: str, moment: random.Random, begin: 
                     service.kill(process)
             assert await watcher.fetchval(RELEASES) == before
         else:
-            await holder.execute(f"SELECT pg_advisory_lock({SLOW_COMMIT})")
+            await holder.execute(HOLD)
             begin.set()
             await until(watcher, 1, WAITING, "COMMIT%")
             for process in everything:
                 service.kill(process)
-            await holder.execute(f"SELECT pg_advisory_unlock({SLOW_COMMIT})")
+            await holder.execute(LET_GO)
             await until(watcher, before + 1, RELEASES)
     await asyncio.to_thread(service.start)
 
@@ -136,8 +107,7 @@ async def test_a_chain_goes_on_after_every_kill(live_server: LiveServer) -> None
     fill(service, "minutes")
     fill(service, "once")
     async with connected(service) as connection:
-        for statement in HOLD_COMMIT:
-            await connection.execute(statement)
+        await hold_commits(connection, "release")
     moment = random.Random(0)
     acknowledged: dict[int, set[bytes]] = {}
     async with Crowd(service, service.create_token("analyse")) as crowd:

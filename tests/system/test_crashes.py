@@ -4,15 +4,24 @@ import asyncio
 import os
 import random
 import signal
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
 
 from tests.conftest import LiveServer
-from tests.support.live import LiveService, is_ready
-from tests.system.load import PATIENCE, Crowd, Reply, at_once, audit, findings, make_study
+from tests.support.live import LiveService
+from tests.system.load import (
+    PATIENCE,
+    Crowd,
+    Reply,
+    at_once,
+    audit,
+    await_ready,
+    findings,
+    make_study,
+    postmaster,
+)
 
 pytestmark = pytest.mark.system
 
@@ -120,19 +129,6 @@ async def check(service: LiveService, tokens: tuple[str, str], journal: Journal)
     for key, reply in zip(keys, replies, strict=True):
         assert reply.status == 201, reply
         assert journal.releases[key] in (None, reply.body), key
-
-
-def await_ready(service: LiveService) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if is_ready(service.base_url):
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"the service did not recover:\n{service.output()[-4000:]}")
-
-
-def postmaster(service: LiveService) -> int:
-    return int((service.data_directory / "postgres" / "postmaster.pid").read_text().split()[0])
 
 
 def stored_releases(service: LiveService) -> set[str]:
