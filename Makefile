@@ -14,6 +14,8 @@ SPREAD := -n 3 --dist loadfile --no-loadscope-reorder
 SERVE_ARGS ?= --data-dir .dither --port 8000
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+# A run with ten million people takes a quarter of an hour, and 12 GB of disk.
+SCALE_LARGEST ?= 10000000
 # Commands that the browser client is built and tested with, and their Debian packages where they differ.
 BROWSER_TOOLS := chromium node:nodejs npm
 HAS_NODE := command -v node >/dev/null && command -v npm >/dev/null
@@ -22,7 +24,7 @@ HAS_NODE := command -v node >/dev/null && command -v npm >/dev/null
 # hundreds of processes must not compile the same ones again and again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-browser lock sdk format check golden test test-quick test-js test-slow test-statistical coverage demo serve migrate bench docs screenshots check-migrations audit-dependencies release clean
+.PHONY: help setup setup-browser lock sdk format check golden test test-quick test-js test-slow test-statistical coverage demo serve migrate bench bench-scale docs screenshots check-migrations audit-dependencies release clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -112,6 +114,10 @@ migrate: setup ## bring the schema of DITHER_DATABASE_URL (or .dither) up to dat
 
 bench: setup ## the benchmarks, as ratios measured in one run
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+bench-scale: setup ## what each step costs by size, up to SCALE_LARGEST people: renews docs/scale.json
+	rm -f docs/scale.json
+	$(BIN)/python -m benchmarks scale --largest $(SCALE_LARGEST) --result docs/scale.json
 
 docs: setup ## regenerate the reference pages that are made from the code, and build the site into site/
 	$(BIN)/python -m docs.generate

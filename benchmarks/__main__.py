@@ -4,6 +4,8 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -21,6 +23,7 @@ from benchmarks import (
     posts,
     refine,
     releases,
+    scale,
     solver,
 )
 from benchmarks.report import Ratio, print_json, print_table
@@ -39,6 +42,7 @@ SECTIONS: Mapping[str, Callable[..., list[Ratio]]] = {
     "mathematics": mathematics.run,
     "refine": refine.run,
     "growth": growth.run,
+    "scale": scale.run,
 }
 
 
@@ -49,13 +53,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="a smoke test: too short to judge by")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument("--strict", action="store_true", help="exit status 1 if a goal is missed")
+    parser.add_argument("--largest", type=int, help="people in the largest database of `scale`")
+    parser.add_argument("--result", type=Path, help="file in which `scale` keeps and finds its points")
     options = parser.parse_args(arguments)
     configure_logging()
     notes = Console(stderr=True)
     ratios: list[Ratio] = []
     for section in options.sections or SECTIONS:
         started = time.monotonic()
-        ratios += SECTIONS[section](quick=options.quick)
+        own: dict[str, Any] = (
+            {"largest": options.largest, "result": options.result} if section == "scale" else {}
+        )
+        ratios += SECTIONS[section](quick=options.quick, **own)
         notes.print(f"{section}: {time.monotonic() - started:.0f} s", style="dim")
     if options.json:
         print_json(ratios)

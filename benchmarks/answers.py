@@ -34,7 +34,7 @@ def run(*, quick: bool) -> list[Ratio]:
                 requests = contribution_requests(STUDY, here.contribute, f"round{number}")
                 baseline.append(rate(port, CONNECTIONS, requests, seconds))
                 session = open_session(here, Mode.USER_SPLIT, 1)
-                requests = _answers(session, here.contribute, f"first{number}", 1)
+                requests = answers(session, here.contribute, f"first{number}", 1)
                 first.append(rate(port, CONNECTIONS, requests, seconds))
                 later.append(_later(here, port, f"later{number}", seconds))
     # The first round warms up: imports, connections, prepared statements.
@@ -57,23 +57,23 @@ def _later(here: Installation, port: int, prefix: str, seconds: float) -> float:
     """Rate of the second round of people who answered in the first one."""
     session = open_session(here, Mode.BUDGET_SPLIT, 2)
     with Load(port, CONNECTIONS) as load:
-        enrolling = _answers(session, here.contribute, prefix, 1)
+        enrolling = answers(session, here.contribute, prefix, 1)
         enrolled = load.saturate(enrolling, 1.5 * seconds).expect("201").statuses.total()
     here.use(lambda services: services.sessions.close_round(session, 1, PRINCIPAL))
     with Load(port, CONNECTIONS) as load:
-        again = _answers(session, here.contribute, prefix, 2)
+        again = answers(session, here.contribute, prefix, 2)
         outcome = load.saturate(again, seconds).expect("201")
     return outcome.rate if outcome.statuses.total() <= enrolled else 0.0
 
 
-def open_session(here: Installation, mode: Mode, rounds: int):
+def open_session(here: Installation, mode: Mode, rounds: int, slug: str = STUDY):
     spec = SessionSpec(
         protocol=SessionProtocol.MINIMUM, epsilon=1_000_000, mode=mode, rounds=rounds, participants=PEOPLE
     )
     schedule = Schedule(answers_per_round=None, round_seconds=None, deadline_seconds=3600)
 
     async def make(services: Services):
-        study: Study = await services.studies.get(STUDY)
+        study: Study = await services.studies.get(slug)
         made = await services.sessions.create(
             study, spec, schedule, PRINCIPAL, render=lambda session: session.definition.id.bytes
         )
@@ -82,7 +82,7 @@ def open_session(here: Installation, mode: Mode, rounds: int):
     return here.use(make)
 
 
-def _answers(session, token: str, prefix: str, round_number: int) -> Iterator[bytes]:
+def answers(session, token: str, prefix: str, round_number: int) -> Iterator[bytes]:
     """HTTP requests of one person after the other."""
     head = (
         f"POST /v1/sessions/{session}/answers HTTP/1.1\r\nHost: 127.0.0.1\r\n"

@@ -60,13 +60,12 @@ def run(*, quick: bool) -> list[Ratio]:
     studies, people, rounds = (20, 20_000, 3) if quick else (STUDIES, PEOPLE, 15)
     with installation() as here:
         _fill(here, studies, people)
-        cookie = here.use(_log_in)
+        cookie = here.use(log_in)
         with here.serve(workers=1) as port:
             reader = Reader(port=port, cookie=cookie)
             status, cold = reader.first_byte("/dashboard/budgets")
             cold_note = f"before any figures: {status} after {cold:.3f} s"
-            while (seconds := here.use(_pass_seconds)) is None:
-                time.sleep(0.5)
+            seconds = await_figures(here)
             return [
                 Ratio(
                     section="dashboard",
@@ -111,13 +110,22 @@ async def _store(url: str, studies: Sequence[int], people: int) -> None:
         await connection.close()
 
 
-async def _log_in(services: Services) -> str:
+async def log_in(services: Services) -> str:
     _, token = await services.tokens.create(name="reader", role=Role.ADMIN, actor="benchmark")
     secret, _ = await services.logins.log_in(await services.tokens.authenticate(token))
     return secret
 
 
+def await_figures(here: Installation) -> float:
+    """Wait for the first pass over all people, which a page has begun; how long it took [s].
+
+    A page does not wait for it: it is drawn without figures.
+    """
+    while (seconds := here.use(_pass_seconds)) is None:
+        time.sleep(0.2)
+    return seconds
+
+
 async def _pass_seconds(services: Services) -> float | None:
-    """How long the first pass took; None while it is under way, when pages say that figures follow."""
     rows = await services.database.fetch("figure", Sql("SELECT max(seconds) AS seconds FROM figure"))
     return rows[0]["seconds"]

@@ -14,7 +14,7 @@ import httpx
 from app.postgres.embedded import EmbeddedPostgres
 from app.services.ledger import Finding, Ledger
 from app.store.database import Database
-from tests.support.live import NO_TLS, ROOT, LiveService
+from tests.support.live import NO_TLS, ROOT, LiveService, is_ready
 
 Item = TypeVar("Item")
 
