@@ -64,9 +64,9 @@ READ_SCHEMA = Sql.of(str)("SELECT version_num FROM alembic_version")
 
 
 PLANNER = {"enable_mergejoin": "off"}
-"""Settings of every connection. Until a fold's new cohorts are in PostgreSQL's statistics, it would join
-people and cohorts by merging them on two columns of their key, which compares each person with each cohort of
-an epoch: a minute for 100,000 people in 4,500 cohorts, where hashing the whole key takes a tenth of a second."""
+"""Settings of every connection. Until PostgreSQL has statistics of a fold's new cohorts, it would join people
+and cohorts by merging them on two columns of their key, which compares each person with each cohort of an
+epoch: a minute for 100,000 people in 4,500 cohorts, where hashing the whole key takes a tenth of a second."""
 
 
 def async_url(url: str) -> URL:
