@@ -1,6 +1,6 @@
 """Answers as they are printed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dither import Bin, ChoiceShare, FoundRange, Interval, LabelAnswer, Release
 
@@ -14,8 +14,12 @@ def show_release(found: Release, as_json: bool) -> None:
         print_json(found.raw)
         return
     if found.groups is not None:
-        named = {name: name for name in ("label", "people", "estimate", "these people", "population")}
-        print_table([_label(one, found.by or "") for one in found.groups], named)
+        named = ["label", "people", "estimate", "these people", "population"]
+        if any(one.simultaneous for one in found.groups):
+            named.append("all labels together")
+        if any(one.drawn_to_whole is not None for one in found.groups):
+            named.append("drawn to the whole")
+        print_table([_label(one, found.by or "") for one in found.groups], {name: name for name in named})
     if found.bins is not None:
         shown = [_bin(one) for one in found.bins]
         print_table(shown, {name: name for name in shown[0]})
@@ -39,6 +43,8 @@ def show_release(found: Release, as_json: bool) -> None:
         "standard deviation of the population": spread and interval_text(spread.population_interval),
         "range found": found.range and _range(found.range),
         "of": found.where and ", ".join(f"{name} {label}" for name, label in found.where.items()),
+        "weighed by": found.standardize and _standardized(found.standardize),
+        "between": found.between and _between(found.between),
         "an interval": found.assumption,
         "people": found.people,
         "left out": _left_out(found),
@@ -136,7 +142,17 @@ def _label(one: LabelAnswer, by: str) -> dict[str, object]:
         "estimate": one.estimate,
         "these people": interval_text(one.interval),
         "population": interval_text(one.population_interval),
+        "all labels together": interval_text(one.simultaneous),
+        "drawn to the whole": one.drawn_to_whole,
     }
+
+
+def _standardized(shares: Mapping[str, Mapping[str, float]]) -> str:
+    return ", ".join(f"{label} {share:g}" for own in shares.values() for label, share in own.items())
+
+
+def _between(labels: Mapping[str, Sequence[str]]) -> str:
+    return "; ".join(f"{name} {' less '.join(pair)}" for name, pair in labels.items())
 
 
 def _share(found: Release) -> str | None:

@@ -60,6 +60,20 @@ Of = Annotated[
 By = Annotated[
     str | None, typer.Option("--by", metavar="NAME", help="Answer for each label of this attribute, too.")
 ]
+Simultaneous = Annotated[
+    bool, typer.Option("--simultaneous", help="With --by: also intervals that hold for all labels at once.")
+]
+Standardize = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME:LABEL=SHARE,...",
+        help="Weigh the answers for the labels of an attribute by their known shares of the population.",
+    ),
+]
+Between = Annotated[
+    str | None,
+    typer.Option(metavar="NAME:LABEL,LABEL", help="Of a difference: the first label less the second."),
+]
 Parameters = Annotated[
     list[str] | None,
     typer.Option(
@@ -85,6 +99,8 @@ def plan(
     tilt: Tilt = None,
     where: Of = None,
     by: By = None,
+    standardize: Standardize = None,
+    between: Between = None,
     parameter: Parameters = None,
     fresh: Fresh = False,
     every: Annotated[bool, typer.Option("--all", help="Show every estimator that applies.")] = False,
@@ -102,6 +118,8 @@ def plan(
         tilt=tilt,
         where=where,
         by=by,
+        standardize=standardize,
+        between=between,
         parameter=parameter,
     )
     with service(url, token) as client:
@@ -146,6 +164,8 @@ def _answer_to(statistic: Literal["mean", "sum", "variance", "sd"], help_text: s
         tilt: Tilt = None,
         where: Of = None,
         by: By = None,
+        simultaneous: Simultaneous = False,
+        standardize: Standardize = None,
         parameter: Parameters = None,
         url: Url = DEFAULT_URL,
         token: Token = None,
@@ -159,6 +179,8 @@ def _answer_to(statistic: Literal["mean", "sum", "variance", "sd"], help_text: s
             tilt=tilt,
             where=where,
             by=by,
+            simultaneous=simultaneous,
+            standardize=standardize,
             parameter=parameter,
         )
         with service(url, token) as client:
@@ -177,6 +199,36 @@ variance = _answer_to("variance", f"Show the variance of the values. {READ_OFF}"
 sd = _answer_to("sd", f"Show the standard deviation of the values. {READ_OFF}")
 
 
+def difference(
+    study: StudyName,
+    between: Annotated[
+        str, typer.Argument(metavar="NAME:LABEL,LABEL", help="An attribute and two of its labels.")
+    ],
+    estimator: Estimator = None,
+    share: Share = None,
+    epsilon: Epsilon = None,
+    tilt: Tilt = None,
+    where: Of = None,
+    simultaneous: Simultaneous = False,
+    parameter: Parameters = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the mean of a label less that of another one. It is free after `dither mean --by`."""
+    question = question_of(
+        estimator=estimator,
+        share=share,
+        epsilon=epsilon,
+        tilt=tilt,
+        where=where,
+        simultaneous=simultaneous,
+        parameter=parameter,
+    )
+    with service(url, token) as client:
+        show_release(client.difference(study, between=between, **question), as_json)
+
+
 def release(
     study: StudyName,
     statistic: Statistic = None,
@@ -187,6 +239,9 @@ def release(
     tilt: Tilt = None,
     where: Of = None,
     by: By = None,
+    simultaneous: Simultaneous = False,
+    standardize: Standardize = None,
+    between: Between = None,
     parameter: Parameters = None,
     key: Annotated[
         str | None,
@@ -216,6 +271,9 @@ def release(
         tilt=tilt,
         where=where,
         by=by,
+        simultaneous=simultaneous,
+        standardize=standardize,
+        between=between,
         parameter=parameter,
     )
     with service(url, token) as client:
@@ -268,15 +326,25 @@ def _save(found: list[Release], output: Path) -> None:
     notes.print(f"{rows:,} rows in {output}", markup=False, soft_wrap=True)
 
 
+TEXTS = ("estimator", "by", "standardize", "between")
+"""Options that are no numbers."""
+
+
 def question_of(
-    *, parameter: list[str] | None = None, where: list[str] | None = None, **named: str | None
+    *,
+    parameter: list[str] | None = None,
+    where: list[str] | None = None,
+    simultaneous: bool = False,
+    **named: str | None,
 ) -> dict[str, Any]:
     """The question's parameters, as they go over the wire."""
     question: dict[str, Any] = {"where": ",".join(where)} if where else {}
+    if simultaneous:
+        question["simultaneous"] = True
     for name, text in named.items():
         if text is None:
             continue
-        question[name] = text if name in ("estimator", "by") else number(text, "--" + name.replace("_", "-"))
+        question[name] = text if name in TEXTS else number(text, "--" + name.replace("_", "-"))
     return question | parameters_of(parameter, taken=question)
 
 

@@ -13,6 +13,7 @@ EXAMPLES: Mapping[str, str] = {
     "sum": "sum commute",
     "variance": "variance commute",
     "sd": "sd commute --share 0.2",
+    "difference": "difference income region:north,south",
     "histogram": "histogram commute --edges 15,30,60",
     "shares": "shares party --share 0.2",
     "distribution": "distribution commute --bins 20 --share 0.2",

@@ -57,6 +57,10 @@ COMMANDS = {
     "sum": Command("ask:total", f"Show the sum of the values. {READ_OFF}"),
     "variance": Command("ask:variance", f"Show the variance of the values. {READ_OFF}"),
     "sd": Command("ask:sd", f"Show the standard deviation of the values. {READ_OFF}"),
+    "difference": Command(
+        "ask:difference",
+        "Show the mean of a label less that of another one. It is free after `dither mean --by`.",
+    ),
     "histogram": Command(
         "shapes:histogram",
         "Show which part of the people lies in each bin. The first to ask spends; asking again is free.",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from app.core.grid import Grid
 from app.estimators.interface import Conclusion, Coverage, Interval
 from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
+from app.estimators.together import ErrorBound, KnownError
 
 WORST_VARIANCE = 0.25
 """Largest variance of data in a range of width 1."""
@@ -122,6 +123,28 @@ class PredictedErrors:
             interval=interval(self.grid, position, dataset, coverage, holding=estimate),
             population_interval=interval(self.grid, position, population, _WORST_CASE, holding=estimate),
             details=facts,
+            error=self._known(position, population_level - LEVEL),
+        )
+
+    def _known(self, position: Fraction, risk: float) -> KnownError:
+        """What intervals are made of, in the data's unit; `risk` is that of the bound on the variance."""
+        width = float(self.grid.width)
+        laplaces = tuple((width * scale, count) for scale, count in self.laplaces if scale and count)
+
+        def bound(variance: float, reach: float, risk: float) -> ErrorBound:
+            return ErrorBound(
+                laplaces=laplaces,
+                normal=width * width * (variance + self.normal),
+                reach=width * reach,
+                risk=risk,
+            )
+
+        return KnownError(
+            center=float(self.grid.lower) + width * float(position),
+            dataset=bound(0.0, 0.0, 0.0)
+            if self.exact
+            else bound(self.dataset_variance, self.dataset_step + self.bias, 0.0),
+            population=bound(self.population_variance, self.population_step + self.bias, risk),
         )
 
 

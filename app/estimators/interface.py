@@ -20,6 +20,7 @@ from app.core.errors import ServiceError
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import Noise
 from app.core.study import Currency, Relation
+from app.estimators.together import KnownError
 
 UNIT_SCALE = float(GRID_SIZE * MICRO)
 """Laplace scale at which a weight of W costs exactly W micro-epsilon: 2**30 * 10**6, an exact double."""
@@ -72,6 +73,8 @@ class Question:
             weights and predictions, never for intervals [range width squared]. None where none said so.
         tilt: replace_one: how far the mean of people who weigh much may differ from that of people who weigh
             little, in [0, 1] [range widths].
+        together: How many answers, this one among them, are read together; the risk that the bound on a
+            variance is too low is shared among them.
         parameters: Value of every parameter that the estimator declares.
     """
 
@@ -84,6 +87,7 @@ class Question:
     expected_size: float | None = None
     variance: float | None = None
     tilt: float = 0.0
+    together: int = 1
     parameters: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -223,6 +227,8 @@ class Conclusion:
         population_interval: For the mean of the population they were drawn from; wider.
         details: Further noisy facts, JSON-able, such as the noisy count.
         variance: That of the values, where the second moment was asked for [data's unit squared].
+        error: What intervals at other levels, and together with other answers, are made of; None where it
+            has no such form.
     """
 
     estimate: float
@@ -231,6 +237,7 @@ class Conclusion:
     population_interval: Interval
     details: Mapping[str, object] = field(default_factory=dict)
     variance: Statistic | None = None
+    error: KnownError | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,7 +43,8 @@ MEAN_RISK = 0.2
 """Part of an interval's risk for the error of the mean in it; the rest is for the mean square."""
 
 POPULATION_RISK = 0.2
-"""Part of the risk of a mean's population interval for the bound on the variance: 95 % are 4 % and 1 %."""
+"""Part of the risk of a mean's population interval for the bound on the variance: 95 % are 4 % and 1 %. Of
+answers that are read together each has its part of that part."""
 
 _STEPS = 12
 _ROUNDING = 1 / GRID_SIZE
@@ -131,8 +132,9 @@ def conclude_both(
 
     def concluded(values: Sequence[int]) -> Conclusion:
         mean, square = moments(values)
-        bound = found.upper_bound(mean, square, (1 - LEVEL) * POPULATION_RISK)
-        conclusion = conclude(values, bound, 1 - (1 - LEVEL) * (1 - POPULATION_RISK))
+        risk = (1 - LEVEL) * POPULATION_RISK / question.together
+        bound = found.upper_bound(mean, square, risk)
+        conclusion = conclude(values, bound, LEVEL + risk)
         return replace(conclusion, variance=found.statistic(mean, square, question.grid))
 
     return concluded

@@ -59,13 +59,14 @@ def plan_by(
     whole = _linear(study, cohorts, resolved, question, joining.keys() | ledger.paid.keys(), among)
     number = 1 + max((piece.number for piece in pieces), default=0)
     parts = []
-    for label in study.attributes.labels[resolved.by]:
+    labels = study.attributes.labels[resolved.by]
+    for label in labels:
         part = replace(resolved, by="", where={**resolved.where, resolved.by: label})
         own = part.among(study, cohorts)
         here = {cohort.id for cohort in own}
         kept = [piece for piece in pieces if not here.isdisjoint(piece.column("cohort_id"))]
         _refuse_two_labels(cohorts, here, kept)
-        asked = replace(question, people=sum(cohort.count for cohort in own))
+        asked = replace(question, people=sum(cohort.count for cohort in own), together=len(labels))
         try:
             step = steps.plan_step(
                 study, own, part, asked, kept, before, [whole.estimator], number=number, needed=False

@@ -39,6 +39,7 @@ class Ask:
         tilt: replace_one: see `StudyDefinition`; None for the study's [ppm].
         where: Of whom, as name:label with commas between; empty for all people.
         by: An attribute, of each label of which it asks; empty for none.
+        simultaneous, standardize, of, between: What is read off the answer, see `app.services.reading`.
         parameters: Raw text of the estimator's parameters.
     """
 
@@ -50,6 +51,10 @@ class Ask:
     tilt: int | None = None
     where: str = ""
     by: str = ""
+    simultaneous: bool = False
+    standardize: str = ""
+    of: str = ""
+    between: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -53,7 +53,7 @@ References:
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import mul
 
@@ -66,6 +66,7 @@ from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.combination import combination_plan
 from app.estimators.interface import Conclusion, Estimator, Linear, NotApplicable, Plan, Question
 from app.services import planning
+from app.services.label_groups import labels_shown
 from app.services.piece_ledger import PieceLedger
 from app.services.piece_noise import NOISES, PieceNoise
 from app.services.piece_sums import sums_of
@@ -261,6 +262,7 @@ def plan_whole(
     asked = replace(
         whole.question(study, people=question.people, expected_size=question.expected_size),
         variance=question.variance,
+        together=question.together,
     )
     people = planning.crowd(study, cohorts, whole, taking_part)
     estimator, plan, answered = planning.choose(study, people, whole, asked, among)
@@ -297,7 +299,8 @@ def take(step: Step, cohorts: Sequence[Cohort]) -> tuple[Conclusion, Taken]:
         pieces.append(step.noise.drawn(piece, step.had.get(piece.number, 0), exact))
     conclusion = _read(step, pieces, cohorts)
     if step.parts:
-        groups = [_group(part, pieces) for part in step.parts]
+        labels = [_of_label(part, pieces) for part in step.parts]
+        groups = labels_shown(labels, conclusion, step.question.grid)
         conclusion = replace(conclusion, details={**conclusion.details, "groups": groups})
     changed = tuple(piece for piece in pieces if piece.number in step.finer | step.closed)
     return conclusion, Taken(before=step.before, changed=changed)
@@ -318,23 +321,14 @@ def _read(step: Step, pieces: Sequence[Piece], cohorts: Sequence[Cohort]) -> Con
     )
 
 
-NUMBERS = ("estimate", "standard_error", "interval", "population_interval")
-"""What the answer for a label says."""
-
-
-def _group(part: Part, pieces: Sequence[Piece]) -> dict[str, object]:
-    """The answer for one label, as the release says it; without a number where there is none."""
+def _of_label(part: Part, pieces: Sequence[Piece]) -> tuple[Mapping[str, str], int, int, Conclusion | None]:
+    """Condition, people, those who are left out, and the answer of one label."""
     people = sum(cohort.count for cohort in part.cohorts)
-    shown: dict[str, object] = {"where": dict(part.where), "people": people}
     if part.step is None:
-        return {**shown, "people_left_out": people, **dict.fromkeys(NUMBERS)}
+        return part.where, people, people, None
     own = {piece.number for piece in part.step.pieces}
     found = _read(part.step, [piece for piece in pieces if piece.number in own], part.cohorts)
-    numbers = asdict(found)
-    shown |= {"people_left_out": part.step.left_out, **{name: numbers[name] for name in NUMBERS}}
-    if found.variance is not None:
-        shown |= {"variance": asdict(found.variance), "sd": asdict(found.variance.root)}
-    return shown
+    return part.where, people, part.step.left_out, found
 
 
 def _weights(plan: Plan, noise: PieceNoise) -> list[int] | None:

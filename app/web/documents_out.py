@@ -16,6 +16,7 @@ from app.services import Services
 from app.services.figures import DRY_PERCENT, NEAR_PERCENT
 from app.services.paging import Page
 from app.services.questions import Ask
+from app.services.reading import Reading
 from app.services.shape_questions import of_shape
 from app.web.documents.budget import AccountOut, PersonalChargeOut
 from app.web.documents.figures import (
@@ -125,10 +126,11 @@ async def with_figures(services: Services, page: Page[Study]) -> StudiesFiguresO
 
 async def plan(services: Services, study: Study, ask: Ask, *, fresh: bool = False) -> PlanOut:
     """Price and accuracy of every estimator that applies; nothing is spent."""
+    reading = Reading.of(study.definition, ask)
     if of_shape(ask):
         # Their answers have noise of their own anyway.
         return PlanOut.of(await services.shapes.plan(study, ask), ask)
-    return PlanOut.of(await services.releases.plan(study, ask, fresh=fresh), ask)
+    return PlanOut.of(await services.releases.plan(study, reading.ask, fresh=fresh), ask)
 
 
 async def ledger_releases(

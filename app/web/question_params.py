@@ -5,7 +5,8 @@ from typing import Any
 
 from app.core.errors import FieldError, InvalidRequest
 from app.estimators.registry import AUTO, ESTIMATORS
-from app.services.questions import STATISTICS, Ask
+from app.services.questions import MEAN, Ask
+from app.services.reading import READ
 from app.services.shape_questions import PARAMETERS as SHAPE_PARAMETERS
 from app.services.shape_questions import SHAPES
 from app.web.documents.types import EPSILON_SCHEMA, parse_epsilon, parse_share, parse_size, parse_tilt
@@ -23,7 +24,7 @@ _SHARE = {
     "examples": [0.1],
 }
 _FIELDS: Mapping[str, Mapping[str, Any]] = {
-    "statistic": {"type": "string", "enum": [*STATISTICS, *SHAPES], "description": "What to ask for."},
+    "statistic": {"type": "string", "enum": [*READ, *SHAPES], "description": "What to ask for."},
     "estimator": {
         "type": "string",
         "enum": [AUTO, *ESTIMATORS],
@@ -58,6 +59,27 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
         "description": "An attribute: the answer has one estimate for each of its labels, beside the whole. "
         "People are charged for their own label only. For mean, sum, variance and sd of replace_one studies.",
         "examples": ["region"],
+    },
+    "simultaneous": {
+        "type": "boolean",
+        "default": False,
+        "description": "With labels: beside the interval of each label one that holds together with those of "
+        "all other labels. For mean, sum and difference; it costs nothing more.",
+    },
+    "standardize": {
+        "type": "string",
+        "minLength": 1,
+        "description": "The share of each label in the population, which sum to 1: the mean is that of the "
+        "answers for labels, so weighed. It costs what the answer by these labels costs, after that nothing.",
+        "examples": ["region:north=.4,south=.6"],
+    },
+    "of": {"type": "string", "enum": [MEAN], "description": "With difference: of what. A mean if not given."},
+    "between": {
+        "type": "string",
+        "minLength": 1,
+        "description": "With difference: an attribute and two of its labels; the first less the second, read "
+        "off the answer by labels.",
+        "examples": ["region:north,south"],
     },
 }
 _NUMBERS: Mapping[str, Callable[[str], Any]] = {
@@ -172,14 +194,20 @@ def read_question(*sources: Mapping[str, object], statistic: str | None = None) 
     known: dict[str, Any] = {}
     parameters: dict[str, str] = {}
     for name, value in fields.items():
+        if name == "simultaneous":
+            if value in (True, False, "true", "false"):
+                known[name] = value in (True, "true")
+            else:
+                errors.append(FieldError(name, "must be true or false"))
+            continue
         if name in LISTS and isinstance(value, list) and all(isinstance(one, str) for one in value):
             value = ",".join(value)
         if not isinstance(value, str):
             errors.append(FieldError(name, "must be a string or a number"))
         elif not value:
             errors.append(FieldError(name, "must not be empty"))
-        elif name == "statistic" and value not in (*STATISTICS, *SHAPES):
-            errors.append(FieldError(name, f"must be one of {', '.join((*STATISTICS, *SHAPES))}"))
+        elif name == "statistic" and value not in (*READ, *SHAPES):
+            errors.append(FieldError(name, f"must be one of {', '.join((*READ, *SHAPES))}"))
         elif name in _NUMBERS:
             try:
                 known[name] = _NUMBERS[name](value)

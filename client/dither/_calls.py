@@ -159,6 +159,33 @@ def of_whom(where: Where | None) -> dict[str, Parameter]:
     return {"where": text}
 
 
+Labels = str | Mapping[str, Sequence[str]]
+"""Two labels of an attribute: {"region": ["north", "south"]}, or region:north,south."""
+
+Shares = str | Mapping[str, Mapping[str, Numeric]]
+"""The share of each label: {"region": {"north": .4, "south": .6}}, or region:north=.4,south=.6."""
+
+
+def between_labels(between: Labels) -> dict[str, Parameter]:
+    """The parameter of a difference that names its labels."""
+    if isinstance(between, str):
+        return {"between": between}
+    return {"between": ";".join(f"{name}:{','.join(labels)}" for name, labels in between.items())}
+
+
+def by_shares(standardize: Shares | None) -> dict[str, Parameter]:
+    """The parameter of a mean that says what labels weigh; none for a mean of all people alike."""
+    if standardize is None:
+        return {}
+    if isinstance(standardize, str):
+        return {"standardize": standardize}
+    texts = [
+        f"{name}:" + ",".join(f"{label}={exact_text(label, share)}" for label, share in shares.items())
+        for name, shares in standardize.items()
+    ]
+    return {"standardize": ";".join(texts)}
+
+
 def new_key() -> str:
     """An Idempotency-Key of its own."""
     return secrets.token_hex(16)

@@ -10,6 +10,14 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
+from dither._answer_models import Bin as Bin
+from dither._answer_models import ChoiceShare as ChoiceShare
+from dither._answer_models import Count as Count
+from dither._answer_models import FoundRange as FoundRange
+from dither._answer_models import Interval as Interval
+from dither._answer_models import LabelAnswer as LabelAnswer
+from dither._answer_models import Quartile as Quartile
+from dither._answer_models import Statistic as Statistic
 from dither._batch_models import BatchProgress as BatchProgress
 from dither._batch_models import BatchResult as BatchResult
 from dither._batch_models import RecordResult as RecordResult
@@ -111,129 +119,6 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """A confidence interval: its coverage, for example 0.95, and its ends in the data's unit."""
-
-    level: float
-    lower: float
-    upper: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statistic:
-    """An estimate that is read off a release beside its own, with its accuracy.
-
-    Attributes:
-        estimate: In the data's unit; squared for a variance.
-        standard_error: Of the noise.
-        interval: For the people who contributed.
-        population_interval: For the population they were drawn from.
-    """
-
-    estimate: float
-    standard_error: float
-    interval: Interval
-    population_interval: Interval
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Count:
-    """The number of people: public, or with noise.
-
-    Attributes:
-        estimate: People.
-        interval: Where the number is secret, of those who take part.
-    """
-
-    estimate: float
-    interval: Interval
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quartile:
-    """The value with a part `q` of the people at or below it, in the data's unit."""
-
-    q: float
-    estimate: float
-    interval: Interval
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundRange:
-    """The range of a mean with `range="found"`: values outside count as its nearer end.
-
-    Attributes:
-        lower, upper: Its ends, in the data's unit.
-        outside_at_most: The part of the people that lies outside at most, in 95 of 100 answers.
-        people_outside_at_most: The same in people; None where their number is secret.
-    """
-
-    lower: float
-    upper: float
-    outside_at_most: float
-    people_outside_at_most: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bin:
-    """A part of the range, and how many people's values lie in it.
-
-    Attributes:
-        lower, upper: Its ends, in the data's unit; a value at the upper one is in the next bin.
-        share: Part of all people, 0 to 1; in a distribution of all up to `upper`.
-        interval: For the people who contributed; in a distribution a band, which holds everywhere at once.
-        population_interval: For the population they were drawn from.
-        simultaneous: For the people who contributed, such that those of all bins hold at once.
-    """
-
-    lower: float
-    upper: float
-    share: float
-    interval: Interval
-    population_interval: Interval
-    simultaneous: Interval
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChoiceShare:
-    """How many people made a choice.
-
-    Attributes:
-        choice: Its label.
-        share: Part of all people, 0 to 1; those of all choices sum to 1.
-        interval: For the people who contributed.
-        population_interval: For the population they were drawn from.
-        simultaneous: For the people who contributed, such that those of all choices hold at once.
-    """
-
-    choice: str
-    share: float
-    interval: Interval
-    population_interval: Interval
-    simultaneous: Interval
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelAnswer:
-    """The answer for one label of an attribute.
-
-    Attributes:
-        where: The label, by the name of its attribute.
-        people, people_left_out: Who has it, and those of them that could not take part.
-        estimate, standard_error, interval, population_interval: As those of a `Release`; None where no
-            person with the label takes part.
-    """
-
-    where: Mapping[str, str]
-    people: int
-    people_left_out: int
-    estimate: float | None
-    standard_error: float | None
-    interval: Interval | None
-    population_interval: Interval | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Release(Plotted):
     """One published answer; it never changes.
 
@@ -246,6 +131,8 @@ class Release(Plotted):
         assumption: What both intervals assume of the people, in words; None in add_remove_one studies.
         where: The labels of the people whom it is about; None where it is about all.
         by, groups: The attribute by which it was asked, and the answer for each of its labels; None without.
+        standardize: Of a mean over known shares of the population: them; None of others.
+        between: Of a difference: the first label less the second, by their attribute; None of others.
         range: Where the values are, if that was asked for; the estimate is then the mean of the values moved
             into it. None of a mean over the study's range.
         variance, sd: Of the values, at no further price; None where the release says nothing of them.
@@ -281,6 +168,8 @@ class Release(Plotted):
     where: Mapping[str, str] | None = None
     by: str | None = None
     groups: tuple[LabelAnswer, ...] | None = None
+    standardize: Mapping[str, Mapping[str, float]] | None = None
+    between: Mapping[str, Sequence[str]] | None = None
     range: FoundRange | None = None
     variance: Statistic | None = None
     sd: Statistic | None = None

@@ -176,6 +176,11 @@ class FakeService:
                 return self._plan()
             case ["GET", "statistics", "mean" | "sum" | "variance" | "sd"]:
                 return self._mean(study, dict(request.url.params))
+            case ["GET", "statistics", "difference"]:
+                asked = dict(request.url.params)
+                assert asked.pop("of") == "mean"
+                by = asked.pop("between").partition(":")[0]
+                return self._mean(study, {"by": by, **asked})
             case [
                 "GET",
                 "statistics",

@@ -1,6 +1,7 @@
 """Attributes: labels are checked before anything is sent, remembered, and read out of tables."""
 
 import io
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -90,6 +91,17 @@ def test_of_whom_goes_over_the_wire_as_one_text(client: Any, service: FakeServic
     sent = [dict(request.url.params).get("where") for request in service.log if request.method == "GET"]
     assert sent.count("region:north,wave:1") == 4
     assert [body["where"] for body in service.sent("POST")[1:]] == ["region:north,wave:1"] * 2
+
+
+def test_labels_and_shares_go_over_the_wire_as_one_text(client: Any, service: FakeService) -> None:
+    for between in ({"region": ["north", "south"]}, "region:north,south"):
+        client.difference("commute", between=between)
+    for shares in ({"region": {"north": 0.4, "south": Decimal("0.60")}}, "region:north=0.4,south=0.60"):
+        client.mean("commute", standardize=shares, simultaneous=True)
+    asked = [dict(request.url.params) for request in service.log if request.method == "GET"]
+    assert asked[-4:-2] == [{"of": "mean", "between": "region:north,south"}] * 2
+    wanted = {"standardize": "region:north=0.4,south=0.60", "simultaneous": "true"}
+    assert asked[-2:] == [wanted] * 2
 
 
 def test_a_study_that_asks_for_more_later_is_refused(client: Any, service: FakeService) -> None:

@@ -11,7 +11,7 @@ from app.api.routing import CONFLICTS, OPEN_QUERY, StrictRoute
 from app.core.errors import NotFound
 from app.core.principal import Role
 from app.core.release import StoredRelease
-from app.services.questions import STATISTICS
+from app.services.reading import READ, Reading
 from app.services.shape_questions import SHAPES, of_shape
 from app.web import documents_out, idempotency, question_params
 from app.web.documents.lists import Limit, PageOut, UuidCursor
@@ -23,11 +23,11 @@ from app.web.documents.release import (
     ReleaseOut,
     ReleaseWithChargesOut,
     page_bytes,
-    read_off,
     with_charges,
     with_field,
 )
 from app.web.documents.shape import Shape, shape_off
+from app.web.read_off import read_off
 from app.web.request import JSON, ApiRequest
 
 SHOWN = ReleaseWithChargesOut | ClusterReleaseOut | Shape
@@ -67,19 +67,21 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
     number of people is secret, variance and sd share a release of their own, and there is no sum. A histogram
     and the distribution function share one, and so do a median and the quantile 0.5. Shares are
     for studies of choices, which have no other statistic. A mean over a range that
-    is found first (`range=found`) has one of its own.
+    is found first (`range=found`) has one of its own. A difference, and a mean that is standardized, are read
+    off the answer by labels.
     """
     found = await request.study(study)
-    if statistic not in (*STATISTICS, *SHAPES):
+    if statistic not in (*READ, *SHAPES):
         raise NotFound("There is no such statistic.")
     ask = question_params.read_question(request.single_query(question_params.REPEATABLE), statistic=statistic)
+    reading = Reading.of(found.definition, ask)
     services, asker = request.api.services, request.principal.token_id
     if of_shape(ask):
         answer = await services.shapes.current(found, ask, asker=asker)
         body = shape_off(answer.release.body, statistic)
     else:
-        answer = await services.releases.current(found, ask, asker=asker)
-        body = read_off(answer.release.body, statistic)
+        answer = await services.releases.current(found, reading.ask, asker=asker)
+        body = read_off(answer.release.body, reading, found.definition)
     if answer.new_contributions is not None:
         body = with_field(body, "new_contributions", answer.new_contributions)
     return Response(body, media_type=JSON)
@@ -118,15 +120,17 @@ async def make_release(request: ApiRequest, study: StudyPath) -> Response:
     fresh = question_params.take_flag(document, "fresh")
     ask = question_params.read_question(request.single_query(question_params.REPEATABLE), document)
     key = await idempotency.idempotency(request)
+    reading = Reading.of(found.definition, ask)
     services, asker = request.api.services, request.principal.token_id
     if of_shape(ask):
         shape = await services.shapes.release(found, ask, key, asker=asker, allow_worse=allow_worse)
         return Response(shape_off(shape.body, ask.statistic), status_code=201, media_type=JSON)
     release = await services.releases.release(
-        found, ask, key, asker=asker, allow_worse=allow_worse, fresh=fresh
+        found, reading.ask, key, asker=asker, allow_worse=allow_worse, fresh=fresh
     )
     status = 200 if release.stands else 201
-    return Response(read_off(release.body, ask.statistic), status_code=status, media_type=JSON)
+    body = read_off(release.body, reading, found.definition)
+    return Response(body, status_code=status, media_type=JSON)
 
 
 @router.get(

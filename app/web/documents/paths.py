@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Path
 
-from app.services.questions import STATISTICS
+from app.services.reading import READ
 from app.services.shape_questions import SHAPES
 
 StudyPath = Annotated[str, Path(description="Slug of the study.", examples=["commute-minutes"])]
@@ -21,8 +21,8 @@ SubjectPath = Annotated[
 StatisticPath = Annotated[
     str,
     Path(
-        description="What to estimate: " + ", ".join((*STATISTICS, *SHAPES)) + ".",
-        json_schema_extra={"enum": [*STATISTICS, *SHAPES]},
+        description="What to estimate: " + ", ".join((*READ, *SHAPES)) + ".",
+        json_schema_extra={"enum": [*READ, *SHAPES]},
         examples=["mean"],
     ),
 ]

@@ -13,8 +13,6 @@ from pydantic import ConfigDict, Field
 
 from app.core.records import CohortCharge
 from app.core.study import Relation
-from app.estimators.interface import NotApplicable
-from app.services.questions import MEAN, SUM
 from app.web.documents.types import EpsilonOut, Mu2Out, WireOut
 
 
@@ -61,6 +59,23 @@ class FoundRangeOut(WireOut):
     )
 
 
+class ErrorBoundOut(WireOut):
+    """An error is at most |X| + reach, X being a sum of Laplaces and a Normal part."""
+
+    laplaces: list[tuple[float, int]] = Field(description="Scale of a Laplace in X, and how many there are.")
+    normal: float = Field(description="Variance of the Normal part, at most.")
+    reach: float = Field(description="What a tilt, and one person, can move the answer by.")
+    risk: float = Field(description="That the variance is above its bound.")
+
+
+class KnownErrorOut(WireOut):
+    """An answer before it is clipped to the range, and its error; those of labels are independent."""
+
+    center: float
+    dataset: ErrorBoundOut
+    population: ErrorBoundOut
+
+
 class GroupOut(WireOut):
     """The answer for one label."""
 
@@ -73,6 +88,20 @@ class GroupOut(WireOut):
     standard_error: float | None
     interval: IntervalOut | None
     population_interval: IntervalOut | None
+    simultaneous: IntervalOut | None = Field(
+        None,
+        description="With `simultaneous=true`: for the dataset; those of all labels hold together.",
+    )
+    drawn_to_whole: float | None = Field(
+        None,
+        description="The estimate drawn to that for all people, by as much as its error is more than the "
+        "scatter of all labels: better for most small labels, if labels differ at random. Null with fewer "
+        "than three labels that have an answer; left out of statistics other than the mean.",
+    )
+    error: KnownErrorOut | None = Field(
+        None,
+        description="What intervals of this label with others are made of; left out as `drawn_to_whole`.",
+    )
 
 
 class ReleaseOut(WireOut):
@@ -98,6 +127,13 @@ class ReleaseOut(WireOut):
     by: str | None = Field(None, description="The attribute whose labels are the groups; left out without.")
     groups: list[GroupOut] | None = Field(
         None, description="One for each declared label, in their order, beside the whole."
+    )
+    standardize: dict[str, dict[str, float]] | None = Field(
+        None, description="The share of each label in the mean; left out of other answers."
+    )
+    of: str | None = Field(None, description="Of a difference: of what; left out of other answers.")
+    between: dict[str, list[str]] | None = Field(
+        None, description="Of a difference: the first label less the second; left out of other answers."
     )
     estimate: float
     standard_error: float
@@ -195,44 +231,6 @@ class ClusterReleaseOut(WireOut):
     delta: float | None = Field(None, description="Of the study; left out with Laplace noise.")
     created_at: datetime
     charges: list[ChargeOut] | None = None
-
-
-def _of_statistic(document: dict[str, Any], statistic: str) -> dict[str, Any]:
-    """The numbers of a mean, or of one of its labels, as those of a statistic."""
-    if document["estimate"] is None:
-        return {}
-    if statistic == SUM:
-        people = document["people"]
-        shown = {name: document[name] * people for name in ("estimate", "standard_error")}
-        for name in ("interval", "population_interval"):
-            ends = {end: document[name][end] * people for end in ("lower", "upper")}
-            shown[name] = document[name] | ends
-        return shown
-    return dict(document[statistic])
-
-
-def _of_group(group: dict[str, Any], statistic: str) -> dict[str, Any]:
-    """The same for a label, which says nothing of the variance where it has no central people."""
-    if statistic == SUM or statistic in group:
-        return _of_statistic(group, statistic)
-    return dict.fromkeys(("estimate", "standard_error", "interval", "population_interval"))
-
-
-def read_off(body: bytes, statistic: str) -> bytes:
-    """A release of a mean as the answer to a statistic. Free: post-processing of what is published.
-
-    Raises:
-        NotApplicable: it says nothing of the variance.
-    """
-    if statistic == MEAN:
-        return body
-    document = json.loads(body)
-    if statistic != SUM and statistic not in document:
-        raise NotApplicable("This release says nothing of the variance. A new one does, of central people.")
-    shown = _of_statistic(document, statistic)
-    if "groups" in document:
-        shown["groups"] = [group | _of_group(group, statistic) for group in document["groups"]]
-    return json.dumps(document | shown | {"statistic": statistic}, separators=(",", ":")).encode()
 
 
 def with_field(body: bytes, name: str, value: object) -> bytes:

@@ -3,7 +3,19 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dither._calls import Where, by_bins, exact_text, new_key, of_whom, release_path, study_path
+from dither._calls import (
+    Labels,
+    Shares,
+    Where,
+    between_labels,
+    by_bins,
+    by_shares,
+    exact_text,
+    new_key,
+    of_whom,
+    release_path,
+    study_path,
+)
 from dither._models import Release, Study
 from dither._plan_models import Plan
 from dither._sync.base import Base
@@ -63,7 +75,14 @@ class Analyst(Base):
             question["fresh"] = True
         return self._run(self._operations.calls.read(Plan, f"{study_path(study)}/plan", question))
 
-    def mean(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
+    def mean(
+        self,
+        study: str,
+        *,
+        where: Where | None = None,
+        standardize: Shares | None = None,
+        **parameters: Parameter,
+    ) -> Release:
         """The mean: the best release for this question so far.
 
         Privacy: the first to ask this question makes a release, and contributors pay what its `epsilon_max`
@@ -72,16 +91,20 @@ class Analyst(Base):
         Args:
             study: The study's slug.
             where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
+            standardize: The share of each label in the population, as {"region": {"north": .4, "south": .6}}:
+                the mean is then that of the answers for labels, so weighed; it costs no more than these.
             **parameters: The question's parameters, for example `estimator`, `share`, `epsilon` or
                 `tilt`; `by="region"` answers for each label besides, each person charged for the own label
-                only; `range="found"` finds the range of the values first, with a part of the price.
+                only, and `simultaneous=True` adds intervals that hold for all labels at once;
+                `range="found"` finds the range of the values first, with a part of the price.
 
         Examples:
             >>> first, second = analyst.mean("commute"), analyst.mean("commute")
             >>> first == second
             True
         """
-        return self._statistic(study, "mean", of_whom(where) | parameters)
+        question = of_whom(where) | by_shares(standardize) | parameters
+        return self._statistic(study, "mean", question)
 
     def sum(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
         """The sum of the values of all who contributed, where their number is public.
@@ -118,6 +141,33 @@ class Analyst(Base):
             True
         """
         return self._statistic(study, "sd", of_whom(where) | parameters)
+
+    def difference(
+        self,
+        study: str,
+        *,
+        between: Labels,
+        where: Where | None = None,
+        **parameters: Parameter,
+    ) -> Release:
+        """The mean of the people with a label less that of the people with another one.
+
+        Privacy: read off the release by labels, as `mean` with `by` makes it: after that it costs nothing.
+
+        Args:
+            study: The study's slug.
+            between: An attribute and two of its labels, as {"region": ["north", "south"]}.
+            where: Of whom, by other attributes; None for all people.
+            **parameters: The question's parameters, for example `share` or `estimator`.
+
+        Examples:
+            >>> means = analyst.mean("commute", by="region")
+            >>> found = analyst.difference("commute", between={"region": ["north", "south"]})
+            >>> found.id == means.id
+            True
+        """
+        question = {"of": "mean", **between_labels(between), **of_whom(where), **parameters}
+        return self._statistic(study, "difference", question)
 
     def histogram(
         self,

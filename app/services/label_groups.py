@@ -1,0 +1,56 @@
+"""The answers for the labels of an attribute, as a release says them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from app.core.grid import Grid
+from app.estimators.interface import Conclusion
+from app.estimators.together import drawn_to_whole
+
+NUMBERS = ("estimate", "standard_error", "interval", "population_interval", "error")
+"""What the answer for a label says; its error is what intervals of several labels together are made of."""
+
+
+def labels_shown(
+    labels: Sequence[tuple[Mapping[str, str], int, int, Conclusion | None]], whole: Conclusion, grid: Grid
+) -> list[dict[str, object]]:
+    """The answers for all labels, beside each the one that is drawn to the whole.
+
+    Args:
+        labels: For each its condition, its people, those of them who are left out, and its answer; None
+            where there is none.
+        whole: The answer for all people.
+        grid: The study's.
+
+    Privacy: post-processing.
+    """
+    shown = [_shown(*label) for label in labels]
+    lower, upper = float(grid.lower), float(grid.upper)
+    answers = [
+        (place, found.error)
+        for place, (*_, found) in enumerate(labels)
+        if found is not None and found.error is not None
+    ]
+    drawn = drawn_to_whole(
+        [(error.center, error.dataset.law.variance) for _, error in answers], whole.estimate
+    )
+    for (place, _), answer in zip(answers, drawn or (), strict=drawn is not None):
+        shown[place]["drawn_to_whole"] = min(max(answer, lower), upper)
+    return shown
+
+
+def _shown(
+    where: Mapping[str, str], people: int, left_out: int, found: Conclusion | None
+) -> dict[str, object]:
+    """The answer for one label; without a number where there is none."""
+    numbers = dict.fromkeys(NUMBERS) if found is None else asdict(found)
+    shown: dict[str, object] = {
+        "where": dict(where),
+        "people": people,
+        "people_left_out": left_out,
+        **{name: numbers[name] for name in NUMBERS},
+        "drawn_to_whole": None,
+    }
+    if found is not None and found.variance is not None:
+        shown |= {"variance": asdict(found.variance), "sd": asdict(found.variance.root)}
+    return shown

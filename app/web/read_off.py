@@ -1,0 +1,140 @@
+"""What an analyst sees of a release of a mean, by what was asked. Free: it is all published."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from app.core.study import StudyDefinition
+from app.estimators.interface import Coverage, Interval, NotApplicable
+from app.estimators.quantiles import LEVEL
+from app.estimators.together import ErrorBound, KnownError, together
+from app.services.questions import MEAN, SUM
+from app.services.reading import DIFFERENCE, Reading
+
+Document = dict[str, Any]
+
+_NUMBERS = ("estimate", "standard_error", "interval", "population_interval")
+
+
+def read_off(body: bytes, reading: Reading, study: StudyDefinition) -> bytes:
+    """A release of a mean as the answer to what was asked.
+
+    Raises:
+        NotApplicable: it says nothing of the variance, or has no answer for a label that is needed.
+    """
+    if reading.statistic == MEAN and not reading.simultaneous and not reading.shares:
+        return body
+    document = json.loads(body)
+    if "groups" in document:
+        groups = document["groups"]
+        if reading.simultaneous:
+            groups = [group | {"simultaneous": _simultaneous(group, len(groups), study)} for group in groups]
+        document["groups"] = [_of_group(group, reading.statistic) for group in groups]
+    if reading.weights:
+        document |= _weighted(document, reading, study)
+    elif reading.statistic != MEAN:
+        if reading.statistic != SUM and reading.statistic not in document:
+            raise NotApplicable(
+                "This release says nothing of the variance. A new one does, of central people."
+            )
+        document |= _of_statistic(document, reading.statistic)
+    return json.dumps(document | {"statistic": reading.statistic}, separators=(",", ":")).encode()
+
+
+def _of_statistic(document: Document, statistic: str) -> Document:
+    """The numbers of a mean, or of one of its labels, as those of a statistic."""
+    if document["estimate"] is None:
+        return {}
+    if statistic != SUM:
+        return dict(document[statistic])
+    people = document["people"]
+    shown: Document = {name: document[name] * people for name in ("estimate", "standard_error")}
+    for name in ("interval", "population_interval", "simultaneous"):
+        if (interval := document.get(name)) is not None:
+            shown[name] = interval | {end: interval[end] * people for end in ("lower", "upper")}
+    return shown
+
+
+def _of_group(group: Document, statistic: str) -> Document:
+    """The same for a label, which says nothing of the variance where it has no central people."""
+    if statistic in (MEAN, DIFFERENCE):
+        return group
+    # These are about means.
+    shown = {name: value for name, value in group.items() if name not in ("error", "drawn_to_whole")}
+    if statistic == SUM or statistic in group:
+        return shown | _of_statistic(group, statistic)
+    return shown | dict.fromkeys(_NUMBERS)
+
+
+def _interval(
+    center: float,
+    half_width: float,
+    coverage: Coverage,
+    ends: tuple[float, float],
+    estimate: float,
+) -> Mapping[str, object]:
+    """An interval, clipped to where the truth can lie, and extended to the estimate."""
+    lower, upper = (min(max(center + sign * half_width, ends[0]), ends[1]) for sign in (-1, 1))
+    return asdict(
+        Interval(level=LEVEL, lower=min(lower, estimate), upper=max(upper, estimate), coverage=coverage)
+    )
+
+
+def _simultaneous(group: Document, labels: int, study: StudyDefinition) -> Mapping[str, object] | None:
+    """The interval for the people of a label that holds together with those of all labels."""
+    if group["estimate"] is None:
+        return None
+    known = _known(group)
+    return _interval(
+        known.center,
+        known.dataset.half_width(together(LEVEL, labels)),
+        group["interval"]["coverage"],
+        _ends(study),
+        group["estimate"],
+    )
+
+
+def _known(group: Document) -> KnownError:
+    """The error of the answer for a label.
+
+    Raises:
+        NotApplicable: there is no answer, or it was made before releases said so.
+    """
+    if group.get("error") is None:
+        label = ", ".join(f"{name}:{label}" for name, label in group["where"].items())
+        raise NotApplicable(f"This release has no answer for {label} that can be read with others.")
+    return KnownError.read(group["error"])
+
+
+def _ends(study: StudyDefinition) -> tuple[float, float]:
+    return float(study.grid.lower), float(study.grid.upper)
+
+
+def _weighted(document: Document, reading: Reading, study: StudyDefinition) -> Document:
+    """A weighted sum of the answers for labels."""
+    groups = {group["where"][reading.by]: group for group in document["groups"]}
+    parts = [(weight, groups[label]) for label, weight in reading.weights.items()]
+    known = KnownError.weighted([(weight, _known(group)) for weight, group in parts])
+    lower, upper = _ends(study)
+    ends = (lower - upper, upper - lower) if reading.between else (lower, upper)
+    estimate = math.fsum(weight * group["estimate"] for weight, group in parts)
+    estimate = min(max(estimate, ends[0]), ends[1])
+
+    def interval(bound: ErrorBound, name: str) -> Mapping[str, object]:
+        exact = all(group[name]["coverage"] == "exact" for _, group in parts)
+        coverage: Coverage = "exact" if exact else "worst_case"
+        return _interval(known.center, bound.half_width(), coverage, ends, estimate)
+
+    shown: Document = {
+        "estimate": estimate,
+        "standard_error": math.hypot(*(weight * group["standard_error"] for weight, group in parts)),
+        "interval": interval(known.dataset, "interval"),
+        "population_interval": interval(known.population, "population_interval"),
+    }
+    if reading.between:
+        return shown | {"of": MEAN, "between": {reading.by: list(reading.between)}}
+    return shown | {
+        "standardize": {reading.by: {label: float(share) for label, share in reading.shares.items()}}
+    }
