@@ -37,12 +37,19 @@ def show_households(device: Client, analyst: Client, study: Survey) -> None:
         own = _values(study, town)
         _add(table, f"mean, {town} towns", own, fmean(own), group, means)
     _add(table, "mean, all", spent, fmean(spent), means, means)
+    high, low = study.attributes["town"][-1], study.attributes["town"][0]
+    apart = analyst.difference(study.slug, between={"town": [high, low]})
+    if apart.id != means.id:
+        raise CommandFailed(f"the difference is of {apart.id}, not of {means.id}")
+    truth = fmean(_values(study, high)) - fmean(_values(study, low))
+    _add(table, f"{high} less {low}", [*_values(study, high), *_values(study, low)], truth, apart, means)
     _add(table, "median", spent, median(spent), middle, middle)
     _add(table, "mean, range found", spent, fmean(spent), found, found)
     console.print(table, soft_wrap=False)
     assert found.range is not None
     console.print(
-        "Each household paid for the mean of its own town alone; that of all is read off the same release. "
+        "Each household paid for the mean of its own town alone; that of all, and the difference, are read "
+        "off the same release, for nothing. "
         f"The range that was found is {found.range.lower:,.0f} to {found.range.upper:,.0f}. That mean is of "
         "the values moved into it, with noise for that range in place of the declared one."
     )
