@@ -19,7 +19,7 @@ EPSILONS = 300
 CHARGED = 30
 """Epochs that end with a fresh release each, which charges all people who are there."""
 QUICK_CHARGED = 5
-STEPS = 365
+STEPS = 100
 """Epochs that end with a step each, which charges those who came in the epoch."""
 QUICK_STEPS = 10
 GOAL = 3.0

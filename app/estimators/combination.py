@@ -203,17 +203,16 @@ class _Parts:
         whole = [Fraction(mass) * (total + beside) / total if total else Fraction() for mass in masses]
         rests = [Fraction(beside, total + beside) if mass else Fraction() for mass in masses]
         apart = bool(known) and not attached
-        # Rows, columns and weights of the parts.
-        rows: list[int] = []
-        places: list[int] = []
-        entries: list[float] = []
+        # Rows, columns and weights of the parts. A quotient of integers is the double that is nearest.
+        over, under = [mass.denominator for mass in whole], [mass.numerator for mass in whole]
+        rows = [place for place, weights in enumerate(sums.weights) for _ in weights]
+        places = [piece for weights in sums.weights for piece in weights]
+        entries = [
+            weight * over[piece] / under[piece]
+            for weights in sums.weights
+            for piece, weight in weights.items()
+        ]
         noises: list[float] = []
-        for place, weights in enumerate(sums.weights):
-            for piece, weight in weights.items():
-                rows.append(place)
-                places.append(piece)
-                # The nearest double of a quotient of integers, as that of the fraction.
-                entries.append(weight * whole[piece].denominator / whole[piece].numerator)
         for piece, scale in enumerate(sums.scales):
             spread = float(Fraction(scale) / (whole[piece] * GRID_SIZE)) ** 2 if whole[piece] else np.inf
             noises.append(spread if sums.normal else 2 * spread)

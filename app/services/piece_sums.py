@@ -2,15 +2,20 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import repeat
+from operator import eq
 
 import numpy as np
 
-from app.core.cohort import Cohort, Cohorts, Group, Groups
+from app.core.cohort import Cohort, Cohorts, Groups
 from app.core.piece import Piece
 from app.core.study import Trust
 from app.estimators.combination import Sums
 from app.services.piece_noise import PieceNoise
 from app.services.planning import Crowd
+
+Weighs = tuple[tuple[int, int], ...]
+"""The pieces that a person is in, by their places, with what they weigh in each."""
 
 
 def sums_of(
@@ -29,41 +34,52 @@ def sums_of(
         noise: Of all pieces.
     """
     here = Cohorts.of(cohorts)
-    # What a person of each cohort weighs in which pieces, and how many were there when each was drawn.
-    weighed: dict[int, tuple[tuple[int, int], ...]] = {}
-    drawn: dict[int, tuple[int, ...]] = {}
-    for place, piece in enumerate(pieces):
-        fields = ("cohort_id", "weight", "count")
-        for cohort, weight, count in zip(*map(piece.column, fields), strict=True):
-            if cohort in weighed:
-                weighed[cohort] = (*weighed[cohort], (place, weight))
-                drawn[cohort] = (*drawn[cohort], count)
-            else:
-                weighed[cohort], drawn[cohort] = ((place, weight),), (count,)
     counts = dict(zip(here.column("id"), here.column("count"), strict=True))
-    classes: Counter[tuple[bool, tuple[tuple[int, int], ...]]] = Counter()
-    for cohort, trust, count in zip(*map(here.column, ("id", "trust", "count")), strict=True):
+    # What a person of each cohort weighs in which pieces, and the cohorts that a person has left since.
+    weighed: dict[int, Weighs] = {}
+    left: dict[int, list[int]] = {}
+    for place, piece in enumerate(pieces):
+        members, drawn = piece.column("cohort_id"), piece.column("count")
+        alone = zip(zip(repeat(place), piece.column("weight"), strict=False), strict=True)
+        found: dict[int, Weighs] = dict(zip(members, alone, strict=True))
+        for cohort in weighed.keys() & found.keys():
+            found[cohort] = weighed[cohort] + found[cohort]
+        weighed |= found
+        if not all(map(eq, map(counts.get, members), drawn)):
+            left |= {one: [] for one, count in zip(members, drawn, strict=True) if count > counts.get(one, 0)}
+    present: Counter[Weighs] = Counter()
+    everyone = map(weighed.get, here.column("id"), repeat(()))
+    for weighs, trust, count in zip(everyone, here.column("trust"), here.column("count"), strict=True):
         if trust is Trust.CENTRAL:
-            classes[False, weighed.get(cohort, ())] += count
-    for cohort, members in drawn.items():
-        # Those who have left were in the pieces that were drawn before: layer by layer.
+            present[weighs] += count
+    # Those who have left were in the pieces that were drawn before: layer by layer.
+    for piece in pieces if left else ():
+        for cohort, count in zip(piece.column("cohort_id"), piece.column("count"), strict=True):
+            if cohort in left:
+                left[cohort].append(count)
+    gone: Counter[Weighs] = Counter()
+    for cohort, drawn in left.items():
         stayed = counts.get(cohort, 0)
-        if max(members) <= stayed:
-            continue
-        for count in sorted({count for count in members if count > stayed}):
-            among = zip(weighed[cohort], members, strict=True)
-            classes[True, tuple(one for one, number in among if number >= count)] += count - stayed
+        for count in sorted({count for count in drawn if count > stayed}):
+            among = zip(weighed[cohort], drawn, strict=True)
+            gone[tuple(one for one, number in among if number >= count)] += count - stayed
             stayed = count
-    others = [group for group in people.groups if group.trust is not Trust.CENTRAL]
+    central, others = [*present, *gone], [one for one in people.groups if one.trust is not Trust.CENTRAL]
+    size = len(central) + len(others)
+    columns: dict[str, Sequence[object]] = {
+        "trust": [Trust.CENTRAL] * len(central) + [one.trust for one in others],
+        "epsilon": [0] * len(central) + [one.epsilon for one in others],
+        "count": [*present.values(), *gone.values(), *(one.count for one in others)],
+        "participates": [True] * len(central) + [one.participates for one in others],
+        "reports": [None] * len(central) + [one.reports for one in others],
+    }
     public = [
         weight for group, weight in zip(people.groups, weights, strict=True) if group.trust is Trust.PUBLIC
     ]
     return Sums(
-        groups=Groups.of(
-            [*(Group(trust=Trust.CENTRAL, epsilon=0, count=count) for count in classes.values()), *others]
-        ),
-        weights=(*(dict(weighs) for _, weighs in classes), *({} for _ in others)),
-        absent=np.array([absent for absent, _ in classes] + [False] * len(others), dtype=np.bool_),
+        groups=Groups(columns, size),
+        weights=(*map(dict, central), *({} for _ in others)),
+        absent=np.repeat([False, True, False], [len(present), len(gone), len(others)]),
         scales=tuple(noise.scale(piece.unit, piece.share) for piece in pieces),
         counted=tuple(noise.counted(piece.share) for piece in pieces),
         normal=noise.normal,
