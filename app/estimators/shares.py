@@ -19,6 +19,12 @@ leaves 1 - 1/K; and two distributions that differ by tilt in total variation dif
 squares. Divided by 4 (K - 1) that is the target of `app.estimators.affine` with variance 1 / 4K in place of
 s2.
 
+*Reports.* Local people who report a choice have a part in it, bin by bin: with :math:`c_h` the weight of one
+report of group h and :math:`\lambda = \sum m_h c_h` the shares are :math:`1 - \lambda` times those of the
+noisy counts plus :math:`\sum_h m_h c_h \hat f_h` (`app.estimators.choice_reports`), which adds
+:math:`\sum_h m_h c_h^2 R_h` to the error of all bins. The same problem of `app.estimators.affine`, with the
+noise :math:`R_h / 4 (K - 1)` for a report, finds all weights together.
+
 *add_remove_one.* The total is secret, and the share of j bins is read off two noisy sums, that of its bins
 and that of the others (`app.estimators.pivot`).
 """
@@ -38,9 +44,11 @@ from app.core.epsilon import MICRO
 from app.core.grid import Grid
 from app.core.noise import DiscreteLaplace
 from app.core.study import Relation
+from app.estimators.bin_pivot import BinPivot
+from app.estimators.choice_reports import Reported
 from app.estimators.interface import Coverage, Interval
-from app.estimators.pivot import MASS_RISK, PivotReader, laplace_tail, ratio
-from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
+from app.estimators.pivot import MASS_RISK, PivotReader, ratio
+from app.estimators.quantiles import LEVEL, error_law
 from app.estimators.weighing import Target, Weighing
 
 UNIT = Grid(Decimal(0), Decimal(1))
@@ -97,11 +105,13 @@ class SharesPlan:
         bins: K, at least 2.
         weighing: What people count for.
         people: add_remove_one: the number of people to predict for; None: unknown.
+        reported: replace_one: local groups with a part in it.
     """
 
     bins: int
     weighing: Weighing
     people: float | None = None
+    reported: tuple[Reported, ...] = ()
 
     @property
     def noise(self) -> DiscreteLaplace:
@@ -115,6 +125,7 @@ class SharesPlan:
         rest = 1 - 1 / self.bins
         if self._public:
             noise = 2 * self.bins * rest * self._scale**2
+            noise += sum(group.scale * group.noise.total for group in self.reported)
             bias = 2 * self.weighing.bias**2
             return min(1.0, math.sqrt((rest * self.weighing.squares + noise + bias) / self.bins))
         if not self.people:
@@ -124,14 +135,19 @@ class SharesPlan:
     @property
     def interval_width(self) -> float:
         """Predicted width of a bin's interval for the dataset, at most 1."""
-        return min(1.0, 2 * self._margin(1, 0.25 * self.weighing.uneven, LEVEL, self._step))
+        variance = 0.25 * self.weighing.uneven + self._report_variance(0.5)
+        return min(1.0, 2 * self._margin(1, variance, LEVEL, self._step))
 
-    def read(self, counts: Sequence[int]) -> BinShares:
+    def read(self, counts: Sequence[int], reports: Sequence[Sequence[int]] = ()) -> BinShares:
         """Read the noisy counts, one a bin.
 
-        Privacy: post-processing of the counts.
+        Args:
+            counts: Of central and public people, noisy.
+            reports: For each local group how many of its reports have each choice in them.
+
+        Privacy: post-processing of the counts and the reports.
         """
-        return self._read_public(counts) if self._public else self._read_secret(counts)
+        return self._read_public(counts, reports) if self._public else self._read_secret(counts)
 
     def outside(self, counts: Sequence[int], first: int, last: int) -> float:
         """The largest share of the people that may lie outside of some bins, however these were chosen.
@@ -167,15 +183,27 @@ class SharesPlan:
     @cached_property
     def _scale(self) -> float:
         """b: the scale of a bin's noise over the total weight."""
-        return self.noise.scales[0] / self.weighing.mass
+        return self.weighing.private * self.noise.scales[0] / max(self.weighing.mass, 1)
 
     @property
     def _step(self) -> float:
-        """Half of the largest single weight, where weights are unequal: sums of indicators are a lattice."""
+        """Half of the largest single weight, where weights are unequal: sums of indicators are a lattice.
+
+        So are reports, in steps of what one of them moves.
+        """
+        if self.reported:
+            return max(self.weighing.largest, *(group.moves for group in self.reported)) / 2
         return self.weighing.largest / 2 if self.weighing.uneven else 0.0
 
+    def _report_variance(self, share: float) -> float:
+        """Of the noise of all reports in one bin that has this share of the people."""
+        return sum(
+            group.scale * (share * group.noise.own + (1 - share) * group.noise.others)
+            for group in self.reported
+        )
+
     def _margin(self, inside: int, variance: float, level: float, step: float) -> float:
-        """Half of an interval for `inside` bins, given the variance of what is not noise."""
+        """Half of an interval for `inside` bins, given the variance of what is not Laplace noise."""
         part = inside / self.bins
         law = error_law(
             normal_variance=variance,
@@ -183,16 +211,29 @@ class SharesPlan:
         )
         return law.quantile(level) + step + self.weighing.bias
 
-    def _read_public(self, counts: Sequence[int]) -> BinShares:
+    def _plane(self, counts: Sequence[int], reports: Sequence[Sequence[int]]) -> NDArray[np.float64]:
+        """Noisy counts and reports as unbiased shares that sum to 1."""
+        plane = np.zeros(self.bins)
+        if self.weighing.mass:
+            raw = np.array([float(Fraction(count, self.weighing.mass)) for count in counts])
+            plane = self.weighing.private * (raw + (1 - raw.sum()) / self.bins)
+        for group, own in zip(self.reported, reports, strict=True):
+            plane = plane + group.part * group.noise.shares(own, group.people)
+        return plane
+
+    def _read_public(self, counts: Sequence[int], reports: Sequence[Sequence[int]]) -> BinShares:
         weighing, bins = self.weighing, self.bins
-        raw = np.array([float(Fraction(count, weighing.mass)) for count in counts])
-        plane = raw + (1 - raw.sum()) / bins
+        plane = self._plane(counts, reports)
         together = 1 - (1 - LEVEL) / bins
         # Single bins: whatever share p is not too far away, given the variance p (1 - p) of its indicator.
         dataset = self._hulls(plane, weighing.uneven, LEVEL, self._step)
         population = self._hulls(plane, weighing.squares, LEVEL, weighing.largest / 2)
         jointly = self._hulls(plane, weighing.uneven, together, self._step)
         shares = on_simplex(plane)
+        if self.reported:  # A choice has no order, so nothing is cumulated.
+            every: Coverage = "worst_case"
+            single = _shares(shares, (dataset, population, jointly), (every, every, every))
+            return BinShares(bins=single, cumulative=(), noisy_count=None)
         # Cumulated bins: bands whose ends hold together, by the union bound over all of them.
         cumulated = np.cumsum(plane)[:-1]
         rising = np.clip(scipy.optimize.isotonic_regression(cumulated).x, 0.0, 1.0)
@@ -212,6 +253,17 @@ class SharesPlan:
             noisy_count=None,
         )
 
+    def _margins(
+        self, places: Sequence[tuple[float, float]], spread: float, level: float, step: float
+    ) -> NDArray[np.float64]:
+        """For (deviation, share) of an indicator half of the interval of a bin."""
+        return np.array(
+            [
+                self._margin(1, spread * deviation**2 + self._report_variance(share), level, step)
+                for deviation, share in places
+            ]
+        )
+
     def _hulls(
         self, plane: NDArray[np.float64], spread: float, level: float, step: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -220,17 +272,22 @@ class SharesPlan:
         The quantile of noise and of a Normal part of variance p (1 - p) `spread` is concave in p, so what
         is not rejected is an interval, and each of its ends is bisected.
         """
-        if spread == 0:
+        if spread == 0 and not self.reported:
             margin = self._margin(1, 0.0, level, step)
             return plane - margin, plane + margin
-        margins = np.array(
-            [self._margin(1, spread * (0.5 * k / _LEVELS) ** 2, level, step) for k in range(_LEVELS + 1)]
+        # The noise of reports rises with p: up to a half of the people the next larger one of the p that are
+        # looked at counts, and beyond that 1.
+        deviations = [0.5 * k / _LEVELS for k in range(_LEVELS + 1)]
+        few = many = self._margins(
+            [(d, 0.5 - math.sqrt(0.25 - d**2)) for d in deviations], spread, level, step
         )
+        if self.reported:
+            many = self._margins([(d, 1.0) for d in deviations], spread, level, step)
 
         def margin_at(shares: NDArray[np.float64]) -> NDArray[np.float64]:
             deviation = np.sqrt(np.clip(shares * (1 - shares), 0.0, 0.25))
             places = np.minimum(np.ceil(2 * deviation * _LEVELS), _LEVELS).astype(int)
-            return np.asarray(margins[places], dtype=np.float64)
+            return np.asarray(np.where(shares <= 0.5, few[places], many[places]), dtype=np.float64)
 
         ends = []
         for sign, bound in ((-1.0, 0.0), (1.0, 1.0)):
@@ -283,50 +340,12 @@ class SharesPlan:
             first, second: The sums [micro-epsilon].
             dataset, population: Probability that either interval does not hold the share.
         """
-        pivot = _BinPivot(inside, self.bins)
+        pivot = BinPivot(inside, self.bins)
         weighing = self.weighing
         reader = PivotReader(grid=UNIT, cap=weighing.cap / MICRO, floor=weighing.floor / MICRO, pivot=pivot)
         center = float(ratio(first, second))
         sums = first / pivot.unit, second / pivot.unit, center
         return reader.dataset_hull(*sums, dataset), reader.population_hull(*sums, population)
-
-
-@dataclass(frozen=True, slots=True)
-class _BinPivot:
-    """The noisy counts of `inside` of `bins` bins and those of the others: (1 - p) s1 - p s2."""
-
-    inside: int
-    bins: int
-    unit: float = float(MICRO)
-
-    def position(self, first: int, second: int) -> Fraction:
-        """See `ratio`."""
-        return ratio(first, second)
-
-    def value(self, p: float, first: float, second: float) -> float:
-        """(1 - p) s1 - p s2."""
-        return (1 - p) * first - p * second
-
-    def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
-        """One a bin, of scale 1 - p or p."""
-        parts = ((1 - p, self.inside), (p, self.bins - self.inside))
-        return tuple(part for part in parts if part[0] > 0)
-
-    def normal(self, p: float) -> float:
-        """None."""
-        return 0.0
-
-    def tail(self, p: float, x: float) -> float:
-        """The law of all of them."""
-        return laplace_tail(self.laplaces(p), x)
-
-    def mass(self, first: float, second: float) -> float:
-        """s1 + s2 is the total weight."""
-        return first + second
-
-    def mass_law(self) -> ErrorLaw:
-        """A Laplace of scale 1 a bin."""
-        return ErrorLaw(sigma=0.0, laplaces=((1.0, self.bins),))
 
 
 def on_simplex(shares: NDArray[np.float64]) -> NDArray[np.float64]:

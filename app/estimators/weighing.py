@@ -8,8 +8,9 @@ share, or a rank, is off by at most tilt TV, :math:`TV = \tfrac12 \sum |c_i - 1/
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from app.estimators.affine import AffineProblem
 from app.estimators.interface import NotApplicable
 from app.estimators.linear import participants
 from app.estimators.pivot import offered_weight
+
+NO_REPORTS: Mapping[int, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +48,16 @@ class Weighing:
     Attributes:
         relation: The neighboring relation.
         weights: Of one person of each group; 0 for those who take no part [micro-epsilon].
-        mass: replace_one: the weights of all people together [micro-epsilon]; 0 where that is secret.
+        mass: replace_one: the weights of all people together [micro-epsilon], without local people; 0 where
+            that is secret.
         squares: replace_one: sum of c_i^2, c_i the weight over `mass`.
         uneven: replace_one: sum of (c_i - 1/n)^2 over all n people of the study.
         largest: replace_one: the largest c_i.
+        reports: replace_one: c_i of one local person of each group; empty without reports. All others
+            together weigh `private`.
         bias: replace_one: the most that unequal weights move a share, within the question's tilt.
         cap, floor: add_remove_one: the most and the least that a person can offer [micro-epsilon].
+        private: The part of the whole weight that central and public people have.
     """
 
     relation: Relation
@@ -59,12 +66,20 @@ class Weighing:
     squares: float = 0.0
     uneven: float = 0.0
     largest: float = 0.0
+    reports: tuple[float, ...] = ()
     bias: float = 0.0
     cap: int = 1
     floor: int = 1
+    private: float = 1.0
 
 
-def weigh_public(groups: Sequence[Group], people: int, target: Target, tilt: float) -> Weighing:
+def weigh_public(
+    groups: Sequence[Group],
+    people: int,
+    target: Target,
+    tilt: float,
+    noises: Mapping[int, float] = NO_REPORTS,
+) -> Weighing:
     """Weights min(epsilon, tau) for a study whose number of people is public.
 
     Args:
@@ -72,34 +87,36 @@ def weigh_public(groups: Sequence[Group], people: int, target: Target, tilt: flo
         people: n, everyone with a live contribution.
         target: What the weights make small.
         tilt: The question's, in [0, 1].
+        noises: For each group whose reports have a part in the answer the variance of one report, in the unit
+            of the target.
 
     Returns:
         The weights. Public people weigh tau; where no person is central they weigh `MAX_EPSILON`, which
         makes noise negligible.
 
     Raises:
-        NotApplicable: no person central or public can take part.
+        NotApplicable: no person can take part.
 
     Privacy: depends on offers and group sizes, which are public under replace_one.
     """
     central, public = participants(groups, Trust.CENTRAL), participants(groups, Trust.PUBLIC)
-    if not central and not public:
+    if not central and not public and not noises:
         raise NotApplicable("No person central or public can take part.")
     largest = max((groups[index].epsilon for index in central), default=MAX_EPSILON)
-    saturated = largest
-    if central:
-        tau = (
-            AffineProblem(
-                np.array([groups[index].epsilon for index in central], dtype=np.float64) / MICRO,
-                np.array([groups[index].count for index in central], dtype=np.float64),
-                public=sum(groups[index].count for index in public),
-                tilt=target.tilt,
-                people=people,
-            )
-            .solve(target.variance)
-            .tau
-        )
-        saturated = max(1, math.floor(tau * MICRO)) if math.isfinite(tau) else largest
+    saturated, reports = largest, np.zeros(len(groups))
+    if central or noises:
+        solution = AffineProblem(
+            np.array([groups[index].epsilon for index in central], dtype=np.float64) / MICRO,
+            np.array([groups[index].count for index in central], dtype=np.float64),
+            public=sum(groups[index].count for index in public),
+            noises=np.array(list(noises.values())),
+            reports=np.array([groups[index].count for index in noises], dtype=np.float64),
+            tilt=target.tilt,
+            people=people,
+        ).solve(target.variance)
+        reports[list(noises)] = solution.reports
+        if central and math.isfinite(solution.tau):
+            saturated = max(1, math.floor(solution.tau * MICRO))
     weights = [0] * len(groups)
     for index in central:
         weights[index] = min(groups[index].epsilon, saturated)
@@ -108,7 +125,8 @@ def weigh_public(groups: Sequence[Group], people: int, target: Target, tilt: flo
     # How unequal they are, over all people of the study.
     sizes = np.array([group.count for group in groups], dtype=np.float64)
     mass = sum(weight * group.count for weight, group in zip(weights, groups, strict=True))
-    shares = np.array([float(weight) for weight in weights]) / mass
+    private = 1 - float(np.dot(sizes, reports)) if mass else 0.0
+    shares = np.array([float(weight) for weight in weights]) * (private / max(mass, 1)) + reports
     absent = people - float(sizes.sum())
     deviations = np.abs(shares - 1 / people)
     uneven = float(np.dot(sizes, deviations**2)) + absent / people**2
@@ -120,6 +138,8 @@ def weigh_public(groups: Sequence[Group], people: int, target: Target, tilt: flo
         squares=float(np.dot(sizes, shares**2)),
         uneven=0.0 if equal else uneven,
         largest=float(shares.max()),
+        reports=tuple(reports.tolist()) if noises else (),
+        private=private,
         bias=0.0 if equal else tilt * (float(np.dot(sizes, deviations)) + absent / people) / 2,
     )
 

@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from functools import lru_cache
 
+from dither.device.choices import ChoiceRandomizer
 from dither.device.numbers import SIGNIFICANT, significant
 from dither.device.randomizers import Randomizer, ReportNoise, randomizer
 
@@ -19,7 +20,7 @@ def report_noise(mechanism: LocalMechanism, epsilon: int) -> ReportNoise:
     return randomizer(mechanism).noise(epsilon)
 
 
-def drawn_at_most(device: Randomizer, report: int, epsilon: int) -> int:
+def drawn_at_most(device: Randomizer | ChoiceRandomizer, report: int, epsilon: int) -> int:
     """The largest epsilon, up to a given one, with which an honest device can have drawn a report.
 
     A device draws with what its owner has left in the study, which may be less than is offered. The range

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from uuid import UUID
 
+from dither.device.choices import ChoiceRandomizer
 from dither.device.randomizers import randomizer
 
 from app.core.contribution import ANY_EPSILON, Offer
@@ -29,7 +30,11 @@ class Intake:
     def __init__(self, definition: StudyDefinition, subject_key: SubjectKey) -> None:
         self._definition = definition
         self._grid = definition.grid
-        self._randomizer = randomizer(definition.local_mechanism)
+        self._randomizer = (
+            ChoiceRandomizer(len(definition.choices))
+            if definition.choices
+            else randomizer(definition.local_mechanism)
+        )
         self._outside = definition.outside_range
         self._key = subject_key
         self._tags = {tag.value: tag for tag in definition.trust}

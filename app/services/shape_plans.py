@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
+import numpy as np
+
 from app.accounting.shape_prices import bins_cost, ranks_cost
 from app.core.cohort import Cohort, Group
 from app.core.epsilon import MICRO
@@ -13,6 +15,7 @@ from app.core.noise import DiscreteLaplace
 from app.core.release import Charge, Used
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators import ranks, shares
+from app.estimators.choice_reports import Reported, report_noise
 from app.estimators.interface import Interval
 from app.estimators.ranks import RankPlan
 from app.estimators.shares import BinShares, Share, SharesPlan
@@ -42,7 +45,7 @@ class ShapeCrowd:
     """The cohorts of a study as groups of equal offers.
 
     Attributes:
-        groups: What plans see; without reports.
+        groups: What plans see; without sums of reports.
         members: For each group its cohorts.
     """
 
@@ -55,6 +58,8 @@ class ShapeCrowd:
         merged: dict[tuple[Trust, int, bool], list[Cohort]] = {}
         for cohort in cohorts:
             offer, participates = 0, cohort.trust is Trust.PUBLIC
+            if cohort.trust is Trust.LOCAL and question.choices:
+                offer, participates = cohort.epsilon - cohort.carried, True
             if cohort.trust is Trust.CENTRAL:
                 offer = question.offer(cohort.epsilon)
                 participates = 0 < offer <= cohort.epsilon - cohort.spent
@@ -84,13 +89,32 @@ class ShapeCrowd:
 
     @property
     def local(self) -> int:
-        """Local people."""
-        return sum(group.count for group in self.groups if group.trust is Trust.LOCAL)
+        """Local people whose reports have no part in it."""
+        return sum(
+            group.count for group in self.groups if group.trust is Trust.LOCAL and not group.participates
+        )
+
+    @property
+    def reporting(self) -> tuple[int, ...]:
+        """The groups of local people whose reports have a part in it."""
+        return tuple(
+            place
+            for place, group in enumerate(self.groups)
+            if group.trust is Trust.LOCAL and group.participates and group.count
+        )
+
+    def reported(self) -> frozenset[int]:
+        """The cohorts of these groups."""
+        return frozenset(cohort.id for place in self.reporting for cohort in self.members[place])
 
     def used(self) -> tuple[Used, ...]:
         """Every cohort whose counts are in the answer, in the order of ids."""
         used = (
-            Used(cohort_id=cohort.id, count=cohort.count, offer=group.epsilon)
+            Used(
+                cohort_id=cohort.id,
+                count=cohort.count,
+                offer=group.epsilon if group.trust is Trust.CENTRAL else 0,
+            )
             for group, members in zip(self.groups, self.members, strict=True)
             if group.participates
             for cohort in members
@@ -132,6 +156,12 @@ class ShapePlan:
         return self.plan.predicted_error
 
     @property
+    def one_report_moves(self) -> float | None:
+        """How far one local report can move a share; None without reports."""
+        reported = self.plan.reported if isinstance(self.plan, SharesPlan) else ()
+        return max((group.moves for group in reported), default=None)
+
+    @property
     def interval_width(self) -> float:
         """Predicted width of an interval, as a part of all people."""
         return self.plan.interval_width
@@ -146,7 +176,8 @@ class ShapePlan:
         """Weigh the counts, add exact noise or draw, read the result. Integers until then; draws entropy.
 
         Args:
-            counts: For each cohort that takes part its people by cell.
+            counts: For each cohort that takes part its people by cell; of local people by the choices that
+                are in their reports.
 
         Returns:
             The part of the body that depends on them.
@@ -155,7 +186,11 @@ class ShapePlan:
             weighted = weighted_counts(self.crowd, self.weighing, self.plan.cells + 1, counts)
             found = self.plan.read(self.grid, drawn(self.plan, weighted))
             return {"estimate": found.estimate, "interval": asdict(found.interval)}
-        read = self.plan.read(noisy_counts(self.crowd, self.plan, counts))
+        reports = [
+            np.sum([counts[cohort.id] for cohort in self.crowd.members[place]], axis=0).tolist()
+            for place in self.crowd.reporting
+        ]
+        read = self.plan.read(noisy_counts(self.crowd, self.plan, counts), reports)
         document = self._of_choices(read) if self.choices else self._of_bins(read)
         if read.noisy_count is not None:
             document["noisy_count"] = read.noisy_count
@@ -273,7 +308,15 @@ def make(study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Coho
     weighing = weigh(study, question, crowd.groups, crowd.people)
     plan: SharesPlan | RankPlan
     if question.quantile is None:
-        plan = SharesPlan(bins=cells + 1, weighing=weighing, people=question.expected_size)
+        reported = tuple(
+            Reported(
+                people=crowd.groups[place].count,
+                weight=weighing.reports[place],
+                noise=report_noise(cells + 1, crowd.groups[place].epsilon),
+            )
+            for place in crowd.reporting
+        )
+        plan = SharesPlan(bins=cells + 1, weighing=weighing, people=question.expected_size, reported=reported)
     else:
         plan = RankPlan.of(question.quantile, cells, weighing, people=question.expected_size)
     costs = added_up(
@@ -327,7 +370,12 @@ def weigh(
     tilt = (question.tilt or 0) / MICRO
     bins = len(question.starts) + 1
     target = shares.target_of(bins, tilt) if question.counts_bins else ranks.target_of(tilt)
-    return weigh_public(groups, people, target, tilt)
+    noises = {
+        place: report_noise(bins, group.epsilon).total / (4 * (bins - 1))
+        for place, group in enumerate(groups)
+        if group.trust is Trust.LOCAL and group.participates and group.count
+    }
+    return weigh_public(groups, people, target, tilt, noises)
 
 
 def _price(plan: SharesPlan | RankPlan, weight: int, relation: Relation) -> int:

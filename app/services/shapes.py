@@ -7,7 +7,7 @@ publishes it, which checks that every cohort still has the members that were cou
 import asyncio
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID, uuid4
 
 from app.core.clock import Clock
@@ -28,7 +28,7 @@ from app.services.questions import Ask
 from app.services.releases import Answer
 from app.services.replies import Idempotency, Replies
 from app.services.shape_kinds import AnyPlan
-from app.services.shape_plans import LOCAL, SUMMARIES
+from app.services.shape_plans import LOCAL, SUMMARIES, ShapePlan
 from app.services.shape_questions import BY_BINS, HISTOGRAM
 from app.services.shape_request import ShapeRequest, answers_left, assumption
 from app.store import bins, cohorts, quotas
@@ -92,7 +92,7 @@ class Shapes:
             predicted_error_at_tilt_0=None,
             epsilon_max=made.most,
             epsilon_max_total=made.most,
-            one_report_moves=None,
+            one_report_moves=made.one_report_moves if isinstance(made, ShapePlan) else None,
             statistics=BY_BINS if question.estimator == HISTOGRAM else (ask.statistic,),
             answers_left=left,
             chosen=True,
@@ -211,7 +211,7 @@ class Shapes:
         if request.compares:
             request.check(crowd.people, crowd.unable, made.interval_width, best)
         used = crowd.used()
-        counts = await self._counts(run, request, used)
+        counts = await self._counts(run, request, used, crowd.reported())
         if not isinstance(made, FoundPlan):
             with self._observer.step("draw"):
                 answer = await asyncio.to_thread(made.answer, counts)
@@ -223,18 +223,30 @@ class Shapes:
             answer = await asyncio.to_thread(made.answer, found, sums)
         return self._drafted(request, made, answer, made.noise_json(found), epoch)
 
-    async def _counts(self, run: Run, request: ShapeRequest, used: Sequence[Used]) -> dict[int, list[int]]:
-        """The people of each cohort by cell.
+    async def _counts(
+        self, run: Run, request: ShapeRequest, used: Sequence[Used], reported: Collection[int]
+    ) -> dict[int, list[int]]:
+        """The people of each cohort by cell; of those that reported a choice the reports by what is in them.
 
         Raises:
             CohortsChanged: a person left since the cohorts were read: the draft would be void.
         """
         study, starts = request.study, request.question.starts
-        ids = [one.cohort_id for one in used]
-        by_cell = {cohort: [0] * (len(starts) + 1) for cohort in ids}
+        by_cell = {one.cohort_id: [0] * (len(starts) + 1) for one in used}
+        ids = [cohort for cohort in by_cell if cohort not in reported]
         for row in await run("release.bins", lambda c: bins.count_bins(c, study.id, ids, starts)):
             by_cell[row.cohort][row.bin] = row.count
-        if any(sum(by_cell[one.cohort_id]) != one.count for one in used):
+        totals = {cohort: sum(counts) for cohort, counts in by_cell.items()}
+        if reported:
+            all_of_them = len(starts) + 1
+            for row in await run(
+                "release.reports", lambda c: bins.count_choices(c, study.id, sorted(reported), all_of_them)
+            ):
+                if row.bin == all_of_them:
+                    totals[row.cohort] = row.count
+                else:
+                    by_cell[row.cohort][row.bin] = row.count
+        if any(totals[one.cohort_id] != one.count for one in used):
             raise store.CohortsChanged
         return by_cell
 

@@ -57,6 +57,16 @@ SUM_CLIPPED = Sql.of(ClippedSum)(f"""
 """)
 
 
+COUNT_CHOICES = Sql.of(BinCount)(f"""
+    SELECT cohort_id AS cohort, place AS bin, count(*) AS count
+    FROM lineage JOIN contribution c ON {is_member("c")}
+    CROSS JOIN generate_series(0, CAST(:choices AS integer)) AS place
+    WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
+      AND (place = :choices OR (c.value >> place) & 1 = 1)
+    GROUP BY cohort_id, place
+""")
+
+
 async def count_bins(
     connection: Connection, study_id: int, cohorts: Sequence[int], starts: Sequence[int]
 ) -> list[BinCount]:
@@ -74,6 +84,25 @@ async def count_bins(
     if not cohorts:
         return []
     return await COUNT_BINS.all(connection, study_id=study_id, cohorts=cohorts, starts=starts)
+
+
+async def count_choices(
+    connection: Connection, study_id: int, cohorts: Sequence[int], choices: int
+) -> list[BinCount]:
+    """Count the live reports of folded cohorts by the choices that are in them.
+
+    Args:
+        connection: Open transaction.
+        study_id: Their study.
+        cohorts: Ids, of local people.
+        choices: How many there are in the study.
+
+    Returns:
+        The counts that are not 0, and as the bin `choices` how many reports a cohort has. Private already.
+    """
+    if not cohorts:
+        return []
+    return await COUNT_CHOICES.all(connection, study_id=study_id, cohorts=cohorts, choices=choices)
 
 
 async def sum_clipped(

@@ -11,7 +11,7 @@ from typing import SupportsIndex
 
 from dither._errors import InvalidRequest, StudyUnsound, UnsupportedMechanism
 from dither._models import Study, Trust
-from dither.device.choices import choice_points
+from dither.device.choices import ChoiceRandomizer, choice_points
 from dither.device.numbers import (
     DELTA_UNIT,
     Grid,
@@ -51,7 +51,7 @@ class Order:
     epsilon: int | None
     value: Number | tuple[Number, ...] | str
     position: int | tuple[int, ...]
-    randomizer: Randomizer | None = None
+    randomizer: Randomizer | ChoiceRandomizer | None = None
     attributes: tuple[tuple[str, str], ...] = ()
 
 
@@ -135,8 +135,12 @@ def _vector(study: Study, value: object) -> tuple[tuple[Number, ...], tuple[int,
     return tuple(number for number, _ in found), tuple(position for _, position in found)
 
 
-def _randomizer(study: Study) -> Randomizer:
+def _randomizer(study: Study) -> Randomizer | ChoiceRandomizer:
     name = study.local_mechanism
+    if study.choices:
+        if name != "choice":
+            raise UnsupportedMechanism(f"local mechanism {name!r} is not supported for choices, only choice")
+        return ChoiceRandomizer(len(study.choices))
     if name not in list(LocalMechanism):
         known = ", ".join(LocalMechanism)
         raise UnsupportedMechanism(f"local mechanism {name!r} is not supported, only {known}")

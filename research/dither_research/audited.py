@@ -12,6 +12,7 @@ from dither.device.response import respond
 
 from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.grid import GRID_SIZE
+from dither_research.choice_audit import choice_controls, choice_subjects
 from dither_research.intake_audit import intake_subjects, without_range_check
 from dither_research.label_audit import label_controls, label_subjects
 from dither_research.pair_audit import pair_controls, pair_subjects
@@ -27,6 +28,7 @@ def everything() -> tuple[Subject, ...]:
     return (
         *subjects(),
         *shape_subjects(),
+        *choice_subjects(),
         *label_subjects(),
         *pair_subjects(),
         off_grid_subject(),
@@ -35,6 +37,7 @@ def everything() -> tuple[Subject, ...]:
         *protocol_subjects(device()),
         *controls(),
         *shape_controls(),
+        *choice_controls(),
         *label_controls(),
         *pair_controls(),
         *intake_subjects(without_range_check, planted=True),

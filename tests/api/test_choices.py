@@ -5,9 +5,12 @@ from typing import Any
 
 import asyncpg
 import pytest
+from dither.device.choices import ChoiceRandomizer, choice_points
 
+from app.core.epsilon import MICRO
 from tests.api.service import Service, assert_problem
 from tests.api.test_shapes import ADD_REMOVE, get, spent
+from tests.client.bits import Seeded
 
 PARTIES = ["red", "green", "blue", "1", "none of them"]
 RECORDS: list[dict[str, Any]] = [
@@ -82,6 +85,8 @@ async def test_a_study_says_its_choices_in_their_order_and_fixes_them(service: S
         ({"choices": ["a", "b"], "lower": 0, "upper": 1}, ["lower", "upper"]),
         ({"choices": ["a", "b"], "upper": 1}, ["upper"]),
         ({"choices": ["a", "b"], "dimension": 2}, ["dimension"]),
+        ({"choices": ["a", "b"], "local_mechanism": "hybrid"}, ["local_mechanism"]),
+        ({"choices": ["a", "b"], "relation": "add_remove_one", "trust": ["local"]}, ["trust"]),
         ({"choices": ["a", "b"], "noise": "gaussian", "delta": 1e-6}, ["noise"]),
         ({}, ["lower", "upper"]),
         ({"lower": 0}, ["upper"]),
@@ -184,6 +189,76 @@ async def test_public_choices_alone_are_counted_as_they_are(service: Service):
     answer = await get(service, study, "statistics/shares")
     assert [round(one["share"], 4) for one in answer["choices"]] == [0.3333, 0.3333, 0.3333, 0, 0]
     assert answer["epsilon_max"] == 0
+
+
+async def test_local_people_report_a_choice_and_have_a_part_in_the_shares(service: Service):
+    study = await poll(service, trust=["central", "local"], default_share=0.5)
+    assert (await service.call("GET", f"/v1/studies/{study}", "analyse")).json()[
+        "local_mechanism"
+    ] == "choice"
+    await vote(service, study, {"red": 30, "blue": 10})
+    (central,) = (await get(service, study, "plan", statistic="shares"))["estimators"]
+    assert central["one_report_moves"] is None
+    device, bits = ChoiceRandomizer(5), Seeded(3)
+    points, truth = choice_points(5), [0] * 120 + [4] * 80
+    records = [
+        {
+            "subject": f"l{n}",
+            "trust": "local",
+            "epsilon": e,
+            "report": device.report(points[t], round(e * MICRO), bits),
+        }
+        for n, t in enumerate(truth)
+        for e in [(0.1, 4)[n % 2]]
+    ]
+    path = f"/v1/studies/{study}/contributions"
+    for _ in range(2):
+        sent = await service.call("POST", f"{path}/batch", "contribute", json=records)
+        assert sent.json()["refused"] == 0, sent.text
+    (both,) = (await get(service, study, "plan", statistic="shares"))["estimators"]
+    assert both["predicted_error"] < central["predicted_error"]
+    assert 0 < both["one_report_moves"] < 0.1
+    answer = await get(service, study, "statistics/shares")
+    assert (answer["people"], answer["people_left_out"], answer["left_out_because"]) == (240, 0, None)
+    assert sum(one["share"] for one in answer["choices"]) == pytest.approx(1)
+    for one, share in zip(answer["choices"], (150 / 240, 0, 10 / 240, 0, 80 / 240), strict=True):
+        assert one["simultaneous"]["lower"] <= share <= one["simultaneous"]["upper"], "fails once in 20"
+    assert await spent(service, study, "l1") == 4, "spent when it arrived"
+    admin = (await service.call("GET", f"/v1/releases/{answer['id']}", "admin")).json()
+    assert len(admin["charges"]) == 1, "central people alone pay"
+    gone = await service.call("DELETE", f"{path}/l1", "contribute")
+    assert gone.status_code == 204
+    again = await service.call(
+        "POST", f"/v1/studies/{study}/releases", "analyse", json={"statistic": "shares", "share": 0.5}
+    )
+    assert again.json()["people"] == 239
+    assert (await service.api.services.ledger.audit()).clean
+
+
+@pytest.mark.parametrize(
+    ("report", "epsilon", "field"),
+    [
+        (0, 4, "report"),
+        (3, 4, "report"),
+        (32, 4, "report"),
+        (32, 0.1, "report"),
+        (-1, 0.1, "report"),
+        (1.5, 4, "report"),
+    ],
+)
+async def test_what_no_device_reports_is_refused(service: Service, report: float, epsilon: float, field: str):
+    """At epsilon 4 of five choices a report is one of them, at 0.1 any set of them."""
+    study = await poll(service, trust=["local"])
+    path = f"/v1/studies/{study}/contributions"
+    document = {"subject": "lou", "report": report, "epsilon": epsilon, "trust": "local"}
+    refused = await service.call("POST", path, "contribute", json=document)
+    assert_problem(refused, "invalid_request", 422, field)
+    honest = {**document, "report": 16 if epsilon == 4 else 31}
+    assert (await service.call("POST", path, "contribute", json=honest)).status_code == 201
+    value = {"subject": "mia", "value": "red", "epsilon": epsilon, "trust": "local"}
+    assert_problem(
+        await service.call("POST", path, "contribute", json=value), "invalid_request", 422, "report", "value"
+    )
 
 
 async def test_the_predicted_error_over_http_is_the_closed_form(service: Service):

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from dither.device.choices import ChoiceRandomizer, choice_points
 from dither.device.exact import discrete_gaussian
 from dither.device.gaussian import gaussian_sigma, micro_mu2
 from dither.device.numbers import GRID_SIZE
@@ -30,6 +31,11 @@ DELTAS = [
 POINTS = [0, 1, GRID_SIZE // 3, GRID_SIZE // 2, GRID_SIZE]
 REPORT_EPSILONS = [10_000, 600_000, 1_000_000, 8_000_000]
 RESPONSES = [(0, 2, 1_000_000), (1, 2, 50_000), (3, 5, 2_000_000), (0, 4, 20_000_000)]
+CHOICES = [
+    (place, count, epsilon)
+    for count, epsilon in [(2, 1_000_000), (5, 100_000), (5, 4_000_000), (4, 500_000), (9, 1_000_000)]
+    for place in (0, count - 1)
+]
 STREAMS = 3
 
 ABOUT = [
@@ -51,6 +57,10 @@ ABOUT = [
     "discrete_gaussian(s): t = s + 1; y = discrete_laplace(t, 1); keep it if bernoulli_exp((|y| t - s^2)^2,"
     " 2 s^2 t^2), else start again. While its fraction is above 1, bernoulli_exp asks bernoulli_exp(1, 1) and"
     " takes 1 off; the first false is the answer. gaussian: point plus that.",
+    "choices: p = power of epsilon, K = count. Where (K o)^2 + 2 p o <= 2 K o (o + p) + p^2 + o^2: u ="
+    " below(p + (K - 1) o); s = 0 if u < p, else 1 + floor((u - p) / o); the report is 2^((place + s) mod K)."
+    " Otherwise for each choice from 0 on: the own one is in it if a bit is 1, another one if below(o + p) <"
+    " o; the report is the sum of 2^j over those that are in it.",
     "responses: j = below(categories); keep it if j = 0 or bernoulli_exp(epsilon, 10^6), else start again;"
     " the answer is (category + j) mod categories.",
 ]
@@ -96,6 +106,17 @@ def make() -> dict[str, Any]:
                 (point, epsilon) for epsilon in REPORT_EPSILONS for point in POINTS
             )
             for delta in [1_000_000 if mechanism == "gaussian" else 0]
+        ],
+        "choices": [
+            _drawn(
+                {"place": place, "count": count, "epsilon": epsilon},
+                lambda bits, p=place, k=count, e=epsilon: ChoiceRandomizer(k).report(
+                    choice_points(k)[p], e, bits
+                ),
+                index,
+            )
+            for place, count, epsilon in CHOICES
+            for index in range(STREAMS)
         ],
         "responses": [
             _drawn(

@@ -4,7 +4,17 @@ import io
 from typing import Any
 
 import pytest
-from dither import InvalidRequest, Record, RecordFile, StudyChanged, StudyUnsound
+from dither import (
+    AlreadyContributed,
+    InvalidRequest,
+    Record,
+    RecordFile,
+    ReportAfterSpending,
+    StudyChanged,
+    StudyUnsound,
+    UnsupportedMechanism,
+)
+from dither.device.choices import ChoiceRandomizer
 
 from tests.client.service import COMMUTE, FakeService
 
@@ -50,6 +60,24 @@ def test_tables_hold_labels_also_where_they_look_like_numbers(client: Any, servi
     records = [Record("fay", "green"), {"subject": "gus", "value": 25}, ("hal", "red")]
     load = client.contribute_many("poll", records, epsilon=1, trust="central")
     assert [result.status for result in load.results] == ["created"] * 3, "a table's 25 is a label"
+
+
+def test_a_local_choice_is_reported_once_and_never_sent(client: Any, service: FakeService) -> None:
+    service.studies["poll"] |= {"local_mechanism": "choice", "trust": ["local"]}
+    local = ADA | {"trust": "local"}
+    for status in ("created", "unchanged"):
+        assert client.contribute("poll", **local).status == status
+    first, second = service.sent("POST")
+    assert first == second
+    assert "value" not in first
+    assert first["report"] in ChoiceRandomizer(4).range(1_000_000)
+    with pytest.raises(AlreadyContributed):
+        client.contribute("poll", **local | {"value": "red"})
+    with pytest.raises(ReportAfterSpending):
+        client.replace("poll", **local | {"value": "red", "epsilon": 2})
+    service.studies["old"] = {**POLL, "slug": "old", "trust": ["local"], "local_mechanism": "hybrid"}
+    with pytest.raises(UnsupportedMechanism):
+        client.contribute("old", **local)
 
 
 def test_a_study_that_changes_its_choices_is_refused(client: Any, service: FakeService) -> None:

@@ -153,6 +153,23 @@ def test_reports_agree_with_another_transcription() -> None:
         assert (outcome, transcript.bits.used) == (row["outcome"], row["used"]), row
 
 
+def test_reports_of_choices_agree_with_another_transcription() -> None:
+    kinds = set()
+    for row in VECTORS["choices"]:
+        transcript, k, place, o = Transcript(row), row["count"], row["place"], 1 << 128
+        p = _shapes.power_of_e(2 * row["epsilon"])
+        single = k <= 1 + p / o + (2 + 2 * (p / o) ** 2) ** 0.5
+        kinds.add(single)
+        if single:
+            u = transcript.below(p + (k - 1) * o)
+            outcome = 2 ** ((place + (0 if u < p else 1 + (u - p) // o)) % k)
+        else:
+            found = [transcript.bits(1) == 1 if j == place else transcript.below(o + p) < o for j in range(k)]
+            outcome = sum(2**j for j in range(k) if found[j])
+        assert (outcome, transcript.bits.used) == (row["outcome"], row["used"]), row
+    assert kinds == {True, False}
+
+
 def test_noise_and_answers_agree_with_another_transcription() -> None:
     for row in VECTORS["discrete_gaussian"]:
         transcript = Transcript(row)

@@ -5,6 +5,7 @@ Bounds are wrong with probability at most 1e-6 each; the controls' simulated noi
 
 import pytest
 
+from dither_research.choice_audit import choice_controls, choice_subjects
 from dither_research.intake_audit import intake_subjects, without_range_check
 from dither_research.label_audit import label_controls, label_subjects
 from dither_research.pair_audit import pair_controls, pair_subjects
@@ -17,6 +18,7 @@ pytestmark = pytest.mark.statistical
 SUBJECTS = [
     *subjects(),
     *shape_subjects(),
+    *choice_subjects(),
     *label_subjects(),
     off_grid_subject(),
     *intake_subjects(),
@@ -24,6 +26,7 @@ SUBJECTS = [
 CONTROLS = [
     *controls(),
     *shape_controls(),
+    *choice_controls(),
     *label_controls(),
     *intake_subjects(without_range_check, planted=True),
 ]

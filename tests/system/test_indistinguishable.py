@@ -20,7 +20,7 @@ from tests.support.transcripts import fix_answers, stripped
 
 pytestmark = pytest.mark.system
 
-STUDY = "secret-size"
+STUDY, POLL = "secret-size", "secret-poll"
 RELEASES = 12
 """At a share of 0.2 that is more than anybody can pay."""
 
@@ -56,6 +56,16 @@ async def transcript(database_url: str, clock: Clock, people: Sequence[str]) -> 
         await service.study(slug=STUDY, **definition)
         for place, subject in enumerate(people):
             await service.contribute(STUDY, subject, value=40 + place % 20, epsilon=1 if place % 2 else 0.5)
+        await service.study(slug=POLL, lower=None, upper=None, choices=["red", "green", "blue"], **definition)
+        for place, subject in enumerate(people):
+            vote = {
+                "subject": subject,
+                "value": ("red", "green")[place % 2],
+                "epsilon": 0.5,
+                "trust": "central",
+            }
+            sent = await service.call("POST", f"/v1/studies/{POLL}/contributions", "contribute", json=vote)
+            assert sent.status_code == 201, sent.text
         browser = Browser(service)
         await browser.log_in("analyse")
         seen: list[Any] = []
@@ -101,6 +111,13 @@ async def _everything(service: Service, browser: Browser, releases: Sequence[str
             for path in (f"statistics/{name}", f"plan?statistic={name.replace('?', '&')}")
         ),
         f"/v1/studies/{STUDY}/releases?limit=5",
+        *(
+            f"/v1/studies/{POLL}{path}"
+            for path in (
+                *("", "/saturation", "/plan?statistic=shares", "/plan?statistic=shares&expected_size=50"),
+                *("/statistics/shares?share=0.1", "/statistics/shares", "/statistics/mean", "/releases"),
+            )
+        ),
         f"/v1/studies/{STUDY}/sessions",
         f"/v1/studies/{STUDY}/contributions",
         "/v1/studies/none",
@@ -121,6 +138,8 @@ async def _everything(service: Service, browser: Browser, releases: Sequence[str
         f"/dashboard/studies/{STUDY}?expected_size=50&estimator=transformed&share=0.5",
         f"/dashboard/studies/{STUDY}?estimator=adpm",
         f"/dashboard/studies/{STUDY}",
+        f"/dashboard/studies/{POLL}",
+        f"/dashboard/studies/{POLL}?expected_size=50&share=0.5",
         "/dashboard/studies/none",
         "/dashboard/budgets",
         "/dashboard/ledger/export",

@@ -33,7 +33,7 @@ from tests.support.transcripts import fix_answers, stripped, without_random
 
 pytestmark = pytest.mark.system
 
-NUMBERS, POINTS = "numbers", "points"
+NUMBERS, POINTS, POLL = "numbers", "points", "poll"
 CENTRES = [[20, 20], [80, 80]]
 OWN = 40
 """The value with which everyone begins."""
@@ -101,7 +101,7 @@ class History:
     seen: list[Seen] = field(default_factory=list)
 
     async def set_up(self) -> None:
-        """Two studies with people in them; in one of them somebody is alone in a K-means session."""
+        """Three studies with people in them; in one of them somebody is alone in a K-means session."""
         common = {
             "relation": self.relation.value,
             "trust": ["central", "public"],
@@ -110,6 +110,9 @@ class History:
         }
         await self.service.study(slug=NUMBERS, **common)
         await self.service.study(slug=POINTS, dimension=2, **common)
+        await self.service.study(slug=POLL, choices=["red", "green"], **common, lower=None, upper=None)
+        for name in ("bob", "p1"):
+            await self.ask("POST", POLL, subject=name, value="red", trust="central", epsilon=1)
         for place in range(6):
             await self.service.contribute(NUMBERS, f"p{place}", value=place, epsilon=(1, 2)[place % 2])
         for name in ("bob", "carol"):
@@ -134,6 +137,8 @@ class History:
         """A person sends a value in both studies; others do, too, one of them with another epsilon."""
         await self.ask("PUT", NUMBERS, subject="bob", value=value, trust="central", epsilon=1)
         await self.ask("PUT", POINTS, subject="bob", value=[value, value], trust="central", epsilon=2)
+        choice = "red" if value == OWN else "green"
+        await self.ask("PUT", POLL, subject="bob", value=choice, trust="central", epsilon=1)
         if all_of_them:
             await self.ask("PUT", NUMBERS, subject="carol", value=value, trust="central", epsilon=3)
             await self.ask("PUT", NUMBERS, subject="dora", value=value, trust="public")
@@ -161,7 +166,7 @@ class History:
                     response = await self.service.call("GET", path, asker)
                 self._saw(f"{who} {without_random(path.encode()).decode()}", response)
         self.clocks.pass_seconds(60)
-        for study in (NUMBERS, POINTS):
+        for study in (NUMBERS, POINTS, POLL):
             path = f"/v1/studies/{study}/saturation"
             self._saw(f"analyst {path} later", await self.service.call("GET", path, "analyse"))
 
@@ -187,7 +192,7 @@ class History:
 
     def _filled(self, template: str) -> Iterator[str]:
         everything = {
-            "study": (NUMBERS, POINTS),
+            "study": (NUMBERS, POINTS, POLL),
             "statistic": (*STATISTICS, *SHAPES, "none"),
             "release": self.releases,
             "session": (self.session,),
@@ -268,7 +273,7 @@ async def withdrawing(url: str, clocks: Clocks, *, leaves: bool) -> list[Seen]:
             await made.release()
             await made.close_round(number)
             if leaves and number == 1:
-                for study in (NUMBERS, POINTS):
+                for study in (NUMBERS, POINTS, POLL):
                     path = f"/v1/studies/{study}/contributions/bob"
                     assert (await made.service.call("DELETE", path, "contribute")).status_code == 204
             await made.look()

@@ -43,7 +43,7 @@ async def show(request: PageRequest) -> Response:
             "noise": study.noise.value,
             "delta": f"{study.delta:g}" if study.delta else "",
             "dimension": str(study.dimension),
-            "local_mechanism": study.local_mechanism.value,
+            "local_mechanism": "" if definition.choices else definition.local_mechanism.value,
             "attributes": "\n".join(f"{name}: {', '.join(own)}" for name, own in study.attributes.items()),
             **{f"trust_{tag.value}": "on" for tag in study.trust},
         },

@@ -186,7 +186,7 @@ class StudyIn(WireIn):
         LocalMechanism.HYBRID,
         description="What devices randomize local reports with: gaussian in studies with gaussian noise, one "
         "of the others in studies with laplace noise. Reports of values with several coordinates are "
-        "laplace ones, whatever the default.",
+        "laplace ones, whatever the default; those of choices are made by `choice`, and it is not given.",
     )
 
     attributes: dict[AttributeName, Annotated[list[Label], Distinct]] = Field(
@@ -220,8 +220,6 @@ class StudyIn(WireIn):
             raise InvalidValue(
                 "local reports would show who is there, which an add_remove_one study keeps secret"
             )
-        if Trust.LOCAL in value and info.data.get("choices"):
-            raise InvalidValue("local reports of choices are not supported: take central and public people")
         return value
 
     @field_validator("tilt")
@@ -271,6 +269,8 @@ class StudyIn(WireIn):
     @field_validator("local_mechanism")
     @classmethod
     def _fits_the_currency(cls, value: LocalMechanism, info: ValidationInfo) -> LocalMechanism:
+        if info.data.get("choices"):
+            raise InvalidValue("must not be given with choices, which have a mechanism of their own")
         noise, vectors = info.data.get("noise"), info.data.get("dimension", 1) > 1
         if value is LocalMechanism.GAUSSIAN and noise is Currency.LAPLACE:
             raise InvalidValue("gaussian reports are paid in mu^2: they need a study with gaussian noise")

@@ -1,6 +1,7 @@
 """A study as clients see it."""
 
 from datetime import datetime
+from typing import Literal
 
 from pydantic import ConfigDict, Field
 
@@ -36,7 +37,9 @@ class StudyOut(WireOut):
     noise: Currency
     delta: float
     dimension: int
-    local_mechanism: LocalMechanism
+    local_mechanism: LocalMechanism | Literal["choice"] = Field(
+        description="`choice` where there are choices: randomized response or unary encoding."
+    )
     attributes: dict[str, list[str]] = Field(description="Names and labels, in their order.")
     choices: list[str] = Field(
         description="What people choose one of, in their order; the range is that of their numbers. Empty "
@@ -66,7 +69,7 @@ class StudyOut(WireOut):
             noise=definition.noise,
             delta=delta_to_json(definition.delta),
             dimension=definition.dimension,
-            local_mechanism=definition.local_mechanism,
+            local_mechanism="choice" if definition.choices else definition.local_mechanism,
             attributes={name: list(labels) for name, labels in definition.attributes.labels.items()},
             choices=list(definition.choices),
             state=study.state,

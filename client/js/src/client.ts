@@ -17,7 +17,7 @@ import {
   parseDecimal,
   roundDownToSignificant,
 } from "./numbers.js";
-import { MECHANISMS } from "./randomizers.js";
+import { CHOICE, MECHANISMS } from "./randomizers.js";
 
 export interface ClientOptions {
   /**
@@ -52,6 +52,9 @@ export interface Participation {
   /** What the answers cost, for example "0.5". */
   readonly epsilon: string;
 }
+
+/** A value as it is sent: a label, or the text of a number. */
+type Written = string | { readonly number: string };
 
 const MAX_SUBJECT_LENGTH = 256;
 /** How long the service may hold back its answer to a question for the next round. */
@@ -103,6 +106,7 @@ export class Client {
    * sees the value and spends the epsilon on its answers. local: the value does not leave the device; the whole
    * epsilon is spent when the report arrives.
    *
+   * @param value A number; in a study of choices one of its labels, as text.
    * @param epsilon The most that it may ever cost; rounded down to three significant digits.
    * @param attributes The subject's labels, one for each attribute of the study.
    */
@@ -118,20 +122,20 @@ export class Client {
   ): Promise<Contribution> {
     const { subject, trust } = contribution;
     checkSubject(subject);
-    const value = numberOf(contribution.value, "value");
     const offered = roundDownToSignificant(epsilonLimit(numberOf(contribution.epsilon, "epsilon")));
     const study = await this.study(slug);
     checkOffer(study, trust, offered);
-    const point = pointOf(value, study);
+    const { written, point } = valueOf(contribution.value, study);
     const labels = labelsOf(contribution.attributes ?? {}, study);
     const digest = await this.digest(`study:${slug}`, subject, point, labels);
-    const order = { study: slug, subject, trust, epsilon: offered, point, digest, mechanism: study.localMechanism };
+    const [mechanism, choices] = [study.localMechanism, study.choices.length];
+    const order = { study: slug, subject, trust, epsilon: offered, point, digest, mechanism, choices };
     const draws = await this.ledger.transact((memory) => decisions.mustDraw(memory, order));
     const said = draws ? await this.spending(slug, subject) : null;
     const { entry, fresh } = await this.ledger.transact((memory) =>
       decisions.contribute(memory, order, this.limit, said),
     );
-    return this.sendContribution(entry, fresh, value, labels);
+    return this.sendContribution(entry, fresh, written, labels);
   }
 
   /** Delete a subject's contribution. What was spent stays spent; what was not is free again. */
@@ -204,14 +208,14 @@ export class Client {
   private async sendContribution(
     entry: Contributed,
     fresh: boolean,
-    value: Decimal,
+    written: Written,
     labels: Texts,
   ): Promise<Contribution> {
     const { report, subject, trust, epsilon } = entry;
-    const sent = report === null ? { value: value.text } : { report: String(report) };
-    const [[name, number]] = Object.entries(sent) as [[string, string]];
+    const sent = report === null ? { value: textOf(written) } : { report: String(report) };
+    const value = report === null ? { value: written } : { report: { number: String(report) } };
     const attributes = hasLabels(labels) ? { attributes: { texts: labels } } : {};
-    const body = { subject, [name]: { number }, epsilon: { number: epsilonText(epsilon) }, trust, ...attributes };
+    const body = { subject, ...value, epsilon: { number: epsilonText(epsilon) }, trust, ...attributes };
     try {
       const reply = await this.http.send("POST", `/v1/studies/${segment(entry.study)}/contributions`, { body });
       await this.ledger.transact((memory) => decisions.accept(memory, entry));
@@ -316,6 +320,24 @@ function numberOf(value: Numeric, name: string): Decimal {
   return number;
 }
 
+/** A value as it is sent, and its grid point or the number of the choice. */
+function valueOf(value: Numeric, study: Study): { written: Written; point: bigint } {
+  if (study.choices.length === 0) {
+    const number = numberOf(value, "value");
+    return { written: { number: number.text }, point: pointOf(number, study) };
+  }
+  const place = typeof value === "string" ? study.choices.indexOf(value) : -1;
+  if (place < 0) {
+    const message = `value must be one of the study's choices: ${study.choices.join(", ")}`;
+    throw new DeviceRefusal("invalid_request", message, ["value"]);
+  }
+  return { written: study.choices[place] as string, point: BigInt(place) };
+}
+
+function textOf(written: Written): string {
+  return typeof written === "string" ? written : written.number;
+}
+
 function pointOf(value: Decimal, { lower, upper }: { lower: Decimal; upper: Decimal }): bigint {
   const point = gridPoint(value, lower, upper);
   if (point === null) throw new DeviceRefusal("invalid_request", "the value lies outside the range", ["value"]);
@@ -355,8 +377,9 @@ function checkOffer(study: Study, trust: string, offered: bigint): void {
     throw new DeviceRefusal("invalid_request", `trust ${message}`, ["trust"]);
   }
   if (study.dimension !== 1) throw new DeviceRefusal("unsupported", "vectors are not supported", ["dimension"]);
-  if (trust === "local" && !MECHANISMS.includes(study.localMechanism)) {
-    const message = `this client makes ${MECHANISMS.join(", ")} reports only`;
+  const known = study.choices.length > 0 ? [CHOICE] : MECHANISMS;
+  if (trust === "local" && !known.includes(study.localMechanism)) {
+    const message = `this client makes ${known.join(", ")} reports only`;
     throw new DeviceRefusal("unsupported", message, ["local_mechanism"]);
   }
   if (offered < study.epsilonMin || offered > study.epsilonMax) {

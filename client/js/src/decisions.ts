@@ -10,7 +10,7 @@ import { DeviceRefusal, LedgerError } from "./errors.js";
 import type { Answered, Contributed, Memory, Participated } from "./ledger.js";
 import { respond } from "./noise.js";
 import { epsilonText } from "./numbers.js";
-import { isBounded, randomize, withinReach } from "./randomizers.js";
+import { isBounded, randomize, reportChoice, withinReach } from "./randomizers.js";
 
 /** No service takes a report further out than this. Honest noise never comes near it. */
 const REPORT_LIMIT = 1n << 62n;
@@ -32,10 +32,13 @@ export interface Order {
   readonly subject: string;
   readonly trust: "central" | "local";
   readonly epsilon: bigint;
+  /** Grid point, or the number of the choice. */
   readonly point: bigint;
   readonly digest: string;
   /** What makes a report of it. */
   readonly mechanism: string;
+  /** How many choices there are; 0 where values are numbers. */
+  readonly choices: number;
 }
 
 /** Remember a description's terms, and refuse others than those seen first. */
@@ -91,7 +94,7 @@ export function contribute(
   const serverSpent = said === null ? null : said.spent;
   const { noiseEpsilon, counted } = price(history, order, serverSpent);
   checkLimit(memory, limit, order.subject, max(0n, counted - total(history)));
-  const drawn = order.trust === "local" ? randomize(order.mechanism, order.point, noiseEpsilon) : null;
+  const drawn = order.trust === "local" ? draw(order, noiseEpsilon) : null;
   if (drawn !== null && (drawn > REPORT_LIMIT || drawn < -REPORT_LIMIT)) {
     throw new LedgerError("the noise is too large to be true; nothing was sent");
   }
@@ -214,6 +217,10 @@ export function given(memory: Memory, subject: string): bigint {
   const contributions = studies.map((study) => total(mine.filter((entry) => entry.study === study)));
   const sessions = memory.sessions.filter((part) => part.subject === subject).map((part) => part.counted);
   return [...contributions, ...sessions].reduce((sum, counted) => sum + counted, 0n);
+}
+
+function draw({ mechanism, point, choices }: Order, epsilon: bigint): bigint {
+  return choices > 0 ? reportChoice(point, choices, epsilon) : randomize(mechanism, point, epsilon);
 }
 
 /** What a report is randomized with, and what the order brings the subject's total in the study up to. */

@@ -4,7 +4,7 @@ import { DeviceRefusal } from "./errors.js";
 import type { Document } from "./json.js";
 import { canonical, type Decimal, epsilonCost, epsilonLimit, GRID_BITS, isLess } from "./numbers.js";
 
-/** One bounded numeric question. Epsilons are micro-epsilon. */
+/** One question for a bounded number, or for a choice. Epsilons are micro-epsilon. */
 export interface Study {
   readonly slug: string;
   readonly title: string;
@@ -17,6 +17,8 @@ export interface Study {
   readonly localMechanism: string;
   /** What each contribution says of its owner: names, and the labels that each may have. */
   readonly attributes: Readonly<Record<string, readonly string[]>>;
+  /** What people choose one of; empty where values are numbers. */
+  readonly choices: readonly string[];
   readonly terms: string;
 }
 
@@ -47,6 +49,8 @@ export interface Round {
   readonly atMost: boolean;
 }
 
+/** A set of them is an integer that JSON readers keep. */
+const MOST_CHOICES = 50;
 const RELATIONS = ["replace_one", "add_remove_one"];
 const PROTOCOLS = ["minimum", "maximum", "quantile"];
 
@@ -64,8 +68,11 @@ export function readStudy(document: Document, slug: string): Study {
     dimension: document.has("dimension") ? document.integer("dimension") : 1,
     localMechanism: document.has("local_mechanism") ? document.text("local_mechanism") : "",
     attributes: document.has("attributes") ? readAttributes(document.object("attributes")) : {},
+    choices: document.has("choices") ? document.texts("choices") : [],
   };
   const relation = document.text("relation");
+  const few = study.choices.length === 0 || (study.choices.length >= 2 && study.choices.length <= MOST_CHOICES);
+  require(few, "the study has no choices that make sense", "choices");
   require(study.slug === slug, "the service described another study than the one asked for", "slug");
   require(isLess(lower, upper), "the study's range is empty", "lower", "upper");
   require(RELATIONS.includes(relation), "the study promises privacy for an unknown relation", "relation");
@@ -76,6 +83,7 @@ export function readStudy(document: Document, slug: string): Study {
   const terms = {
     ...{ lower: canonical(lower), upper: canonical(upper), relation, delta, dimension, localMechanism },
     ...(declared === "{}" ? {} : { attributes: declared }),
+    ...(study.choices.length === 0 ? {} : { choices: JSON.stringify(study.choices) }),
   };
   return { ...study, terms: JSON.stringify(terms) };
 }

@@ -27,7 +27,10 @@ const HYBRID_BITS = 32;
 /** Scales outside the grid within which the service takes a Laplace report. */
 const LAPLACE_TAIL = 64n;
 
-/** The mechanisms of this client. Gaussian reports are not among them. */
+/** What reports of choices are made with; see `reportChoice`. */
+export const CHOICE = "choice";
+
+/** The mechanisms of this client for numbers. Gaussian reports are not among them. */
 export const MECHANISMS: readonly string[] = ["hybrid", "piecewise", "duchi", "laplace"];
 
 /** Whether reports lie in a range that belongs to the whole epsilon they are made with. */
@@ -65,6 +68,33 @@ export function randomize(
     default:
       throw new RangeError(`there is no mechanism ${mechanism}`);
   }
+}
+
+/**
+ * The report of a choice: a set of choices, as the integer whose bit j says whether choice j is in it. See
+ * `dither.device.choices` of the Python SDK for the proof, and for when it is one choice and when any set.
+ *
+ * @param place Number of the choice, from 0 on.
+ * @param count How many choices there are.
+ * @param epsilon What the report costs its owner, above 0 [micro-epsilon].
+ */
+export function reportChoice(place: bigint, count: number, epsilon: bigint, bits: RandomBits = systemBits): bigint {
+  if (epsilon <= 0n || place < 0n || place >= BigInt(count)) {
+    throw new RangeError("a report needs one of the choices and a positive epsilon");
+  }
+  const [k, power] = [BigInt(count), powerOfE(2n * epsilon)];
+  const limit = 2n * k * ONE * (ONE + power) + power * power + ONE * ONE;
+  if (k * ONE * k * ONE + 2n * power * ONE <= limit) {
+    const ticket = below(power + (k - 1n) * ONE, bits);
+    const step = ticket < power ? 0n : 1n + (ticket - power) / ONE;
+    return 1n << (place + step) % k;
+  }
+  let chosen = 0n;
+  for (let other = 0n; other < k; other += 1n) {
+    const kept = other === place ? bits(1) === 1n : below(ONE + power, bits) < ONE;
+    if (kept) chosen |= 1n << other;
+  }
+  return chosen;
 }
 
 /** Move a Laplace report that the service would refuse to the edge of what it takes. It stays as private. */

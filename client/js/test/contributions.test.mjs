@@ -232,6 +232,27 @@ test("a report with little left is one that the service takes, which counts no r
   assert.ok(reports.some((report) => report === -reach || report === 2n ** 30n + reach));
 });
 
+test("a choice is sent as its label, or reported as a set of choices, and never as a number", async () => {
+  const choices = ["red", "green", "25", "blue"];
+  const study = { ...STUDY, lower: 0, upper: 3, choices, local_mechanism: "choice" };
+  const { client, posts } = connect(takesAll(study));
+  const bob = { ...ADA, subject: "bob", value: "25", trust: "central" };
+  await client.contribute("commute", bob);
+  assert.ok(posts()[0].text.includes('"value":"25"'));
+  const cyd = { ...ADA, subject: "cyd", value: "green", trust: "local" };
+  const stored = await client.contribute("commute", cyd);
+  await client.contribute("commute", cyd);
+  assert.equal(posts()[1].text, posts()[2].text);
+  assert.equal(posts()[1].body.value, undefined);
+  assert.ok(["1", "2", "4", "8"].includes(stored.sent.report), stored.sent.report);
+  for (const value of ["yellow", 25, 1, ""]) {
+    await assert.rejects(client.contribute("commute", { ...bob, subject: "dan", value }), refusal("invalid_request"));
+  }
+  assert.equal(posts().length, 3);
+  const odd = connect(takesAll({ ...study, local_mechanism: "hybrid" }));
+  await assert.rejects(odd.client.contribute("commute", cyd), refusal("unsupported"));
+});
+
 test("labels are those of the study, sent with the value and remembered with it", async () => {
   const study = { ...STUDY, attributes: { region: ["north", "south"], wave: ["1", "2"] } };
   const { client, posts } = connect(takesAll(study));

@@ -77,6 +77,19 @@ test("a report needs a known mechanism, a point on the grid and some epsilon", (
   }
 });
 
+test("reports of choices agree, bit for bit", () => {
+  assert.ok(RANDOMIZERS.choices.length >= 20);
+  for (const row of RANDOMIZERS.choices) {
+    const bits = bitStream(row.bits);
+    const report = randomizers.reportChoice(BigInt(row.place), row.count, BigInt(row.epsilon), bits);
+    assert.equal(report, BigInt(row.outcome), JSON.stringify(row));
+    assert.equal(bits.used, row.used);
+  }
+  for (const [place, epsilon] of [[3n, 1n], [-1n, 1n], [0n, 0n]]) {
+    assert.throws(() => randomizers.reportChoice(place, 3, epsilon), RangeError);
+  }
+});
+
 test("randomized answers agree", () => {
   for (const row of RANDOMIZERS.responses) {
     const bits = bitStream(row.bits);

@@ -1,0 +1,105 @@
+"""What `dither audit privacy` looks at of choices: shares as the service makes them, and devices' reports.
+
+Shares come out of the code that plans and draws them (`app.services.shape_plans`), with the charges that it
+makes. One person makes either of two choices, or comes to one of them, beside companions. What is looked at
+are the noisy counts of both choices, in units of the person's weight: all else is read off them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+from dither.device.choices import ONE, ChoiceRandomizer, choice_points
+from dither.device.exact import below
+
+from app.core.cohort import Cohort
+from app.core.epsilon import MICRO
+from app.core.study import Relation, StudyDefinition, Trust
+from app.estimators.shares import SharesPlan
+from app.mechanisms.entropy import system_bits
+from app.services import shape_plans
+from app.services.questions import Ask
+from app.services.shape_questions import SHARES, resolve
+from dither_research.histories import STUDY
+from dither_research.privacy_audit import STEPS, Cells, Subject, cells
+
+CHOICES = ("red", "green", "blue")
+POLL: StudyDefinition = replace(STUDY, lower=Decimal(0), upper=Decimal(2), choices=CHOICES)
+SINGLE, SETS = 3, 12
+"""Choices of which a device reports one at epsilon 1, and of which it reports sets."""
+
+
+def choice_subjects() -> Iterator[Subject]:
+    """Shares for both relations, and both kinds of reports."""
+    for relation in Relation:
+        yield shares_subject(f"shares of choices, {relation}", relation)
+    for count in (SINGLE, SETS):
+        yield report_subject(f"local report of one of {count} choices", count)
+
+
+def choice_controls() -> Iterator[Subject]:
+    """Planted bugs."""
+    yield shares_subject("shares priced at 1 instead of 2 moves", Relation.REPLACE_ONE, planted=True)
+    yield report_subject("sets that hold the truth as often as they lack another choice", SETS, planted=True)
+
+
+def shares_subject(name: str, relation: Relation, *, planted: bool = False) -> Subject:
+    """A person of epsilon 1 who chooses the first or the second label, or who comes to the second one.
+
+    Args:
+        name: Of the subject.
+        relation: The neighboring relation.
+        planted: Whether the noise is that of one move, where replacing somebody moves two counts.
+    """
+    study = replace(POLL, relation=relation, epsilon_min=MICRO, epsilon_max=MICRO)
+    tilt = 0 if relation is Relation.REPLACE_ONE else None
+    question = resolve(study, Ask(statistic=SHARES, share=MICRO, tilt=tilt))
+    neighbors = ((1, 0, 0), (0, 1, 0)) if relation is Relation.REPLACE_ONE else ((0, 0, 0), (0, 1, 0))
+
+    # Plans depend on offers alone, so both neighbors have the same one.
+    person = Cohort(
+        id=1, trust=Trust.CENTRAL, epsilon=MICRO, carried=0, spent=0, count=1, total=0, total_squares=0
+    )
+    made = shape_plans.make(study, question, [person])
+    plan = made.plan
+    assert isinstance(plan, SharesPlan)
+    if planted:
+        plan = replace(plan, weighing=replace(plan.weighing, relation=Relation.ADD_REMOVE_ONE))
+
+    def drawn(counts: Sequence[int], draws: int) -> Cells:
+        noisy = [shape_plans.noisy_counts(made.crowd, plan, {1: counts})[:2] for _ in range(draws)]
+        return cells(np.array(noisy, dtype=np.float64), np.full(2, float(MICRO)), STEPS)
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        first, second = (drawn(counts, draws) for counts in neighbors)
+        return first, second
+
+    return Subject(name=name, claimed=made.most / MICRO, outputs=outputs, planted=planted)
+
+
+def report_subject(name: str, count: int, *, planted: bool = False) -> Subject:
+    """A device's reports of the first and of the second choice at epsilon 1: which of the two are in them.
+
+    Args:
+        name: Of the subject.
+        count: Choices.
+        planted: Whether the true choice is in a set as often as another one is not, as in the symmetric kind,
+            which takes half of the epsilon for each bit.
+    """
+    device, points = ChoiceRandomizer(count), choice_points(count)
+    power = device.range(MICRO).power
+
+    def report(place: int) -> int:
+        if not planted:
+            return device.report(points[place], MICRO)
+        bits = [below(ONE + power, system_bits) < (power if one == place else ONE) for one in range(2)]
+        return bits[0] | bits[1] << 1
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        first, second = (
+            np.array([report(place) & 3 for _ in range(draws)], dtype=np.int64) for place in range(2)
+        )
+        return first, second
+
+    return Subject(name=name, claimed=1.0, outputs=outputs, planted=planted)
