@@ -50,7 +50,7 @@ def shares_subject(name: str, relation: Relation, *, planted: bool = False) -> S
     Args:
         name: Of the subject.
         relation: The neighboring relation.
-        planted: Whether the noise is that of one move, where replacing somebody moves two counts.
+        planted: Whether the noise is that of one move, where replacing a person moves two counts.
     """
     study = replace(POLL, relation=relation, epsilon_min=MICRO, epsilon_max=MICRO)
     tilt = 0 if relation is Relation.REPLACE_ONE else None
