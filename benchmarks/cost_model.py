@@ -17,7 +17,7 @@ STEPS: Mapping[str, Sequence[str]] = {
     "first release": ("1", "cohorts", "people"),
     "release": ("1", "cohorts"),
     "release after new people": ("1", "cohorts"),
-    "release by label": ("1", "cohorts", "labels"),
+    "release by label": ("cohorts",),
     "contribution": ("1",),
     "session answer": ("1",),
     "budget of a person": ("1", "studies"),
@@ -92,7 +92,7 @@ class Quantity:
 def quantities(points: Sequence[Point]) -> dict[str, Quantity]:
     """Everything that is modelled, by its name."""
     pages = {name for point in points for name in point.costs if name.startswith("page ")}
-    made = {"batches, processor": Quantity(unit="s", terms=BATCH_TERMS, measured=_batches("processor"))}
+    made = {BATCHES: Quantity(unit="s", terms=BATCH_TERMS, measured=_batches("processor"))}
     made["batches, log"] = Quantity(unit="byte", terms=BATCH_TERMS, measured=_batches("wal"))
     for step, terms in STEPS.items():
         made[f"{step}, processor"] = Quantity(unit="s", terms=terms, measured=_step(step, "processor"))
@@ -106,7 +106,8 @@ def quantities(points: Sequence[Point]) -> dict[str, Quantity]:
     return made
 
 
-BATCH_TERMS = ("batches", "people", "contributions after the first")
+BATCHES = "batches, processor"
+BATCH_TERMS = ("people", "contributions after the first")
 LOGGED = ("first release", "release", "contribution", "session answer")
 
 

@@ -39,11 +39,7 @@ class Size:
             "people": self.people,
             "studies": self.studies,
             "cohorts": self.epsilons * self.labels,
-            "labels": self.labels,
-            "batches": self.studies * -(-self.people // PIECE),
-            "contributions": self.people * self.studies,
             "contributions after the first": self.people * (self.studies - 1),
-            "1 / workers": 1 / self.workers,
         }
 
 
@@ -126,5 +122,5 @@ def write(path: Path, points: Sequence[Point]) -> None:
         "memory": psutil.virtual_memory().total,
         "python": platform.python_version(),
     }
-    document = {"machine": machine, "points": [asdict(point) for point in points]}
-    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    lines = ",\n".join(json.dumps(asdict(point)) for point in points)
+    path.write_text(f'{{"machine": {json.dumps(machine)}, "points": [\n{lines}\n]}}\n', encoding="utf-8")

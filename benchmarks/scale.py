@@ -125,7 +125,7 @@ def measure(size: Size) -> Point:
     point = Point(size=size)
     with installation() as here:
         for number in range(size.studies):
-            here.create_study(_definition(f"s{number}", size.labels))
+            here.create_study(study_of(f"s{number}", size.labels))
         cookie = here.use(log_in)
         with here.serve(workers=size.workers) as port, _Meter(here, point) as meter:
             _fill(port, here, meter)
@@ -144,7 +144,7 @@ def measure(size: Size) -> Point:
     return point
 
 
-def _definition(slug: str, labels: int) -> StudyDefinition:
+def study_of(slug: str, labels: int) -> StudyDefinition:
     plain = definition(slug, epsilon_max=Decimal(1))
     if labels == 1:
         return plain
@@ -156,7 +156,7 @@ def _definition(slug: str, labels: int) -> StudyDefinition:
     )
 
 
-def _document(size: Size, first: int, last: int) -> bytes:
+def contributions(size: Size, first: int, last: int) -> bytes:
     """Some people's contributions; each has the same to say in every study."""
     lines = []
     for number in range(first, last):
@@ -176,7 +176,7 @@ def _fill(port: int, here: Installation, meter: "_Meter") -> None:
     for study in range(size.studies):
         for first in range(0, size.people, PIECE):
             last = min(first + PIECE, size.people)
-            body = _document(size, first, last)
+            body = contributions(size, first, last)
             with meter.step("batch of new people" if study == 0 else "batch", last - first):
                 send(port, here, f"s{study}", "ndjson", body)
 
@@ -188,7 +188,7 @@ def _ask(port: int, here: Installation, meter: "_Meter") -> None:
         with meter.step("release", 1):
             release(port, here, "s0", "optimal")
     size = meter.point.size
-    send(port, here, "s0", "ndjson", _document(size, size.people, size.people + NEW))
+    send(port, here, "s0", "ndjson", contributions(size, size.people, size.people + NEW))
     with meter.step("release after new people", 1):
         release(port, here, "s0", "optimal")
     if size.labels > 1:

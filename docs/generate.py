@@ -19,6 +19,7 @@ from app.cli.extensions import installed
 from app.cli.tree import build
 from app.main import create_app
 from app.settings import COMMAND_VARIABLES, SECRETS_DIRECTORY, Settings
+from benchmarks import scale_page
 
 DIRECTORY = Path(__file__).parent
 NOTEBOOKS = (DIRECTORY / "tutorial.ipynb", DIRECTORY / "gallery.ipynb")
@@ -204,6 +205,7 @@ def main() -> None:
         (DIRECTORY / name).write_text(page(), encoding="utf-8")
     for name, plot in plots().items():
         (DIRECTORY / name).write_bytes(plot)
+    scale_page.plot()
 
 
 if __name__ == "__main__":

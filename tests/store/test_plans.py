@@ -28,7 +28,7 @@ FILL = f"""
 STATEMENTS: dict[str, tuple[Sql[Any], dict[str, Any]]] = {
     "holdings": (figures.HOLDINGS, {}),
     "balances": (figures.BALANCES, {"fractions": [0.5], "width": 1, "last": 9}),
-    **{rule: (check, {"limit": 10}) for rule, check in ledger.CHECKS.items()},
+    **{rule: (ledger.CHECKS[rule], {"limit": 10}) for rule in ledger.CHECKS.keys() - ledger.MERGED},
 }
 
 
