@@ -155,15 +155,16 @@ def exp_bounds(x: Fraction, width: int) -> _Bounds:
     """
     halvings = max(0, x.numerator.bit_length() - x.denominator.bit_length() + 2)
     fine = width + halvings + 8
-    y = x / (1 << halvings)
+    # Read once: a Fraction answers for its parts by a call each time.
+    numerator, denominator = x.numerator, x.denominator << halvings
     # Partial sums of an alternating series with falling terms lie on either side of its limit in turn.
     lower = upper = 1 << fine
     term_lower = term_upper = 1 << fine
     k = 0
     while term_upper > 1:
         k += 1
-        term_lower = term_lower * y.numerator // (y.denominator * k)
-        term_upper = -(-term_upper * y.numerator // (y.denominator * k))
+        term_lower = term_lower * numerator // (denominator * k)
+        term_upper = -(-term_upper * numerator // (denominator * k))
         if k % 2:
             lower, upper = lower - term_upper, upper - term_lower
         else:

@@ -21,6 +21,8 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # No process is kept ready for a page that may come.
+    "--renderer-process-limit=1",
 )
 
 
