@@ -80,6 +80,7 @@ def count_interval(noisy_count: float, *, cap: float, floor: float) -> Interval:
 class _HalvesPivot:
     """The sums of p and of 1 - p with half of T12 in each: (1 - p) T11 + (1 - 2 p) / 2 T12 - p T22."""
 
+    draws: int = 1
     unit: float = 2 * MOMENT_SCALE
 
     def position(self, first: int, second: int) -> Fraction:
@@ -92,7 +93,7 @@ class _HalvesPivot:
 
     def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
         """Of scales 1 - p, half of 1 - 2 p, and p."""
-        return ((1 - p, 1), (abs(1 - 2 * p) / 2, 1), (p, 1))
+        return ((1 - p, self.draws), (abs(1 - 2 * p) / 2, self.draws), (p, self.draws))
 
     def normal(self, p: float) -> float:
         """None."""
@@ -108,7 +109,7 @@ class _HalvesPivot:
 
     def mass_law(self) -> ErrorLaw:
         """Three Laplaces of scale 1."""
-        return ErrorLaw(sigma=0.0, laplaces=((1.0, 3),))
+        return ErrorLaw(sigma=0.0, laplaces=((1.0, 3 * self.draws),))
 
 
 class MomentReader:
@@ -117,12 +118,14 @@ class MomentReader:
     Args:
         grid: The study's grid.
         cap, floor: The most and the least that any person's weight can be [epsilon].
+        draws: How many independent draws of the noise are in each sum.
     """
 
-    __slots__ = ("mean",)
+    __slots__ = ("draws", "mean")
 
-    def __init__(self, *, grid: Grid, cap: float, floor: float) -> None:
-        self.mean = PivotReader(grid=grid, cap=cap, floor=floor, pivot=_HalvesPivot())
+    def __init__(self, *, grid: Grid, cap: float, floor: float, draws: int = 1) -> None:
+        self.draws = draws
+        self.mean = PivotReader(grid=grid, cap=cap, floor=floor, pivot=_HalvesPivot(draws=draws))
 
     def conclude(self, values: Sequence[int]) -> Conclusion:
         """The conclusion from the three noisy sums."""
@@ -141,7 +144,7 @@ class MomentReader:
             estimate = min(max((squares * others - mixed**2 / 4) / mass**2, 0.0), WORST_VARIANCE)
             p = (squares + mixed / 2) / mass
             scales = ((1 - p) ** 2 - estimate, p * (1 - p) + estimate, p * p - estimate)
-            error = min(error, math.sqrt(2 * sum(scale**2 for scale in scales)) / mass)
+            error = min(error, math.sqrt(2 * self.draws * sum(scale**2 for scale in scales)) / mass)
         unit = float(self.mean.grid.width) ** 2
 
         def interval(ends: tuple[float, float], coverage: Coverage) -> Interval:
@@ -199,7 +202,8 @@ class MomentReader:
             )
             spread = min(v, reach / 2)
             law = error_law(
-                normal_variance=scale * spread * (reach - spread), laplaces=[(noise, 1) for noise in scales]
+                normal_variance=scale * spread * (reach - spread),
+                laplaces=[(noise, self.draws) for noise in scales],
             )
             return law.tail(max(least - v * mass, v * mass - most, 0.0) - reach * step)
 

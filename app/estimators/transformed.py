@@ -1,7 +1,7 @@
 """`transformed`: the mean when the number of people is secret too."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -12,7 +12,7 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency, Relation
 from app.estimators.calibration import GAUSSIAN_SIGMA, GAUSSIAN_UNIT, gaussian_weight
-from app.estimators.interface import UNIT_SCALE, Parameter, Plan, Query, Question
+from app.estimators.interface import UNIT_SCALE, Conclusion, Parameter, Plan, Query, Question
 from app.estimators.moments_secret import MOMENT_SCALE, MomentReader, moment_queries
 from app.estimators.pivot import PivotReader, laplace_tail, offered_weight, ratio
 from app.estimators.quantiles import ErrorLaw
@@ -40,8 +40,13 @@ MOMENTS = Parameter(
 
 @dataclass(frozen=True, slots=True)
 class ComplementPivot:
-    """s1 = sum a x and s2 = sum a (1 - x), each with Laplace noise of scale 1: (1 - p) s1 - p s2."""
+    """s1 = sum a x and s2 = sum a (1 - x), each with Laplace noise of scale 1: (1 - p) s1 - p s2.
 
+    Attributes:
+        draws: How many independent draws of that noise are in each sum.
+    """
+
+    draws: int = 1
     unit: float = UNIT_SCALE
 
     def position(self, first: int, second: int) -> Fraction:
@@ -54,7 +59,7 @@ class ComplementPivot:
 
     def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
         """Of scales 1 - p and p."""
-        return ((1 - p, 1), (p, 1))
+        return ((1 - p, self.draws), (p, self.draws))
 
     def normal(self, p: float) -> float:
         """None."""
@@ -70,7 +75,7 @@ class ComplementPivot:
 
     def mass_law(self) -> ErrorLaw:
         """Two Laplaces of scale 1."""
-        return ErrorLaw(sigma=0.0, laplaces=((1.0, 2),))
+        return ErrorLaw(sigma=0.0, laplaces=((1.0, 2 * self.draws),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,7 @@ class GaussianPivot(ComplementPivot):
 
     def normal(self, p: float) -> float:
         """Of both sums together."""
-        return 2 * ((1 - p) ** 2 + p * p)
+        return 2 * self.draws * ((1 - p) ** 2 + p * p)
 
     def tail(self, p: float, x: float) -> float:
         """The law of two normals."""
@@ -93,7 +98,7 @@ class GaussianPivot(ComplementPivot):
 
     def mass_law(self) -> ErrorLaw:
         """Two normals of variance 2."""
-        return ErrorLaw(sigma=2.0, laplaces=())
+        return ErrorLaw(sigma=2.0 * math.sqrt(self.draws), laplaces=())
 
 
 class Transformed:
@@ -154,16 +159,12 @@ class Transformed:
         weights = tuple(offered_weight(group, question.cap) for group in groups)
         if question.currency is Currency.GAUSSIAN:
             weights = tuple(map(gaussian_weight, weights))
-            most, least = (
-                gaussian_weight(max(end, 1)) / GAUSSIAN_UNIT for end in (question.cap, question.floor)
-            )
+            most, _ = gaussian_ends(question)
             return Plan(
                 queries=complementary_queries(weights),
                 noise=DiscreteGaussian(sigmas=(GAUSSIAN_SIGMA,) * 2),
                 predicted_error=predicted_error(question, math.sqrt(2) / most),
-                conclude=PivotReader(
-                    grid=question.grid, cap=most, floor=min(least, most), pivot=GaussianPivot()
-                ).conclude,
+                conclude=reader(question),
             )
         cap = max(question.cap, 1) / MICRO
         if question.parameters.get(MOMENTS.name) == 2:
@@ -171,16 +172,39 @@ class Transformed:
                 queries=moment_queries(weights),
                 noise=DiscreteLaplace(scales=(MOMENT_SCALE,) * 3),
                 predicted_error=predicted_error(question, math.sqrt(5 / 2) / cap),
-                conclude=MomentReader(grid=question.grid, cap=cap, floor=floor_of(question)).conclude,
+                conclude=reader(question),
             )
         return Plan(
             queries=complementary_queries(weights),
             noise=DiscreteLaplace(scales=(UNIT_SCALE, UNIT_SCALE)),
             predicted_error=predicted_error(question, math.sqrt(2) / cap),
-            conclude=PivotReader(
-                grid=question.grid, cap=cap, floor=floor_of(question), pivot=ComplementPivot()
-            ).conclude,
+            conclude=reader(question),
         )
+
+
+def reader(question: Question, sums: int = 1) -> Callable[[Sequence[int]], Conclusion]:
+    """What reads the noisy sums of a question.
+
+    Args:
+        question: What is asked; nothing else is known.
+        sums: How many noisy sums of disjoint people each of them is the sum of.
+    """
+    grid, cap = question.grid, max(question.cap, 1) / MICRO
+    if question.currency is Currency.GAUSSIAN:
+        most, least = gaussian_ends(question)
+        pivot = GaussianPivot(draws=sums)
+        return PivotReader(grid=grid, cap=most, floor=min(least, most), pivot=pivot).conclude
+    if question.parameters.get(MOMENTS.name) == 2:
+        return MomentReader(grid=grid, cap=cap, floor=floor_of(question), draws=sums).conclude
+    return PivotReader(
+        grid=grid, cap=cap, floor=floor_of(question), pivot=ComplementPivot(draws=sums)
+    ).conclude
+
+
+def gaussian_ends(question: Question) -> tuple[float, float]:
+    """The most and the least that a person can weigh under Gaussian noise [mu]."""
+    most, least = (gaussian_weight(max(end, 1)) / GAUSSIAN_UNIT for end in (question.cap, question.floor))
+    return most, least
 
 
 def complementary_queries(weights: tuple[int, ...]) -> tuple[Query, Query]:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Container, Sequence
 from dataclasses import asdict, dataclass
+from itertools import repeat
 from typing import Protocol
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from app.core.release import Charge, Facts
 from app.core.study import Currency, Relation, StudyDefinition, Trust, assumption
 from app.estimators import registry
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
+from app.estimators.labels_secret import labels_plan
 from app.estimators.moments import with_second_moment
 from app.estimators.transformed import MOMENTS
 from app.mechanisms.draw import draw
@@ -59,11 +61,13 @@ class Crowd:
         groups: What estimators see.
         cohorts: Whom they are made of.
         places: For each cohort the place of its group.
+        labels: For each group the number of its label, of a question by labels that are secret; else empty.
     """
 
     groups: Groups
     cohorts: Cohorts
     places: Sequence[int]
+    labels: Sequence[int] = ()
 
     @property
     def members(self) -> tuple[tuple[Cohort, ...], ...]:
@@ -109,33 +113,51 @@ def crowd(
     """
     here = Cohorts.of(cohorts)
     # Groups come in the order in which their first cohorts do.
-    merged: dict[tuple[Trust, int, bool], int] = {}
-    key: tuple[Trust, int, bool]
+    merged: dict[tuple[Trust, int, bool, int], int] = {}
+    key: tuple[Trust, int, bool, int]
     places = []
+    secret = bool(resolved.by) and study.relation is Relation.ADD_REMOVE_ONE
+    labels = _labels(study, resolved.by, here) if secret else repeat(0, len(here))
+    read = zip(*map(here.column, _OFFERS), labels, strict=True)
     offers = {epsilon: resolved.offer(epsilon) for epsilon in set(here.column("epsilon"))}
-    for cohort_id, trust, epsilon, carried, spent in zip(*map(here.column, _OFFERS), strict=True):
+    for cohort_id, trust, epsilon, carried, spent, label in read:
         if trust is Trust.CENTRAL:
             offer = offers[epsilon]
             able = 0 < offer <= epsilon - spent if taking_part is None else cohort_id in taking_part
-            key = trust, offer, able
+            key = trust, offer, able, label
         elif trust is Trust.LOCAL:
             # The report itself was randomized with what was left of the epsilon.
-            key = trust, epsilon - carried, True
+            key = trust, epsilon - carried, True, label
         else:
-            key = trust, 0, True
+            key = trust, 0, True, label
         places.append(merged.setdefault(key, len(merged)))
-    trusts = [trust for trust, _, _ in merged]
+    trusts = [trust for trust, *_ in merged]
     columns: dict[str, Sequence[object]] = {
         "trust": trusts,
-        "epsilon": [offer for _, offer, _ in merged],
+        "epsilon": [offer for _, offer, *_ in merged],
         "count": _added_up(places, here.column("count"), len(merged)),
-        "participates": [able for _, _, able in merged],
+        "participates": [able for _, _, able, _ in merged],
         "reports": _reports(study, trusts, places, here),
     }
-    return Crowd(groups=Groups(columns, len(merged)), cohorts=here, places=places)
+    return Crowd(
+        groups=Groups(columns, len(merged)),
+        cohorts=here,
+        places=places,
+        labels=[label for *_, label in merged] if secret else (),
+    )
 
 
 _OFFERS = ("id", "trust", "epsilon", "carried", "spent")
+
+
+def _labels(study: StudyDefinition, by: str, cohorts: Cohorts) -> Sequence[int]:
+    """The number of each cohort's label."""
+    numbers = {
+        segment: number
+        for number, label in enumerate(study.attributes.labels[by])
+        for segment in study.attributes.where({by: label})
+    }
+    return [numbers[segment] for segment in cohorts.column("segment")]
 
 
 def _added_up(places: Sequence[int], values: Sequence[int], size: int) -> list[int]:
@@ -203,6 +225,11 @@ def choose(
             plan = estimator.plan(people.groups, tried)
         if study.relation is Relation.REPLACE_ONE:
             plan = with_second_moment(plan, people.groups, tried)
+        elif resolved.by:
+            conditions = [
+                {**resolved.where, resolved.by: label} for label in study.attributes.labels[resolved.by]
+            ]
+            plan = labels_plan(people.groups, people.labels, conditions, tried)
         if not says_spread(study, plan, tried) and resolved.spread:
             raise NotApplicable(
                 "This answer says nothing of the variance: it takes central or public people."

@@ -194,12 +194,13 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
     if ask.tilt is not None and not tilted:
         raise InvalidRequest.field("tilt", NO_TILT)
     name = ask.estimator or registry.AUTO
-    if secret and spread:
-        if study.noise is Currency.GAUSSIAN:
-            reason = "has an answer with Laplace noise only, where the number of people is secret"
-            raise InvalidRequest.field("statistic", reason)
+    if secret and spread and study.noise is Currency.GAUSSIAN:
+        reason = "has an answer with Laplace noise only, where the number of people is secret"
+        raise InvalidRequest.field("statistic", reason)
+    if secret and (spread or ask.by):
         if name not in (registry.AUTO, Transformed.name):
-            raise InvalidRequest.field("estimator", f"must be {Transformed.name} for a {ask.statistic}")
+            what = f"a {ask.statistic}" if spread else "an answer by labels"
+            raise InvalidRequest.field("estimator", f"must be {Transformed.name} for {what}")
         name = Transformed.name
     declared = {
         parameter.name: parameter for parameter in registry.parameters(name, study.relation, study.noise)
@@ -243,12 +244,6 @@ def _by(study: StudyDefinition, ask: Ask, where: Mapping[str, str]) -> str:
     """The attribute by whose labels a question asks, checked."""
     if not ask.by:
         return ""
-    if study.relation is Relation.ADD_REMOVE_ONE:
-        reason = (
-            "applies to replace_one studies; here ask with where for each label: a person pays for the own "
-            "label only"
-        )
-        raise InvalidRequest.field("by", reason)
     if ask.by not in study.attributes.labels:
         known = ", ".join(study.attributes.labels) or "none"
         raise InvalidRequest.field("by", f"must be an attribute of the study: {known}")

@@ -57,7 +57,7 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
         "type": "string",
         "minLength": 1,
         "description": "An attribute: the answer has one estimate for each of its labels, beside the whole. "
-        "People are charged for their own label only. For mean, sum, variance and sd of replace_one studies.",
+        "People are charged for their own label only. For mean, sum, variance and sd.",
         "examples": ["region"],
     },
     "simultaneous": {

@@ -113,7 +113,9 @@ class LabelAnswer:
 
     Attributes:
         where: The label, by the name of its attribute.
-        people, people_left_out: Who has it, and those of them that could not take part.
+        people, people_left_out: Who has it, and those of them that could not take part; None where their
+            number is secret.
+        noisy_count: Their number with noise, where it is secret.
         estimate, standard_error, interval, population_interval: As those of a `Release`; None where no
             person with the label takes part.
         simultaneous: Where it was asked for: for the people with the label, such that those of all labels
@@ -123,8 +125,9 @@ class LabelAnswer:
     """
 
     where: Mapping[str, str]
-    people: int
-    people_left_out: int
+    people: int | None = None
+    people_left_out: int | None = None
+    noisy_count: float | None = None
     estimate: float | None
     standard_error: float | None
     interval: Interval | None

@@ -4,9 +4,12 @@ Answers come out of the code that plans and takes them (`app.services.by_label`)
 makes. One person in a label has either end of the range as their value, beside companions in this label and
 in another one. What is looked at are the noisy sums of both labels, in units of what the person moves the
 first of them by: everything else is post-processing of them.
+
+Where labels are as secret as presence (`app.estimators.labels_secret`) the person is there or not, or has one
+label or the other, which is two neighbors and costs twice as much.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,16 +18,21 @@ from app.core.attributes import Attributes
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
-from app.core.study import StudyDefinition
-from app.estimators.interface import Conclusion, Interval
+from app.core.study import Relation, StudyDefinition
+from app.estimators.interface import Conclusion, Interval, Plan
+from app.services import planning
 from app.services.by_label import plan_by
+from app.services.planning import Crowd
 from app.services.questions import Ask, resolve
 from app.services.steps import Step, take
 from dither_research.histories import STUDY, cohort_of
 from dither_research.privacy_audit import Cells, Subject
 
 BY_REGION: StudyDefinition = replace(STUDY, attributes=Attributes.of({"region": ["north", "south"]}))
+BY_SECRET_REGION: StudyDefinition = replace(BY_REGION, relation=Relation.ADD_REMOVE_ONE)
 SHARE = MICRO // 2
+SECRET = 2 * MICRO
+"""The epsilon of people whose labels are secret."""
 EPSILON = 4 * MICRO
 COMPANIONS = 5
 PERSON = 1
@@ -36,11 +44,16 @@ NOTHING = Conclusion(estimate=0.0, standard_error=0.0, interval=ANYWHERE, popula
 def label_subjects() -> Iterator[Subject]:
     """Answers by labels as the service makes them."""
     yield _subject("a mean by region, in one region", part=1.0)
+    yield _secret_subject("a mean by secret region, one person more", moves=1, charges=1)
+    yield _secret_subject("a mean by secret region, a person who moves", moves=2, charges=2)
 
 
 def label_controls() -> Iterator[Subject]:
     """The planted bug."""
     yield _subject("a label charged only for half of its move", part=0.5, planted=True)
+    yield _secret_subject(
+        "a secret label charged only for half of its move", moves=2, charges=1, planted=True
+    )
 
 
 def _subject(name: str, *, part: float, planted: bool = False) -> Subject:
@@ -81,4 +94,57 @@ def _cells(value: int, draws: int) -> Cells:
     weights = np.array([piece.members[0].weight for piece in step.pieces], dtype=np.float64)
     own, other = (sums / (weights * GRID_SIZE) - COMPANIONS).T
     found: Cells = np.digitize(np.abs(own - 1) - np.abs(own), EDGES) * 2 + (other > 0)
+    return found
+
+
+def _secret_subject(name: str, *, moves: int, charges: int, planted: bool = False) -> Subject:
+    """A person joins the first label, after leaving the second one if there are two moves.
+
+    Args:
+        name: What it is.
+        moves: How many neighbors lie between the two inputs.
+        charges: For how many of them it claims to charge.
+        planted: Whether these are too few.
+    """
+    before = None if moves == 1 else 1
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        one, other = (_secret_cells(place, draws, moves) for place in (before, 0))
+        return one, other
+
+    people, plan = _secret_plan(0)
+    charged = max(charge.epsilon for charge in planning.charges(plan, people, BY_SECRET_REGION))
+    return Subject(name=name, claimed=charges * charged / MICRO, outputs=outputs, planted=planted)
+
+
+def _secret_plan(label: int | None) -> tuple[Crowd, Plan]:
+    """Companions in both labels, and the person in one of them or in none."""
+    cohorts = [
+        cohort_of(2 + segment, SECRET, [GRID_SIZE] * COMPANIONS, segment=segment) for segment in (0, 1)
+    ]
+    if label is not None:
+        cohorts.append(cohort_of(PERSON, SECRET, [GRID_SIZE], segment=label))
+    resolved = resolve(BY_SECRET_REGION, Ask(by="region", share=SHARE))
+    people = planning.crowd(BY_SECRET_REGION, cohorts, resolved)
+    question = resolved.question(BY_SECRET_REGION, people=None)
+    return people, planning.choose(BY_SECRET_REGION, people, resolved, question)[1]
+
+
+def _secret_cells(label: int | None, draws: int, moves: int) -> Cells:
+    """How much likelier the noisy sums of both labels are with the person in the first one."""
+    people, plan = _secret_plan(label)
+    seen: list[Sequence[int]] = []
+
+    def conclude(values: Sequence[int]) -> Conclusion:
+        seen.append(values)
+        return NOTHING
+
+    for _ in range(draws):
+        planning.answer(replace(plan, conclude=conclude), people)
+    unit = SECRET * SHARE // MICRO * GRID_SIZE
+    first, second = (np.array([values[place] for values in seen]) / unit - COMPANIONS for place in (0, 2))
+    likelier = np.abs(first) - np.abs(first - 1)
+    if moves == 2:
+        likelier += np.abs(second - 1) - np.abs(second)
+    found: Cells = np.digitize(likelier, moves * EDGES)
     return found

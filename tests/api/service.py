@@ -95,13 +95,15 @@ class Service:
         assert response.status_code == 201, response.text
         return str(slug)
 
-    async def contribute(self, study: str, subject: str, value: float = 50, epsilon: float = 1) -> None:
+    async def contribute(
+        self, study: str, subject: str, value: float = 50, epsilon: float = 1, **more: Any
+    ) -> None:
         """Store a central contribution."""
         response = await self.call(
             "POST",
             f"/v1/studies/{study}/contributions",
             "contribute",
-            json={"subject": subject, "value": value, "epsilon": epsilon, "trust": "central"},
+            json={"subject": subject, "value": value, "epsilon": epsilon, "trust": "central", **more},
         )
         assert response.status_code == 201, response.text
 

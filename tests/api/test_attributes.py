@@ -348,12 +348,6 @@ async def test_a_question_by_labels_is_checked(service: Service, survey: str, qu
     assert_problem(plan, "invalid_request", 422, field)
 
 
-async def test_where_labels_are_asked_one_by_one_a_refusal_says_so(service: Service):
-    slug = await service.study(relation="add_remove_one", attributes=DECLARED)
-    answer = await service.call("GET", f"/v1/studies/{slug}/statistics/mean?by=region", "analyse")
-    assert "ask with where" in assert_problem(answer, "invalid_request", 422, "by")["errors"][0]["reason"]
-
-
 async def test_gaussian_studies_are_asked_by_labels_too(service: Service):
     slug = await service.study(noise="gaussian", delta=1e-6, attributes=DECLARED)
     await people(service, slug)

@@ -53,9 +53,12 @@ async def transcript(database_url: str, clock: Clock, people: Sequence[str]) -> 
     clock.moment = datetime(2030, 1, 1, tzinfo=UTC)
     async with open_service(database_url) as service:
         definition = {"relation": "add_remove_one", "default_share": 0.2, "epsilon": {"min": 0.1, "max": 2}}
-        await service.study(slug=STUDY, **definition)
+        await service.study(slug=STUDY, attributes={"region": ["north", "south", "west"]}, **definition)
         for place, subject in enumerate(people):
-            await service.contribute(STUDY, subject, value=40 + place % 20, epsilon=1 if place % 2 else 0.5)
+            # Bob, where he is there, is alone in the west.
+            region = "west" if subject == "bob" else ("north", "south")[place % 2]
+            terms = {"value": 40 + place % 20, "epsilon": 1 if place % 2 else 0.5}
+            await service.contribute(STUDY, subject, **terms, attributes={"region": region})
         await service.study(slug=POLL, lower=None, upper=None, choices=["red", "green", "blue"], **definition)
         for place, subject in enumerate(people):
             vote = {
@@ -90,6 +93,7 @@ async def transcript(database_url: str, clock: Clock, people: Sequence[str]) -> 
 SHAPES_ASKED = (
     *("histogram?bins=4&share=0.01", "distribution?edges=20,60&share=0.01", "median?share=0.01"),
     *("quantile?q=0.9&share=0.01", "describe?share=0.01", "sd?share=0.01", "mean?range=found&share=0.01"),
+    *("mean?by=region&share=0.01", "sd?by=region&share=0.01", "mean?where=region:north&share=0.01"),
 )
 """Statistics beside the mean; little of each, so that there is enough left for the mean."""
 

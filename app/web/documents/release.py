@@ -82,8 +82,11 @@ class GroupOut(WireOut):
     model_config = ConfigDict(extra="allow")
 
     where: dict[str, str]
-    people: int
-    people_left_out: int
+    people: int | None = Field(None, description="Left out where their number is secret.")
+    people_left_out: int | None = Field(None, description="Left out where their number is secret.")
+    noisy_count: float | None = Field(
+        None, description="People by their share of the cap, with noise; only where their number is secret."
+    )
     estimate: float | None = Field(description="Null where no person with the label takes part.")
     standard_error: float | None
     interval: IntervalOut | None

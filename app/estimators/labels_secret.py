@@ -1,0 +1,105 @@
+r"""A mean for each label where labels are as secret as presence, and that of all people, for one epsilon.
+
+Each declared label has the sums of `transformed` over its own people, all under independent noise of one
+scale. The whole is the ratio of their sums: of K labels each of its sums has K draws.
+
+*Privacy.* A neighbor has one person more or one fewer, in any label. Let person i offer a_i and have label l.
+The queries of other labels do not weigh i, so with and without i their noisy sums have the same law, and for
+every outcome y of all sums
+
+.. math:: \Big|\ln \frac{p(y)}{p'(y)}\Big| = \Big|\ln \frac{p_l(y_l)}{p_l'(y_l)}\Big| \le a_i,
+
+the price of `transformed`, the same for every label: parallel composition (McSherry, SIGMOD 2009,
+doi:10.1145/1559845.1559850, theorem 4). `app.accounting.costs` finds it from the queries, of which a person
+moves two, or three. A person who changes the label leaves one and joins another: two neighbors, and at most
+:math:`2 a_i`, as one who withdraws and comes again pays; the ledger has both contributions.
+
+*What shows.* Queries, noise, prices of offers, predicted errors and the number of answers follow from the
+question and the declared labels. An empty label has a noisy ratio as any other one has, and no number of
+people but the noisy one.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+
+from app.core.cohort import Groups
+from app.core.errors import InternalFault
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise
+from app.estimators.interface import Conclusion, Plan, Question, SparseQuery
+from app.estimators.transformed import Transformed, reader
+
+
+def labels_plan(
+    groups: Groups, labels: Sequence[int], conditions: Sequence[Mapping[str, str]], question: Question
+) -> Plan:
+    """The plan of `transformed` for each label, and for all together.
+
+    Args:
+        groups: All groups, none with people of two labels, length G.
+        labels: The number of each group's label, length G.
+        conditions: Every declared label, as the answer names it.
+        question: What is asked.
+
+    Returns:
+        A plan whose `details` have `groups`, one for each declared label. predicted_error is that of the
+        whole.
+
+    Raises:
+        InternalFault: a group has no declared label.
+
+    Privacy: costs every person what `transformed` costs, see the module.
+    """
+    count = len(conditions)
+    if len(labels) != len(groups) or not set(labels) <= set(range(count)):
+        raise InternalFault("A group has no declared label.")
+    places: list[list[int]] = [[] for _ in conditions]
+    for place, label in enumerate(labels):
+        places[label].append(place)
+    plans = [Transformed().plan(groups.some(own), question) for own in places]
+    queries = [
+        SparseQuery(size=len(groups), terms=tuple((own[place], a, b, c) for place, a, b, c in query.terms))
+        for own, plan in zip(places, plans, strict=True)
+        for query in plan.queries
+    ]
+    each = len(queries) // count
+    whole = reader(question, sums=count)
+
+    def conclude(values: Sequence[int]) -> Conclusion:
+        parts = [values[first : first + each] for first in range(0, len(values), each)]
+        found = whole([sum(sums) for sums in zip(*parts, strict=True)])
+        shown = [
+            _shown(where, plan.conclude(own))
+            for where, plan, own in zip(conditions, plans, parts, strict=True)
+        ]
+        return replace(found, details={**found.details, "groups": shown})
+
+    # Independent noise adds up to the root of K times as much.
+    error = math.sqrt(count) * plans[0].predicted_error
+    return Plan(
+        queries=tuple(queries),
+        noise=_repeated(plans[0].noise, count),
+        predicted_error=min(error, float(question.grid.width) / 2),
+        conclude=conclude,
+    )
+
+
+def _repeated(noise: Noise, times: int) -> Noise:
+    """Independent noise of the same law on the queries of every label."""
+    match noise:
+        case DiscreteLaplace(scales=scales):
+            return DiscreteLaplace(scales=scales * times)
+        case DiscreteGaussian(sigmas=sigmas):
+            return DiscreteGaussian(sigmas=sigmas * times)
+        case _:
+            raise InternalFault("Labels have no answer under this noise.")
+
+
+def _shown(where: Mapping[str, str], found: Conclusion) -> dict[str, object]:
+    """The answer for one label, as the release says it."""
+    names = ("estimate", "standard_error", "interval", "population_interval")
+    numbers = asdict(replace(found, details={}))
+    shown: dict[str, object] = {"where": dict(where), **{name: numbers[name] for name in names}}
+    if found.variance is not None:
+        shown |= {"variance": asdict(found.variance), "sd": asdict(found.variance.root)}
+    return shown | dict(found.details)
