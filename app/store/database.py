@@ -63,10 +63,10 @@ READ_UNSAFE = Sql.of(str)("""
 READ_SCHEMA = Sql.of(str)("SELECT version_num FROM alembic_version")
 
 
-PLANNER = {"enable_mergejoin": "off"}
-"""Settings of every connection. Until PostgreSQL has statistics of a fold's new cohorts, it would join people
-and cohorts by merging them on two columns of their key, which compares each person with each cohort of an
-epoch: a minute for 100,000 people in 4,500 cohorts, where hashing the whole key takes a tenth of a second."""
+PLANNER = "SET enable_mergejoin = off"
+"""What every connection begins with. Until PostgreSQL has statistics of a fold's new cohorts, it would join
+people and cohorts by merging them on two columns of their key, which compares each person with each cohort of
+an epoch: a minute for 100,000 people in 4,500 cohorts. Hashing the whole key takes a tenth of a second."""
 
 
 def async_url(url: str) -> URL:
@@ -91,14 +91,14 @@ def open_engine(url: str, **options: Any) -> AsyncEngine:
     """
     engine = create_async_engine(async_url(url), isolation_level="AUTOCOMMIT", **options)
 
-    def integers(connection: AsyncAdapt_asyncpg_connection, _: object) -> None:
-        connection.run_async(
-            lambda session: session.set_type_codec(
-                "numeric", schema="pg_catalog", encoder=str, decoder=int, format="text"
-            )
-        )
+    async def prepare(session: asyncpg.Connection) -> None:
+        await session.set_type_codec("numeric", schema="pg_catalog", encoder=str, decoder=int, format="text")
+        await session.execute(PLANNER)
 
-    event.listen(engine.sync_engine, "connect", integers)
+    def begin(connection: AsyncAdapt_asyncpg_connection, _: object) -> None:
+        connection.run_async(prepare)
+
+    event.listen(engine.sync_engine, "connect", begin)
     return engine
 
 
@@ -166,7 +166,7 @@ class Database:
             # The connection that was used last has its statements prepared.
             pool_use_lifo=True,
             pool_pre_ping=False,
-            connect_args={"server_settings": {"application_name": name, **PLANNER}},
+            connect_args={"server_settings": {"application_name": name}},
         )
         return cls(engine, schema)
 
