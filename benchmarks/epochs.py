@@ -17,11 +17,8 @@ EPOCHS = 1_000
 QUICK_EPOCHS = 40
 EPSILONS = 300
 CHARGED = 30
-"""Epochs that end with a fresh release each, which charges all people who are there."""
+"""Epochs that end with an answer each: a fresh one charges all people, a step those who came since."""
 QUICK_CHARGED = 5
-STEPS = 100
-"""Epochs that end with a step each, which charges those who came in the epoch."""
-QUICK_STEPS = 10
 GOAL = 3.0
 
 # A person for each epoch and epsilon, as if the epochs had been sealed one after the other.
@@ -47,8 +44,7 @@ FILL = """
 
 def run(*, quick: bool) -> list[Ratio]:
     """Fill a study of one epoch and studies of many, then measure all of them."""
-    epochs, rounds = (QUICK_EPOCHS, 3) if quick else (EPOCHS, 15)
-    charged, days = (QUICK_CHARGED, QUICK_STEPS) if quick else (CHARGED, STEPS)
+    epochs, charged, rounds = (QUICK_EPOCHS, QUICK_CHARGED, 3) if quick else (EPOCHS, CHARGED, 15)
     slugs = ("one", "central", "local", "daily", "old", "young")
     with installation() as here:
         studies = {slug: here.create_study(definition(slug)) for slug in slugs}
@@ -59,7 +55,7 @@ def run(*, quick: bool) -> list[Ratio]:
             for epoch in range(1, charged + 1):
                 asyncio.run(fill(here.url, studies["daily"], epoch, epoch, Trust.CENTRAL))
                 release(port, here, "daily", "optimal")
-            results = [compare_steps(port, here, studies, days, rounds)]
+            results = [compare_steps(port, here, studies, charged, rounds)]
             for slug, name, goal in (
                 ("central", f"{epochs:,} epochs of {EPSILONS} epsilons", GOAL),
                 ("local", f"{epochs:,} epochs of {EPSILONS} epsilons of reports", GOAL),
@@ -125,7 +121,7 @@ def compare_steps(port: int, here: Installation, studies: Mapping[str, int], day
         unit="s",
         subject=[old for old, _ in took],
         baseline=[young for _, young in took],
-        goal=GOAL,
+        goal=None,
         better="lower",
         note="epochs: a day's people are folded, charged, and join an answer that is asked for every day, "
         f"beside the same after 1 to {rounds} days",

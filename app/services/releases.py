@@ -221,7 +221,7 @@ class Releases:
 
         now = await run("release.cohorts", body)
         with self._observer.step("plan"):
-            step = await asyncio.to_thread(now.step, request)
+            step = await asyncio.to_thread(now.step, request) if request.by_steps else None
         if step is not None:
             if not step.finer and now.before is not None and now.before.epoch == now.epoch:
                 raise Answered(await self._stands(run, now.before.release, request))
