@@ -157,7 +157,7 @@ def _between(labels: Mapping[str, Sequence[str]]) -> str:
 
 def _share(found: Release) -> str | None:
     """What the question has used of each epsilon."""
-    if found.share is None:
+    if found.share is None or found.combines:
         return None
     before = f" ({found.share_before:g} before)" if found.share_before else ""
     return f"{found.share:g} of each epsilon in all{before}"

@@ -73,6 +73,11 @@ class Piece:
         return hashlib.sha256(document.encode()).hexdigest()
 
 
+def family_apart(release: UUID) -> bytes:
+    """What the sums of an answer with noise of its own are kept under, as those of a question of its own."""
+    return hashlib.sha256(release.bytes).digest()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastStep:
     """The newest release of a question that is a step of its shares.

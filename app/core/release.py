@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from app.core.piece import Taken
+from app.core.piece import Piece, Taken
 
 GENESIS = bytes(32)
 """What the first release of an installation is chained to."""
@@ -98,6 +98,8 @@ class Draft:
         used: Every cohort whose sums are in the answer.
         created_at: When.
         taken: What it does to the pieces of its question; None: it is no step of its shares.
+        apart: The sums of an answer with noise of its own, which are kept to be combined and never refined.
+        newest: Of an answer that combines others: number of the newest release whose sums it reads.
     """
 
     id: UUID
@@ -114,6 +116,8 @@ class Draft:
     created_at: datetime
     asked: Asked | None = None
     taken: Taken | None = None
+    apart: Piece | None = None
+    newest: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,19 +3,21 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from app.core.clock import Clock
 from app.core.cohort import Cohort
 from app.core.errors import InternalFault, ServiceError
-from app.core.piece import Taken
+from app.core.piece import Piece, Taken
 from app.core.release import Charge, Draft, StoredRelease, Used
 from app.core.study import Currency, Relation, Study, StudyDefinition, Trust
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
-from app.services import planning, steps
+from app.services import combining, planning, steps
+from app.services.combining import Combination
 from app.services.planning import Crowd, Price, Turnout
 from app.services.questions import MEAN, SD, SUM, VARIANCE, Resolved
 from app.services.steps import Step
+from app.store.combined import Sources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +170,9 @@ def answer(
 ) -> Draft:
     """Price, draw, read: an answer with noise of its own. Fails closed: whatever goes wrong, no draft."""
     charges = planning.charges(plan, people, study.definition)
-    conclusion = planning.answer(plan, people)
+    values = planning.noisy(plan, people)
+    conclusion = plan.conclude(values)
+    apart = combining.apart(study.definition, resolved, people, plan, values, charges)
     most = planning.epsilon_max(study.definition, estimator, question, [charge.epsilon for charge in charges])
     return _draft(
         _Answer(
@@ -183,10 +187,37 @@ def answer(
         ),
         epoch=epoch,
         clock=clock,
-        noise=planning.noise_json(plan),
+        noise=planning.noise_json(plan, [] if apart is None else [apart]),
         charges=charges,
         used=_used(people),
+        apart=apart,
     )
+
+
+def combined(
+    study: Study, resolved: Resolved, made: Combination, sources: Sources, *, epoch: int, clock: Clock
+) -> Draft:
+    """What published answers say together, as an answer of its own: free, and without any noise."""
+    draft = _draft(
+        _Answer(
+            study=study,
+            resolved=replace(resolved, share=0),
+            estimator=made.estimator,
+            question=made.question,
+            plan=made.plan,
+            conclusion=made.conclusion,
+            price=Price(share=0, most=0, most_in_all=made.epsilon_max_total),
+            turnout=made,
+        ),
+        epoch=epoch,
+        clock=clock,
+        noise=planning.noise_json(made.plan),
+        charges=(),
+        used=made.used,
+        combines=sources.releases,
+    )
+    asked = resolved.combined()
+    return replace(draft, question=asked.family, asked=asked, newest=sources.newest)
 
 
 def next_step(
@@ -202,13 +233,7 @@ def next_step(
         most=step.epsilon_max,
         most_in_all=step.epsilon_max_total,
     )
-    noise = {
-        "mechanism": step.noise.mechanism,
-        "pieces": [
-            {"number": piece.number, "share": piece.share, "scale": piece.scale, "digest": piece.digest()}
-            for piece in taken.changed
-        ],
-    }
+    noise = {"mechanism": step.noise.mechanism, "pieces": planning.pieces_json(taken.changed)}
     return _draft(
         _Answer(
             study=study,
@@ -250,6 +275,8 @@ def _draft(
     charges: tuple[Charge, ...],
     used: tuple[Used, ...],
     taken: Taken | None = None,
+    apart: Piece | None = None,
+    combines: Sequence[UUID] = (),
 ) -> Draft:
     release_id, now, definition = uuid4(), clock.now(), made.study.definition
     try:
@@ -264,6 +291,7 @@ def _draft(
             price=made.price,
             turnout=made.turnout,
             created_at=now.isoformat(),
+            combines=combines,
         )
     except (TypeError, ValueError) as error:
         raise InternalFault("the answer could not be written down") from error
@@ -282,6 +310,7 @@ def _draft(
         used=used,
         created_at=now,
         taken=taken,
+        apart=apart,
     )
 
 

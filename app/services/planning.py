@@ -12,6 +12,7 @@ from app.core.cohort import Cohort, Cohorts, Group, Groups, Reports
 from app.core.epsilon import MICRO, delta_to_json, epsilon_to_json
 from app.core.errors import BudgetExhausted
 from app.core.grid import GRID_SIZE
+from app.core.piece import Piece
 from app.core.release import Charge, Facts
 from app.core.study import Currency, Relation, StudyDefinition, Trust, assumption
 from app.estimators import registry
@@ -21,6 +22,9 @@ from app.estimators.moments import with_second_moment
 from app.estimators.transformed import MOMENTS
 from app.mechanisms.draw import draw
 from app.services.questions import Resolved
+
+NOT_COMBINED = "in_no_answer"
+"""Why people are left out of an answer that combines others: none of these is about them."""
 
 
 class Turnout(Protocol):
@@ -283,11 +287,16 @@ def answer(plan: Plan, people: Crowd) -> Conclusion:
         plan: The plan.
         people: Whom it was made for.
     """
+    return plan.conclude(noisy(plan, people))
+
+
+def noisy(plan: Plan, people: Crowd) -> list[int]:
+    """The queries of a plan on raw sums, with exact noise. Draws entropy."""
     counts = [count * GRID_SIZE for count in people.groups.column("count")]
     totals, squares = people.sums("total"), people.sums("total_squares")
     exact = [query.value(totals, counts, squares) for query in plan.queries]
     noise = draw(plan.noise, queries=len(exact))
-    return plan.conclude([value + error for value, error in zip(exact, noise, strict=True)])
+    return [value + error for value, error in zip(exact, noise, strict=True)]
 
 
 def release_body(
@@ -302,6 +311,7 @@ def release_body(
     price: Price,
     turnout: Turnout,
     created_at: str,
+    combines: Sequence[UUID] = (),
 ) -> bytes:
     """The answer as JSON. In add_remove_one studies nothing but the noisy part depends on who is there.
 
@@ -340,7 +350,10 @@ def release_body(
     if study.relation is Relation.REPLACE_ONE:
         document["people"] = turnout.people
         document["people_left_out"] = turnout.left_out
-        document["left_out_because"] = BudgetExhausted.code if turnout.left_out else None
+        reason = NOT_COMBINED if combines else BudgetExhausted.code
+        document["left_out_because"] = reason if turnout.left_out else None
+    if combines:
+        document["combines"] = [str(one) for one in combines]
     return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
 
 
@@ -374,7 +387,17 @@ def facts(study: StudyDefinition, turnout: Turnout, plan: Plan, conclusion: Conc
     )
 
 
-def noise_json(plan: Plan) -> str:
-    """The noise of a plan, for the ledger."""
+def noise_json(plan: Plan, apart: Sequence[Piece] = ()) -> str:
+    """The noise of a plan, and the sums that are kept of its answer, for the ledger."""
     document: dict[str, object] = {"mechanism": type(plan.noise).__name__, **asdict(plan.noise)}
+    if apart:
+        document["apart"] = pieces_json(apart)
     return json.dumps(document, allow_nan=False)
+
+
+def pieces_json(pieces: Sequence[Piece]) -> list[dict[str, object]]:
+    """What a release says of the sums that it leaves."""
+    return [
+        {"number": piece.number, "share": piece.share, "scale": piece.scale, "digest": piece.digest()}
+        for piece in pieces
+    ]

@@ -112,6 +112,11 @@ class Resolved:
         family = _digest({**question.to_json(), "parameters": parts})
         return Asked(family=family, share=self.share, cap=self.epsilon)
 
+    def combined(self) -> Asked:
+        """What the free answers are kept under that combine those to this question with all others."""
+        family = _digest({"statistic": MEAN, "combines": self.by_parts().family.hex()})
+        return Asked(family=family, share=0, cap=None)
+
     def to_json(self) -> dict[str, object]:
         """The question as it stands on its releases."""
         document: dict[str, object] = {

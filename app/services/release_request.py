@@ -10,6 +10,7 @@ from app.core.errors import InvalidRequest
 from app.core.piece import LastStep, Piece
 from app.core.release import StoredRelease
 from app.core.study import Relation, Study
+from app.estimators import registry
 from app.estimators.interface import Estimator, Question
 from app.services import gain
 from app.services.by_label import plan_by
@@ -17,7 +18,7 @@ from app.services.planning import Crowd, crowd
 from app.services.questions import Ask, Resolved, resolve
 from app.services.replies import Idempotency
 from app.services.steps import Step, plan_step
-from app.store import pieces
+from app.store import combined, pieces
 from app.store import releases as store
 from app.store.database import Connection
 
@@ -39,6 +40,7 @@ class ReleaseRequest:
         first: Whether an answer that stands will do.
         least: Whether it must have taken at least the question's share and cap.
         raises: Whether it raises the last share of the question, by the study's default.
+        combines: Whether it is answered by a combination of what is published.
         idempotency, use, allow_worse, fresh: As in `Releases.release`.
     """
 
@@ -51,6 +53,7 @@ class ReleaseRequest:
     use: QuotaUse | None
     allow_worse: bool
     fresh: bool
+    combines: bool = False
 
     @classmethod
     def of(
@@ -111,13 +114,35 @@ class ReleaseRequest:
     def _compares(self) -> bool:
         return self.study.definition.relation is Relation.REPLACE_ONE
 
+    @property
+    def _combines(self) -> bool:
+        """Whether what answers it is the best combination of all means of the study, see `combining`."""
+        resolved = self.resolved
+        of_all = not (resolved.where or resolved.by or resolved.spread)
+        return self._compares and of_all and resolved.estimator == registry.AUTO
+
+    async def has_news(self, connection: Connection) -> bool:
+        """Whether there is something to be combined that was not there when answers were last combined."""
+        if not self.first or self.least or not self._combines:
+            return False
+        family, kept = self.resolved.by_parts().family, self.resolved.combined().family
+        return await combined.has_news(connection, self.study.id, family, kept)
+
+    def combining(self) -> "ReleaseRequest":
+        """The request as one for a combination, which is free."""
+        return replace(self, use=None, allow_worse=True, combines=True)
+
     async def standing(self, connection: Connection, *, any_share: bool = False) -> StoredRelease | None:
         """The answer that stands for the question, if there is one."""
         if self._compares:
+            whole = self._combines and (any_share or not self.least)
+            if whole and not any_share and await self.has_news(connection):
+                return None
             best = await store.standing(
                 connection,
                 self.study.id,
                 self.resolved.by_parts(),
+                beside=[self.resolved.combined().family] if whole else [],
                 width=float(self.study.definition.grid.width),
                 at_least=self.least and not any_share,
                 as_good=gain.AS_GOOD,

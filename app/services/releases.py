@@ -13,7 +13,7 @@ from app.core.records import CohortCharge
 from app.core.release import Draft, StoredRelease
 from app.core.study import Relation, Study
 from app.estimators.interface import NotApplicable
-from app.services import drafting, planning
+from app.services import combining, drafting, planning
 from app.services.drafting import Planned
 from app.services.observer import Observer
 from app.services.paging import Page, decode_cursor, page_of
@@ -23,8 +23,9 @@ from app.services.release_plans import plan
 from app.services.release_request import QuotaUse, ReleaseRequest, Situation
 from app.services.replies import Idempotency, Replies
 from app.services.saturation import Saturation
-from app.store import cohorts, pieces, quotas
+from app.store import cohorts, combined, pieces, quotas
 from app.store import releases as store
+from app.store.combined import Sources
 from app.store.database import Connection, Database, Run
 
 
@@ -163,6 +164,8 @@ class Releases:
             known = await self._known(connection, request)
             if known is not None:
                 return known
+            if await request.has_news(connection):
+                return request.combining(), False
             await store.refuse_ended(connection, study.id)
             certain = await request.towards(connection)
             try:
@@ -188,6 +191,8 @@ class Releases:
 
         async def attempt(run: Run) -> StoredRelease:
             try:
+                if request.combines:
+                    return await self._combine(run, request)
                 draft, use = await self._draft(run, request)
                 await self._publish(run, draft, replace(request, use=use))
             except (InternalFault, Unavailable):
@@ -208,6 +213,32 @@ class Releases:
             return answered.release
         self._observer.released(time.perf_counter() - started)
         return release
+
+    async def _combine(self, run: Run, request: ReleaseRequest) -> StoredRelease:
+        """The best answer of all that are published, and of their combination."""
+        study = request.study
+
+        async def body(connection: Connection) -> tuple[Situation, Sources]:
+            epochs = await cohorts.read_epochs(connection, study.id)
+            rows = await cohorts.read_cohorts(connection, study.id)
+            situation = await Situation.read(connection, request, rows, epoch=epochs.folded)
+            return situation, await combined.read_sources(connection, study.id)
+
+        now, sources = await run("release.sources", body)
+
+        def made() -> Draft:
+            found = combining.combine(
+                study.definition, now.cohorts, request.resolved, now.question, sources.pieces
+            )
+            return drafting.combined(
+                study, request.resolved, found, sources, epoch=now.epoch, clock=self._clock
+            )
+
+        with self._observer.step("plan"):
+            draft = await asyncio.to_thread(made)
+        await self._publish(run, draft, request)
+        best = await run("release.known", lambda c: self._known(c, request, any_share=True))
+        return published(study, draft) if best is None else best
 
     async def _draft(self, run: Run, request: ReleaseRequest) -> tuple[Draft, QuotaUse | None]:
         """Plan and answer from the cohorts as they stand; nothing of it is published yet."""
@@ -297,6 +328,7 @@ class Releases:
                 best = await request.best(connection, facts.people)
                 request.check(facts.people, facts.people_left_out, facts.width, best)
             await _check_quota(connection, use, request.study)
+            await combined.check_newest(connection, draft)
             if draft.taken is not None:
                 await pieces.check_last(connection, draft, draft.taken)
             await store.publish(connection, draft, head=head)

@@ -297,7 +297,7 @@ def take(step: Step, cohorts: Sequence[Cohort]) -> tuple[Conclusion, Taken]:
             sum(map(mul, weights, map(squares.__getitem__, members))),
         )
         pieces.append(step.noise.drawn(piece, step.had.get(piece.number, 0), exact))
-    conclusion = _read(step, pieces, cohorts)
+    conclusion = read(step.plan, pieces, cohorts)
     if step.parts:
         labels = [_of_label(part, pieces) for part in step.parts]
         groups = labels_shown(labels, conclusion, step.question.grid)
@@ -306,12 +306,12 @@ def take(step: Step, cohorts: Sequence[Cohort]) -> tuple[Conclusion, Taken]:
     return conclusion, Taken(before=step.before, changed=changed)
 
 
-def _read(step: Step, pieces: Sequence[Piece], cohorts: Sequence[Cohort]) -> Conclusion:
-    """The answer from noisy sums."""
+def read(plan: Plan, pieces: Sequence[Piece], cohorts: Sequence[Cohort]) -> Conclusion:
+    """The answer of a plan that reads noisy sums which are there."""
     here = Cohorts.of(cohorts)
     known = [place for place, trust in enumerate(here.column("trust")) if trust is Trust.PUBLIC]
     totals, squares = here.column("total"), here.column("total_squares")
-    return step.plan.conclude(
+    return plan.conclude(
         [
             *(piece.first for piece in pieces),
             sum(totals[place] for place in known),
@@ -327,7 +327,7 @@ def _of_label(part: Part, pieces: Sequence[Piece]) -> tuple[Mapping[str, str], i
     if part.step is None:
         return part.where, people, people, None
     own = {piece.number for piece in part.step.pieces}
-    found = _read(part.step, [piece for piece in pieces if piece.number in own], part.cohorts)
+    found = read(part.step.plan, [piece for piece in pieces if piece.number in own], part.cohorts)
     return part.where, people, part.step.left_out, found
 
 

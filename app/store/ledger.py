@@ -12,6 +12,7 @@ from app.core.records import ClusterRelease, LedgerLine, ReleaseLine
 from app.core.release import Charge, chain_hash
 from app.store.budgets import UNSPENT
 from app.store.membership import is_member, sum_of_squares, summand
+from app.store.pieces import KEPT_UNDER
 from app.store.sql import Connection, Sql
 
 # Bounds on the release's number alone let the index find where the page starts.
@@ -242,15 +243,18 @@ _CHECKS = {
            OR people IS DISTINCT FROM CAST(said.body->>'people' AS bigint)
            OR people_left_out IS DISTINCT FROM CAST(said.body->>'people_left_out' AS bigint)
     """,
-    "a question's pieces were not charged what its releases charged": """
+    "a question's pieces were not charged what its releases charged": f"""
         SELECT coalesce(kept.study_id, paid.study_id) AS study_id,
                coalesce(kept.cohort_id, paid.cohort_id) AS cohort, kept.charged, paid.epsilon
         FROM (
             SELECT study_id, family, cohort_id, sum(charged) AS charged FROM piece_cohort GROUP BY 1, 2, 3
         ) kept FULL JOIN (
-            SELECT release.study_id, release.family, charge.cohort_id, sum(charge.epsilon) AS epsilon
+            SELECT release.study_id, {KEPT_UNDER} AS family, charge.cohort_id, sum(charge.epsilon) AS epsilon
             FROM release JOIN charge ON charge.release_id = release.id
-            WHERE release.share_before IS NOT NULL GROUP BY 1, 2, 3
+            WHERE release.share_before IS NOT NULL
+               OR release.id IN (SELECT release_id FROM piece JOIN release ON release.id = release_id
+                                 WHERE share_before IS NULL)
+            GROUP BY 1, 2, 3
         ) paid ON (paid.study_id, paid.family, paid.cohort_id) = (kept.study_id, kept.family, kept.cohort_id)
         WHERE kept.charged IS DISTINCT FROM paid.epsilon
     """,

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from app.core.piece import LastStep, Members, Piece, Taken
+from app.core.piece import LastStep, Members, Piece, Taken, family_apart
 from app.core.release import Draft
 from app.store.releases import CohortsChanged
 from app.store.sql import Connection, Sql
@@ -38,7 +38,9 @@ class Sealed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Columns:
+class PieceColumns:
+    """A piece apart from its number, its members as arrays."""
+
     unit: float
     now: int
     scale: float
@@ -55,7 +57,7 @@ class _Columns:
 class _KeptRow:
     step: LastStep
     number: int | None
-    columns: _Columns | None
+    columns: PieceColumns | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,20 +65,25 @@ class _SealedRow:
     release: UUID
     number: int
     said: str | None
-    columns: _Columns | None
+    columns: PieceColumns | None
 
+
+# An answer with noise of its own keeps its sums apart, see `app.core.piece.family_apart`.
+KEPT_UNDER = """CASE WHEN release.share_before IS NULL
+               THEN sha256(uuid_send(release.id)) ELSE release.family END"""
 
 MEMBERS = """array_agg(member.cohort_id ORDER BY member.cohort_id) AS cohorts,
            array_agg(member.weight ORDER BY member.cohort_id) AS weights,
            array_agg(member.count ORDER BY member.cohort_id) AS counts,
            array_agg(member.charged ORDER BY member.cohort_id) AS charged"""
 
+COLUMNS = """piece.unit, piece.share AS now, piece.scale, piece.first, piece.second, piece.refinable,
+           member.cohorts, member.weights, member.counts, member.charged"""
+
 # One statement, so that pieces are those of the step that is read with them. Members come as arrays, which
 # are read many times as fast as a row each.
 READ_KEPT = Sql.of(_KeptRow)(f"""
-    SELECT last.release, last.share, last.epoch, piece.number, piece.unit, piece.share AS now, piece.scale,
-           piece.first, piece.second, piece.refinable, member.cohorts, member.weights, member.counts,
-           member.charged
+    SELECT last.release, last.share, last.epoch, piece.number, {COLUMNS}
     FROM (SELECT id AS release, share, epoch FROM release
           WHERE study_id = :study_id AND family = :family AND share_before IS NOT NULL
           ORDER BY number DESC LIMIT 1) AS last
@@ -89,17 +96,19 @@ READ_KEPT = Sql.of(_KeptRow)(f"""
 """)
 
 # The newest release that changed a piece says what it is. Pieces of which no release says anything come too.
+# Sums that are kept apart are lost where an older version has dropped the table: nothing is drawn given them.
 READ_SEALED = Sql.of(_SealedRow)(f"""
     SELECT coalesce(said.release, kept.release_id) AS release, coalesce(said.number, kept.number) AS number,
            said.digest AS said, kept.unit, kept.share AS now, kept.scale, kept.first, kept.second,
            kept.refinable, kept.cohorts, kept.weights, kept.counts, kept.charged
     FROM (
-        SELECT DISTINCT ON (release.study_id, release.family, place.number)
-               release.study_id, release.family, place.number, place.digest, release.id AS release
-        FROM release CROSS JOIN jsonb_to_recordset(release.noise->'pieces')
-            AS place (number int, digest text)
-        WHERE release.share_before IS NOT NULL
-        ORDER BY release.study_id, release.family, place.number, release.number DESC
+        SELECT DISTINCT ON (release.study_id, 2, place.number)
+               release.study_id, {KEPT_UNDER} AS family, place.number, place.digest, release.id AS release,
+               release.share_before IS NULL AS apart
+        FROM release CROSS JOIN jsonb_to_recordset(
+            release.noise->CASE WHEN release.share_before IS NULL THEN 'apart' ELSE 'pieces' END
+        ) AS place (number int, digest text)
+        ORDER BY release.study_id, 2, place.number, release.number DESC
     ) said FULL JOIN (
         SELECT piece.*, {MEMBERS}
         FROM piece JOIN piece_cohort member
@@ -108,6 +117,7 @@ READ_SEALED = Sql.of(_SealedRow)(f"""
         GROUP BY piece.study_id, piece.family, piece.number
     ) kept ON (kept.study_id, kept.family, kept.number, kept.release_id)
             = (said.study_id, said.family, said.number, said.release)
+    WHERE kept.number IS NOT NULL OR NOT said.apart
 """)
 
 PIECES_AT_ONCE = 100
@@ -145,7 +155,9 @@ async def read_kept(
     """The newest step of a question's shares, and every piece of the question as that left it, by number."""
     rows = await READ_KEPT.all(connection, study_id=study_id, family=family)
     pieces = [
-        _piece(row.number, row.columns) for row in rows if row.number is not None and row.columns is not None
+        piece_of(row.number, row.columns)
+        for row in rows
+        if row.number is not None and row.columns is not None
     ]
     return (rows[0].step if rows else None), pieces
 
@@ -154,11 +166,12 @@ async def sealed(connection: Connection) -> AsyncIterator[Sealed]:
     """Every piece of every question, and each that a release names and that is not there."""
     async for part in READ_SEALED.parts(connection, PIECES_AT_ONCE):
         for row in part:
-            kept = None if row.columns is None else _piece(row.number, row.columns).digest()
+            kept = None if row.columns is None else piece_of(row.number, row.columns).digest()
             yield Sealed(release=row.release, number=row.number, said=row.said, kept=kept)
 
 
-def _piece(number: int, columns: _Columns) -> Piece:
+def piece_of(number: int, columns: PieceColumns) -> Piece:
+    """A piece as it is stored."""
     members = {
         "cohort_id": columns.cohorts,
         "weight": columns.weights,
@@ -189,11 +202,15 @@ async def check_last(connection: Connection, draft: Draft, taken: Taken) -> None
 
 
 async def write(connection: Connection, draft: Draft) -> None:
-    """Store what a step has made of its question's pieces, in the transaction that publishes it."""
-    if draft.taken is None or draft.asked is None or not draft.taken.changed:
-        return
-    changed = draft.taken.changed
-    key = {"study_id": draft.study_id, "family": draft.asked.family}
+    """Store the sums that an answer leaves, in the transaction that publishes it."""
+    if draft.apart is not None:
+        await _write(connection, draft, family_apart(draft.id), [draft.apart])
+    if draft.taken is not None and draft.asked is not None and draft.taken.changed:
+        await _write(connection, draft, draft.asked.family, draft.taken.changed)
+
+
+async def _write(connection: Connection, draft: Draft, family: bytes, changed: Sequence[Piece]) -> None:
+    key = {"study_id": draft.study_id, "family": family}
     await WRITE_PIECES.run(
         connection,
         **key,

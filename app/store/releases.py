@@ -44,10 +44,10 @@ BEST_WIDTH = Sql.of(float)(f"""
 
 # The people of the newest answer stand for those of today: to count these would be to read all of the study.
 STANDING = Sql.of(StoredRelease)(f"""
-    WITH newest AS (SELECT people FROM release WHERE study_id = :study_id AND family = :family
+    WITH newest AS (SELECT people FROM release WHERE study_id = :study_id AND family = ANY(:families)
                     ORDER BY number DESC LIMIT 1),
          past AS (SELECT number, share, cap, {_width("(SELECT people FROM newest)")} AS width
-                  FROM release WHERE study_id = :study_id AND family = :family)
+                  FROM release WHERE study_id = :study_id AND family = ANY(:families))
     SELECT {COLUMNS}, true AS replayed FROM release JOIN study ON study.id = release.study_id
     WHERE release.number = (
         SELECT max(number) FROM past WHERE width <= CAST(:as_good AS float8) * (SELECT min(width) FROM past)
@@ -98,10 +98,11 @@ PAGE = Sql.of(StoredRelease)(f"""
     ORDER BY release.number DESC LIMIT :limit
 """)
 
+WHOLE_MEAN = """release.standard_error IS NOT NULL AND release.estimator <> 'found_range'
+      AND CAST(convert_from(release.body, 'UTF8') AS jsonb)->'where' IS NULL"""
+
 READ_LAST_MEAN = Sql.of(StoredRelease)(f"""
-    {STORED} WHERE release.study_id = :study_id AND release.standard_error IS NOT NULL
-      AND release.estimator <> 'found_range'
-      AND CAST(convert_from(release.body, 'UTF8') AS jsonb)->'where' IS NULL
+    {STORED} WHERE release.study_id = :study_id AND {WHOLE_MEAN}
     ORDER BY release.number DESC LIMIT 1
 """)
 
@@ -185,7 +186,14 @@ async def latest(connection: Connection, study_id: int, question: bytes) -> Stor
 
 
 async def standing(
-    connection: Connection, study_id: int, asked: Asked, *, width: float, at_least: bool, as_good: float
+    connection: Connection,
+    study_id: int,
+    asked: Asked,
+    *,
+    beside: Sequence[bytes] = (),
+    width: float,
+    at_least: bool,
+    as_good: float,
 ) -> StoredRelease | None:
     """The newest of the best answers to a question of a replace_one study, share and cap aside.
 
@@ -193,6 +201,7 @@ async def standing(
         connection: In a transaction.
         study_id: The study.
         asked: The question.
+        beside: What other answers to it are kept under.
         width: Of the study's range.
         at_least: Whether an answer must exist that took at least the question's share and cap.
         as_good: How many times as wide as the best one an interval may be and count as good as that.
@@ -200,7 +209,7 @@ async def standing(
     return await STANDING.maybe(
         connection,
         study_id=study_id,
-        family=asked.family,
+        families=[asked.family, *beside],
         range=width,
         as_good=as_good,
         no_cap=NO_CAP,

@@ -143,15 +143,15 @@ class Release(Plotted):
             part of all people for the share of a bin or a choice or the rank of a quantile; of a description
             that of the mean.
         relation: What the guarantee compares.
-        share, share_before: The part of each epsilon that the question has used in all, and without this
-            release; None of releases without shares.
+        share, share_before: The part of each epsilon that the question has used in all, and before; or None.
         refines: The release that this one sharpens.
         epsilon_max, epsilon_max_total: The largest charge to a person by this release, and with those that
             it sharpens.
         people, people_left_out: The people who contributed, and those of them that could not take part; None
             where their number is secret.
-        left_out_because: Why they could not: `budget_exhausted`, `local_reports_not_used`; None where all
-        could. created_at: When it was published.
+        left_out_because: Why not: `budget_exhausted`, of a combination `in_no_answer`; None where all could.
+        combines: The answers that it combines, at no price; None of an answer that was paid for.
+        created_at: When it was published.
         new_contributions: Whether contributions came in since; None where that is secret or not said.
     """
 
@@ -188,6 +188,7 @@ class Release(Plotted):
     people: int | None
     people_left_out: int | None
     left_out_because: str | None
+    combines: tuple[str, ...] | None = None
     created_at: datetime | None
     new_contributions: bool | None
     raw: Mapping[str, object] = field(repr=False, compare=False)

@@ -107,7 +107,12 @@ async def test_a_smaller_share_is_no_gain_and_a_larger_one_is(service: Service) 
         assert (await current(service, **params))["id"] == more["id"]
     nearly = await ask(service, share=0.3, fresh=True)
     assert width(nearly) > 1.05 * width(more)
-    assert (await current(service))["id"] == more["id"], "a third wider is made, and not what stands"
+    assert (await current(service, share=0.4))["id"] == more["id"], (
+        "a third wider is made, and not what stands"
+    )
+    best = await current(service)
+    assert best["combines"] == [more["id"], nearly["id"]]
+    assert width(best) < 1.01 * width(more)
     assert (await current(service, estimator="uniform"))["id"] != more["id"], "is another question"
 
 

@@ -230,13 +230,14 @@ async def test_a_cap_takes_all_that_it_allows(service: Service) -> None:
 
 
 async def pieces(service: Service) -> list[dict[str, Any]]:
-    """Every cohort of every piece, with how many people it has now, and had when the piece was drawn."""
+    """Every cohort of every piece of steps, with its people now, and when the piece was drawn."""
     connection = await asyncpg.connect(service.database_url)
     try:
         rows = await connection.fetch(
             "SELECT number, refinable, scale, cohort_id, cohort.count, piece_cohort.count AS drawn"
             " FROM piece JOIN piece_cohort USING (study_id, family, number)"
-            " JOIN cohort ON cohort.id = cohort_id ORDER BY number, cohort_id"
+            " JOIN cohort ON cohort.id = cohort_id JOIN release ON release.id = release_id"
+            " WHERE share_before IS NOT NULL ORDER BY number, cohort_id"
         )
     finally:
         await connection.close()

@@ -175,7 +175,9 @@ class ReleaseOut(WireOut):
         None, description="Those that could not take part; left out where their number is secret."
     )
     left_out_because: str | None = Field(
-        None, description="Why they could not: `budget_exhausted`; null where all could."
+        None,
+        description="Why they could not: `budget_exhausted`; of a combination `in_no_answer`: no answer that "
+        "it combines has them; null where all could.",
     )
     noisy_count: float | None = Field(
         None, description="People by their share of the cap, with noise; only where their number is secret."
@@ -189,6 +191,11 @@ class ReleaseOut(WireOut):
         None, description="Of the values, in the data's unit squared; left out where nothing is known of it."
     )
     sd: StatisticOut | None = Field(None, description="The square root of the variance.")
+    combines: list[UUID] | None = Field(
+        None,
+        description="The answers whose noisy sums this one combines, at no price: of each chain of steps the "
+        "newest; left out of an answer that was paid for.",
+    )
     created_at: datetime
 
 

@@ -1,0 +1,105 @@
+"""The noisy sums of all means of a study, which one answer combines."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from app.core.piece import Piece
+from app.core.release import Draft
+from app.store.pieces import COLUMNS, MEMBERS, PieceColumns, piece_of
+from app.store.releases import WHOLE_MEAN, CohortsChanged
+from app.store.sql import Connection, Sql
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """What there is to be combined.
+
+    Attributes:
+        releases: The newest answer of each chain of steps, and every answer with noise of its own; by their
+            places in the hash chain.
+        pieces: Their noisy sums.
+        newest: Number of the newest release that left one of them.
+    """
+
+    releases: tuple[UUID, ...]
+    pieces: tuple[Piece, ...]
+    newest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    release: UUID
+    at: int
+    family: bytes
+    number: int
+    columns: PieceColumns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _News:
+    newest: int | None
+    others: bool
+    combined: int
+    ended: bool
+
+
+NOT_BY_LABEL = "CAST(convert_from(release.body, 'UTF8') AS jsonb)->'by' IS NULL"
+
+READ_SOURCES = Sql.of(_Row)(f"""
+    SELECT release.id AS release, release.number AS at, piece.family, piece.number, {COLUMNS}
+    FROM piece JOIN release ON release.id = piece.release_id
+    JOIN (
+        SELECT family, number, {MEMBERS} FROM piece_cohort member
+        WHERE study_id = :study_id GROUP BY family, number
+    ) member ON (member.family, member.number) = (piece.family, piece.number)
+    WHERE piece.study_id = :study_id AND {WHOLE_MEAN} AND {NOT_BY_LABEL}
+    ORDER BY release.number, piece.number
+""")
+
+READ_NEWS = Sql.of(_News)(f"""
+    SELECT max(release.number) AS newest,
+           coalesce(count(DISTINCT piece.family) > 1 OR bool_or(release.family <> :family), false) AS others,
+           (SELECT coalesce(max(number), 0) FROM release
+            WHERE study_id = :study_id AND family = :combined) AS combined,
+           (SELECT state IN ('archived', 'retired') FROM study WHERE id = :study_id) AS ended
+    FROM piece JOIN release ON release.id = piece.release_id
+    WHERE piece.study_id = :study_id AND {WHOLE_MEAN} AND {NOT_BY_LABEL}
+""")
+
+
+async def has_news(connection: Connection, study_id: int, family: bytes, combined: bytes) -> bool:
+    """Whether answers came after the last combination, and there is more than one answer to the question.
+
+    Args:
+        connection: In a transaction.
+        study_id: The study; one that has ended has no news.
+        family: The question.
+        combined: What its combinations are kept under.
+    """
+    news = await READ_NEWS.one(connection, study_id=study_id, family=family, combined=combined)
+    return news.newest is not None and news.others and not news.ended and news.newest > news.combined
+
+
+async def read_sources(connection: Connection, study_id: int) -> Sources:
+    """All that there is to be combined."""
+    rows = await READ_SOURCES.all(connection, study_id=study_id)
+    last = {row.family: row.release for row in rows}
+    return Sources(
+        releases=tuple(last.values()),
+        pieces=tuple(piece_of(row.number, row.columns) for row in rows),
+        newest=max((row.at for row in rows), default=0),
+    )
+
+
+async def check_newest(connection: Connection, draft: Draft) -> None:
+    """Make sure that nothing more is there to be combined. Call with the chain locked.
+
+    Raises:
+        CohortsChanged: another answer was quicker: plan again.
+    """
+    if draft.newest is None:
+        return
+    rows: Sequence[_Row] = await READ_SOURCES.all(connection, study_id=draft.study_id)
+    if max((row.at for row in rows), default=0) != draft.newest:
+        raise CohortsChanged

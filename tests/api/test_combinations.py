@@ -1,0 +1,129 @@
+"""`GET .../statistics/mean` reads the best combination of all that is published, and charges no one."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.api.service import Service
+
+STUDY = "/v1/studies/minutes"
+RELEASES = f"{STUDY}/releases"
+
+
+async def crowded(service: Service, people: int = 400, **definition: Any) -> None:
+    await service.study(slug="minutes", lower=0, upper=120, **definition)
+    await join(service, people)
+
+
+async def join(service: Service, people: int, *, prefix: str = "p", trust: str = "central") -> None:
+    records = [
+        {
+            "subject": f"{prefix}{place}",
+            "value": place % 100,
+            "trust": trust,
+            **({"epsilon": (0.2, 1)[place % 2]} if trust == "central" else {}),
+        }
+        for place in range(people)
+    ]
+    done = await service.call("POST", f"{STUDY}/contributions/batch", "contribute", json=records)
+    assert done.json()["created"] == people, done.text
+
+
+async def ask(service: Service, **question: Any) -> dict[str, Any]:
+    made = await service.call("POST", RELEASES, "analyse", json=question)
+    assert made.status_code == 201, made.text
+    return dict(made.json())
+
+
+async def mean(service: Service, query: str = "") -> dict[str, Any]:
+    found = await service.call("GET", f"{STUDY}/statistics/mean{query}", "analyse")
+    assert found.status_code == 200, found.text
+    return dict(found.json())
+
+
+async def paid(service: Service) -> bytes:
+    return (await service.call("GET", "/v1/admin/ledger", "admin")).content
+
+
+def width(answer: dict[str, Any]) -> float:
+    return float(answer["interval"]["upper"] - answer["interval"]["lower"])
+
+
+CURRENCIES = pytest.mark.parametrize("currency", [{}, {"noise": "gaussian", "delta": 1e-6}])
+
+
+@CURRENCIES
+async def test_fresh_answers_and_steps_of_several_estimators_are_combined(
+    service: Service, currency: dict[str, Any]
+) -> None:
+    await crowded(service, 4000, **currency)
+    answers = [await ask(service, share=0.2, fresh=True) for _ in range(2)]
+    answers += [await ask(service, share=0.2, estimator=name) for name in ("uniform", "adpm")]
+    before = await paid(service)
+    best = await mean(service)
+    assert await paid(service) == before
+    assert best["combines"] == [one["id"] for one in answers]
+    assert (best["epsilon_max"], best["share"], best["refines"]) == (0, 0, None)
+    releases = (await service.call("GET", RELEASES, "admin")).json()["items"]
+    charged: Counter[int] = Counter()
+    for charge in (charge for release in releases for charge in release["charges"]):
+        charged[charge["cohort_id"]] += round(charge["mu2" if currency else "epsilon"] * 1e6)
+    total = best["mu2_max_total" if currency else "epsilon_max_total"]
+    assert round(total * 1e6) == max(charged.values())
+    assert width(best) < 0.75 * min(map(width, answers))
+    assert best["predicted_error"] < 0.75 * min(one["predicted_error"] for one in answers)
+    again = await service.call("GET", f"{STUDY}/statistics/mean", "analyse")
+    assert again.json() == best
+    stored = await service.call("GET", f"/v1/releases/{best['id']}", "analyse")
+    assert stored.json().items() <= best.items()
+    own = await mean(service, "?estimator=uniform")
+    assert own["id"] == answers[2]["id"]
+
+
+async def test_one_chain_of_steps_is_its_own_combination(service: Service) -> None:
+    await crowded(service)
+    last = [await ask(service, share=share) for share in (0.2, 0.4)][-1]
+    found = await mean(service)
+    assert found["id"] == last["id"]
+    assert "combines" not in found
+
+
+async def test_the_first_reader_pays_nothing_where_another_estimator_has_answered(service: Service) -> None:
+    await crowded(service)
+    made = await ask(service, share=0.5, estimator="uniform")
+    before = await paid(service)
+    assert (await mean(service))["combines"] == [made["id"]]
+    assert await paid(service) == before
+
+
+async def test_newcomers_and_leavers_are_stated_and_public_people_are_weighed(service: Service) -> None:
+    await crowded(service, trust=["central", "public"])
+    await join(service, 100, prefix="known", trust="public")
+    for _ in range(2):
+        await ask(service, share=0.3, fresh=True)
+    first = await mean(service)
+    assert (first["people"], first["people_left_out"], first["left_out_because"]) == (500, 0, None)
+    gone = await service.call("DELETE", f"{STUDY}/contributions/p0", "contribute")
+    assert gone.status_code in (200, 204), gone.text
+    assert (await mean(service))["id"] == first["id"]
+    await join(service, 50, prefix="new")
+    renewed = await ask(service, share=0.3, fresh=True, estimator="uniform")
+    second = await mean(service)
+    assert renewed["id"] in second["combines"]
+    assert len(second["combines"]) == 3
+    assert second["people"] == 549
+    await ask(service, share=0.28)
+    third = await mean(service)
+    assert third["id"] != second["id"]
+    assert len(third["combines"]) == 4
+
+
+async def test_a_combination_leaves_the_ledger_in_order(service: Service) -> None:
+    await crowded(service)
+    for question in ({"fresh": True}, {"fresh": True}, {"estimator": "uniform"}, {"share": 0.3}):
+        await ask(service, **{"share": 0.2, **question})
+        await mean(service)
+    report = await service.api.services.ledger.audit()
+    assert not report.findings
+    assert report.counts["releases"] == 7
