@@ -12,7 +12,7 @@ g(y, s) = s (|y - 1| - |y|) for a draw that costs s, the log-likelihood ratio of
 - g(y, s) + g(y', s') - g(y + L, s) for a refinement after companions left whose values come to L: what is
   taken for the first noise is y + L less the value.
 
-An honest pair is looked at with the statistics that show a planted bug best.
+An honest pair of steps is looked at with the statistics that show a planted bug best.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -80,6 +80,11 @@ def _combined(first: Floats, second: Floats) -> Floats:
     return _gain(first, LAST // 2) + _gain(second, LAST // 2)
 
 
+def _solved(first: Floats, second: Floats) -> Floats:
+    """The value, where the noise of a fresh answer is half of that of the steps."""
+    return 2 * first - second
+
+
 def pair_subjects() -> Iterator[Subject]:
     """Pairs of answers as the service makes them."""
     yield steps_subject("a step and its refinement", _apart)
@@ -96,6 +101,9 @@ def pair_controls() -> Iterator[Subject]:
     )
     yield steps_subject(
         "a refinement after people left", _left, between=_leave_unseen, planted=True, effort=0.8
+    )
+    yield fresh_subject(
+        "a fresh answer with noise in common with a refined one, combined", _solved, shared=True
     )
     yield gaussian_subject(
         "a gaussian step that draws all of its share again", plant=_forget_the_share, planted=True, effort=1.6
@@ -192,22 +200,30 @@ def gaussian_subject(
     )
 
 
-def fresh_subject(name: str, statistic: Statistic) -> Subject:
-    """A fresh answer at half of the epsilon, and one at the other half in two steps: all that is combined."""
+def fresh_subject(name: str, statistic: Statistic, *, shared: bool = False) -> Subject:
+    """A fresh answer at half of the epsilon, and one at the other half in two steps: all that is combined.
+
+    Args:
+        name: Of the subject.
+        statistic: What cells are made of.
+        shared: Whether the fresh answer has half of the noise of the steps in place of its own, a bug.
+    """
 
     def made(value: int) -> _Steps:
         return _Steps.of(value, _stay, _as_planned, first=LAST // 4, last=LAST // 2)
 
     def outputs(draws: int) -> tuple[Cells, Cells]:
-        one, other = (
-            np.digitize(statistic(_fresh_sums(value, draws), _noisy_sums(made(value), draws)[1]), EDGES)
-            for value in (0, GRID_SIZE)
-        )
+        one, other = (np.digitize(statistic(*both(value, draws)), EDGES) for value in (0, GRID_SIZE))
         return one, other
+
+    def both(value: int, draws: int) -> tuple[Floats, Floats]:
+        stepped, truth = _noisy_sums(made(value), draws)[1], value / GRID_SIZE
+        return truth + (stepped - truth) / 2 if shared else _fresh_sums(value, draws), stepped
 
     plan, people = _history(0).plan_fresh(LAST // 2)
     charged = {one.cohort_id: one.epsilon for one in planning.charges(plan, people, STUDY)}[PERSON]
-    return Subject(name=name, claimed=(charged + made(0).charged) / MICRO, outputs=outputs)
+    claimed = (charged + made(0).charged) / MICRO
+    return Subject(name=name, claimed=claimed, outputs=outputs, planted=shared)
 
 
 def _fresh_sums(value: int, draws: int) -> Floats:

@@ -234,10 +234,10 @@ async def pieces(service: Service) -> list[dict[str, Any]]:
     connection = await asyncpg.connect(service.database_url)
     try:
         rows = await connection.fetch(
-            "SELECT number, refinable, scale, cohort_id, cohort.count, piece_cohort.count AS drawn"
+            "SELECT piece.number, refinable, scale, cohort_id, cohort.count, piece_cohort.count AS drawn"
             " FROM piece JOIN piece_cohort USING (study_id, family, number)"
             " JOIN cohort ON cohort.id = cohort_id JOIN release ON release.id = release_id"
-            " WHERE share_before IS NOT NULL ORDER BY number, cohort_id"
+            " WHERE share_before IS NOT NULL ORDER BY piece.number, cohort_id"
         )
     finally:
         await connection.close()
