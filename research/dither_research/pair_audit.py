@@ -81,8 +81,8 @@ def _combined(first: Floats, second: Floats) -> Floats:
 
 
 def _solved(first: Floats, second: Floats) -> Floats:
-    """The value, where the noise of a fresh answer is half of that of the steps."""
-    return 2 * first - second
+    """Below 0 for the value 0 and above for 1, where a fresh answer has half of the noise of the steps."""
+    return 2 * (2 * first - second) - 1
 
 
 def pair_subjects() -> Iterator[Subject]:
@@ -223,7 +223,7 @@ def fresh_subject(name: str, statistic: Statistic, *, shared: bool = False) -> S
     plan, people = _history(0).plan_fresh(LAST // 2)
     charged = {one.cohort_id: one.epsilon for one in planning.charges(plan, people, STUDY)}[PERSON]
     claimed = (charged + made(0).charged) / MICRO
-    return Subject(name=name, claimed=claimed, outputs=outputs, planted=shared)
+    return Subject(name=name, claimed=claimed, outputs=outputs, planted=shared, effort=0.1 if shared else 1)
 
 
 def _fresh_sums(value: int, draws: int) -> Floats:
