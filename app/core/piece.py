@@ -61,6 +61,10 @@ class Piece:
         """One field of every member."""
         return Members.of(self.members).column(name)
 
+    def sealed(self) -> dict[str, object]:
+        """What the release that leaves it so says of it."""
+        return {"number": self.number, "share": self.share, "scale": self.scale, "digest": self.digest()}
+
     def digest(self) -> str:
         """SHA-256 of all of it, as the release that leaves it so puts it in the hash chain [hex].
 

@@ -233,7 +233,7 @@ def next_step(
         most=step.epsilon_max,
         most_in_all=step.epsilon_max_total,
     )
-    noise = {"mechanism": step.noise.mechanism, "pieces": planning.pieces_json(taken.changed)}
+    noise = {"mechanism": step.noise.mechanism, "pieces": [piece.sealed() for piece in taken.changed]}
     return _draft(
         _Answer(
             study=study,

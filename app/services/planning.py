@@ -391,13 +391,5 @@ def noise_json(plan: Plan, apart: Sequence[Piece] = ()) -> str:
     """The noise of a plan, and the sums that are kept of its answer, for the ledger."""
     document: dict[str, object] = {"mechanism": type(plan.noise).__name__, **asdict(plan.noise)}
     if apart:
-        document["apart"] = pieces_json(apart)
+        document["apart"] = [piece.sealed() for piece in apart]
     return json.dumps(document, allow_nan=False)
-
-
-def pieces_json(pieces: Sequence[Piece]) -> list[dict[str, object]]:
-    """What a release says of the sums that it leaves."""
-    return [
-        {"number": piece.number, "share": piece.share, "scale": piece.scale, "digest": piece.digest()}
-        for piece in pieces
-    ]
