@@ -1,8 +1,16 @@
 r"""Laws of the error of an estimate: a Normal part plus independent Laplace parts, all centered.
 
 The noise of a release is discrete Laplace of a scale near 2^50 grid steps, so the continuous law
-differs from it by less than 1e-15. One and two Laplaces have closed forms; everything else is inverted
-from its characteristic function :math:`\phi(t) = e^{-\sigma^2 t^2 / 2} \prod_i (1 + b_i^2 t^2)^{-m_i}`,
+differs from it by less than 1e-15. One and two Laplaces have closed forms, also beside a Normal part: with
+one of scale b
+
+.. math:: P(|X| > x) = \mathrm{erfc}\frac{x}{\sigma \sqrt 2} + A(x) - A(-x), \qquad
+   A(x) = \tfrac12 e^{\sigma^2 / 2 b^2 - x / b}\, \mathrm{erfc}\frac{\sigma / b - x / \sigma}{\sqrt 2},
+
+whose slope is :math:`-(A(x) + A(-x)) / b`. Two of scales a and b have :math:`a^2 / (a^2 - b^2)` times that of
+a, less :math:`b^2 / (a^2 - b^2)` times that of b: the partial fractions of their characteristic function.
+Everything else is inverted from its characteristic function
+:math:`\phi(t) = e^{-\sigma^2 t^2 / 2} \prod_i (1 + b_i^2 t^2)^{-m_i}`,
 
 .. math:: P(|X| > x) = 1 - \frac{2}{\pi} \int_0^\infty \frac{\sin(x t)}{t} \phi(t) dt,
 
@@ -30,6 +38,16 @@ LEVEL = 0.95
 _PERIOD = 24.0
 _NODES = 768
 _NEGLIGIBLE_SHARE = 1 / 256
+
+_ROOT = math.sqrt(2)
+_STEEPEST = 24.0
+"""Where the Normal part has at most this many times the scale of a Laplace, closed forms neither overflow nor
+lose digits."""
+_APART = 1e-3
+"""How far two scales are apart, as a part of the larger one, where partial fractions keep ten digits."""
+_OVERFLOW = 700.0
+_VANISHED = 37.0
+"""Standard deviations beyond which a Normal tail is below every double."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +94,8 @@ class ErrorLaw:
             return math.erfc(x / (self.sigma * math.sqrt(2)))
         if x > _PERIOD / 2 * deviation:
             return 0.0
+        if parts := self._fractions():
+            return min(1.0, max(0.0, self._closed(x, parts)[0]))
         nodes, weights = self._inversion(deviation)
         position = x / deviation
         inside = _STEP * (0.5 * position + float(np.dot(np.sin(position * nodes), weights)))
@@ -100,17 +120,48 @@ class ErrorLaw:
             return self.sigma * NormalDist().inv_cdf((1 + level) / 2)
         if self.sigma == 0 and len(self.laplaces) == 1 and self.laplaces[0][1] == 1:
             return -self.laplaces[0][0] * math.log1p(-level)
-        nodes, weights = self._inversion(deviation)
+        parts = self._fractions()
+        nodes, weights = (None, None) if parts else self._inversion(deviation)
         # The density is even and unimodal, so the distribution function is concave on x > 0 and
         # Newton's steps from 0 rise to the root without overshooting it.
         x = 0.0
         for _ in range(100):
-            missing = level - 2 / math.pi * _STEP * (0.5 * x + float(np.dot(np.sin(x * nodes), weights)))
-            slope = 2 / math.pi * _STEP * (0.5 + float(np.dot(np.cos(x * nodes), nodes * weights)))
+            if nodes is None or weights is None:
+                above, falls = self._closed(x * deviation, parts)
+                missing, slope = level - 1 + above, falls * deviation
+            else:
+                missing = level - 2 / math.pi * _STEP * (0.5 * x + float(np.dot(np.sin(x * nodes), weights)))
+                slope = 2 / math.pi * _STEP * (0.5 + float(np.dot(np.cos(x * nodes), nodes * weights)))
             x += missing / slope
             if abs(missing) < 1e-13 or abs(missing / slope) < 1e-12:
                 break
         return x * deviation
+
+    def _fractions(self) -> tuple[tuple[float, float], ...]:
+        """(factor, scale): the law is that sum of laws of one Laplace and the Normal part; or empty."""
+        match self.laplaces if self.sigma else ():
+            case ((scale, 1),) if scale * _STEEPEST > self.sigma:
+                return ((1.0, scale),)
+            case ((a, 1), (b, 1)) if abs(a - b) > _APART * max(a, b) and min(a, b) * _STEEPEST > self.sigma:
+                return (a * a / (a * a - b * b), a), (b * b / (b * b - a * a), b)
+            case _:
+                return ()
+
+    def _closed(self, x: float, parts: tuple[tuple[float, float], ...]) -> tuple[float, float]:
+        """P(|X| > x), and how fast it falls there, from x = 0 on."""
+        sigma, tail, falls = self.sigma, 0.0, 0.0
+        normal = math.erfc(x / sigma / _ROOT)
+        for factor, scale in parts:
+            ratio, place = sigma / scale, x / sigma
+            above, below = (
+                0.5 * math.exp(ratio * (ratio / 2 - end)) * math.erfc((ratio - end) / _ROOT)
+                if ratio * (ratio / 2 - end) < _OVERFLOW and end > -_VANISHED
+                else 0.0
+                for end in (place, -place)
+            )
+            tail += factor * (normal + above - below)
+            falls += factor * (above + below) / scale
+        return tail, falls
 
     def _inversion(self, deviation: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Nodes t and phi(t) / t of the law scaled to standard deviation 1."""

@@ -55,6 +55,13 @@ POLL = {
     "choices": ["red", "green", "blue"],
     "trust": ["central", "public"],
 }
+REGIONS = {
+    "slug": "regions",
+    "lower": 0,
+    "upper": 100,
+    "trust": ["central", "public"],
+    "attributes": {"region": ["north", "south", "empty"]},
+}
 KMEANS = {"protocol": "kmeans", "epsilon": 4, "rounds": 1, "centres": [[20, 20], [80, 80]]}
 CONTRIBUTIONS = "/v1/studies/survey/contributions"
 
@@ -133,6 +140,7 @@ async def run(service: Service) -> dict[str, list[Exchange]]:
     await _refusals(record)
     await _shapes(record)
     await _choices(record)
+    await _labels(record)
     return record.files
 
 
@@ -333,6 +341,37 @@ async def _choices(record: Recorder) -> None:
         await record._service.call("POST", f"{path}/batch", "contribute", json=batch)
     await record("choices", "GET", "/v1/studies/poll/plan", "analyse", params={"statistic": "shares"})
     await record("choices", "GET", "/v1/studies/poll/statistics/shares", "analyse")
+
+
+async def _labels(record: Recorder) -> None:
+    """A study with attributes: its terms, contributions, answers by labels and what is read off them."""
+    await record("labels", "POST", "/v1/studies", "admin", json=REGIONS)
+    path = "/v1/studies/regions"
+    for labels in ({"region": "north"}, {"region": "west"}, {}):
+        person = {"subject": "nora", "value": 30, "trust": "public", "attributes": labels}
+        await record("labels", "POST", f"{path}/contributions", "contribute", json=person)
+    people = [
+        {
+            "subject": f"r{number}",
+            "value": (20, 80)[number % 2],
+            "epsilon": 2,
+            "trust": "central",
+            "attributes": {"region": ("north", "south")[number % 2]},
+        }
+        for number in range(200)
+    ]
+    await record._service.call("POST", f"{path}/contributions/batch", "contribute", json=people)
+    asked = {"by": "region", "estimator": "uniform", "share": 0.5}
+    await record("labels", "GET", f"{path}/plan", "analyse", params=asked)
+    await record("labels", "GET", f"{path}/statistics/mean", "analyse", params=asked)
+    asked = {"estimator": "uniform", "simultaneous": True, "standardize": "region:north=.3,south=.7,empty=0"}
+    await record("labels", "GET", f"{path}/statistics/mean", "analyse", params=asked)
+    asked = {"estimator": "uniform", "of": "mean", "between": "region:south,north"}
+    await record("labels", "GET", f"{path}/statistics/difference", "analyse", params=asked)
+    wrong = {**asked, "between": "region:south,empty"}
+    await record("labels", "GET", f"{path}/statistics/difference", "analyse", params=wrong)
+    wrong = {"statistic": "mean", "standardize": "region:north=.3,south=.6,empty=0"}
+    await record("labels", "POST", f"{path}/releases", "analyse", json=wrong)
 
 
 async def _secret_sizes(record: Recorder) -> None:

@@ -44,6 +44,20 @@ def test_the_quantile_of_normal_plus_laplace_solves_the_closed_form(ratio, level
     assert ErrorLaw(sigma=ratio, laplaces=((1.0, 1),)).quantile(level) == pytest.approx(expected, rel=2e-5)
 
 
+@pytest.mark.parametrize("sigma", [0.001, 0.1, 1.0, 5.0, 20.0])
+@pytest.mark.parametrize("second", [0.1, 0.5, 0.9985, 1.001, 1.002, 3.0])
+def test_a_normal_beside_two_laplaces_has_the_tail_that_the_inversion_gives(sigma, second):
+    """A third Laplace, too small to matter, has the law inverted from its characteristic function."""
+    law = ErrorLaw(sigma=sigma, laplaces=((1.0, 1), (second, 1)))
+    inverted = ErrorLaw(sigma=sigma, laplaces=((1.0, 1), (second, 1), (1e-9, 1)))
+    for position in (0.5, 1.0, 1.96, 4.0, 9.0):
+        x = position * math.sqrt(law.variance)
+        assert law.tail(x) == pytest.approx(inverted.tail(x), abs=5e-7)
+    for level in (0.5, 0.95, 0.9996):
+        assert law.tail(law.quantile(level)) == pytest.approx(1 - level, rel=1e-7)
+        assert law.quantile(level) == pytest.approx(inverted.quantile(level), rel=2e-4)
+
+
 @given(a=st.floats(1e-3, 1), b=st.floats(1e-3, 1), x=st.floats(0.001, 5))
 def test_two_laplaces_have_the_tail_that_quadrature_gives(a, b, x):
     """P(|A + B| > x) = E[P(|A + B| > x | B)], with B integrated numerically piece by piece."""

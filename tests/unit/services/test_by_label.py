@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 
+from app.accounting.gaussian import effective_variance
 from app.core.attributes import Attributes
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
@@ -93,6 +94,31 @@ def test_the_charge_is_the_loss_over_all_neighbors_and_at_most_a_micro_more(esti
         assert worst <= costs.get(one.id, 0) + 1e-6, "never below"
         assert costs.get(one.id, 0) <= worst + 1 + 1e-6, "at most one micro above"
         assert costs[one.id] <= one.epsilon // 2 + 1
+
+
+@pytest.mark.parametrize("estimator", ["uniform", "adpm", "optimal"])
+def test_under_gaussian_noise_the_charge_is_the_loss_over_all_neighbors(estimator: str):
+    """mu^2 of both noisy sums of the own label, at the precision that the piece has by then."""
+    study = replace(STUDY, delta=1_000_000)
+    cohorts = crowd([MICRO // 4, MICRO, 3 * MICRO], labels=3)
+    resolved = resolve(study, Ask(by="region", estimator=estimator, share=MICRO // 2, tilt=0))
+    step = plan_by(study, cohorts, resolved, resolved.question(study, people=len(cohorts) * 4), [], None)
+    costs = {charge.cohort_id: charge.epsilon for charge in step.charges}
+    grid = [place * GRID_SIZE // 4 for place in range(5)]
+    for one in cohorts:
+        weights = [
+            (member.weight, effective_variance(piece.unit) * MICRO / piece.share)
+            for piece in step.pieces
+            for member in piece.members
+            if member.cohort_id == one.id
+        ]
+        assert len(weights) == 1, "no other label's sums have this person"
+        weight, variance = weights[0]
+        worst = MICRO * max(
+            weight**2 * ((new - old) ** 2 + 4 * (square(new) - square(old)) ** 2) / variance
+            for old, new in product(grid, grid)
+        )
+        assert worst <= costs[one.id] <= worst + 1, "never below, at most 1e-6 above"
 
 
 def test_labels_and_the_whole_are_read_off_the_same_sums():
