@@ -31,7 +31,8 @@ _VALUE: Mapping[str, Any] = {
 }
 _REPORT: Mapping[str, Any] = {
     "type": "integer",
-    "description": "The randomized value on the study's grid: 0 is lower, 2^30 is upper.",
+    "description": "The randomized value on the study's grid: 0 is lower, 2^30 is upper. In a study of "
+    "choices a set of them: bit j says whether choice j is in it.",
     "examples": [536870912],
 }
 

@@ -1,6 +1,8 @@
 """Shares of choices of central, local and public people together: weights, errors, who pays."""
 
 from dataclasses import replace
+from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import cvxpy
@@ -95,6 +97,37 @@ def test_together_they_are_better_than_either_part():
         if max(first.predicted_error, second.predicted_error) < 1:
             assert both.predicted_error < min(first.predicted_error, second.predicted_error)
         assert both.crowd.local == first.crowd.local == 0
+
+
+@pytest.mark.parametrize("relation", Relation)
+def test_each_person_pays_the_largest_move_over_all_neighbors_and_less_than_a_micro_more(relation: Relation):
+    """Brute force over all datasets of four people and three choices, through the code that draws."""
+    secret = relation is Relation.ADD_REMOVE_ONE
+    profile = [(Trust.CENTRAL, 0.123, 1), (Trust.CENTRAL, 1.7, 2), (Trust.CENTRAL, 9, 1)]
+    plan = plan_of(profile, 3, **({"relation": relation} if secret else {}))
+    charges = {charge.cohort_id: charge.epsilon for charge in plan.charges()}
+    scale = Fraction(shares_of(plan).noise.scales[0])
+    moved: dict[int, Fraction] = dict.fromkeys(charges, Fraction(0))
+    owners = [1, 2, 2, 3]
+
+    def counts(votes: tuple[int | None, ...]) -> list[int]:
+        by_cell = {
+            cohort: [
+                sum(v == k for v, own in zip(votes, owners, strict=True) if own == cohort) for k in range(3)
+            ]
+            for cohort in (1, 2, 3)
+        }
+        return shape_plans.weighted_counts(plan.crowd, plan.weighing, 3, by_cell)
+
+    for votes in product(range(3), repeat=4):
+        for person, cohort in enumerate(owners):
+            for other in [None] if secret else range(3):
+                neighbor = (*votes[:person], other, *votes[person + 1 :])
+                move = sum(abs(a - b) for a, b in zip(counts(votes), counts(neighbor), strict=True))
+                moved[cohort] = max(moved[cohort], move / scale)
+    for cohort, paid in charges.items():
+        assert 0 <= Fraction(paid, MICRO) - moved[cohort] < Fraction(1, MICRO)
+    assert len(charges) == 3
 
 
 def test_local_people_pay_nothing_more_and_local_people_alone_have_an_answer():
