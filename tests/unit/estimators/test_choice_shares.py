@@ -104,7 +104,7 @@ def test_each_person_pays_the_largest_move_over_all_neighbors_and_less_than_a_mi
     """Brute force over all datasets of four people and three choices, through the code that draws."""
     secret = relation is Relation.ADD_REMOVE_ONE
     profile = [(Trust.CENTRAL, 0.123, 1), (Trust.CENTRAL, 1.7, 2), (Trust.CENTRAL, 9, 1)]
-    plan = plan_of(profile, 3, **({"relation": relation} if secret else {}))
+    plan = plan_of(profile, 3, relation=relation) if secret else plan_of(profile, 3)
     charges = {charge.cohort_id: charge.epsilon for charge in plan.charges()}
     scale = Fraction(shares_of(plan).noise.scales[0])
     moved: dict[int, Fraction] = dict.fromkeys(charges, Fraction(0))
