@@ -51,6 +51,7 @@ def show_release(found: Release, as_json: bool) -> None:
         "noise, standard error": found.standard_error,
         f"predicted error{error_of}": None if found.standard_error else found.predicted_error,
         "share": _share(found),
+        "combines": found.combines and f"{len(found.combines)} answers",
         "largest charge": found.epsilon_max,
         "estimator": found.estimator,
         "relation": found.relation,

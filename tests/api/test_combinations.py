@@ -1,8 +1,10 @@
 """`GET .../statistics/mean` reads the best combination of all that is published, and charges no one."""
 
+import asyncio
 from collections import Counter
 from typing import Any
 
+import asyncpg
 import pytest
 
 from tests.api.service import Service
@@ -127,3 +129,65 @@ async def test_a_combination_leaves_the_ledger_in_order(service: Service) -> Non
     report = await service.api.services.ledger.audit()
     assert not report.findings
     assert report.counts["releases"] == 7
+
+
+async def test_all_who_read_at_once_get_the_same_combination(service: Service) -> None:
+    await crowded(service)
+    for _ in range(2):
+        await ask(service, share=0.2, fresh=True)
+    found = await asyncio.gather(*(mean(service) for _ in range(16)))
+    assert len({one["id"] for one in found}) == 1
+    assert len(found[0]["combines"]) == 2
+    page = await service.call("GET", RELEASES, "analyse")
+    assert len(page.json()["items"]) == 3
+
+
+async def test_an_archived_study_gives_what_is_stored(service: Service) -> None:
+    await crowded(service)
+    answers = [await ask(service, share=0.2, fresh=True) for _ in range(2)]
+    done = await service.call("POST", f"{STUDY}/archive", "admin", json={"reason": "over"})
+    assert done.status_code in (200, 204), done.text
+    assert (await mean(service))["id"] in {one["id"] for one in answers}
+    page = await service.call("GET", RELEASES, "analyse")
+    assert len(page.json()["items"]) == 2
+
+
+async def test_another_tilt_is_another_question_and_combines_the_same_sums(service: Service) -> None:
+    await crowded(service)
+    answers = [await ask(service, share=0.2, fresh=True) for _ in range(2)]
+    plain, bent = await mean(service), await mean(service, "?tilt=0.5")
+    assert plain["id"] != bent["id"]
+    assert plain["combines"] == bent["combines"] == [one["id"] for one in answers]
+    assert width(bent) > width(plain)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE piece SET first = first + 1",
+        "UPDATE piece SET refinable = true",
+        "UPDATE piece_cohort SET weight = weight + 1",
+        "UPDATE piece_cohort SET charged = charged + 1",
+    ],
+)
+async def test_the_audit_finds_a_kept_sum_that_was_changed(service: Service, change: str) -> None:
+    await crowded(service, 20)
+    await ask(service, share=0.5, fresh=True)
+    assert (await service.api.services.ledger.audit()).clean
+    connection = await asyncpg.connect(service.database_url)
+    try:
+        await connection.execute(change)
+    finally:
+        await connection.close()
+    assert (await service.api.services.ledger.audit()).findings
+
+
+async def test_where_the_number_of_people_is_secret_nothing_is_kept_or_combined(service: Service) -> None:
+    await crowded(service, relation="add_remove_one")
+    answers = [await ask(service, share=0.2) for _ in range(2)]
+    connection = await asyncpg.connect(service.database_url)
+    try:
+        assert await connection.fetchval("SELECT count(*) FROM piece") == 0
+    finally:
+        await connection.close()
+    assert (await mean(service, "?share=0.2"))["id"] == answers[-1]["id"]
