@@ -1,9 +1,7 @@
 """Reading the ledger: pages for admins and the recomputation that `dither audit` makes."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 import asyncpg
 
@@ -293,15 +291,8 @@ READ_LINKS = Sql("""
 """)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _LinkCharge:
-    release: UUID
-    charge: Charge
-
-
-READ_LINK_CHARGES = Sql.of(_LinkCharge)("""
-    SELECT release_id AS release, cohort_id, epsilon FROM charge
-    WHERE release_id = ANY(CAST(:releases AS uuid[])) ORDER BY cohort_id
+READ_LINK_CHARGES = Sql.of(Charge)("""
+    SELECT cohort_id, epsilon FROM charge WHERE release_id = :release ORDER BY cohort_id
 """)
 
 READ_ROUNDS = Sql.of(ClusterRelease)("""
@@ -371,16 +362,15 @@ async def cluster_releases(connection: Connection) -> list[ClusterRelease]:
 async def links(connection: Connection) -> AsyncIterator[Link]:
     """Every link in order."""
     async for part in READ_LINKS.parts(connection, LINKS_AT_ONCE):
-        charges: dict[UUID, list[Charge]] = {row["id"]: [] for row in part}
-        for row in await READ_LINK_CHARGES.all(connection, releases=list(charges)):
-            charges[row.release].append(row.charge)
         for row in part:
+            # Of one release at a time: years of daily releases have millions.
+            charges = await READ_LINK_CHARGES.all(connection, release=row["id"])
             yield Link(
                 number=row["number"],
                 release=row["id"],
                 previous=row["previous_hash"],
                 hash=row["hash"],
-                recomputed=_hash_of(row, charges[row["id"]]),
+                recomputed=_hash_of(row, charges),
             )
 
 
