@@ -5,6 +5,9 @@ selects another source: no argument, setting, header or environment variable. Wh
 draw fails, and without noise there is no answer.
 """
 
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
 from app.core.errors import InternalFault
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, Noise, NoNoise
 from app.mechanisms.entropy import system_bits
@@ -33,9 +36,9 @@ def draw(noise: Noise, *, queries: int) -> tuple[int, ...]:
         case NoNoise():
             values: tuple[int, ...] = (0,) * queries
         case DiscreteLaplace(scales=scales):
-            values = tuple(draw_laplace(scale) for scale in scales)
+            values = _each(draw_laplace, scales)
         case DiscreteGaussian(sigmas=sigmas):
-            values = tuple(draw_gaussian(sigma) for sigma in sigmas)
+            values = _each(draw_gaussian, sigmas)
         case Hourglass():
             values = draw_hourglass(noise, system_bits)
         case _:
@@ -43,3 +46,8 @@ def draw(noise: Noise, *, queries: int) -> tuple[int, ...]:
     if len(values) != queries:
         raise InternalFault("The noise does not fit the number of queries.")
     return values
+
+
+def _each(sampler: Callable[[float, int], list[int]], sizes: Sequence[float]) -> tuple[int, ...]:
+    """A draw of each size; those of one size that stand together are drawn by one call."""
+    return tuple(one for size, run in groupby(sizes) for one in sampler(size, sum(1 for _ in run)))

@@ -13,17 +13,18 @@ MAX_SIGMA = float(1 << 56)
 dp.enable_features("contrib")
 
 
-def draw_gaussian(sigma: float) -> int:
-    r"""One draw of discrete Gaussian noise.
+def draw_gaussian(sigma: float, count: int) -> list[int]:
+    r"""Independent draws of discrete Gaussian noise.
 
     Output distribution: :math:`P(z) \propto e^{-z^2 / (2 \sigma^2)}` for every integer z, sampled exactly
     (sigma is taken as the rational number the double stands for).
 
     Args:
         sigma: Standard deviation parameter [units of the query], 0 < sigma <= 2**56.
+        count: How many.
 
     Returns:
-        The noise [units of the query].
+        The noise of each query [units of the query].
 
     Raises:
         InternalFault: sigma out of range or not finite, no entropy, or any other failure of the sampler.
@@ -31,7 +32,7 @@ def draw_gaussian(sigma: float) -> int:
 
     Privacy: mu-Gaussian differential privacy for an integer query of L2 sensitivity D under either
         neighboring relation, mu^2 = D^2 / (sigma^2 - 9), by `app.accounting.gaussian`. Input domain: any
-        integer query. Takes about 70 microseconds.
+        integer query. Takes about 80 microseconds, and 10 for each draw more.
 
     References:
         Canonne, Kamath, Steinke, arXiv:2004.00010, algorithm 3 (the sampler, as in OpenDP).
@@ -39,15 +40,16 @@ def draw_gaussian(sigma: float) -> int:
     if not (math.isfinite(sigma) and 0 < sigma <= MAX_SIGMA):
         raise InternalFault("A Gaussian sigma is out of range.")
     try:
-        noise = _measurement(sigma)(0)
+        noise = _measurement(sigma)([0] * count)
     except Exception as error:
         raise InternalFault("The noise source failed.") from error
-    if not isinstance(noise, int):
-        raise InternalFault("The noise source did not return an integer.")
+    if not (isinstance(noise, list) and len(noise) == count and all(type(one) is int for one in noise)):
+        raise InternalFault("The noise source did not return integers.")
     return noise
 
 
 @lru_cache(maxsize=1024)
 def _measurement(sigma: float) -> dp.Measurement:
-    """The OpenDP measurement x -> x + noise on 64-bit integers."""
-    return dp.m.make_gaussian(dp.atom_domain(T="i64"), dp.absolute_distance(T="i64"), scale=sigma)
+    """The OpenDP measurement x -> x + noise on lists of 64-bit integers."""
+    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    return dp.m.make_gaussian(domain, dp.l2_distance(T="i64"), scale=sigma)

@@ -13,17 +13,18 @@ MAX_SCALE = float(1 << 56)
 dp.enable_features("contrib")
 
 
-def draw_laplace(scale: float) -> int:
-    r"""One draw of discrete Laplace noise.
+def draw_laplace(scale: float, count: int) -> list[int]:
+    r"""Independent draws of discrete Laplace noise.
 
     Output distribution: :math:`P(z) = \frac{1 - e^{-1/b}}{1 + e^{-1/b}} e^{-|z|/b}` for every integer z,
     with b = `scale`, sampled exactly (the scale is taken as the rational number the double stands for).
 
     Args:
         scale: b [units of the query], 0 < b <= 2**56.
+        count: How many.
 
     Returns:
-        The noise [units of the query].
+        The noise of each query [units of the query].
 
     Raises:
         InternalFault: scale out of range or not finite, no entropy, or any other failure of the
@@ -31,7 +32,8 @@ def draw_laplace(scale: float) -> int:
 
     Privacy: added to an integer query of L1 sensitivity D under either neighboring relation this is
         (D / b)-differentially private; `app.accounting.costs` rounds that cost up. Input domain: any
-        integer query. Draws about log(b) bits from the operating system; takes about 60 microseconds.
+        integer query. Draws about log(b) bits from the operating system; takes about 80 microseconds,
+        and 6 for each draw more.
 
     References:
         Canonne, Kamath, Steinke, arXiv:2004.00010, algorithm 2 (the sampler, as in OpenDP).
@@ -39,15 +41,16 @@ def draw_laplace(scale: float) -> int:
     if not (math.isfinite(scale) and 0 < scale <= MAX_SCALE):
         raise InternalFault("A Laplace scale is out of range.")
     try:
-        noise = _measurement(scale)(0)
+        noise = _measurement(scale)([0] * count)
     except Exception as error:
         raise InternalFault("The noise source failed.") from error
-    if not isinstance(noise, int):
-        raise InternalFault("The noise source did not return an integer.")
+    if not (isinstance(noise, list) and len(noise) == count and all(type(one) is int for one in noise)):
+        raise InternalFault("The noise source did not return integers.")
     return noise
 
 
 @lru_cache(maxsize=1024)
 def _measurement(scale: float) -> dp.Measurement:
-    """The OpenDP measurement x -> x + noise on 64-bit integers."""
-    return dp.m.make_laplace(dp.atom_domain(T="i64"), dp.absolute_distance(T="i64"), scale=scale)
+    """The OpenDP measurement x -> x + noise on lists of 64-bit integers."""
+    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)

@@ -180,7 +180,9 @@ def gaussian_answers_subject(
     def outputs(draws: int) -> tuple[Cells, Cells]:
         # Their mean is sufficient: it is all that tells the two values from each other.
         first, second = (
-            np.array([[sum(draw_gaussian(sigma) for _ in range(answers)) / answers] for _ in range(draws)])
+            np.array(draw_gaussian(sigma, draws * answers), dtype=np.float64)
+            .reshape(draws, answers)
+            .mean(axis=1, keepdims=True)
             for _ in range(2)
         )
         unit = np.array([GRID_SIZE], dtype=np.float64)
@@ -320,7 +322,7 @@ def _noisy(
         case DiscreteLaplace(scales=scales):
             drawn = draw(DiscreteLaplace(scales=tuple(scales[index] for index in moved)), queries=len(moved))
         case DiscreteGaussian(sigmas=sigmas):
-            drawn = tuple(draw_gaussian(sigmas[index]) for index in moved)
+            drawn = draw(DiscreteGaussian(sigmas=tuple(sigmas[index] for index in moved)), queries=len(moved))
         case _:
             every = draw(noise, queries=len(values))
             drawn = tuple(every[index] for index in moved)

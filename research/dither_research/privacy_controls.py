@@ -85,7 +85,9 @@ def _gaussian(name: str, *, answers: int, mu: float, mu2: float, delta: float = 
     def outputs(draws: int) -> tuple[Cells, Cells]:
         unit = np.array([float(GRID_SIZE)])
         first, second = (
-            np.array([[sum(draw_gaussian(sigma) for _ in range(answers)) / answers] for _ in range(draws)])
+            np.array(draw_gaussian(sigma, draws * answers), dtype=np.float64)
+            .reshape(draws, answers)
+            .mean(axis=1, keepdims=True)
             for _ in range(2)
         )
         return cells(first, unit, FINE_STEPS), cells(second + GRID_SIZE, unit, FINE_STEPS)

@@ -80,7 +80,8 @@ class Device:
         self._channel = session["clusters"], round(session["epsilon_per_answer"] * 1e6)
         self.points = [round(coordinate / 100 * GRID_SIZE) for coordinate in value]
         scale = len(self.points) * GRID_SIZE / session["report_epsilon"]
-        self.report = [point + draw_laplace(scale) for point in self.points]
+        errors = draw_laplace(scale, len(self.points))
+        self.report = [point + error for point, error in zip(self.points, errors, strict=True)]
 
     async def answer(self, asked: dict[str, Any], *, report: bool) -> Any:
         distances = [math.dist(self.points, center) for center in asked["centres"]]

@@ -176,8 +176,11 @@ async def test_a_mean_over_http_moves_by_the_noise_that_it_charges(
     asked: list[float] = []
 
     def one_scale(scale: float) -> Any:
-        asked.append(scale)
-        return lambda exact: exact + round(scale)
+        def measurement(exact: list[int]) -> list[int]:
+            asked.extend([scale] * len(exact))
+            return [one + round(scale) for one in exact]
+
+        return measurement
 
     async with open_service(database_url) as service:
         study = await service.study(relation=relation, trust=["central"], epsilon={"min": 8, "max": 8})

@@ -163,8 +163,8 @@ async def test_without_entropy_there_is_no_answer_and_no_charge(bench: Workbench
     study = await bench.study()
     await bench.crowd(study, 3)
 
-    def no_entropy(scale: float) -> Callable[[int], int]:
-        def fail(_: int) -> int:
+    def no_entropy(scale: float) -> Callable[[list[int]], list[int]]:
+        def fail(_: list[int]) -> list[int]:
             raise OSError("getrandom failed")
 
         return fail

@@ -72,14 +72,21 @@ def test_an_unknown_mechanism_is_refused():
 
 
 def _broken(scale):
-    def measurement(value):
+    def measurement(values):
         raise OSError("no entropy")
 
     return measurement
 
 
 @pytest.mark.parametrize(
-    "source", [_broken, lambda scale: lambda value: 0.5, lambda scale: lambda value: None]
+    "source",
+    [
+        _broken,
+        lambda scale: lambda values: [0.5],
+        lambda scale: lambda values: None,
+        lambda scale: lambda values: [1, 2],
+        lambda scale: lambda values: [],
+    ],
 )
 def test_a_failing_source_gives_no_noise(monkeypatch, source):
     monkeypatch.setattr(laplace, "_measurement", source)
@@ -101,5 +108,23 @@ def test_without_entropy_there_are_no_steps(monkeypatch):
 
 def test_the_sampler_of_a_scale_is_built_once():
     laplace._measurement.cache_clear()
-    draw(DiscreteLaplace(scales=(17.0, 17.0)), queries=2)
-    assert laplace._measurement.cache_info().misses == 1
+    draw(DiscreteLaplace(scales=(17.0, 3.0, 17.0)), queries=3)
+    assert laplace._measurement.cache_info().misses == 2
+
+
+def test_every_query_has_the_noise_of_its_own_scale(monkeypatch):
+    calls = []
+
+    def measurement(scale):
+        def add(values):
+            calls.append(len(values))
+            return [int(scale) + place for place in range(len(values))]
+
+        return add
+
+    for module in (laplace, gaussian):
+        monkeypatch.setattr(module, "_measurement", measurement)
+    sizes = (100.0, 100.0, 200.0, 100.0)
+    for noise in (DiscreteLaplace(scales=sizes), DiscreteGaussian(sigmas=sizes)):
+        assert draw(noise, queries=4) == (100, 101, 200, 100)
+    assert calls == [2, 1, 1] * 2
