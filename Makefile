@@ -14,7 +14,7 @@ SPREAD := -n 3 --dist loadfile --no-loadscope-reorder
 SERVE_ARGS ?= --data-dir .dither --port 8000
 DEMO_ARGS ?=
 BENCH_ARGS ?=
-# A run with ten million people takes a quarter of an hour, and 12 GB of disk.
+# A run with ten million people takes half an hour, and 12 GB of disk.
 SCALE_LARGEST ?= 10000000
 # Commands that the browser client is built and tested with, and their Debian packages where they differ.
 BROWSER_TOOLS := chromium node:nodejs npm
