@@ -20,6 +20,7 @@ from app.cli.tree import build
 from app.main import create_app
 from app.settings import COMMAND_VARIABLES, SECRETS_DIRECTORY, Settings
 from benchmarks import scale_page
+from docs import known_shares
 
 DIRECTORY = Path(__file__).parent
 NOTEBOOKS = (DIRECTORY / "tutorial.ipynb", DIRECTORY / "gallery.ipynb")
@@ -192,6 +193,7 @@ def _exported(notebook: Path) -> tuple[str, Mapping[str, bytes]]:
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "cli.md": cli_page,
+    "estimators.md": lambda: known_shares.within((DIRECTORY / "estimators.md").read_text(encoding="utf-8")),
     "settings.md": settings_page,
     "http-reference.md": routes_page,
     **{f"{one.stem}.md": partial(notebook_page, one) for one in NOTEBOOKS},

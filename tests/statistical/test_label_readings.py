@@ -1,0 +1,74 @@
+"""Intervals read off answers by labels hold as often as they say, through planning, noise and reading."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from app.core.attributes import Attributes
+from app.core.epsilon import MICRO
+from app.core.grid import GRID_SIZE
+from app.services.by_label import plan_by
+from app.services.questions import Ask, resolve
+from app.services.reading import Reading
+from app.services.steps import take
+from app.web.read_off import read_off
+from dither_research.histories import STUDY, cohort_of
+
+pytestmark = [pytest.mark.statistical, pytest.mark.long]
+
+ROUNDS = 400
+SLACK = 5 * math.sqrt(0.95 * 0.05 / ROUNDS)
+"""Five standard deviations: a false alarm below 1e-6 each."""
+
+LABELS = {"north": (0.3, 40), "south": (0.6, 10), "east": (0.5, 25), "west": (0.4, 15), "isles": (0.7, 5)}
+"""Mean and people of each; all in a label offer the same, so that intervals are exact."""
+
+SURVEY = replace(STUDY, attributes=Attributes.of({"region": list(LABELS)}))
+COHORTS = [
+    cohort_of(number, 4 * MICRO, [int(mean * GRID_SIZE)] * people, segment=number - 1)
+    for number, (mean, people) in enumerate(LABELS.values(), start=1)
+]
+SHARES = "region:north=.2,south=.3,east=.5,west=0,isles=0"
+ASKS = {
+    "difference": Ask(statistic="difference", between="region:north,south", simultaneous=True),
+    "standardize": Ask(standardize=SHARES),
+}
+TRUTHS = {"difference": -0.3, "standardize": 0.2 * 0.3 + 0.3 * 0.6 + 0.5 * 0.5}
+
+
+def held(interval: Mapping[str, float], truth: float) -> bool:
+    return interval["lower"] <= truth + 1e-9 and interval["upper"] >= truth - 1e-9
+
+
+def test_differences_known_shares_and_all_labels_at_once():
+    plain = Ask(by="region", estimator="uniform", share=MICRO, tilt=0)
+    resolved = resolve(SURVEY, plain)
+    step = plan_by(
+        SURVEY,
+        COHORTS,
+        resolved,
+        resolved.question(SURVEY, people=sum(people for _, people in LABELS.values())),
+        [],
+        None,
+    )
+    readings = {name: Reading.of(SURVEY, ask) for name, ask in ASKS.items()}
+    counts = dict.fromkeys((*ASKS, "simultaneous", "plain"), 0)
+    for _ in range(ROUNDS):
+        found, _ = take(step, COHORTS)
+        body = json.dumps({**asdict(found), **found.details}).encode()
+        shown: dict[str, Any] = {
+            name: json.loads(read_off(body, one, SURVEY)) for name, one in readings.items()
+        }
+        for name, truth in TRUTHS.items():
+            counts[name] += held(shown[name]["interval"], truth)
+        groups = list(zip(shown["difference"]["groups"], LABELS.values(), strict=True))
+        counts["simultaneous"] += all(held(group["simultaneous"], mean) for group, (mean, _) in groups)
+        counts["plain"] += all(held(group["interval"], mean) for group, (mean, _) in groups)
+    for name in ("difference", "standardize", "simultaneous"):
+        assert counts[name] / ROUNDS >= 0.95 - SLACK, name
+        assert counts[name] / ROUNDS <= 0.96 + SLACK, (name, "no wider than need be")
+    assert counts["plain"] / ROUNDS < 0.95 - SLACK, "the control fails"
