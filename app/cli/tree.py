@@ -105,7 +105,7 @@ COMMANDS = {
     "doctor": Command(
         "doctor:doctor", "Look for what is wrong with an installation, and say what to do about it."
     ),
-    "demo": Command("", "Show the whole service on a real survey of 6,366 people."),
+    "demo": Command("", "Show the whole service on real surveys of 6,366 people and 23,972 households."),
     "reproduce": Command("", "Recompute the tables and figures of the four papers."),
     "compare": Command("", "Predict and simulate every estimator for a profile of people."),
     "postgres": Command(
