@@ -40,6 +40,7 @@ class Ask:
         where: Of whom, as name:label with commas between; empty for all people.
         by: An attribute, of each label of which it asks; empty for none.
         simultaneous, standardize, of, between: What is read off the answer, see `app.services.reading`.
+        needs: Labels of `by` without an answer for which there is nothing to read.
         parameters: Raw text of the estimator's parameters.
     """
 
@@ -55,6 +56,7 @@ class Ask:
     standardize: str = ""
     of: str = ""
     between: str = ""
+    needs: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 

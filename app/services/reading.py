@@ -94,7 +94,7 @@ class Reading:
         plain = replace(
             ask, statistic=statistic, by=by, simultaneous=False, standardize="", of="", between=""
         )
-        return cls(
+        reading = cls(
             ask=plain,
             statistic=ask.statistic,
             simultaneous=ask.simultaneous,
@@ -102,6 +102,7 @@ class Reading:
             shares=shares,
             between=between,
         )
+        return replace(reading, ask=replace(plain, needs=tuple(reading.weights)))
 
     @property
     def weights(self) -> Mapping[str, float]:

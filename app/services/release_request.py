@@ -11,7 +11,7 @@ from app.core.piece import LastStep, Piece
 from app.core.release import StoredRelease
 from app.core.study import Relation, Study
 from app.estimators import registry
-from app.estimators.interface import Estimator, Question
+from app.estimators.interface import Estimator, NotApplicable, Question
 from app.services import gain
 from app.services.by_label import plan_by
 from app.services.planning import Crowd, crowd
@@ -42,6 +42,7 @@ class ReleaseRequest:
         raises: Whether it raises the last share of the question, by the study's default.
         combines: Whether it is answered by a combination of what is published.
         idempotency, use, allow_worse, fresh: As in `Releases.release`.
+        needs: Labels of the question's attribute that must have an answer.
     """
 
     study: Study
@@ -54,6 +55,7 @@ class ReleaseRequest:
     allow_worse: bool
     fresh: bool
     combines: bool = False
+    needs: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -86,6 +88,7 @@ class ReleaseRequest:
             use=None if asker is None else QuotaUse(token_id=asker, share=share),
             allow_worse=allow_worse,
             fresh=fresh,
+            needs=ask.needs,
         )
 
     @property
@@ -157,6 +160,19 @@ class ReleaseRequest:
             return None
         family, width = self.resolved.by_parts().family, float(self.study.definition.grid.width)
         return await store.best_width(connection, self.study.id, family, people=people, width=width)
+
+    def check_labels(self, step: Step) -> None:
+        """Refuse a step without an answer for a label that is needed, before anything is charged.
+
+        Raises:
+            NotApplicable: names the label.
+        """
+        for part in step.parts:
+            label = part.where[self.resolved.by]
+            if label in self.needs and part.step is None:
+                raise NotApplicable(
+                    f"No person with {self.resolved.by}:{label} can take part: there is nothing to read."
+                )
 
     def check(self, people: int, left_out: int, width: float, best: float | None) -> None:
         """Refuse an answer that is no gain, where answers are compared; see `gain.check`."""

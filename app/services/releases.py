@@ -256,6 +256,7 @@ class Releases:
         if step is not None:
             if not step.finer and now.before is not None and now.before.epoch == now.epoch:
                 raise Answered(await self._stands(run, now.before.release, request))
+            request.check_labels(step)
             width = planning.interval_width(definition, step.plan)
             request.check(step.people, step.left_out, width, now.best)
             with self._observer.step("draw"):

@@ -85,6 +85,22 @@ async def test_known_shares_mend_a_mean_that_is_drawn_to_those_who_ask_for_littl
     assert "region:empty" in assert_problem(refused, "estimator_not_applicable", 409)["detail"]
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "difference?of=mean&between=region:north,empty",
+        "mean?standardize=region:north=.5,south=.2,east=.2,empty=.1",
+    ],
+)
+async def test_what_needs_a_label_without_people_is_refused_before_a_release_is_made(
+    service: Service, survey: str, question: str
+):
+    refused = await service.call("GET", f"/v1/studies/{survey}/statistics/{question}", "analyse")
+    assert "region:empty" in assert_problem(refused, "estimator_not_applicable", 409)["detail"]
+    made = await service.call("GET", f"/v1/studies/{survey}/releases", "analyse")
+    assert made.json()["items"] == []
+
+
 async def test_simultaneous_intervals_stand_beside_plain_ones(service: Service, survey: str):
     plain = await ask(service, survey, "mean?by=region&share=1")
     assert all("simultaneous" not in group for group in plain["groups"])
