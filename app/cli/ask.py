@@ -74,6 +74,9 @@ Between = Annotated[
     str | None,
     typer.Option(metavar="NAME:LABEL,LABEL", help="Of a difference: the first label less the second."),
 ]
+Measure = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Of which number, in a study of several measures.")
+]
 Parameters = Annotated[
     list[str] | None,
     typer.Option(
@@ -101,6 +104,7 @@ def plan(
     by: By = None,
     standardize: Standardize = None,
     between: Between = None,
+    measure: Measure = None,
     parameter: Parameters = None,
     fresh: Fresh = False,
     every: Annotated[bool, typer.Option("--all", help="Show every estimator that applies.")] = False,
@@ -120,6 +124,7 @@ def plan(
         by=by,
         standardize=standardize,
         between=between,
+        measure=measure,
         parameter=parameter,
     )
     with service(url, token) as client:
@@ -166,6 +171,7 @@ def _answer_to(statistic: Literal["mean", "sum", "variance", "sd"], help_text: s
         by: By = None,
         simultaneous: Simultaneous = False,
         standardize: Standardize = None,
+        measure: Measure = None,
         parameter: Parameters = None,
         url: Url = DEFAULT_URL,
         token: Token = None,
@@ -181,6 +187,7 @@ def _answer_to(statistic: Literal["mean", "sum", "variance", "sd"], help_text: s
             by=by,
             simultaneous=simultaneous,
             standardize=standardize,
+            measure=measure,
             parameter=parameter,
         )
         with service(url, token) as client:
@@ -242,6 +249,7 @@ def release(
     simultaneous: Simultaneous = False,
     standardize: Standardize = None,
     between: Between = None,
+    measure: Measure = None,
     parameter: Parameters = None,
     key: Annotated[
         str | None,
@@ -274,6 +282,7 @@ def release(
         simultaneous=simultaneous,
         standardize=standardize,
         between=between,
+        measure=measure,
         parameter=parameter,
     )
     with service(url, token) as client:
@@ -326,7 +335,7 @@ def _save(found: list[Release], output: Path) -> None:
     notes.print(f"{rows:,} rows in {output}", markup=False, soft_wrap=True)
 
 
-TEXTS = ("estimator", "by", "standardize", "between")
+TEXTS = ("estimator", "by", "measure", "standardize", "between")
 """Options that are no numbers."""
 
 

@@ -50,8 +50,9 @@ def contribute(
         typer.Argument(
             metavar="FILE",
             help="CSV (commas, semicolons or tabs), Excel or Parquet with a header: "
-            "subject,value[,epsilon][,trust], and the attributes of the study; - for input. Coordinates of a "
-            "vector stand in one cell, with semicolons between them.",
+            "subject,value[,epsilon][,trust], and the attributes of the study; - for input. In a study of "
+            "measures their columns stand in place of value. Coordinates of a vector stand in one cell, with "
+            "semicolons between them.",
         ),
     ],
     trust: Annotated[Trust | None, typer.Option(help="For rows that give none.")] = None,

@@ -45,7 +45,8 @@ def fields_of(
                 if document[name] is None and unless is not None and not given[unless]:
                     _require(name, fields[name][0], is_argument=name == argument)
                 if get_origin(fields[name][0].annotation) is dict and document[name]:
-                    document[name] = _lists(document[name], f"--{name.replace('_', '-')}")
+                    read = _ranges if _of_ranges(fields[name][0]) else _lists
+                    document[name] = read(document[name], f"--{name.replace('_', '-')}")
                 if isinstance(document[name], str):
                     document[name] = _value(document[name], schema, f"--{name.replace('_', '-')}")
             command({name: value for name, value in document.items() if value not in (None, [])}, **given)
@@ -93,6 +94,12 @@ def _value(text: str, schema: Schema, option: str) -> object:
     return integer(text, option) if "integer" in types and text not in _words(schema) else text
 
 
+def _of_ranges(field: FieldInfo) -> bool:
+    """Whether it holds a document of two ends for each name."""
+    kind = get_args(field.annotation)[-1]
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
 def _lists(texts: list[str], option: str) -> dict[str, list[str]]:
     """What NAME=A,B says, each name once."""
     found: dict[str, list[str]] = {}
@@ -102,6 +109,17 @@ def _lists(texts: list[str], option: str) -> dict[str, list[str]]:
             raise usage_error(f"{option} takes NAME=A,B,..., each name once, not {text}")
         found[name] = [word.strip() for word in words.split(",")]
     return found
+
+
+def _ranges(texts: list[str], option: str) -> dict[str, dict[str, object]]:
+    """What NAME=LOWER,UPPER says."""
+    found = _lists(texts, option)
+    if any(len(ends) != 2 for ends in found.values()):
+        raise usage_error(f"{option} takes NAME=LOWER,UPPER")
+    return {
+        name: {"lower": number(lower, option), "upper": number(upper, option)}
+        for name, (lower, upper) in found.items()
+    }
 
 
 def _words(schema: Schema) -> list[str]:
@@ -121,7 +139,7 @@ def _parameter(
         kind = list[str] if get_origin(one) is Annotated else kind
         help_text += " May be repeated."
     elif get_origin(kind) is dict:
-        kind, metavar = list[str], "NAME=A,B,..."
+        kind, metavar = list[str], "NAME=LOWER,UPPER" if _of_ranges(field) else "NAME=A,B,..."
         help_text += " May be repeated."
     elif not (isinstance(kind, type) and issubclass(kind, StrEnum)):
         types = _types(schema)

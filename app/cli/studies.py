@@ -128,6 +128,17 @@ def retire_study(
     _show_study(found, as_json)
 
 
+def _asks_for(study: Study) -> list[dict[str, object]]:
+    if study.choices:
+        return [{"name": "choices", "value": ", ".join(study.choices)}]
+    if not study.measures:
+        return [{"name": "range", "value": f"{show(study.lower)} to {show(study.upper)}"}]
+    return [
+        {"name": f"range of {name}", "value": f"{show(one.lower)} to {show(one.upper)}"}
+        for name, one in study.measures.items()
+    ]
+
+
 def _show_study(study: Study, as_json: bool) -> None:
     if as_json:
         print_json(study.raw)
@@ -137,9 +148,7 @@ def _show_study(study: Study, as_json: bool) -> None:
         {"name": "question", "value": study.title},
         {"name": "description", "value": study.description or None},
         {"name": "series", "value": study.series},
-        {"name": "choices", "value": ", ".join(study.choices)}
-        if study.choices
-        else {"name": "range", "value": f"{show(study.lower)} to {show(study.upper)}"},
+        *_asks_for(study),
         {"name": "relation", "value": study.relation},
         {"name": "trust", "value": study.trust},
         {"name": "epsilon", "value": f"{show(study.epsilon.min)} to {show(study.epsilon.max)}"},

@@ -1,6 +1,6 @@
 """A study: one bounded numeric question."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -11,6 +11,7 @@ from dither.device.randomizers import LocalMechanism as LocalMechanism
 from app.core.attributes import NO_ATTRIBUTES, Attributes
 from app.core.epsilon import amount_of, epsilon_of
 from app.core.grid import Grid
+from app.core.measures import NO_MEASURES, Measures
 
 
 class Relation(StrEnum):
@@ -95,6 +96,9 @@ class StudyDefinition:
             studies, as secret as presence in add_remove_one studies.
         choices: What people choose one of, in a study that asks for a choice: a value is the number of one,
             from 0 on, which is also its place in the range. Empty in a study of numbers.
+        measures: The numbers that it asks each person for, in a study of several: the coordinates of a
+            value, each on the grid of its own range. `dimension` is then their number, and lower and upper
+            are 0 and 1.
     """
 
     slug: str
@@ -114,6 +118,7 @@ class StudyDefinition:
     series: str | None = None
     attributes: Attributes = NO_ATTRIBUTES
     choices: tuple[str, ...] = ()
+    measures: Measures = NO_MEASURES
 
     @property
     def noise(self) -> Currency:
@@ -127,6 +132,11 @@ class StudyDefinition:
     def epsilon(self, amount: int) -> int:
         """An amount in its currency as an epsilon at its delta, rounded up [micro-epsilon]."""
         return epsilon_of(amount, self.delta)
+
+    def of_measure(self, name: str) -> "StudyDefinition":
+        """The study of one of its measures alone: what people gave and offer is the same."""
+        lower, upper = self.measures.ranges[name]
+        return replace(self, lower=lower, upper=upper, dimension=1)
 
     @property
     def outside_range(self) -> str:
@@ -170,6 +180,12 @@ class StudyLine:
 
 NOT_OF_CHOICES = "is for studies of numbers, and this one asks for a choice: ask for its shares"
 """Why a study of choices has no mean and no distribution."""
+
+
+ONE_BY_ONE = (
+    "has no answer in a study of several measures yet: ask for mean, sum, variance or sd of a measure"
+)
+"""Why other statistics of a study of measures are refused."""
 
 
 def assumption(tilt: int) -> str:

@@ -226,15 +226,16 @@ class BatchReader:
             case Format.NDJSON:
                 self._records = Lines()
             case Format.CSV:
+                measures = frozenset(study.measures.ranges)
                 lists = frozenset({"value"} if study.dimension > 1 else ())
                 labels = frozenset(study.attributes.labels)
                 columns = Columns(
-                    names=FIELDS | labels,
+                    names=(FIELDS - {"value"} if measures else FIELDS) | labels | measures,
                     required="subject",
-                    numbers=NUMBERS - {"value"} if study.choices else NUMBERS,
+                    numbers=(NUMBERS - {"value"} if study.choices else NUMBERS) | measures,
                     lists=lists,
                     words=WORDS,
-                    within=dict.fromkeys(labels, "attributes"),
+                    within=dict.fromkeys(labels, "attributes") | dict.fromkeys(measures, "values"),
                 )
                 self._records = Csv(columns, decimals)
 

@@ -9,7 +9,7 @@ from dither.device.randomizers import randomizer
 from app.core.contribution import ANY_EPSILON, Offer
 from app.core.epsilon import MICRO, round_down_to_significant
 from app.core.errors import FieldError, InvalidRequest
-from app.core.grid import NotANumber, parse_decimal
+from app.core.grid import Grid, NotANumber, parse_decimal
 from app.core.numbers import JsonNumber, to_integer
 from app.core.study import StudyDefinition, Trust
 from app.mechanisms.local_reports import drawn_at_most
@@ -43,6 +43,7 @@ class Intake:
             for name, labels in definition.attributes.labels.items()
         }
         self._choices = dict(zip(definition.choices, definition.choice_points, strict=True))
+        self._grids = {name: Grid(*ends) for name, ends in definition.measures.ranges.items()}
         self._epsilons: dict[str, int] = {}
 
     def offer(self, record: Mapping[str, object], sender: UUID, subject: str | None = None) -> Offer:
@@ -58,19 +59,23 @@ class Intake:
         """
         errors: list[FieldError] = []
         trust = self._trust(record, errors)
-        expected = _FIELDS[trust]
+        expected = _MEASURED[trust] if self._grids else _FIELDS[trust]
         for name in record:
             if name == "subject":
                 if subject is not None:
                     errors.append(FieldError(name, "is in the path, and not in the document"))
             elif name not in expected and not (name == "attributes" and self._places):
                 reason = "unknown field" if name not in _KNOWN else f"not for trust {trust.value}"
+                if name in ("value", "values"):
+                    reason = "this study asks for values" if self._grids else "this study asks for one value"
                 errors.append(FieldError(name, reason))
         digest = self._subject(record.get("subject") if subject is None else subject, errors)
         asked = 0 if trust is Trust.PUBLIC else self._epsilon(record, trust, errors)
         amount = 0 if errors else self._definition.amount(asked)
         value, drawn, vector = 0, ANY_EPSILON, None
-        if self._definition.dimension > 1:
+        if self._grids:
+            vector = self._measures(record, errors)
+        elif self._definition.dimension > 1:
             vector = self._vector(record, trust, errors)
         elif trust is Trust.LOCAL:
             value, drawn = self._report(record, amount, errors)
@@ -181,6 +186,27 @@ class Intake:
         named = {f"value.{place}": number for place, number in enumerate(coordinates)}
         return tuple(self._value(named, errors, name) for name in named)
 
+    def _measures(self, record: Mapping[str, object], errors: list[FieldError]) -> tuple[int, ...] | None:
+        """The grid point of each measure on its own grid."""
+        given = record.get("values")
+        if not isinstance(given, dict):
+            missing = "values" not in record
+            errors.append(FieldError("values", "missing" if missing else "must be an object"))
+            return None
+        errors += [
+            FieldError(f"values.{name}", "unknown measure") for name in given if name not in self._grids
+        ]
+        points = []
+        for name, grid in self._grids.items():
+            field = f"values.{name}"
+            number = _number({field: given[name]} if name in given else {}, field, errors)
+            point = None if number is None else grid.point(*number)
+            if number is not None and point is None:
+                lower, upper = self._definition.measures.ranges[name]
+                errors.append(FieldError(field, f"outside the measure's range, {lower:f} to {upper:f}"))
+            points.append(point or 0)
+        return tuple(points)
+
     def _segment(self, record: Mapping[str, object], errors: list[FieldError]) -> int:
         """The number of the combination of labels, see `app.core.attributes`."""
         given = record.get("attributes", {})
@@ -223,7 +249,11 @@ _FIELDS = {
     Trust.LOCAL: frozenset({"report", "epsilon", "trust"}),
     Trust.PUBLIC: frozenset({"value", "trust"}),
 }
-_KNOWN = frozenset[str]().union(*_FIELDS.values())
+_MEASURED = {
+    Trust.CENTRAL: frozenset({"values", "epsilon", "trust"}),
+    Trust.PUBLIC: frozenset({"values", "trust"}),
+}
+_KNOWN = frozenset[str]().union(*_FIELDS.values(), *_MEASURED.values())
 
 
 def _number(record: Mapping[str, object], name: str, errors: list[FieldError]) -> tuple[int, int] | None:

@@ -41,6 +41,7 @@ class Ask:
         by: An attribute, of each label of which it asks; empty for none.
         simultaneous, standardize, of, between: What is read off the answer, see `app.services.reading`.
         needs: Labels of `by` without an answer for which there is nothing to read.
+        measure: Of which number, in a study of several; empty in others.
         parameters: Raw text of the estimator's parameters.
     """
 
@@ -57,6 +58,7 @@ class Ask:
     of: str = ""
     between: str = ""
     needs: tuple[str, ...] = ()
+    measure: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -74,6 +76,7 @@ class Resolved:
         parameters: Parsed values of the parameters that were given or have defaults.
         by: The attribute of each label of which it asks; empty for none.
         where: Of whom: the label of each attribute that it names; empty for all people.
+        measure: Of which number, in a study of several; empty in others.
         spread: Whether the answer must have a variance. No part of the question: a mean has it too.
     """
 
@@ -86,6 +89,7 @@ class Resolved:
     parameters: Mapping[str, object]
     where: Mapping[str, str] = field(default_factory=dict)
     by: str = ""
+    measure: str = ""
     spread: bool = False
 
     def offer(self, amount: int) -> int:
@@ -130,6 +134,8 @@ class Resolved:
             document["where"] = dict(self.where)
         if self.by:
             document["by"] = self.by
+        if self.measure:
+            document["measure"] = self.measure
         return document
 
     def among(self, study: StudyDefinition, cohorts: Sequence[Cohort]) -> Sequence[Cohort]:
@@ -194,7 +200,8 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
         raise InvalidRequest.field("statistic", "there is no sum where the number of people is secret")
     if study.choices:
         raise InvalidRequest.field("statistic", NOT_OF_CHOICES)
-    if study.dimension > 1:
+    check_measure(study, ask)
+    if study.dimension > 1 and not study.measures:
         reason = f"values of this study have {study.dimension} coordinates: start a K-means session instead"
         raise InvalidRequest.field("statistic", reason)
     tilted = study.relation is Relation.REPLACE_ONE
@@ -243,8 +250,21 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
         parameters=values,
         where=where,
         by=_by(study, ask, where),
+        measure=ask.measure,
         spread=spread,
     )
+
+
+def check_measure(study: StudyDefinition, ask: Ask) -> None:
+    """Refuse a question that does not name a measure of a study of several, or names one of another."""
+    if not study.measures:
+        if ask.measure:
+            raise InvalidRequest.field(
+                "measure", "is for studies of several measures: this one asks for one value"
+            )
+    elif ask.measure not in study.measures.ranges:
+        reason = "must be one of the study's measures" if ask.measure else "is required in a study of several"
+        raise InvalidRequest.field("measure", f"{reason}: {', '.join(study.measures.ranges)}")
 
 
 def _by(study: StudyDefinition, ask: Ask, where: Mapping[str, str]) -> str:

@@ -32,8 +32,7 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
     Raises:
         InvalidRequest: the question is not admissible for this study.
     """
-    definition = study.definition
-    secret = definition.relation is Relation.ADD_REMOVE_ONE
+    secret = study.definition.relation is Relation.ADD_REMOVE_ONE
 
     async def body(connection: Connection) -> tuple[ReleaseRequest, Situation, StoredRelease | None]:
         request = await ReleaseRequest.of(study, ask, asker=None, fresh=fresh).towards(connection)
@@ -42,7 +41,7 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
         return request, await Situation.read(connection, request, rows, epoch=0), stands
 
     request, now, stands = await database.run_tx("plan.profile", body)
-    name = request.resolved.estimator
+    definition, name = request.study.definition, request.resolved.estimator
     estimators = (
         registry.applicable(definition.relation, definition.noise)
         if name == registry.AUTO

@@ -36,7 +36,7 @@ class ReleaseRequest:
     """One request for an answer.
 
     Attributes:
-        study, resolved: What was asked of which study.
+        study, resolved: What was asked of which study; of one of several measures, as the study of that one.
         first: Whether an answer that stands will do.
         least: Whether it must have taken at least the question's share and cap.
         raises: Whether it raises the last share of the question, by the study's default.
@@ -77,6 +77,8 @@ class ReleaseRequest:
         resolved = resolve(study.definition, ask)
         if fresh and resolved.by:
             raise InvalidRequest.field("fresh", "does not apply to a question by labels")
+        if resolved.measure:
+            study = replace(study, definition=study.definition.of_measure(resolved.measure))
         share = resolved.share_taken(study.definition)
         return cls(
             study=study,
@@ -129,7 +131,7 @@ class ReleaseRequest:
         if not self.first or self.least or not self._combines:
             return False
         family, kept = self.resolved.by_parts().family, self.resolved.combined().family
-        return await combined.has_news(connection, self.study.id, family, kept)
+        return await combined.has_news(connection, self.study.id, family, kept, self.resolved.measure)
 
     def combining(self) -> "ReleaseRequest":
         """The request as one for a combination, which is free."""
@@ -235,7 +237,7 @@ class Situation:
 
 
 async def _question(connection: Connection, study: Study, resolved: Resolved, people: Crowd) -> Question:
-    last = await store.read_last_mean(connection, study.id)
+    last = await store.read_last_mean(connection, study.id, resolved.measure)
     if study.definition.relation is Relation.REPLACE_ONE:
         variance = None if last is None else last.variance
         return resolved.question(study.definition, people=people.people, variance=variance)

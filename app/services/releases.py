@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from app.core.clock import Clock
+from app.core.cohort import Cohort
 from app.core.errors import InternalFault, NotFound, PrivacyRefusal, ServiceError, Unavailable
 from app.core.quota import QuotaExhausted
 from app.core.records import CohortCharge
@@ -23,7 +24,7 @@ from app.services.release_plans import plan
 from app.services.release_request import QuotaUse, ReleaseRequest, Situation
 from app.services.replies import Idempotency, Replies
 from app.services.saturation import Saturation
-from app.store import cohorts, combined, pieces, quotas
+from app.store import bins, cohorts, combined, pieces, quotas
 from app.store import releases as store
 from app.store.combined import Sources
 from app.store.database import Connection, Database, Run
@@ -220,9 +221,9 @@ class Releases:
 
         async def body(connection: Connection) -> tuple[Situation, Sources]:
             epochs = await cohorts.read_epochs(connection, study.id)
-            rows = await cohorts.read_cohorts(connection, study.id)
+            rows = await _read_cohorts(connection, request)
             situation = await Situation.read(connection, request, rows, epoch=epochs.folded)
-            return situation, await combined.read_sources(connection, study.id)
+            return situation, await combined.read_sources(connection, study.id, request.resolved.measure)
 
         now, sources = await run("release.sources", body)
 
@@ -247,7 +248,7 @@ class Releases:
 
         async def body(connection: Connection) -> Situation:
             epochs = await cohorts.read_epochs(connection, study.id)
-            rows = await cohorts.read_cohorts(connection, study.id)
+            rows = await _read_cohorts(connection, request)
             return await Situation.read(connection, request, rows, epoch=epochs.folded)
 
         now = await run("release.cohorts", body)
@@ -329,7 +330,7 @@ class Releases:
                 best = await request.best(connection, facts.people)
                 request.check(facts.people, facts.people_left_out, facts.width, best)
             await _check_quota(connection, use, request.study)
-            await combined.check_newest(connection, draft)
+            await combined.check_newest(connection, draft, request.resolved.measure)
             if draft.taken is not None:
                 await pieces.check_last(connection, draft, draft.taken)
             await store.publish(connection, draft, head=head)
@@ -348,6 +349,29 @@ class Releases:
             return await request.standing(connection, any_share=any_share) if request.first else None
         reply = await self._replies.read(connection, request.idempotency)
         return None if reply is None else await replayed(connection, reply)
+
+
+async def _read_cohorts(connection: Connection, request: ReleaseRequest) -> Sequence[Cohort]:
+    """The folded cohorts, with the sums of what the question is about.
+
+    Of one of several measures the sums are made now, in one scan. That they are those of the first draw of a
+    piece follows from what holds for every sum: a cohort of a piece with the same count has the same people
+    (`app.services.steps`), and who gives other numbers is a member of another cohort.
+
+    Raises:
+        CohortsChanged: a person left since the cohorts were read: a draft would be void.
+    """
+    study, resolved = request.study, request.resolved
+    rows: Sequence[Cohort] = await cohorts.read_cohorts(connection, study.id)
+    if not resolved.measure:
+        return rows
+    rows = resolved.among(study.definition, rows)
+    place = study.definition.measures.place(resolved.measure)
+    ids = [row.id for row in rows]
+    sums = {one.cohort: one for one in await bins.sum_measure(connection, study.id, ids, place)}
+    if any(row.id not in sums or sums[row.id].count != row.count for row in rows):
+        raise store.CohortsChanged
+    return [replace(row, total=sums[row.id].total, total_squares=sums[row.id].total_squares) for row in rows]
 
 
 async def _check_quota(connection: Connection, use: QuotaUse | None, study: Study) -> None:

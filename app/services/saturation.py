@@ -174,7 +174,7 @@ class Saturation:
 
 async def _profile(connection: Connection, study_id: int) -> tuple[Sequence[Cohort], StoredRelease | None]:
     rows = await cohorts.read_profile(connection, study_id)
-    return rows, await releases.read_last_mean(connection, study_id)
+    return rows, await releases.read_last_mean(connection, study_id, "")
 
 
 def _note_failure(reading: asyncio.Task[_Profile]) -> None:

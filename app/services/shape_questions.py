@@ -10,11 +10,11 @@ from app.core.epsilon import MICRO, round_down_to_significant, share_of
 from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import GRID_SIZE, NotANumber, parse_decimal
 from app.core.release import Asked
-from app.core.study import NO_TILT, NOT_OF_CHOICES, Relation, StudyDefinition
+from app.core.study import NO_TILT, NOT_OF_CHOICES, ONE_BY_ONE, Relation, StudyDefinition
 from app.estimators.found_range import ladder
 from app.estimators.ranks import CELLS
 from app.estimators.registry import AUTO
-from app.services.questions import FOUND, MEAN, RANGE, Ask
+from app.services.questions import FOUND, MEAN, RANGE, Ask, check_measure
 
 HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN = "histogram", "distribution", "quantile", "median"
 DESCRIBE, SHARES = "describe", "shares"
@@ -172,6 +172,10 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
     if ask.statistic == SHARES and not study.choices:
         reason = "is for studies of choices, and values of this one are numbers: ask for a histogram"
         raise InvalidRequest.field("statistic", reason)
+    if study.measures:
+        field = RANGE if ask.statistic == MEAN else "statistic"
+        raise InvalidRequest.field(field, ONE_BY_ONE)
+    check_measure(study, ask)
     if study.dimension > 1:
         reason = f"values of this study have {study.dimension} coordinates: start a K-means session instead"
         raise InvalidRequest.field("statistic", reason)

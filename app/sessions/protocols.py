@@ -61,6 +61,10 @@ def start_protocol(spec: SessionSpec, study: StudyDefinition) -> RunningProtocol
     """
     if study.choices:
         raise InvalidRequest.field("protocol", "is for studies of numbers, and this one asks for a choice")
+    if study.measures:
+        raise InvalidRequest.field(
+            "protocol", "is for studies of one value, and this one asks for several measures"
+        )
     return _STARTERS[spec.protocol](spec, study)
 
 

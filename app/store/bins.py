@@ -6,7 +6,7 @@ Each is one scan, and no value leaves the database.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.store.membership import is_member
+from app.store.membership import is_member, sum_of_squares
 from app.store.sql import Connection, Sql
 
 
@@ -40,6 +40,23 @@ class ClippedSum:
     count: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureSum:
+    """What the members of a cohort add up to in one of their numbers.
+
+    Attributes:
+        cohort: Id.
+        total: Sum of their grid points.
+        total_squares: Sum of their `grid.square`.
+        count: Live members.
+    """
+
+    cohort: int
+    total: int
+    total_squares: int
+    count: int
+
+
 COUNT_BINS = Sql.of(BinCount)(f"""
     SELECT cohort_id AS cohort, width_bucket(c.value, CAST(:starts AS bigint[])) AS bin, count(*) AS count
     FROM lineage JOIN contribution c ON {is_member("c")}
@@ -64,6 +81,16 @@ COUNT_CHOICES = Sql.of(BinCount)(f"""
     WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
       AND (place = :choices OR (c.value >> place) & 1 = 1)
     GROUP BY cohort_id, place
+""")
+
+_COORDINATE = "c.vector[CAST(:place AS int)]"
+
+SUM_MEASURE = Sql.of(MeasureSum)(f"""
+    SELECT cohort_id AS cohort, count(*) AS count, sum({_COORDINATE}) AS total,
+           {sum_of_squares("c", _COORDINATE)} AS total_squares
+    FROM lineage JOIN contribution c ON {is_member("c")}
+    WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
+    GROUP BY cohort_id
 """)
 
 
@@ -122,3 +149,22 @@ async def sum_clipped(
     if not cohorts:
         return []
     return await SUM_CLIPPED.all(connection, study_id=study_id, cohorts=cohorts, low=low, width=width)
+
+
+async def sum_measure(
+    connection: Connection, study_id: int, cohorts: Sequence[int], place: int
+) -> list[MeasureSum]:
+    """Sum one coordinate of the values of the live members of folded cohorts.
+
+    Args:
+        connection: Open transaction.
+        study_id: Their study.
+        cohorts: Ids.
+        place: Which coordinate, from 0 on.
+
+    Returns:
+        The sums of each cohort with members. Raw: must not leave the services.
+    """
+    if not cohorts:
+        return []
+    return await SUM_MEASURE.all(connection, study_id=study_id, cohorts=cohorts, place=place + 1)

@@ -68,7 +68,9 @@ READ_NEWS = Sql.of(_News)(f"""
 """)
 
 
-async def has_news(connection: Connection, study_id: int, family: bytes, combined: bytes) -> bool:
+async def has_news(
+    connection: Connection, study_id: int, family: bytes, combined: bytes, measure: str
+) -> bool:
     """Whether answers came after the last combination, and there is more than one answer to the question.
 
     Args:
@@ -76,14 +78,17 @@ async def has_news(connection: Connection, study_id: int, family: bytes, combine
         study_id: The study; one that has ended has no news.
         family: The question.
         combined: What its combinations are kept under.
+        measure: Which of several numbers it is about; empty in a study of one.
     """
-    news = await READ_NEWS.one(connection, study_id=study_id, family=family, combined=combined)
+    news = await READ_NEWS.one(
+        connection, study_id=study_id, family=family, combined=combined, measure=measure
+    )
     return news.newest is not None and news.others and not news.ended and news.newest > news.combined
 
 
-async def read_sources(connection: Connection, study_id: int) -> Sources:
-    """All that there is to be combined."""
-    rows = await READ_SOURCES.all(connection, study_id=study_id)
+async def read_sources(connection: Connection, study_id: int, measure: str) -> Sources:
+    """All that there is to be combined; of one of several numbers, where a study has them."""
+    rows = await READ_SOURCES.all(connection, study_id=study_id, measure=measure)
     last = {row.family: row.release for row in rows}
     return Sources(
         releases=tuple(last.values()),
@@ -92,7 +97,7 @@ async def read_sources(connection: Connection, study_id: int) -> Sources:
     )
 
 
-async def check_newest(connection: Connection, draft: Draft) -> None:
+async def check_newest(connection: Connection, draft: Draft, measure: str) -> None:
     """Make sure that nothing more is there to be combined. Call with the chain locked.
 
     Raises:
@@ -100,6 +105,6 @@ async def check_newest(connection: Connection, draft: Draft) -> None:
     """
     if draft.newest is None:
         return
-    rows: Sequence[_Row] = await READ_SOURCES.all(connection, study_id=draft.study_id)
+    rows: Sequence[_Row] = await READ_SOURCES.all(connection, study_id=draft.study_id, measure=measure)
     if max((row.at for row in rows), default=0) != draft.newest:
         raise CohortsChanged

@@ -99,7 +99,8 @@ PAGE = Sql.of(StoredRelease)(f"""
 """)
 
 WHOLE_MEAN = """release.standard_error IS NOT NULL AND release.estimator <> 'found_range'
-      AND CAST(convert_from(release.body, 'UTF8') AS jsonb)->'where' IS NULL"""
+      AND CAST(convert_from(release.body, 'UTF8') AS jsonb)->'where' IS NULL
+      AND coalesce(CAST(convert_from(release.body, 'UTF8') AS jsonb)->>'measure', '') = CAST(:measure AS text)"""
 
 READ_LAST_MEAN = Sql.of(StoredRelease)(f"""
     {STORED} WHERE release.study_id = :study_id AND {WHOLE_MEAN}
@@ -317,9 +318,12 @@ async def page_releases(
     return await PAGE.all(connection, study_id=study_id, before=before, limit=limit)
 
 
-async def read_last_mean(connection: Connection, study_id: int) -> StoredRelease | None:
-    """The newest mean of a study over its range and all people: no other statistic has a standard error."""
-    return await READ_LAST_MEAN.maybe(connection, study_id=study_id)
+async def read_last_mean(connection: Connection, study_id: int, measure: str) -> StoredRelease | None:
+    """The newest mean of a study over its range and all people: no other statistic has a standard error.
+
+    In a study of several measures that of the one given; empty in others.
+    """
+    return await READ_LAST_MEAN.maybe(connection, study_id=study_id, measure=measure)
 
 
 async def read_steps(connection: Connection, release_id: UUID, *, limit: int) -> list[StoredRelease]:

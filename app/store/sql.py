@@ -17,6 +17,7 @@ from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.core.attributes import Attributes
+from app.core.measures import Measures
 
 Row = TypeVar("Row")
 
@@ -142,7 +143,7 @@ def _conversion(kind: Any) -> Callable[[Any], Any] | None:
         return origin if each is None else lambda values: origin(map(each, values))
     if isinstance(kind, type) and issubclass(kind, Enum):
         return {member.value: member for member in kind}.__getitem__
-    return kind if kind in (Attributes, Decimal, float) else None
+    return kind if kind in (Attributes, Measures, Decimal, float) else None
 
 
 def _without_none(hint: Any) -> Any:

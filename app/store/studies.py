@@ -9,16 +9,16 @@ from app.store.sql import Connection, Sql
 
 COLUMNS = """id, slug, title, description, series, lower, upper, relation, trust, epsilon_min, epsilon_max,
              default_share, tilt, delta, dimension, local_mechanism, attributes, choices,
-             state, created_at"""
+             measures, state, created_at"""
 
 INSERT = Sql.of(Study)(f"""
     INSERT INTO study (slug, title, description, series, lower, upper, relation, trust, epsilon_min,
                        epsilon_max, default_share, tilt, delta, dimension, local_mechanism, attributes,
-                       choices, created_at)
+                       choices, measures, created_at)
     VALUES (:slug, :title, :description, :series, :lower, :upper, CAST(:relation AS relation),
             CAST(:trust AS text[]), :epsilon_min, :epsilon_max, :default_share, :tilt, :delta, :dimension,
             :local_mechanism, CAST(:attributes AS text[]), CAST(:choices AS text[]),
-            :created_at)
+            CAST(:measures AS text[]), :created_at)
     ON CONFLICT (slug) DO NOTHING
     RETURNING {COLUMNS}
 """)
@@ -93,6 +93,7 @@ async def insert_study(
         local_mechanism=definition.local_mechanism.value,
         attributes=definition.attributes.texts,
         choices=definition.choices,
+        measures=definition.measures.texts,
         created_at=created_at,
     )
 

@@ -67,6 +67,13 @@ study = Table(
         server_default="{}",
         comment="labels, in order; a value is the number of one; none: values are numbers",
     ),
+    Column(
+        "measures",
+        ARRAY(Text),
+        nullable=False,
+        server_default="{}",
+        comment="name:lower:upper, in order: the coordinates of a value; none: a study of one value",
+    ),
     Column("state", study_state, nullable=False, server_default="open"),
     Column("epoch", Integer, nullable=False, server_default="1", comment="that new contributions carry"),
     Column("folded_epoch", Integer, nullable=False, server_default="0", comment="last one in cohort"),

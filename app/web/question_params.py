@@ -81,6 +81,13 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
         "off the answer by labels.",
         "examples": ["region:north,south"],
     },
+    "measure": {
+        "type": "string",
+        "minLength": 1,
+        "description": "Of which number, in a study of several measures, where it is required. For mean, "
+        "sum, variance and sd.",
+        "examples": ["income"],
+    },
 }
 _NUMBERS: Mapping[str, Callable[[str], Any]] = {
     "share": parse_share,

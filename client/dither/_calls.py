@@ -124,6 +124,17 @@ def exact(value: Numeric | None) -> Number | None:
         raise InvalidRequest("parameters", "must be finite decimal numbers") from None
 
 
+def ranges(measures: Mapping[str, Mapping[str, Numeric]] | None) -> Document:
+    """The ranges of measures as a study has them, with every digit.
+
+    Raises:
+        InvalidRequest: an end is not finite.
+    """
+    if measures is None:
+        return None
+    return {name: {end: exact(value) for end, value in own.items()} for name, own in measures.items()}
+
+
 def exact_text(name: str, value: Numeric) -> str:
     """A number as decimal text, with every digit that it was written with.
 

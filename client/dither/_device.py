@@ -82,7 +82,7 @@ class Prepared:
         if with_subject:
             fields["subject"] = order.subject
         if self.entry.report is None:
-            fields["value"] = order.value
+            fields["values" if isinstance(order.value, dict) else "value"] = order.value
         else:
             fields["report"] = self.entry.report
         if order.epsilon is not None:

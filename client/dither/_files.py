@@ -17,15 +17,17 @@ _PIECE = 65_536
 _MAX_ROW = 1 << 20
 """Characters of one row of a CSV."""
 
+_REMEDY = "name yours with subject= and value= (--subject-column, --value-column)"
+
 
 class RecordFile:
     r"""A file with a header, for `contribute_many`. The whole file is read once before a row is used.
 
     CSV with commas, semicolons or tabs, in UTF-8 or UTF-16; Excel (.xlsx, first sheet) with the extra
     `excel`; Parquet with the extra `parquet`. Columns: subject, value, and perhaps epsilon, trust and the
-    attributes of the study; case and spaces of their names do not count. Spaces around cells are cut off. A
-    whole number as subject is its digits. Coordinates of a vector stand in one cell, with semicolons between
-    them.
+    attributes of the study; in a study of measures their columns stand in place of value. Case and spaces of
+    names do not count. Spaces around cells are cut off. A whole number as subject is its digits. Coordinates
+    of a vector stand in one cell, with semicolons between them.
 
     Args:
         source: A path, or a binary file that is read to its end.
@@ -69,8 +71,7 @@ class RecordFile:
         try:
             self._columns = Columns(header, subject=subject, value=value, decimals=decimals, what=self._name)
         except InvalidRequest as refusal:
-            remedy = "name yours with subject= and value= (--subject-column, --value-column)"
-            raise self._refuse(f"{refusal.reason}; {remedy}") from None
+            raise self._refuse(f"{refusal.reason}; {_REMEDY}") from None
         self._length = sum(1 for _ in rows)
 
     @property
@@ -88,9 +89,23 @@ class RecordFile:
     def __iter__(self) -> Iterator[Row]:
         return self.rows_with(())
 
-    def rows_with(self, attributes: Sequence[str], chosen: bool = False) -> Iterator[Row]:
-        """The rows, with labels from the columns of these attributes; `chosen`: values are labels, too."""
-        rows, columns = self._read(), self._columns.with_labels(attributes, chosen)
+    def rows_with(
+        self, attributes: Sequence[str], chosen: bool = False, measures: Sequence[str] = ()
+    ) -> Iterator[Row]:
+        """The rows, with labels from the columns of these attributes.
+
+        Args:
+            attributes: Their names.
+            chosen: Whether values are labels, too.
+            measures: Names of the columns of numbers, in a study of several.
+
+        Raises:
+            InvalidRequest: there is no column of the value.
+        """
+        try:
+            rows, columns = self._read(), self._columns.with_labels(attributes, chosen, measures)
+        except InvalidRequest as refusal:
+            raise self._refuse(f"{refusal.reason}; {_REMEDY}") from None
         next(rows)
         for cells in rows:
             yield columns.record([_plain(cell) for cell in cells])

@@ -41,8 +41,16 @@ class EpsilonRange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """The range of one of the numbers that a study asks for, in the data's unit."""
+
+    lower: Decimal
+    upper: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Study(Shown):
-    """One question for a bounded number, or for a choice.
+    """One question for a bounded number, for several of them, or for a choice.
 
     Attributes:
         slug, title, description: Its address, the question for people, and more about it.
@@ -60,6 +68,8 @@ class Study(Shown):
         local_mechanism: Randomizer for local reports.
         attributes: What each contribution says of its owner: names, and the labels that each may have.
         choices: What people choose one of; the range is that of their numbers. Empty where they give numbers.
+        measures: The numbers that it asks each person for, by name; lower and upper are then 0 and 1. Empty
+            where a person gives one value.
         state: `open`; `closed` to contributions; or, with stored answers only, `archived` or `retired`.
     """
 
@@ -80,6 +90,7 @@ class Study(Shown):
     local_mechanism: str | None
     attributes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     choices: tuple[str, ...] = ()
+    measures: Mapping[str, Measure] = field(default_factory=dict)
     state: str | None
     raw: Mapping[str, object] = field(repr=False, compare=False)
 
@@ -108,11 +119,12 @@ class Record:
     """One contribution of a bulk load. Epsilon and trust may be left to the call.
 
     Attributes:
+        value: In a study of measures all of them by name, as {"income": 1200, "age": 44}.
         attributes: Labels of the subject, in a study that has attributes.
     """
 
     subject: str
-    value: Value
+    value: Value | Mapping[str, Numeric]
     epsilon: Numeric | None = None
     trust: Trust | None = None
     attributes: Mapping[str, str] | None = None
@@ -130,6 +142,7 @@ class Release(Plotted):
         population_interval: For the mean of the population they were drawn from.
         assumption: What both intervals assume of the people, in words; None in add_remove_one studies.
         where: The labels of the people whom it is about; None where it is about all.
+        measure: Which of several numbers it is about; None in a study of one.
         by, groups: The attribute by which it was asked, and the answer for each of its labels; None without.
         standardize: Of a mean over known shares of the population: them; None of others.
         between: Of a difference: the first label less the second, by their attribute; None of others.
@@ -166,6 +179,7 @@ class Release(Plotted):
     population_interval: Interval | None
     assumption: str | None = None
     where: Mapping[str, str] | None = None
+    measure: str | None = None
     by: str | None = None
     groups: tuple[LabelAnswer, ...] | None = None
     standardize: Mapping[str, Mapping[str, float]] | None = None

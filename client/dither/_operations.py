@@ -85,7 +85,7 @@ class Operations:
         purpose: Purpose,
         slug: str,
         subject: str | int,
-        value: Value,
+        value: Value | Mapping[str, Numeric],
         epsilon: Numeric | None,
         trust: str,
         check_spent: bool,
@@ -131,7 +131,9 @@ class Operations:
         study = yield from self._described(slug)
         results: list[RecordResult] = []
         counts = {"created": 0, "unchanged": 0, "refused": 0}
-        iterator = read_rows(records, tuple(study.attributes), chosen=bool(study.choices))
+        iterator = read_rows(
+            records, tuple(study.attributes), chosen=bool(study.choices), measures=tuple(study.measures)
+        )
         while batch := list(islice(iterator, chunk)):
             orders = [_order_or_refusal(study, record, epsilon=epsilon, trust=trust) for record in batch]
             done = yield from self._batch(device, study, orders, check_spent=check_spent)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import SupportsIndex
 
 from dither._errors import InvalidRequest, StudyUnsound, UnsupportedMechanism
-from dither._models import Study, Trust
+from dither._models import Measure, Study, Trust
 from dither.device.choices import ChoiceRandomizer, choice_points
 from dither.device.numbers import (
     DELTA_UNIT,
@@ -40,7 +40,8 @@ class Order:
     Attributes:
         subject, trust: For whom, and as what.
         epsilon: Rounded down to three significant digits; None for public [micro-epsilon].
-        value: The value, as it is written; a tuple in a study of vectors, a label in one of choices.
+        value: The value, as it is written; a tuple in a study of vectors, a label in one of choices, and
+            numbers by name in one of measures.
         position: Its grid point, or those of its coordinates.
         randomizer: What makes a report of it; local only.
         attributes: Names and labels, in the order of the study.
@@ -49,7 +50,7 @@ class Order:
     subject: str
     trust: Trust
     epsilon: int | None
-    value: Number | tuple[Number, ...] | str
+    value: Number | tuple[Number, ...] | dict[str, Number] | str
     position: int | tuple[int, ...]
     randomizer: Randomizer | ChoiceRandomizer | None = None
     attributes: tuple[tuple[str, str], ...] = ()
@@ -59,7 +60,7 @@ def make_order(
     study: Study,
     *,
     subject: str | int,
-    value: Value,
+    value: Value | Mapping[str, Numeric],
     epsilon: Numeric | None,
     trust: str,
     attributes: Mapping[str, str] | None = None,
@@ -76,6 +77,8 @@ def make_order(
         raise InvalidRequest("trust", "must be central, local or public")
     if tag not in study.trust:
         raise InvalidRequest("trust", f"must be one that the study accepts: {', '.join(study.trust)}")
+    if study.measures and tag == "local":
+        raise InvalidRequest("trust", "local reports of several measures are not supported")
     if study.dimension > 1 and tag == "local":
         raise UnsupportedMechanism("local people of a study of vectors take part in its sessions instead")
     device = _randomizer(study) if tag == "local" else None
@@ -92,8 +95,12 @@ def make_order(
     )
 
 
-def _written(study: Study, value: object) -> tuple[Number | tuple[Number, ...] | str, int | tuple[int, ...]]:
+def _written(
+    study: Study, value: object
+) -> tuple[Number | tuple[Number, ...] | dict[str, Number] | str, int | tuple[int, ...]]:
     """A value as it is sent, and its place on the grid."""
+    if study.measures:
+        return _measured(study, value)
     if study.choices:
         if not isinstance(value, str) or value not in study.choices:
             raise InvalidRequest("value", f"must be one of the study's choices: {', '.join(study.choices)}")
@@ -101,7 +108,24 @@ def _written(study: Study, value: object) -> tuple[Number | tuple[Number, ...] |
     return _vector(study, value) if study.dimension > 1 else _number(study, value, "value")
 
 
-def _number(study: Study, value: object, name: str) -> tuple[Number, int]:
+def _measured(study: Study, value: object) -> tuple[dict[str, Number], tuple[int, ...]]:
+    if not isinstance(value, Mapping):
+        raise InvalidRequest("value", f"must map the study's measures: {', '.join(study.measures)}")
+    for name in value:
+        if name not in study.measures:
+            raise InvalidRequest(f"values.{name}", "is no measure of the study")
+    found = {}
+    for name, measure in study.measures.items():
+        if name not in value:
+            raise InvalidRequest(f"values.{name}", "is needed: every measure of the study once")
+        found[name] = _number(measure, value[name], f"values.{name}")
+    return (
+        {name: number for name, (number, _) in found.items()},
+        tuple(position for _, position in found.values()),
+    )
+
+
+def _number(study: Study | Measure, value: object, name: str) -> tuple[Number, int]:
     try:
         number = Number.parse(value)  # type: ignore[arg-type]  # whatever a caller gives
     except NotANumber:
@@ -110,7 +134,8 @@ def _number(study: Study, value: object, name: str) -> tuple[Number, int]:
         number.mantissa, number.exponent
     )
     if position is None:
-        raise InvalidRequest(name, f"lies outside the study's range, {study.lower:f} to {study.upper:f}")
+        whose = "study" if isinstance(study, Study) else "measure"
+        raise InvalidRequest(name, f"lies outside the {whose}'s range, {study.lower:f} to {study.upper:f}")
     return number, position
 
 
@@ -209,7 +234,9 @@ def check_study(study: Study, slug: str) -> None:
         raise StudyUnsound("the service described another study than the one asked for")
     if study.choices and (study.upper - study.lower != len(study.choices) - 1 or study.dimension != 1):
         raise StudyUnsound("the study's choices and range do not go together")
-    if not study.lower < study.upper:
+    if study.measures and study.dimension != len(study.measures):
+        raise StudyUnsound("the study's measures and dimension do not go together")
+    if not study.lower < study.upper or any(not one.lower < one.upper for one in study.measures.values()):
         raise StudyUnsound("the study's range is empty")
     if study.relation not in _RELATIONS:
         raise StudyUnsound("the study promises privacy for an unknown relation")
@@ -226,6 +253,11 @@ def study_terms(study: Study) -> str:
     terms: dict[str, object] = {"attributes": study.attributes} if study.attributes else {}
     if study.choices:
         terms["choices"] = study.choices
+    if study.measures:
+        terms["measures"] = {
+            name: [list(end.as_integer_ratio()) for end in (one.lower, one.upper)]
+            for name, one in study.measures.items()
+        }
     return json.dumps(
         terms
         | {

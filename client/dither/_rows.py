@@ -18,37 +18,48 @@ _NOTHING = frozenset({"NAType", "NaTType"})
 """What pandas calls its missing values; equal to nothing, they cannot be compared."""
 
 
-def read_rows(source: Iterable[Any], attributes: Sequence[str] = (), chosen: bool = False) -> Iterator[Row]:
+def read_rows(
+    source: Iterable[Any],
+    attributes: Sequence[str] = (),
+    chosen: bool = False,
+    measures: Sequence[str] = (),
+) -> Iterator[Row]:
     """The records of whatever holds them.
 
     Args:
         source: Records, dictionaries or tuples; or a data frame of pandas or polars, or a table of pyarrow.
         attributes: Names of the columns of labels.
         chosen: Whether values are labels, too.
+        measures: Names of the columns of numbers, in a study of several.
 
     Raises:
         InvalidRequest: columns are missing, or a row is none of these.
     """
     table: Any = source
     if hasattr(table, "rows_with"):
-        yield from table.rows_with(attributes, chosen)
+        yield from table.rows_with(attributes, chosen, measures)
     elif hasattr(table, "itertuples"):
-        columns = Columns(map(str, table.columns)).with_labels(attributes, chosen)
+        columns = Columns(map(str, table.columns)).with_labels(attributes, chosen, measures)
         yield from columns.records(table.itertuples(index=False, name=None))
     elif hasattr(table, "iter_rows"):
-        yield from Columns(table.columns).with_labels(attributes, chosen).records(table.iter_rows())
+        yield from Columns(table.columns).with_labels(attributes, chosen, measures).records(table.iter_rows())
     elif hasattr(table, "to_batches"):
         for batch in table.to_batches():
-            columns = Columns(table.column_names).with_labels(attributes, chosen)
+            columns = Columns(table.column_names).with_labels(attributes, chosen, measures)
             yield from columns.records(zip(*batch.to_pydict().values(), strict=True))
     else:
         known: dict[tuple[str, ...], Columns] = {}
         for number, row in enumerate(source, start=1):
-            yield _record(row, number, known, attributes, chosen)
+            yield _record(row, number, known, attributes, chosen, measures)
 
 
 def _record(
-    row: object, number: int, known: dict[tuple[str, ...], "Columns"], attributes: Sequence[str], chosen: bool
+    row: object,
+    number: int,
+    known: dict[tuple[str, ...], "Columns"],
+    attributes: Sequence[str],
+    chosen: bool,
+    measures: Sequence[str],
 ) -> Row:
     if isinstance(row, Record | InvalidRequest):
         return row
@@ -56,10 +67,11 @@ def _record(
         names = tuple(map(str, row))
         columns = known.get(names)
         if columns is None:
-            columns = known[names] = Columns(names, what=f"row {number}").with_labels(attributes, chosen)
+            columns = Columns(names, what=f"row {number}").with_labels(attributes, chosen, measures)
+            known[names] = columns
         return columns.record(tuple(row.values()))
     if isinstance(row, Sequence) and not isinstance(row, str | bytes) and 2 <= len(row) <= len(FIELDS):
-        return Columns(FIELDS[: len(row)]).with_labels((), chosen).record(row)
+        return Columns(FIELDS[: len(row)]).with_labels((), chosen, measures).record(row)
     reason = f"row {number} must be a Record, a dict, or a tuple of {', '.join(FIELDS)} or their beginning"
     raise InvalidRequest("records", reason)
 
@@ -88,6 +100,7 @@ class Columns:
     ) -> None:
         self.names = [tidy_name(name) for name in names]
         self._decimals = decimals
+        self._what = what
         self._places: dict[str, int] = {}
         own = [name.casefold() for name in self.names]
         found = ", ".join(self.names) or "none"
@@ -97,20 +110,33 @@ class Columns:
                 raise InvalidRequest(what, f"has two columns {name}; the columns are: {found}")
             if wanted in own:
                 self._places[field] = own.index(wanted)
-            elif field in REQUIRED:
+            elif field == "subject":
                 raise InvalidRequest(what, f"has no column {name}; the columns are: {found}")
-
+        self._value_column = value
         self._labels: dict[str, int] = {}
         self._chosen = False
+        self._measures: dict[str, int] | None = None
 
-    def with_labels(self, attributes: Sequence[str], chosen: bool = False) -> "Columns":
+    def with_labels(
+        self, attributes: Sequence[str], chosen: bool = False, measures: Sequence[str] = ()
+    ) -> "Columns":
         """These, with the columns of these attributes; what is missing is refused with its row.
 
         Args:
             attributes: Their names.
             chosen: Whether values are labels, too.
+            measures: Names of the columns of numbers, in a study of several; in others there must be one of
+                the value.
+
+        Raises:
+            InvalidRequest: there is no column of the value.
         """
         own = [name.casefold() for name in self.names]
+        if measures:
+            self._measures = {name: own.index(name) for name in measures if name in own}
+        elif "value" not in self._places:
+            found = ", ".join(self.names) or "none"
+            raise InvalidRequest(self._what, f"has no column {self._value_column}; the columns are: {found}")
         self._labels = {name: own.index(name) for name in attributes if name in own}
         self._chosen = chosen
         return self
@@ -130,14 +156,14 @@ class Columns:
         cells = {field: row[place] for field, place in self._places.items() if place < len(row)}
         cells = {field: cell for field, cell in cells.items() if not is_missing(cell)}
         for field in REQUIRED:
-            if field not in cells:
+            if field not in cells and not (field == "value" and self._measures is not None):
                 return InvalidRequest(field, "is missing")
         try:
             epsilon = cells.get("epsilon")
             labels = {name: row[place] for name, place in self._labels.items() if place < len(row)}
             return Record(
                 subject=cast(str, cells["subject"]),
-                value=cast(Any, self._value(cells["value"])),
+                value=cast(Any, self._value(cells.get("value"), row)),
                 epsilon=cast(Any, self._number(epsilon, "epsilon")),
                 trust=cast(Trust | None, _tidy(cells.get("trust"))),
                 attributes={name: _label(cell) for name, cell in labels.items() if not is_missing(cell)}
@@ -146,7 +172,16 @@ class Columns:
         except InvalidRequest as refusal:
             return refusal
 
-    def _value(self, cell: object) -> object:
+    def _value(self, cell: object, row: Sequence[object]) -> object:
+        if self._measures is not None:
+            if cell is not None:
+                return cell
+            numbers = {name: row[place] for name, place in self._measures.items() if place < len(row)}
+            return {
+                name: self._number(number, f"values.{name}")
+                for name, number in numbers.items()
+                if not is_missing(number)
+            }
         if self._chosen:
             return _label(cell)
         if isinstance(cell, str) and ";" in cell:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
@@ -122,6 +122,8 @@ def _converter(hint: Any) -> Callable[[Any], Any]:
     if origin is tuple:
         convert = _converter(arguments[0])
         return lambda value: tuple(map(convert, _typed(list, value)))
+    if origin is Mapping and is_dataclass(arguments[1]):
+        return lambda value: {name: build(arguments[1], one) for name, one in _typed(dict, value).items()}
     if origin is Mapping:
         return lambda value: _typed(dict, value)
     if origin is Literal:

@@ -29,6 +29,12 @@ _VALUE: Mapping[str, Any] = {
     "description": "Within the study's range, or one of its choices.",
     "examples": [37.5],
 }
+_VALUES: Mapping[str, Any] = {
+    "type": "object",
+    "additionalProperties": {"type": "number"},
+    "description": "In a study of measures, in place of value: each of them once, within its range.",
+    "examples": [{"income": 1200, "age": 44}],
+}
 _REPORT: Mapping[str, Any] = {
     "type": "integer",
     "description": "The randomized value on the study's grid: 0 is lower, 2^30 is upper. In a study of "
@@ -53,9 +59,14 @@ def _variant(trust: Trust, description: str, *, subject: bool, **fields: Mapping
         "title": f"{trust.value.capitalize()} contribution",
         "description": description,
         "type": "object",
-        "properties": {**properties, "attributes": _ATTRIBUTES},
-        "required": list(properties),
+        "properties": {
+            **properties,
+            **({"values": _VALUES} if "value" in fields else {}),
+            "attributes": _ATTRIBUTES,
+        },
+        "required": [name for name in properties if name != "value"],
         "additionalProperties": False,
+        **({"oneOf": [{"required": ["value"]}, {"required": ["values"]}]} if "value" in fields else {}),
     }
 
 

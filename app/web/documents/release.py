@@ -128,6 +128,9 @@ class ReleaseOut(WireOut):
         None, description="The labels of the people whom it is about; left out where it is about all."
     )
     by: str | None = Field(None, description="The attribute whose labels are the groups; left out without.")
+    measure: str | None = Field(
+        None, description="Which of several numbers it is about; left out in a study of one."
+    )
     groups: list[GroupOut] | None = Field(
         None, description="One for each declared label, in their order, beside the whole."
     )

@@ -2,11 +2,20 @@
 
 from typing import Annotated, Any, Self
 
-from pydantic import ConfigDict, Field, JsonValue, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from app.core.attributes import MAX_COMBINATIONS, TAKEN, Attributes
 from app.core.epsilon import MICRO, amount_of, epsilon_to_json, share_of
 from app.core.errors import FieldError, InvalidRequest
+from app.core.measures import MAX_MEASURES, Measures
 from app.core.numbers import JsonNumber
 from app.core.study import (
     MAX_CHOICES,
@@ -18,6 +27,7 @@ from app.core.study import (
     StudyDefinition,
     Trust,
 )
+from app.web.documents.measure import MeasureIn, numbers_only
 from app.web.documents.types import (
     AttributeName,
     Bound,
@@ -117,6 +127,7 @@ class StudyIn(WireIn):
             "oneOf": [
                 {"title": "Study of numbers", "required": ["lower", "upper"]},
                 {"title": "Study of choices", "required": ["choices"]},
+                {"title": "Study of several numbers", "required": ["measures"]},
             ],
         }
     )
@@ -135,8 +146,18 @@ class StudyIn(WireIn):
         "of a range.",
         json_schema_extra={"uniqueItems": True, "examples": [["red", "green", "blue"]]},
     )
-    lower: Bound = end_of_range("Lower end of the range. Required, unless there are choices.")
-    upper: Bound = end_of_range("Upper end of the range. Required, unless there are choices.")
+    measures: Annotated[dict[AttributeName, MeasureIn], BeforeValidator(numbers_only)] = Field(
+        default_factory=dict,
+        min_length=2,
+        max_length=MAX_MEASURES,
+        description="The numbers that it asks each person for, in place of one: names, and the range of "
+        "each. A person gives all of them, under one epsilon.",
+        json_schema_extra={
+            "examples": [{"income": {"lower": 0, "upper": 9000}, "age": {"lower": 18, "upper": 99}}]
+        },
+    )
+    lower: Bound = end_of_range("Lower end of the range. Required, unless there are choices or measures.")
+    upper: Bound = end_of_range("Upper end of the range. Required, unless there are choices or measures.")
     relation: Relation = Field(
         Relation.REPLACE_ONE,
         description="What one person changes: their value (the number of people is public), or whether "
@@ -197,15 +218,32 @@ class StudyIn(WireIn):
         json_schema_extra={"examples": [{"region": ["north", "south"]}]},
     )
 
+    @field_validator("measures")
+    @classmethod
+    def _measures_have_names_of_their_own(
+        cls, value: dict[str, MeasureIn], info: ValidationInfo
+    ) -> dict[str, MeasureIn]:
+        for name in value:
+            if name in TAKEN:
+                raise InvalidValue(f"{name} is the name of another field of contributions")
+        if value and info.data.get("choices"):
+            raise InvalidValue("a study asks for one of its choices, or for several numbers, not for both")
+        return value
+
     @field_validator("lower", "upper", mode="before")
     @classmethod
     def _numbers_have_a_range(cls, value: object, info: ValidationInfo) -> object:
-        """A study of choices has the range of their numbers, which is not given."""
+        """A study of choices has the range of their numbers, one of measures 0 to 1: neither is given."""
+        measures = info.data.get("measures")
+        if measures is None or measures:
+            if value is not None:
+                raise InvalidValue("is for studies of one number: each measure has a range of its own")
+            return JsonNumber(0 if info.field_name == "lower" else 1)
         choices = info.data.get("choices")
         if value is not None and not choices:
             return value
         if choices == []:
-            raise InvalidValue("is required, unless there are choices")
+            raise InvalidValue("is required, unless there are choices or measures")
         if value is not None:
             raise InvalidValue("is for studies of numbers: a choice has no range")
         # Choices that are refused have some range, too.
@@ -219,6 +257,10 @@ class StudyIn(WireIn):
         if Trust.LOCAL in value and info.data.get("relation") is Relation.ADD_REMOVE_ONE:
             raise InvalidValue(
                 "local reports would show who is there, which an add_remove_one study keeps secret"
+            )
+        if Trust.LOCAL in value and info.data.get("measures"):
+            raise InvalidValue(
+                "local reports of several measures are not supported: take central and public people"
             )
         return value
 
@@ -250,6 +292,8 @@ class StudyIn(WireIn):
             raise InvalidValue(f"must be between 1 and {MAX_DIMENSION}")
         if value > 1 and info.data.get("choices"):
             raise InvalidValue("must be 1 for choices")
+        if value > 1 and info.data.get("measures"):
+            raise InvalidValue("must not be given beside measures: each of them is one number")
         return value
 
     @field_validator("delta")
@@ -284,8 +328,10 @@ class StudyIn(WireIn):
 
     @field_validator("attributes")
     @classmethod
-    def _labels_are_few(cls, value: dict[str, list[str]]) -> dict[str, list[str]]:
+    def _labels_are_few(cls, value: dict[str, list[str]], info: ValidationInfo) -> dict[str, list[str]]:
         for name, labels in value.items():
+            if name in (info.data.get("measures") or {}):
+                raise InvalidValue(f"{name} is the name of a measure")
             if name in TAKEN:
                 raise InvalidValue(f"{name} is the name of another field of contributions")
             if not labels:
@@ -310,14 +356,15 @@ class StudyIn(WireIn):
             default_share=self.default_share,
             tilt=self.tilt if self.relation is Relation.REPLACE_ONE else 0,
             delta=self.delta,
-            dimension=self.dimension,
+            dimension=len(self.measures) or self.dimension,
             local_mechanism=self._reports(),
             attributes=Attributes.of(self.attributes),
             choices=tuple(self.choices),
+            measures=Measures.of({name: (one.lower, one.upper) for name, one in self.measures.items()}),
         )
 
     def _reports(self) -> LocalMechanism:
-        if self.dimension > 1:
+        if self.dimension > 1 or self.measures:
             return LocalMechanism.LAPLACE
         return LocalMechanism.GAUSSIAN if self.noise is Currency.GAUSSIAN else self.local_mechanism
 

@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field
 
 from app.core.epsilon import delta_to_json, epsilon_to_json
 from app.core.study import Currency, LocalMechanism, Relation, Study, StudyState, Trust
+from app.web.documents.measure import MeasureOut
 from app.web.documents.study import EXAMPLE
 from app.web.documents.types import WireOut
 
@@ -45,6 +46,10 @@ class StudyOut(WireOut):
         description="What people choose one of, in their order; the range is that of their numbers. Empty "
         "where values are numbers."
     )
+    measures: dict[str, MeasureOut] = Field(
+        description="The numbers that it asks each person for, in their order; lower and upper are then 0 "
+        "and 1. Empty where a person gives one value."
+    )
     state: StudyState
     created_at: datetime
 
@@ -72,6 +77,10 @@ class StudyOut(WireOut):
             local_mechanism="choice" if definition.choices else definition.local_mechanism,
             attributes={name: list(labels) for name, labels in definition.attributes.labels.items()},
             choices=list(definition.choices),
+            measures={
+                name: MeasureOut(lower=float(lower), upper=float(upper))
+                for name, (lower, upper) in definition.measures.ranges.items()
+            },
             state=study.state,
             created_at=study.created_at,
         )

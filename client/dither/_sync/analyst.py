@@ -96,7 +96,8 @@ class Analyst(Base):
             **parameters: The question's parameters, for example `estimator`, `share`, `epsilon` or
                 `tilt`; `by="region"` answers for each label besides, each person charged for the own label
                 only, and `simultaneous=True` adds intervals that hold for all labels at once;
-                `range="found"` finds the range of the values first, with a part of the price.
+                `measure="income"` asks for that number in a study of several; `range="found"` finds the
+                range of the values first, with a part of the price.
 
         Examples:
             >>> first, second = analyst.mean("commute"), analyst.mean("commute")

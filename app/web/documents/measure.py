@@ -1,0 +1,40 @@
+"""One of several numbers of a study on the wire."""
+
+from pydantic import Field, field_validator
+
+from app.core.errors import FieldError, InvalidRequest
+from app.web.documents.types import Bound, WireIn, WireOut, above_lower
+
+
+class MeasureIn(WireIn):
+    """One of the numbers that a study asks for."""
+
+    lower: Bound = Field(description="Lower end of the range.")
+    upper: Bound = Field(description="Upper end of the range.")
+
+    _above_lower = field_validator("upper")(above_lower)
+
+
+def numbers_only(document: object) -> object:
+    """Refuse measures that are no single numbers, by their path in the document.
+
+    Raises:
+        InvalidRequest: names every offending field.
+    """
+    reason = "is not supported for a measure: each is one number with lower and upper"
+    found = [
+        FieldError(f"measures.{name}.{field}", reason)
+        for name, own in (document.items() if isinstance(document, dict) else ())
+        for field in ("choices", "dimension")
+        if isinstance(own, dict) and field in own
+    ]
+    if found:
+        raise InvalidRequest.naming(found)
+    return document
+
+
+class MeasureOut(WireOut):
+    """The range of one of the numbers that a study asks for."""
+
+    lower: float
+    upper: float
