@@ -216,6 +216,7 @@ def difference(
     epsilon: Epsilon = None,
     tilt: Tilt = None,
     where: Of = None,
+    measure: Measure = None,
     simultaneous: Simultaneous = False,
     parameter: Parameters = None,
     url: Url = DEFAULT_URL,
@@ -229,6 +230,7 @@ def difference(
         epsilon=epsilon,
         tilt=tilt,
         where=where,
+        measure=measure,
         simultaneous=simultaneous,
         parameter=parameter,
     )

@@ -134,7 +134,9 @@ class StudyDefinition:
         return epsilon_of(amount, self.delta)
 
     def of_measure(self, name: str) -> "StudyDefinition":
-        """The study of one of its measures alone: what people gave and offer is the same."""
+        """The study of one of its measures alone, or the study itself for none; what people offer is the same."""
+        if not name:
+            return self
         lower, upper = self.measures.ranges[name]
         return replace(self, lower=lower, upper=upper, dimension=1)
 

@@ -66,8 +66,8 @@ class Intake:
                     errors.append(FieldError(name, "is in the path, and not in the document"))
             elif name not in expected and not (name == "attributes" and self._places):
                 reason = "unknown field" if name not in _KNOWN else f"not for trust {trust.value}"
-                if name in ("value", "values"):
-                    reason = "this study asks for values" if self._grids else "this study asks for one value"
+                if name == ("value" if self._grids else "values"):
+                    reason = f"this study asks for {'values' if self._grids else 'one value'}"
                 errors.append(FieldError(name, reason))
         digest = self._subject(record.get("subject") if subject is None else subject, errors)
         asked = 0 if trust is Trust.PUBLIC else self._epsilon(record, trust, errors)

@@ -77,8 +77,7 @@ class ReleaseRequest:
         resolved = resolve(study.definition, ask)
         if fresh and resolved.by:
             raise InvalidRequest.field("fresh", "does not apply to a question by labels")
-        if resolved.measure:
-            study = replace(study, definition=study.definition.of_measure(resolved.measure))
+        study = replace(study, definition=study.definition.of_measure(resolved.measure))
         share = resolved.share_taken(study.definition)
         return cls(
             study=study,

@@ -85,7 +85,7 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
         "type": "string",
         "minLength": 1,
         "description": "Of which number, in a study of several measures, where it is required. For mean, "
-        "sum, variance and sd.",
+        "sum, variance, sd and difference.",
         "examples": ["income"],
     },
 }

@@ -26,7 +26,7 @@ def read_off(body: bytes, reading: Reading, study: StudyDefinition) -> bytes:
     """
     if reading.statistic == MEAN and not reading.simultaneous and not reading.shares:
         return body
-    document = json.loads(body)
+    document, study = json.loads(body), study.of_measure(reading.ask.measure)
     if "groups" in document:
         groups = document["groups"]
         if reading.simultaneous:

@@ -1,4 +1,4 @@
-"""Studies of several measures: declared, contributed through every door, answered one by one, refused by name."""
+"""Studies of several measures: declared, contributed through every door, answered and refused by name."""
 
 import json
 from typing import Any
@@ -262,6 +262,17 @@ async def test_labels_are_asked_of_a_measure(service: Service):
     assert first["estimate"] == pytest.approx(1495, abs=400)
     assert 0 <= second["estimate"] <= 9000
     assert (await spent(service, study, "p7"), await spent(service, study, "bob")) == (10, 5)
+    together = {"measure": "income", "by": "region", "simultaneous": "true"}
+    wider = await get(service, study, "statistics/mean", **together)
+    assert wider["groups"][1]["simultaneous"]["upper"] > 1000, "in the range of the measure"
+    between = {"measure": "income", "between": "region:north,south"}
+    difference = await get(service, study, "statistics/difference", **between)
+    assert difference["estimate"] == pytest.approx(first["estimate"] - second["estimate"])
+    assert (difference["id"], difference["measure"]) == (grouped["id"], "income")
+    weighed = {"measure": "income", "standardize": "region:north=.5,south=.5"}
+    standardized = await get(service, study, "statistics/mean", **weighed)
+    assert standardized["estimate"] == pytest.approx((first["estimate"] + second["estimate"]) / 2)
+    assert (await spent(service, study, "p7"), await spent(service, study, "bob")) == (10, 5)
     assert (await service.api.services.ledger.audit()).clean
 
 
@@ -278,7 +289,7 @@ async def test_a_replaced_or_withdrawn_value_is_in_no_later_answer(service: Serv
     assert (await service.call("DELETE", f"{path}/p1", "contribute")).status_code == 204
     assert (await service.call("DELETE", f"{path}/alice", "contribute")).status_code == 204
     for measure, mean in (("age", 160 / 3), ("income", 4000 / 3)):
-        question = {"measure": measure, "share": 0.3, "fresh": True, "allow_worse": True}
+        question: dict[str, Any] = {"measure": measure, "share": 0.3, "fresh": True, "allow_worse": True}
         answer = await release(service, study, **question)
         assert answer["estimate"] == pytest.approx(mean, abs=1e-3)
     assert sorted(map(bool, await vectors(service))) == [False, False, True, True, True]

@@ -62,6 +62,12 @@ REGIONS = {
     "trust": ["central", "public"],
     "attributes": {"region": ["north", "south", "empty"]},
 }
+HOUSEHOLD = {
+    "slug": "household",
+    "title": "Income and age?",
+    "measures": {"income": {"lower": 0, "upper": 9000}, "age": {"lower": 18, "upper": 98}},
+    "trust": ["central", "public"],
+}
 KMEANS = {"protocol": "kmeans", "epsilon": 4, "rounds": 1, "centres": [[20, 20], [80, 80]]}
 CONTRIBUTIONS = "/v1/studies/survey/contributions"
 
@@ -141,6 +147,7 @@ async def run(service: Service) -> dict[str, list[Exchange]]:
     await _shapes(record)
     await _choices(record)
     await _labels(record)
+    await _measures(record)
     return record.files
 
 
@@ -372,6 +379,21 @@ async def _labels(record: Recorder) -> None:
     await record("labels", "GET", f"{path}/statistics/difference", "analyse", params=wrong)
     wrong = {"statistic": "mean", "standardize": "region:north=.3,south=.6,empty=0"}
     await record("labels", "POST", f"{path}/releases", "analyse", json=wrong)
+
+
+async def _measures(record: Recorder) -> None:
+    """What of several measures does not depend on noise: terms, refusals, and public people alone."""
+    await record("measures", "POST", "/v1/studies", "admin", json=HOUSEHOLD)
+    for wrong in ({**HOUSEHOLD, "slug": "odd", "lower": 0}, {"slug": "odd", "measures": {"income": {}}}):
+        await record("measures", "POST", "/v1/studies", "admin", json=wrong)
+    path = "/v1/studies/household/contributions"
+    for values in ({"income": 1200, "age": 44}, {"income": 9001}, {"income": 0, "age": 20, "size": 2}, [1]):
+        person = {"subject": "hugo", "values": values, "trust": "public"}
+        await record("measures", "POST", path, "contribute", json=person)
+    for question in ({}, {"measure": "size"}, {"measure": "income"}):
+        await record("measures", "GET", "/v1/studies/household/statistics/mean", "analyse", params=question)
+    question = {"measure": "income", "statistic": "median"}
+    await record("measures", "GET", "/v1/studies/household/plan", "analyse", params=question)
 
 
 async def _secret_sizes(record: Recorder) -> None:

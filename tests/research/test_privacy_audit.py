@@ -8,6 +8,7 @@ import pytest
 from dither_research.choice_audit import choice_controls, choice_subjects
 from dither_research.intake_audit import intake_subjects, without_range_check
 from dither_research.label_audit import label_controls, label_subjects
+from dither_research.measure_audit import measure_controls, measure_subjects
 from dither_research.pair_audit import pair_controls, pair_subjects
 from dither_research.privacy_audit import Subject, judge, off_grid_subject, subjects
 from dither_research.privacy_controls import controls
@@ -20,6 +21,7 @@ SUBJECTS = [
     *shape_subjects(),
     *choice_subjects(),
     *label_subjects(),
+    *measure_subjects(),
     off_grid_subject(),
     *intake_subjects(),
 ]
@@ -28,6 +30,7 @@ CONTROLS = [
     *shape_controls(),
     *choice_controls(),
     *label_controls(),
+    *measure_controls(),
     *intake_subjects(without_range_check, planted=True),
 ]
 

@@ -33,16 +33,19 @@ async def show(request: PageRequest) -> Response:
             "title": study.title,
             "description": study.description,
             "series": study.series or "",
-            "lower": "" if definition.choices else str(definition.lower),
-            "upper": "" if definition.choices else str(definition.upper),
+            "lower": "" if definition.choices or definition.measures else str(definition.lower),
+            "upper": "" if definition.choices or definition.measures else str(definition.upper),
             "choices": ", ".join(definition.choices),
+            "measures": "\n".join(
+                f"{name}: {lower:f}, {upper:f}" for name, (lower, upper) in definition.measures.ranges.items()
+            ),
             "relation": study.relation.value,
             "epsilon_min": _plain(study.epsilon.min),
             "epsilon_max": _plain(study.epsilon.max),
             "default_share": _plain(study.default_share),
             "noise": study.noise.value,
             "delta": f"{study.delta:g}" if study.delta else "",
-            "dimension": str(study.dimension),
+            "dimension": "1" if definition.measures else str(study.dimension),
             "local_mechanism": "" if definition.choices else definition.local_mechanism.value,
             "attributes": "\n".join(f"{name}: {', '.join(own)}" for name, own in study.attributes.items()),
             **{f"trust_{tag.value}": "on" for tag in study.trust},
@@ -66,7 +69,9 @@ async def make(request: PageRequest) -> Response:
     if given.get("choices"):
         fields["choices"] = [label.strip() for label in given["choices"].split(",")]
     try:
-        fields["attributes"] = _attributes(given.get("attributes", ""))
+        fields["attributes"] = _lines(given.get("attributes", ""), "attributes", "region: north, south")
+        if given.get("measures"):
+            fields["measures"] = _measures(given["measures"])
         document = forms.read(StudyIn, fields)
         study, _ = await request.api.services.studies.create(document.definition(), request.principal)
     except ServiceError as refusal:
@@ -74,13 +79,25 @@ async def make(request: PageRequest) -> Response:
     return redirect(request, f"/studies/{study.definition.slug}")
 
 
-def _attributes(text: str) -> dict[str, list[str]]:
+def _measures(text: str) -> dict[str, dict[str, JsonNumber]]:
+    """What lines such as `income: 0, 9000` declare."""
+    example = "income: 0, 9000"
+    lines = _lines(text, "measures", example)
+    if any(len(ends) != 2 for ends in lines.values()):
+        raise InvalidRequest.field("measures", f"needs lines such as {example}; a name once")
+    return {
+        name: {"lower": JsonNumber(lower), "upper": JsonNumber(upper)}
+        for name, (lower, upper) in lines.items()
+    }
+
+
+def _lines(text: str, field: str, example: str) -> dict[str, list[str]]:
     """What lines such as `region: north, south` declare."""
     found: dict[str, list[str]] = {}
     for line in filter(None, map(str.strip, text.splitlines())):
         name, colon, labels = line.partition(":")
         if not colon or name.strip() in found:
-            raise InvalidRequest.field("attributes", "needs lines such as region: north, south; a name once")
+            raise InvalidRequest.field(field, f"needs lines such as {example}; a name once")
         found[name.strip()] = [label.strip() for label in labels.split(",")]
     return found
 

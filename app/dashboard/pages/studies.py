@@ -195,7 +195,11 @@ async def _page(
     study = await request.study(request.path_params["study"], fresh=True)
     slug = study.definition.slug
     cursor = forms.cursor(request, is_uuid)
-    plan, vectors, statistics = None, study.definition.dimension > 1, _statistics(study)
+    measures = list(study.definition.measures.ranges)
+    if measures:
+        fields = {"measure": measures[0], **fields}
+    plan, statistics = None, _statistics(study)
+    vectors = study.definition.dimension > 1 and not measures
     try:
         if not vectors:
             question, fresh = question_params.read_plan({"statistic": statistics[0], **fields})
@@ -208,7 +212,11 @@ async def _page(
         services.releases.page(study, ROWS, cursor),
     )
     releases = [published(release) for release in released.items]
-    means = [one for one in releases if isinstance(one, ReleaseOut)]
+    means = [
+        one
+        for one in releases
+        if isinstance(one, ReleaseOut) and one.measure in (None, fields.get("measure"))
+    ]
     shape = next((one for one in releases if isinstance(one, HistogramReleaseOut | SharesReleaseOut)), None)
     current = None if cursor else next((one for one in means if one.range is None), None)
     steps = [] if current is None else await _steps(request, current)
@@ -278,6 +286,8 @@ def profile_plot(profile: EpsilonsOut) -> Markup:
 
 def _statistics(study: Study) -> Sequence[str]:
     """What can be asked of a study, the one that is asked without a choice first."""
+    if study.definition.measures:
+        return (MEAN,)
     return (SHARES,) if study.definition.choices else (MEAN, *(name for name in SHAPES if name != SHARES))
 
 

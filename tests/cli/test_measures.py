@@ -1,0 +1,49 @@
+"""Studies of several measures on the command line, against a running service."""
+
+import json
+
+from tests.cli.test_commands import Asker, ask
+
+__all__ = ["ask"]
+
+
+def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
+    for wrong, reason in (
+        (("--measures", "income=0,9000"), "measures"),
+        (("--measures", "income=0", "--measures", "age=18,98"), "NAME=LOWER,UPPER"),
+        (("--measures", "income=0,9000", "--measures", "age=18,98", "--lower", "0"), "lower"),
+    ):
+        refused = ask("admin", "study", "create", "household", *wrong)
+        assert refused.status != 0
+        assert reason in refused.errors
+    made = ask(
+        *("admin", "study", "create", "household", "--measures", "income=0,9000", "--measures", "age=18,98"),
+        *("--default-share", "0.25"),
+    )
+    assert made.status == 0, made.errors
+    assert "range of income\t0 to 9,000" in made.output.replace("9000", "9,000")
+    file = tmp_path / "people.csv"
+    rows = [f"p{number},{30 * number},{20 + number % 60}\n" for number in range(200)]
+    file.write_text("subject,income,age\n" + "".join(rows) + "wrong,9001,20\nshort,1,\n")
+    done = ask(
+        *("contribute", "contribute", "household", str(file), "--trust", "central", "--epsilon", "4"),
+        *("--directory", str(tmp_path / "device")),
+    )
+    assert "200 created, 0 unchanged, 2 refused." in done.output
+    assert "values.income" in done.output
+    assert "values.age" in done.output
+    plan = json.loads(ask("analyse", "plan", "household", "--measure", "age", "--json").output)
+    found = json.loads(ask("analyse", "mean", "household", "--measure", "age", "--json").output)
+    assert (found["measure"], found["epsilon_max"]) == ("age", plan["estimators"][0]["epsilon_max"])
+    assert abs(found["estimate"] - 47.5) < 8, "its standard error is below 1"
+    assert found["id"] in ask("analyse", "sd", "household", "--measure", "age").output
+    more = ("release", "household", "--measure", "age", "--share", "0.5", "--json")
+    assert json.loads(ask("analyse", *more).output)["refines"] == found["id"]
+    for words, reason in (
+        (("mean", "household"), "measure: is required in a study of several: income, age"),
+        (("mean", "household", "--measure", "size"), "measure: must be one of the study's measures"),
+        (("median", "household"), "statistic: has no answer in a study of several measures yet"),
+    ):
+        refused = ask("analyse", *words)
+        assert refused.status == 1
+        assert reason in " ".join(refused.errors.split())

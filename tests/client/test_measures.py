@@ -1,0 +1,114 @@
+"""Studies of several measures in the SDK: numbers by name are checked, remembered, and read out of tables."""
+
+import io
+from typing import Any
+
+import pytest
+from dither import InvalidRequest, Record, RecordFile, StudyChanged, StudyUnsound
+
+from tests.client.service import COMMUTE, FakeService
+
+HOUSEHOLD = {
+    **COMMUTE,
+    "slug": "household",
+    "measures": {"income": {"lower": 0, "upper": 9000}, "age": {"lower": 18, "upper": 98}},
+    "dimension": 2,
+    "lower": 0,
+    "upper": 1,
+    "trust": ["central", "public", "local"],
+}
+VALUES: dict[str, Any] = {"age": 44, "income": "1200.50"}
+ADA: dict[str, Any] = {"subject": "ada", "value": VALUES, "epsilon": 1, "trust": "central"}
+
+
+@pytest.fixture(autouse=True)
+def household(service: FakeService) -> None:
+    service.studies["household"] = dict(HOUSEHOLD)
+
+
+def test_numbers_are_sent_as_they_are_written_in_the_order_of_the_study(
+    client: Any, service: FakeService
+) -> None:
+    measures = client.study("household").measures
+    assert [(name, one.lower, one.upper) for name, one in measures.items()] == [
+        ("income", 0, 9000),
+        ("age", 18, 98),
+    ]
+    assert client.study("commute").measures == {}
+    for status in ("created", "unchanged"):
+        assert client.contribute("household", **ADA).status == status
+    first, second = service.sent("POST")
+    assert first == second
+    assert "value" not in first
+    assert [(name, float(number)) for name, number in first["values"].items()] == [
+        ("income", 1200.5),
+        ("age", 44),
+    ]
+    moved = {"income": 1, "age": 18}
+    assert client.replace("household", **ADA | {"value": moved}).status == "replaced"
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"value": 3}, "value"),
+        ({"value": [1200, 44]}, "value"),
+        ({"value": {"income": 1200}}, "values.age"),
+        ({"value": {**VALUES, "size": 2}}, "values.size"),
+        ({"value": {**VALUES, "age": 17}}, "values.age"),
+        ({"value": {**VALUES, "income": "much"}}, "values.income"),
+        ({"trust": "local"}, "trust"),
+    ],
+)
+def test_what_does_not_fit_is_not_sent(
+    client: Any, service: FakeService, fields: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        client.contribute("household", **ADA | fields)
+    assert refused.value.field == named
+    assert service.sent("POST") == []
+
+
+def test_a_mapping_is_refused_where_a_study_asks_for_one_value(client: Any, service: FakeService) -> None:
+    with pytest.raises(InvalidRequest, match="value"):
+        client.contribute("commute", **ADA)
+    assert service.sent("POST") == []
+
+
+def test_columns_have_the_names_of_measures(client: Any, service: FakeService) -> None:
+    file = RecordFile(io.BytesIO(b"subject;Age;income\nada;44;1200,5\nbob;17;1\ncyd;;1\n"))
+    load = client.contribute_many("household", file, epsilon=1, trust="central")
+    assert [result.status for result in load.results] == ["created", "refused", "refused"]
+    assert [[error.field for error in refusal.errors] for _, refusal in load.refusals] == [
+        ["values.age"],
+        ["values.age"],
+    ]
+    records = [
+        Record("dan", VALUES),
+        {"subject": "eve", "age": 20, "income": 3},
+        ("fay", VALUES),
+        {"subject": "gus", "value": VALUES},
+    ]
+    load = client.contribute_many("household", records, epsilon=1, trust="central")
+    assert [result.status for result in load.results] == ["created"] * 4
+
+
+def test_a_file_without_values_is_refused_with_a_remedy(client: Any) -> None:
+    file = RecordFile(io.BytesIO(b"subject;minutes\nada;44\n"))
+    with pytest.raises(InvalidRequest, match=r"has no column value; .*--value-column"):
+        client.contribute_many("commute", file, epsilon=1, trust="central")
+    with pytest.raises(InvalidRequest, match="row 1 has no column value"):
+        client.contribute_many("commute", [{"subject": "ada"}], epsilon=1, trust="central")
+
+
+def test_a_study_that_changes_its_measures_is_refused(client: Any, service: FakeService) -> None:
+    client.contribute("household", **ADA)
+    narrow = {**HOUSEHOLD["measures"], "age": {"lower": 18, "upper": 99}}
+    service.studies["household"]["measures"] = narrow
+    client.study("household")
+    with pytest.raises(StudyChanged):
+        client.contribute("household", **ADA | {"subject": "bob"})
+    for broken in ({**narrow, "age": {"lower": 18, "upper": 18}}, {"age": narrow["age"]}):
+        service.studies["household"]["measures"] = broken
+        with pytest.raises(StudyUnsound):
+            client.study("household")
