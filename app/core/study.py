@@ -134,7 +134,7 @@ class StudyDefinition:
         return epsilon_of(amount, self.delta)
 
     def of_measure(self, name: str) -> "StudyDefinition":
-        """The study of one of its measures alone, or the study itself for none; what people offer is the same."""
+        """The study of one of its measures alone, what people offer as it is; itself for none."""
         if not name:
             return self
         lower, upper = self.measures.ranges[name]

@@ -107,7 +107,7 @@ TWO = {"a": ONE, "b": ONE}
         ({"measures": {"a": ONE, "b": {"lower": 1}}}, ["measures.b.upper"]),
         ({"measures": {"a": ONE, "b": {"choices": ["x", "y"]}}}, ["measures.b.choices"]),
         ({"measures": {"a": ONE, "b": {**ONE, "dimension": 2}}}, ["measures.b.dimension"]),
-        ({"measures": {"a": ONE, "value": ONE}}, ["measures"]),
+        ({"measures": {"a": ONE, "value": ONE}}, ["measures.value"]),
         ({"measures": {"a": ONE, "B": ONE}}, ["measures.B.[key]"]),
         ({"measures": ["a", "b"]}, ["measures"]),
         ({"measures": TWO, "lower": 0, "upper": 1}, ["lower", "upper"]),
@@ -273,6 +273,16 @@ async def test_labels_are_asked_of_a_measure(service: Service):
     standardized = await get(service, study, "statistics/mean", **weighed)
     assert standardized["estimate"] == pytest.approx((first["estimate"] + second["estimate"]) / 2)
     assert (await spent(service, study, "p7"), await spent(service, study, "bob")) == (10, 5)
+    assert (await service.api.services.ledger.audit()).clean
+
+
+async def test_labels_that_are_secret_are_asked_of_a_measure(service: Service):
+    terms = {"relation": "add_remove_one", "default_share": 0.5}
+    study = await household(service, attributes={"region": ["north", "south"]}, **terms)
+    await move_in(service, study, attributes={"region": "north"})
+    answer = await get(service, study, "statistics/mean", measure="age", by="region")
+    assert answer["groups"][0]["estimate"] == pytest.approx(34.5, abs=4)
+    assert await spent(service, study, "p7") == 5
     assert (await service.api.services.ledger.audit()).clean
 
 

@@ -2,6 +2,7 @@
 
 from pydantic import Field, field_validator
 
+from app.core.attributes import TAKEN
 from app.core.errors import FieldError, InvalidRequest
 from app.web.documents.types import Bound, WireIn, WireOut, above_lower
 
@@ -15,16 +16,22 @@ class MeasureIn(WireIn):
     _above_lower = field_validator("upper")(above_lower)
 
 
-def numbers_only(document: object) -> object:
-    """Refuse measures that are no single numbers, by their path in the document.
+def checked_measures(document: object) -> object:
+    """Refuse measures that are no single numbers or have a name that is taken, each by its path.
 
     Raises:
         InvalidRequest: names every offending field.
     """
     reason = "is not supported for a measure: each is one number with lower and upper"
+    measures = document if isinstance(document, dict) else {}
     found = [
+        FieldError(f"measures.{name}", "is the name of another field of contributions")
+        for name in measures
+        if name in TAKEN
+    ]
+    found += [
         FieldError(f"measures.{name}.{field}", reason)
-        for name, own in (document.items() if isinstance(document, dict) else ())
+        for name, own in measures.items()
         for field in ("choices", "dimension")
         if isinstance(own, dict) and field in own
     ]

@@ -27,7 +27,7 @@ from app.core.study import (
     StudyDefinition,
     Trust,
 )
-from app.web.documents.measure import MeasureIn, numbers_only
+from app.web.documents.measure import MeasureIn, checked_measures
 from app.web.documents.types import (
     AttributeName,
     Bound,
@@ -146,7 +146,7 @@ class StudyIn(WireIn):
         "of a range.",
         json_schema_extra={"uniqueItems": True, "examples": [["red", "green", "blue"]]},
     )
-    measures: Annotated[dict[AttributeName, MeasureIn], BeforeValidator(numbers_only)] = Field(
+    measures: Annotated[dict[AttributeName, MeasureIn], BeforeValidator(checked_measures)] = Field(
         default_factory=dict,
         min_length=2,
         max_length=MAX_MEASURES,
@@ -220,12 +220,7 @@ class StudyIn(WireIn):
 
     @field_validator("measures")
     @classmethod
-    def _measures_have_names_of_their_own(
-        cls, value: dict[str, MeasureIn], info: ValidationInfo
-    ) -> dict[str, MeasureIn]:
-        for name in value:
-            if name in TAKEN:
-                raise InvalidValue(f"{name} is the name of another field of contributions")
+    def _measures_or_choices(cls, value: dict[str, MeasureIn], info: ValidationInfo) -> dict[str, MeasureIn]:
         if value and info.data.get("choices"):
             raise InvalidValue("a study asks for one of its choices, or for several numbers, not for both")
         return value
