@@ -42,6 +42,7 @@ def show_release(found: Release, as_json: bool) -> None:
         "standard deviation of these people": spread and interval_text(spread.interval),
         "standard deviation of the population": spread and interval_text(spread.population_interval),
         "range found": found.range and _range(found.range),
+        "measure": found.measure,
         "of": found.where and ", ".join(f"{name} {label}" for name, label in found.where.items()),
         "weighed by": found.standardize and _standardized(found.standardize),
         "between": found.between and _between(found.between),

@@ -36,6 +36,7 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
     found = json.loads(ask("analyse", "mean", "household", "--measure", "age", "--json").output)
     assert (found["measure"], found["epsilon_max"]) == ("age", plan["estimators"][0]["epsilon_max"])
     assert abs(found["estimate"] - 47.5) < 8, "its standard error is below 1"
+    assert "measure\tage" in ask("analyse", "mean", "household", "--measure", "age").output
     assert found["id"] in ask("analyse", "sd", "household", "--measure", "age").output
     more = ("release", "household", "--measure", "age", "--share", "0.5", "--json")
     assert json.loads(ask("analyse", *more).output)["refines"] == found["id"]

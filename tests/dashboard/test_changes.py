@@ -73,6 +73,35 @@ async def test_the_form_of_a_new_study_has_its_description_and_series(
     assert admin.page.count('class="pill open"') == 2
 
 
+async def test_a_study_of_measures_is_made_duplicated_and_asked_by_measure(
+    admin: Browser, analyst: Browser, service: Service
+):
+    await admin.get("/dashboard/new-study")
+    fields = {"slug": "household", "trust_central": "on", "dimension": "1"}
+    for wrong in ("income", "income: 0", "income: 0, 9000"):
+        odd = await admin.post("/dashboard/new-study", {**fields, "measures": wrong})
+        assert odd.status_code == 422
+    measures = "income: 0, 9000\r\nage: 18, 98"
+    assert (await admin.post("/dashboard/new-study", {**fields, "measures": measures})).status_code == 303
+    made = (await service.call("GET", "/v1/studies/household", "admin")).json()
+    assert made["measures"] == {"income": {"lower": 0, "upper": 9000}, "age": {"lower": 18, "upper": 98}}
+    await admin.get("/dashboard/new-study?like=household")
+    assert "income: 0, 9000\nage: 18, 98</textarea>" in admin.page
+    ada = {"subject": "ada", "values": {"income": 9000, "age": 18}, "epsilon": 5, "trust": "central"}
+    await service.call("POST", "/v1/studies/household/contributions", "contribute", json=ada)
+    await analyst.get("/dashboard/studies/household")
+    assert "<dt>Range of age</dt><dd>18 to 98</dd>" in analyst.page
+    assert "<option selected>income</option>" in analyst.page
+    await analyst.get("/dashboard/studies/household?measure=age")
+    assert "<option selected>age</option>" in analyst.page
+    assert "would charge no person more than" in text_of(analyst.page)
+    made = await service.call("POST", "/v1/studies/household/releases", "analyse", json={"measure": "age"})
+    await analyst.get(f"/dashboard/releases/{made.json()['id']}")
+    assert "About the measure age." in analyst.page
+    await analyst.get("/dashboard/studies/household?measure=age")
+    assert "<small>age</small>" in analyst.page
+
+
 async def test_the_page_of_a_release_by_labels_has_a_row_for_each(admin: Browser, service: Service):
     slug = await service.study(attributes={"region": ["north", "south"]})
     record = {

@@ -46,6 +46,7 @@ SORTS = {
 
 QUESTION = (
     *("statistic", "estimator", "share", "epsilon", "expected_size", "tilt", "where", "by", "fresh"),
+    "measure",
     *question_params.PARAMETERS,
     *SHAPE_PARAMETERS,
 )
