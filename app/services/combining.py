@@ -79,12 +79,15 @@ def apart(
         charges: What it charges.
 
     Returns:
-        A piece that is never refined; None of an answer that is not the mean of all people in a replace_one
-        study by one linear query, beside the same of squares, under noise of the study's kind.
+        A piece that is never refined; None of an answer about one of several measures, and of one that is
+        not the mean of all people in a replace_one study by one linear query, beside the same of squares, under
+        noise of the study's kind.
     """
     noise = NOISES[study.noise]
     drawn = noise.weighed(plan.noise)
-    of_all = study.relation is Relation.REPLACE_ONE and not (resolved.where or resolved.by)
+    of_all = study.relation is Relation.REPLACE_ONE and not (
+        resolved.where or resolved.by or resolved.measure
+    )
     if not of_all or plan.linear is None or drawn is None or len(values) != 2:
         return None
     weights = plan.queries[0].sum_weights

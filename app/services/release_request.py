@@ -122,7 +122,7 @@ class ReleaseRequest:
     def _combines(self) -> bool:
         """Whether what answers it is the best combination of all means of the study, see `combining`."""
         resolved = self.resolved
-        of_all = not (resolved.where or resolved.by or resolved.spread)
+        of_all = not (resolved.where or resolved.by or resolved.measure or resolved.spread)
         return self._compares and of_all and resolved.estimator == registry.AUTO
 
     async def has_news(self, connection: Connection) -> bool:
@@ -130,7 +130,7 @@ class ReleaseRequest:
         if not self.first or self.least or not self._combines:
             return False
         family, kept = self.resolved.by_parts().family, self.resolved.combined().family
-        return await combined.has_news(connection, self.study.id, family, kept, self.resolved.measure)
+        return await combined.has_news(connection, self.study.id, family, kept)
 
     def combining(self) -> "ReleaseRequest":
         """The request as one for a combination, which is free."""

@@ -221,9 +221,9 @@ class Releases:
 
         async def body(connection: Connection) -> tuple[Situation, Sources]:
             epochs = await cohorts.read_epochs(connection, study.id)
-            rows = await _read_cohorts(connection, request)
+            rows = await cohorts.read_cohorts(connection, study.id)
             situation = await Situation.read(connection, request, rows, epoch=epochs.folded)
-            return situation, await combined.read_sources(connection, study.id, request.resolved.measure)
+            return situation, await combined.read_sources(connection, study.id)
 
         now, sources = await run("release.sources", body)
 
@@ -330,7 +330,7 @@ class Releases:
                 best = await request.best(connection, facts.people)
                 request.check(facts.people, facts.people_left_out, facts.width, best)
             await _check_quota(connection, use, request.study)
-            await combined.check_newest(connection, draft, request.resolved.measure)
+            await combined.check_newest(connection, draft)
             if draft.taken is not None:
                 await pieces.check_last(connection, draft, draft.taken)
             await store.publish(connection, draft, head=head)

@@ -68,9 +68,7 @@ READ_NEWS = Sql.of(_News)(f"""
 """)
 
 
-async def has_news(
-    connection: Connection, study_id: int, family: bytes, combined: bytes, measure: str
-) -> bool:
+async def has_news(connection: Connection, study_id: int, family: bytes, combined: bytes) -> bool:
     """Whether answers came after the last combination, and there is more than one answer to the question.
 
     Args:
@@ -78,17 +76,14 @@ async def has_news(
         study_id: The study; one that has ended has no news.
         family: The question.
         combined: What its combinations are kept under.
-        measure: Which of several numbers it is about; empty in a study of one.
     """
-    news = await READ_NEWS.one(
-        connection, study_id=study_id, family=family, combined=combined, measure=measure
-    )
+    news = await READ_NEWS.one(connection, study_id=study_id, family=family, combined=combined)
     return news.newest is not None and news.others and not news.ended and news.newest > news.combined
 
 
-async def read_sources(connection: Connection, study_id: int, measure: str) -> Sources:
-    """All that there is to be combined; of one of several numbers, where a study has them."""
-    rows = await READ_SOURCES.all(connection, study_id=study_id, measure=measure)
+async def read_sources(connection: Connection, study_id: int) -> Sources:
+    """All that there is to be combined."""
+    rows = await READ_SOURCES.all(connection, study_id=study_id)
     last = {row.family: row.release for row in rows}
     return Sources(
         releases=tuple(last.values()),
@@ -97,7 +92,7 @@ async def read_sources(connection: Connection, study_id: int, measure: str) -> S
     )
 
 
-async def check_newest(connection: Connection, draft: Draft, measure: str) -> None:
+async def check_newest(connection: Connection, draft: Draft) -> None:
     """Make sure that nothing more is there to be combined. Call with the chain locked.
 
     Raises:
@@ -105,6 +100,6 @@ async def check_newest(connection: Connection, draft: Draft, measure: str) -> No
     """
     if draft.newest is None:
         return
-    rows: Sequence[_Row] = await READ_SOURCES.all(connection, study_id=draft.study_id, measure=measure)
+    rows: Sequence[_Row] = await READ_SOURCES.all(connection, study_id=draft.study_id)
     if max((row.at for row in rows), default=0) != draft.newest:
         raise CohortsChanged
