@@ -80,8 +80,8 @@ def apart(
 
     Returns:
         A piece that is never refined; None of an answer about one of several measures, and of one that is
-        not the mean of all people in a replace_one study by one linear query, beside the same of squares, under
-        noise of the study's kind.
+        not the mean of all people in a replace_one study by one linear query, beside the same of squares,
+        under noise of the study's kind.
     """
     noise = NOISES[study.noise]
     drawn = noise.weighed(plan.noise)
