@@ -1,6 +1,5 @@
 """The noisy sums of all means of a study, which one answer combines."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -100,6 +99,7 @@ async def check_newest(connection: Connection, draft: Draft) -> None:
     """
     if draft.newest is None:
         return
-    rows: Sequence[_Row] = await READ_SOURCES.all(connection, study_id=draft.study_id)
-    if max((row.at for row in rows), default=0) != draft.newest:
+    kept = b"" if draft.asked is None else draft.asked.family
+    news = await READ_NEWS.one(connection, study_id=draft.study_id, family=kept, combined=kept)
+    if news.newest != draft.newest:
         raise CohortsChanged

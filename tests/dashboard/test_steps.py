@@ -105,3 +105,17 @@ async def test_noise_of_its_own_is_previewed_and_asked_for(analyst: Browser, ser
     refused = await analyst.get(f"{path}?fresh=perhaps")
     assert refused.status_code == 422
     assert "must be true or false" in analyst.page
+
+
+async def test_a_combination_links_the_answers_that_it_is_made_of(analyst: Browser, service: Service) -> None:
+    study = await service.study()
+    await service.crowd(study, 400)
+    answers = [await ask(service, study, share=0.2, fresh=True) for _ in range(2)]
+    best = (await service.call("GET", f"/v1/studies/{study}/statistics/mean", "analyse")).json()
+    await newcomers(service, study, 10)
+    await analyst.get(f"/dashboard/releases/{best['id']}")
+    assert "It combines 2 answers, at no price" in text_of(analyst.page)
+    for one in answers:
+        assert f"/releases/{one['id']}" in analyst.page
+    await analyst.get(f"/dashboard/studies/{study}")
+    assert f"/releases/{best['id']}" in analyst.page
