@@ -8,8 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
+from app.core.cohort import Cohorts
 from app.core.grid import GRID_SIZE
-from app.services import descriptions, found_plans, piece_noise, planning, shape_plans, steps
+from app.core.study import Trust
+from app.services import combining, descriptions, found_plans, piece_noise, planning, shape_plans, steps
 
 VARYING = (
     (re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), b"ID"),
@@ -50,23 +52,37 @@ def _opened(cursor: bytes) -> bytes:
 def fix_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the noise happen to make the same noisy integers of everybody's data."""
 
-    def answer(plan: Any, people: Any, sampled: Any = None) -> Any:
-        return plan.conclude([40_000_000_000 + 7_000_000_000 * place for place in range(len(plan.queries))])
+    def noisy(plan: Any, people: Any) -> list[int]:
+        return [40_000_000_000 + 7_000_000_000 * place for place in range(len(plan.queries))]
 
-    take = steps.take
+    take, apart, combine, third = steps.take, combining.apart, combining.combine, GRID_SIZE // 3
 
-    def stepped(step: Any, cohorts: Any) -> Any:
-        third = GRID_SIZE // 3
-        same = [
+    def same(cohorts: Any) -> Any:
+        return [
             replace(one, total=one.count * third, total_squares=one.count * third // 3) for one in cohorts
         ]
-        return take(step, same)
+
+    def with_same_public(cohorts: Any) -> Any:
+        # Of values that are not public a combination reads no sum: theirs stay as they are.
+        return [same([one])[0] if one.trust is Trust.PUBLIC else one for one in cohorts]
+
+    def stepped(step: Any, cohorts: Any) -> Any:
+        return take(step, same(cohorts))
+
+    def kept(study: Any, resolved: Any, people: Any, *rest: Any) -> Any:
+        people = replace(people, cohorts=Cohorts.of(with_same_public(people.cohorts)))
+        return apart(study, resolved, people, *rest)
+
+    def combined(study: Any, cohorts: Any, *rest: Any) -> Any:
+        return combine(study, with_same_public(cohorts), *rest)
 
     def weighted(crowd: Any, weighing: Any, cells: int, counts: Any) -> list[int]:
         return [7_000_000 * (place % 5 + 1) for place in range(cells)]
 
-    monkeypatch.setattr(planning, "answer", answer)
+    monkeypatch.setattr(planning, "noisy", noisy)
     monkeypatch.setattr(steps, "take", stepped)
+    monkeypatch.setattr(combining, "apart", kept)
+    monkeypatch.setattr(combining, "combine", combined)
     monkeypatch.setattr(piece_noise, "draw", lambda noise, queries: (0,) * queries)
     monkeypatch.setattr(piece_noise, "refine_laplace", lambda noise, *_: noise)
     monkeypatch.setattr(

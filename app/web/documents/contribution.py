@@ -35,6 +35,12 @@ _VALUES: Mapping[str, Any] = {
     "description": "In a study of measures, in place of value: each of them once, within its range.",
     "examples": [{"income": 1200, "age": 44}],
 }
+# Not as alternatives: generators of clients make a class of each, and none of the contribution.
+_VALUE_OR_VALUES: Mapping[str, Any] = {
+    "if": {"required": ["values"]},
+    "then": {"not": {"required": ["value"]}},
+    "else": {"required": ["value"]},
+}
 _REPORT: Mapping[str, Any] = {
     "type": "integer",
     "description": "The randomized value on the study's grid: 0 is lower, 2^30 is upper. In a study of "
@@ -66,7 +72,7 @@ def _variant(trust: Trust, description: str, *, subject: bool, **fields: Mapping
         },
         "required": [name for name in properties if name != "value"],
         "additionalProperties": False,
-        **({"oneOf": [{"required": ["value"]}, {"required": ["values"]}]} if "value" in fields else {}),
+        **(_VALUE_OR_VALUES if "value" in fields else {}),
     }
 
 

@@ -124,11 +124,10 @@ class StudyIn(WireIn):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [EXAMPLE],
-            "oneOf": [
-                {"title": "Study of numbers", "required": ["lower", "upper"]},
-                {"title": "Study of choices", "required": ["choices"]},
-                {"title": "Study of several numbers", "required": ["measures"]},
-            ],
+            # Not as alternatives: generators of clients make a class of each, and none of the study.
+            "if": {"not": {"anyOf": [{"required": ["choices"]}, {"required": ["measures"]}]}},
+            "then": {"required": ["lower", "upper"]},
+            "else": {"not": {"required": ["lower", "upper"]}},
         }
     )
 

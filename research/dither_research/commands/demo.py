@@ -140,7 +140,7 @@ def _tell(service: Service, studies: tuple[Survey, Survey, Survey], late: Survey
         console.print(f"admin token     in {service.data / 'admin.token'}", markup=False)
         if httpx.get(f"{service.base_url}/dashboard", trust_env=False).status_code != 404:
             console.print(f"dashboard       {service.base_url}/dashboard", markup=False)
-        return f"curl -H 'Authorization: Bearer {analyse}' '{service.base_url}{asked[0].path}'"
+        return f"curl -H 'Authorization: Bearer {analyse}' '{service.base_url}{asked[1].path}'"
 
 
 def _heading(text: str) -> None:
