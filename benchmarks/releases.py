@@ -56,7 +56,6 @@ UNFOLD = """
     ALTER TABLE charge DISABLE TRIGGER append_only;
     DELETE FROM charge WHERE cohort_id IN (SELECT id FROM cohort WHERE study_id = {study});
     DELETE FROM lineage WHERE study_id = {study};
-    DELETE FROM piece_cohort WHERE study_id = {study};
     DELETE FROM piece WHERE study_id = {study};
     DELETE FROM cohort WHERE study_id = {study};
     UPDATE study SET folded_epoch = 0 WHERE id = {study};

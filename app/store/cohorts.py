@@ -18,7 +18,7 @@ leaves takes out what they put in.
 Why it is private: an answer must be made from the people it charges. A fold holds the lock of the study's
 cohorts alone, and notes its epoch in every cohort that it lets people into; `app.store.releases.CHARGE`
 refuses a draft that has not seen that epoch, as it refuses one whose cohort has lost a member. What a step
-refines is made of cohorts that were charged (`piece_cohort.charged` is above 0), so no person joins them:
+refines is made of cohorts that were charged (`piece.charged` is above 0), so no person joins them:
 that the count of a cohort in a piece is unchanged still means that the people are. All this holds for both
 relations; in add_remove_one studies cohorts are shown to admins alone, and answers see groups as before.
 """

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from app.core.piece import Piece
 from app.core.release import Draft
-from app.store.pieces import COLUMNS, MEMBERS, PieceColumns, piece_of
+from app.store.pieces import COLUMNS, PieceColumns, piece_of
 from app.store.releases import WHOLE_MEAN, CohortsChanged
 from app.store.sql import Connection, Sql
 
@@ -48,10 +48,6 @@ NOT_BY_LABEL = "CAST(convert_from(release.body, 'UTF8') AS jsonb)->'by' IS NULL"
 READ_SOURCES = Sql.of(_Row)(f"""
     SELECT release.id AS release, release.number AS at, piece.family, piece.number, {COLUMNS}
     FROM piece JOIN release ON release.id = piece.release_id
-    JOIN (
-        SELECT family, number, {MEMBERS} FROM piece_cohort member
-        WHERE study_id = :study_id GROUP BY family, number
-    ) member ON (member.family, member.number) = (piece.family, piece.number)
     WHERE piece.study_id = :study_id AND {WHOLE_MEAN} AND {NOT_BY_LABEL}
     ORDER BY release.number, piece.number
 """)

@@ -10,7 +10,7 @@ from app.core.records import ClusterRelease, LedgerLine, ReleaseLine
 from app.core.release import Charge, chain_hash
 from app.store.budgets import UNSPENT
 from app.store.membership import is_member, sum_of_squares, summand
-from app.store.pieces import KEPT_UNDER
+from app.store.pieces import KEPT_UNDER, MEMBERS
 from app.store.sql import Connection, Sql
 
 # Bounds on the release's number alone let the index find where the page starts.
@@ -245,7 +245,8 @@ _CHECKS = {
         SELECT coalesce(kept.study_id, paid.study_id) AS study_id,
                coalesce(kept.cohort_id, paid.cohort_id) AS cohort, kept.charged, paid.epsilon
         FROM (
-            SELECT study_id, family, cohort_id, sum(charged) AS charged FROM piece_cohort GROUP BY 1, 2, 3
+            SELECT study_id, family, member.cohort_id, sum(member.charged) AS charged
+            FROM {MEMBERS} GROUP BY 1, 2, 3
         ) kept FULL JOIN (
             SELECT release.study_id, {KEPT_UNDER} AS family, charge.cohort_id, sum(charge.epsilon) AS epsilon
             FROM release JOIN charge ON charge.release_id = release.id
@@ -256,9 +257,9 @@ _CHECKS = {
         ) paid ON (paid.study_id, paid.family, paid.cohort_id) = (kept.study_id, kept.family, kept.cohort_id)
         WHERE kept.charged IS DISTINCT FROM paid.epsilon
     """,
-    "a cohort of a piece has people who were not there when it was drawn": """
-        SELECT member.study_id, member.cohort_id AS cohort, cohort.count, member.count AS drawn
-        FROM piece_cohort member JOIN cohort ON cohort.id = member.cohort_id
+    "a cohort of a piece has people who were not there when it was drawn": f"""
+        SELECT piece.study_id, member.cohort_id AS cohort, cohort.count, member.count AS drawn
+        FROM {MEMBERS} JOIN cohort ON cohort.id = member.cohort_id
         WHERE cohort.count > member.count
     """,
     "a question has a gap in its releases": """

@@ -6,6 +6,7 @@ noise itself is never stored; it is the difference to sums that lose a person's 
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from uuid import UUID
 
 from app.core.piece import LastStep, Members, Piece, Taken, family_apart
@@ -72,26 +73,20 @@ class _SealedRow:
 KEPT_UNDER = """CASE WHEN release.share_before IS NULL
                THEN sha256(uuid_send(release.id)) ELSE release.family END"""
 
-MEMBERS = """array_agg(member.cohort_id ORDER BY member.cohort_id) AS cohorts,
-           array_agg(member.weight ORDER BY member.cohort_id) AS weights,
-           array_agg(member.count ORDER BY member.cohort_id) AS counts,
-           array_agg(member.charged ORDER BY member.cohort_id) AS charged"""
+MEMBERS = """piece CROSS JOIN unnest(cohorts, weights, counts, charged)
+            AS member (cohort_id, weight, count, charged)"""
+"""Every cohort of every piece, a row each."""
 
 COLUMNS = """piece.unit, piece.share AS now, piece.scale, piece.first, piece.second, piece.refinable,
-           member.cohorts, member.weights, member.counts, member.charged"""
+           piece.cohorts, piece.weights, piece.counts, piece.charged"""
 
-# One statement, so that pieces are those of the step that is read with them. Members come as arrays, which
-# are read many times as fast as a row each.
+# One statement, so that pieces are those of the step that is read with them.
 READ_KEPT = Sql.of(_KeptRow)(f"""
     SELECT last.release, last.share, last.epoch, piece.number, {COLUMNS}
     FROM (SELECT id AS release, share, epoch FROM release
           WHERE study_id = :study_id AND family = :family AND share_before IS NOT NULL
           ORDER BY number DESC LIMIT 1) AS last
     LEFT JOIN piece ON piece.study_id = :study_id AND piece.family = :family
-    LEFT JOIN (
-        SELECT number, {MEMBERS} FROM piece_cohort member
-        WHERE study_id = :study_id AND family = :family GROUP BY number
-    ) member ON member.number = piece.number
     ORDER BY piece.number
 """)
 
@@ -109,13 +104,7 @@ READ_SEALED = Sql.of(_SealedRow)(f"""
             release.noise->CASE WHEN release.share_before IS NULL THEN 'apart' ELSE 'pieces' END
         ) AS place (number int, digest text)
         ORDER BY release.study_id, 2, place.number, release.number DESC
-    ) said FULL JOIN (
-        SELECT piece.*, {MEMBERS}
-        FROM piece JOIN piece_cohort member
-            ON (member.study_id, member.family, member.number)
-             = (piece.study_id, piece.family, piece.number)
-        GROUP BY piece.study_id, piece.family, piece.number
-    ) kept ON (kept.study_id, kept.family, kept.number, kept.release_id)
+    ) said FULL JOIN piece kept ON (kept.study_id, kept.family, kept.number, kept.release_id)
             = (said.study_id, said.family, said.number, said.release)
     WHERE kept.number IS NOT NULL OR NOT said.apart
 """)
@@ -123,24 +112,18 @@ READ_SEALED = Sql.of(_SealedRow)(f"""
 PIECES_AT_ONCE = 100
 
 WRITE_PIECES = Sql("""
-    INSERT INTO piece (study_id, family, number, unit, share, scale, first, second, refinable, release_id)
-    SELECT :study_id, :family, number, unit, share, scale, first, second, refinable, :release_id
+    INSERT INTO piece (study_id, family, number, unit, share, scale, first, second, refinable, release_id,
+                       cohorts, weights, counts, charged)
+    SELECT :study_id, :family, number, unit, share, scale, first, second, refinable, :release_id,
+           (CAST(:cohorts AS bigint[]))[start : stop], (CAST(:weights AS bigint[]))[start : stop],
+           (CAST(:counts AS bigint[]))[start : stop], (CAST(:charged AS bigint[]))[start : stop]
     FROM unnest(CAST(:numbers AS int[]), CAST(:units AS float8[]), CAST(:shares AS int[]),
                 CAST(:scales AS float8[]), CAST(:firsts AS numeric[]), CAST(:seconds AS numeric[]),
-                CAST(:refinable AS boolean[]))
-        AS changed (number, unit, share, scale, first, second, refinable)
+                CAST(:refinable AS boolean[]), CAST(:starts AS int[]), CAST(:stops AS int[]))
+        AS changed (number, unit, share, scale, first, second, refinable, start, stop)
     ON CONFLICT (study_id, family, number) DO UPDATE
     SET share = excluded.share, scale = excluded.scale, first = excluded.first, second = excluded.second,
-        refinable = excluded.refinable, release_id = excluded.release_id
-""")
-
-WRITE_MEMBERS = Sql("""
-    INSERT INTO piece_cohort (study_id, family, number, cohort_id, weight, count, charged)
-    SELECT :study_id, :family, number, cohort_id, weight, count, charged
-    FROM unnest(CAST(:numbers AS int[]), CAST(:cohorts AS bigint[]), CAST(:weights AS bigint[]),
-                CAST(:counts AS bigint[]), CAST(:charged AS bigint[]))
-        AS changed (number, cohort_id, weight, count, charged)
-    ON CONFLICT (study_id, family, number, cohort_id) DO UPDATE SET charged = excluded.charged
+        refinable = excluded.refinable, release_id = excluded.release_id, charged = excluded.charged
 """)
 
 
@@ -210,10 +193,12 @@ async def write(connection: Connection, draft: Draft) -> None:
 
 
 async def _write(connection: Connection, draft: Draft, family: bytes, changed: Sequence[Piece]) -> None:
-    key = {"study_id": draft.study_id, "family": family}
+    # Members of all pieces come one after the other; those of a piece are from a start to a stop.
+    stops = list(accumulate(len(piece.members) for piece in changed))
     await WRITE_PIECES.run(
         connection,
-        **key,
+        study_id=draft.study_id,
+        family=family,
         release_id=draft.id,
         numbers=[piece.number for piece in changed],
         units=[piece.unit for piece in changed],
@@ -222,12 +207,8 @@ async def _write(connection: Connection, draft: Draft, family: bytes, changed: S
         firsts=[piece.first for piece in changed],
         seconds=[piece.second for piece in changed],
         refinable=[piece.refinable for piece in changed],
-    )
-    sizes = [len(piece.members) for piece in changed]
-    await WRITE_MEMBERS.run(
-        connection,
-        **key,
-        numbers=[piece.number for piece, size in zip(changed, sizes, strict=True) for _ in range(size)],
+        starts=[1, *(stop + 1 for stop in stops[:-1])],
+        stops=stops,
         cohorts=[one for piece in changed for one in piece.column("cohort_id")],
         weights=[one for piece in changed for one in piece.column("weight")],
         counts=[one for piece in changed for one in piece.column("count")],

@@ -16,7 +16,6 @@ from sqlalchemy import (
     Enum,
     Float,
     ForeignKey,
-    ForeignKeyConstraint,
     Identity,
     Index,
     Integer,
@@ -257,24 +256,18 @@ piece = Table(
     Column("second", Numeric, nullable=False, comment="noisy sum of squares"),
     Column("refinable", Boolean, nullable=False),
     Column("release_id", Uuid, ForeignKey("release.id"), nullable=False, comment="last change"),
+    # Arrays with a place for each cohort: a release over years of epochs would write a row for each.
+    Column("cohorts", ARRAY(BigInteger), nullable=False, comment="ids, ascending"),
+    Column("weights", ARRAY(BigInteger), nullable=False, comment="of each member; never change"),
+    Column("counts", ARRAY(BigInteger), nullable=False, comment="members at the first draw"),
+    Column("charged", ARRAY(BigInteger), nullable=False, comment="micro-epsilon, per member"),
     CheckConstraint("0 < share AND share <= 1000000 AND 0 < unit AND unit <= scale", name="scale_of_share"),
-)
-
-piece_cohort = Table(
-    "piece_cohort",
-    metadata,
-    Column("study_id", Integer, primary_key=True),
-    Column("family", LargeBinary, primary_key=True),
-    Column("number", Integer, primary_key=True),
-    Column("cohort_id", BigInteger, ForeignKey("cohort.id"), primary_key=True),
-    Column("weight", BigInteger, nullable=False, comment="of each member; never changes"),
-    Column("count", BigInteger, nullable=False, comment="members at the first draw"),
-    Column("charged", BigInteger, nullable=False, comment="micro-epsilon, per member"),
-    ForeignKeyConstraint(
-        ["study_id", "family", "number"], ["piece.study_id", "piece.family", "piece.number"]
+    CheckConstraint(
+        "0 < cardinality(cohorts) AND cardinality(weights) = cardinality(cohorts)"
+        " AND cardinality(counts) = cardinality(cohorts) AND cardinality(charged) = cardinality(cohorts)"
+        " AND 0 < ALL (weights) AND 0 < ALL (counts) AND 0 < ALL (charged)",
+        name="members",
     ),
-    CheckConstraint("weight > 0 AND count > 0 AND charged > 0", name="positive"),
-    Index("ix_piece_cohort_cohort_id", "cohort_id"),
 )
 
 chain = Table(

@@ -166,8 +166,8 @@ async def test_another_tilt_is_another_question_and_combines_the_same_sums(servi
     [
         "UPDATE piece SET first = first + 1",
         "UPDATE piece SET refinable = true",
-        "UPDATE piece_cohort SET weight = weight + 1",
-        "UPDATE piece_cohort SET charged = charged + 1",
+        "UPDATE piece SET weights[1] = weights[1] + 1",
+        "UPDATE piece SET charged[1] = charged[1] + 1",
     ],
 )
 async def test_the_audit_finds_a_kept_sum_that_was_changed(service: Service, change: str) -> None:

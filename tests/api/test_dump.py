@@ -211,8 +211,8 @@ async def test_of_a_withdrawn_value_a_dump_has_what_was_charged_for_alone(servic
         connection = await asyncpg.connect(service.database_url)
         try:
             row = await connection.fetchrow(
-                "SELECT first, second, piece.scale, weight, charged, total, total_squares FROM piece"
-                " JOIN piece_cohort USING (study_id, family, number) JOIN cohort ON cohort.id = cohort_id"
+                "SELECT first, second, piece.scale, weights[1] AS weight, charged[1] AS charged, total,"
+                " total_squares FROM piece JOIN cohort ON ARRAY[cohort.id] = cohorts"
             )
         finally:
             await connection.close()

@@ -234,8 +234,8 @@ async def pieces(service: Service) -> list[dict[str, Any]]:
     connection = await asyncpg.connect(service.database_url)
     try:
         rows = await connection.fetch(
-            "SELECT piece.number, refinable, scale, cohort_id, cohort.count, piece_cohort.count AS drawn"
-            " FROM piece JOIN piece_cohort USING (study_id, family, number)"
+            "SELECT piece.number, refinable, scale, cohort_id, cohort.count, member.count AS drawn"
+            " FROM piece CROSS JOIN unnest(cohorts, counts) AS member (cohort_id, count)"
             " JOIN cohort ON cohort.id = cohort_id JOIN release ON release.id = release_id"
             " WHERE share_before IS NOT NULL ORDER BY piece.number, cohort_id"
         )

@@ -41,7 +41,8 @@ ATOM = (SHARES[0] / SHARES[1]) ** 2
 
 KEPT = "SELECT scale, first, encode(family, 'hex') AS family FROM piece"
 EXACT = """SELECT encode(family, 'hex') AS family, sum(weight * total) AS total
-           FROM piece_cohort JOIN cohort ON cohort.id = cohort_id GROUP BY family"""
+           FROM piece CROSS JOIN unnest(cohorts, weights) AS member (cohort_id, weight)
+           JOIN cohort ON cohort.id = cohort_id GROUP BY family"""
 
 Draws = NDArray[np.float64]
 

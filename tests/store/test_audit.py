@@ -87,7 +87,7 @@ ASKED_ONCE = "(SELECT id FROM session WHERE assignment_key IS NOT NULL)"
 FINISHED_SESSION = "(SELECT id FROM session WHERE state = 'finished')"
 PARTICIPANT = f"""(SELECT subject_id FROM answer WHERE session_id = {OPEN_SESSION} AND round = 2
     ORDER BY subject_id LIMIT 1)"""
-IN_PIECE = "(SELECT min(cohort_id) FROM piece_cohort)"
+IN_PIECE = "(SELECT min(cohort) FROM piece, unnest(cohorts) AS cohort)"
 LAST_LINK = "SELECT number, hash FROM release ORDER BY number DESC LIMIT 1"
 
 TAMPERINGS = (
@@ -350,34 +350,31 @@ TAMPERINGS = (
     ),
     *(
         tampering(
-            f"a {column} in a piece changed", PIECE_RULE, f"UPDATE piece_cohort SET {column} = {column} + 1"
+            f"{column} in a piece changed", PIECE_RULE, f"UPDATE piece SET {column}[1] = {column}[1] + 1"
         )
-        for column in ("weight", "count")
+        for column in ("weights", "counts")
     ),
     tampering(
         "a piece of other people, who gave as much",
         (PIECE_RULE, PIECES),
-        f"UPDATE piece_cohort SET cohort_id = {LOCAL} WHERE cohort_id = {IN_PIECE}",
+        f"UPDATE piece SET cohorts = array_replace(cohorts, {IN_PIECE}, {LOCAL})",
     ),
     tampering(
         "a person let into a cohort of a piece",
         (JOINED, FOLDED),
-        f"""UPDATE cohort SET count = 1 + (SELECT max(count) FROM piece_cohort WHERE cohort_id = {IN_PIECE})
+        f"""UPDATE cohort SET count = 1 + (SELECT max(count) FROM piece, unnest(counts) AS count)
             WHERE id = {IN_PIECE}""",
     ),
     tampering(
         "a piece deleted",
         (PIECE_RULE, PIECES),
-        "DELETE FROM piece_cohort",
         "DELETE FROM piece",
     ),
     tampering(
         "a piece of no release",
         PIECE_RULE,
         """INSERT INTO piece SELECT study_id, family, number + 100, unit, share, scale, first, second,
-            refinable, release_id FROM piece""",
-        """INSERT INTO piece_cohort SELECT study_id, family, number + 100, cohort_id, weight, count, charged
-            FROM piece_cohort""",
+            refinable, release_id, cohorts, weights, counts, charged FROM piece""",
     ),
     tampering(
         "a piece put back to an earlier draw, as its release remembers it",
@@ -390,14 +387,12 @@ TAMPERINGS = (
     tampering(
         "a piece that charged less than its releases",
         (PIECES, PIECE_RULE),
-        "UPDATE piece_cohort SET charged = charged - 1"
-        " WHERE cohort_id = (SELECT min(cohort_id) FROM piece_cohort)",
+        "UPDATE piece SET charged[1] = charged[1] - 1",
     ),
     tampering(
         "a release cut out of the middle",
         (CHAIN_RULE, SPENT, PIECES),
         *UNLOCK,
-        "DELETE FROM piece_cohort",
         "DELETE FROM piece",
         f"DELETE FROM charge WHERE release_id = {FIRST}",
         f"DELETE FROM release WHERE id = {FIRST}",
@@ -421,7 +416,6 @@ TAMPERINGS = (
         "every release deleted",
         (HEAD_RULE, SPENT),
         *UNLOCK,
-        "DELETE FROM piece_cohort",
         "DELETE FROM piece",
         "DELETE FROM charge",
         "DELETE FROM release",
@@ -686,10 +680,13 @@ REWRITES = {
             WHERE release_id = (SELECT id FROM release WHERE number = {MIDDLE}) AND epsilon > 0""",
         f"""UPDATE cohort SET spent = spent - 1 WHERE id IN
             (SELECT cohort_id FROM charge JOIN release ON release.id = release_id WHERE number = {MIDDLE})""",
-        f"""UPDATE piece_cohort SET charged = charged - 1
-            FROM release JOIN charge ON charge.release_id = release.id
-            WHERE release.number = {MIDDLE} AND charge.cohort_id = piece_cohort.cohort_id
-              AND (release.study_id, release.family) = (piece_cohort.study_id, piece_cohort.family)""",
+        f"""UPDATE piece SET charged = ARRAY(
+                SELECT paid - CAST(cohort_id IN (
+                    SELECT charge.cohort_id FROM release JOIN charge ON charge.release_id = release.id
+                    WHERE release.number = {MIDDLE}
+                      AND (release.study_id, release.family) = (piece.study_id, piece.family)) AS int)
+                FROM unnest(cohorts, charged) WITH ORDINALITY AS member (cohort_id, paid, place)
+                ORDER BY place)""",
     ],
 }
 """What changes in the middle of the chain; every balance agrees with it."""
@@ -760,7 +757,6 @@ async def test_a_tail_rewritten_with_its_head_is_found_by_a_head_that_was_kept_e
 async def test_a_release_before_the_first_is_missed(honest_url: str):
     """The first link is bound to the genesis, and numbers have no gap, whatever the hashes say."""
     drop = (
-        "DELETE FROM piece_cohort",
         "DELETE FROM piece",
         "DELETE FROM charge WHERE release_id = (SELECT id FROM release WHERE number = 1)",
         "DELETE FROM release WHERE number = 1",
