@@ -30,19 +30,26 @@ Weights lie between a floor and a cap, r their quotient: where :math:`F \ge q` t
 at least :math:`r q / (1 - q + r q)`, and where F < q it is less than :math:`q / (q + r (1 - q))`. The ends
 are drawn at these ranks, and s is the draw's alone.
 
+*Searches.* People who answered searches stand beside the others: their distribution function, an estimate or
+a bound that is published already, times their weight, is added to L. It is the same for all neighbors, so
+scores move by what they moved before, and the price is the same. The draw for the lower end gets the upper
+bound, the one for the upper end the lower bound: with those L is at least, and at most, what it would be with
+their values. Then the risk of each end has three equal parts, the bounds' being the third.
+
 *Weights* (replace_one) make :math:`\sum w_i^2 / 4 + 8 \eta^2 + (tilt\,TV)^2` small: a draw that misses by one
 scale, 2 eta, on either side, as Laplace noise of that scale does.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
+from operator import add
 from statistics import NormalDist
 
 from app.accounting.shape_prices import rank_range
-from app.core.epsilon import MICRO
+from app.core.epsilon import MAX_EPSILON, MICRO
 from app.core.grid import Grid
 from app.core.study import Relation
 from app.estimators.interface import Coverage, Interval
@@ -55,8 +62,38 @@ CELLS = 1000
 TARGET = 1 / 16
 """v of `Target`: 1/4 over the quarter of 8."""
 
+_LEAST_NOISE = 1e-9
+"""Noise of a report, where a search has none: `AffineProblem` needs some."""
+
 ENDS = Fraction(1, 4)
 """Part of the price of each end of the interval."""
+
+
+SEARCHED_RISK = (1 - LEVEL) / 6
+"""What the bounds of searches have of the risk of each end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """The distribution of the values of people who answered searches.
+
+    Attributes:
+        people: How many.
+        noise: Variance of the estimated part at q, beyond that of drawing these people.
+        parts: Of them at or below the upper end of each cell, estimated; rises to 1.
+        least, most: Bounds, each of which fails at any one point with probability `SEARCHED_RISK` at most.
+    """
+
+    people: int
+    noise: float
+    parts: Sequence[float]
+    least: Sequence[float]
+    most: Sequence[float]
+
+    @property
+    def report(self) -> float:
+        """The noise as that of one report of each of them, in the unit of `target_of`."""
+        return max(self.people * self.noise / 4, _LEAST_NOISE)
 
 
 def target_of(tilt: float) -> Target:
@@ -72,11 +109,13 @@ class Draw:
         rank: a/b; the scores count weights b times.
         shift: Added to a times the total weight: where the draw aims [weights times b].
         scale: Of the draw [weights times b].
+        beside: Weights up to and with each cell of people who answered searches; empty without them.
     """
 
     rank: Fraction
     shift: int
     scale: int
+    beside: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +142,7 @@ class RankPlan:
         weighing: What people count for.
         draws: For the estimate, the lower and the upper end; None for an end that is the range's.
         people: add_remove_one: the number of people to predict for; None: unknown.
+        beside: replace_one: people who answered searches.
     """
 
     quantile: Fraction
@@ -110,13 +150,20 @@ class RankPlan:
     weighing: Weighing
     draws: tuple[Draw, Draw | None, Draw | None]
     people: float | None
+    beside: Beside | None = None
 
     @classmethod
     def of(
-        cls, quantile: Fraction, cells: int, weighing: Weighing, *, people: float | None = None
+        cls,
+        quantile: Fraction,
+        cells: int,
+        weighing: Weighing,
+        *,
+        people: float | None = None,
+        beside: Beside | None = None,
     ) -> "RankPlan":
         """Plan the draws; see the module's docstring."""
-        relation, risk = weighing.relation, (1 - LEVEL) / 2
+        relation, risk, mass = weighing.relation, (1 - LEVEL) / 2, _mass(weighing, beside)
         whole = quantile.denominator
         if relation is Relation.ADD_REMOVE_ONE:
             ratio = Fraction(weighing.floor, weighing.cap)
@@ -127,20 +174,34 @@ class RankPlan:
                 for rank, sign in ((low, -1), (high, 1))
             ]
         else:
-            log = math.log(2 / risk)
+            parts = 2 if beside is None else 3
+            log = math.log(parts / risk)
             q = float(quantile)
             margin = math.sqrt(2 * q * (1 - q) * weighing.squares * log) + weighing.largest * log / 3
-            extra = math.ceil((margin + weighing.bias) * weighing.mass * whole)
+            extra = math.ceil((margin + weighing.bias) * mass * whole)
             ends = []
             for sign in (-1, 1):
-                end = _draw(quantile, relation, ENDS, cells, risk / 2, sign, extra)
-                aim = quantile.numerator * weighing.mass + end.shift
-                ends.append(end if 0 < aim < whole * weighing.mass else None)
+                end = _draw(quantile, relation, ENDS, cells, risk / parts, sign, extra)
+                aim = quantile.numerator * mass + end.shift
+                ends.append(end if 0 < aim < whole * mass else None)
         part = 1 - ENDS * sum(end is not None for end in ends)
         scale = math.ceil(rank_range(quantile, relation) * MICRO / part)
         first = Draw(rank=quantile, shift=0, scale=scale)
+        lower, upper = ends
+        if beside is not None:
+            others = mass - weighing.mass
+            first = replace(first, beside=tuple(round(part * others) for part in beside.parts))
+            most = tuple(math.ceil(part * others) for part in beside.most)
+            least = tuple(math.floor(part * others) for part in beside.least)
+            lower = lower and replace(lower, beside=most)
+            upper = upper and replace(upper, beside=least)
         return cls(
-            quantile=quantile, cells=cells, weighing=weighing, draws=(first, ends[0], ends[1]), people=people
+            quantile=quantile,
+            cells=cells,
+            weighing=weighing,
+            draws=(first, lower, upper),
+            people=people,
+            beside=beside,
         )
 
     @property
@@ -150,9 +211,16 @@ class RankPlan:
         if self.weighing.relation is Relation.ADD_REMOVE_ONE:
             mass = self.weighing.cap * (self.people or 0)
             return min(1.0, math.sqrt(2) * scale / mass) if mass else 1.0
-        noise = 2 * (scale / self.weighing.mass) ** 2
+        noise = 2 * (scale / _mass(self.weighing, self.beside)) ** 2
+        if self.beside is not None:
+            noise += self.searched_weight**2 * self.beside.noise
         q = float(self.quantile)
         return min(1.0, math.sqrt(q * (1 - q) * self.weighing.squares + noise + self.weighing.bias**2))
+
+    @property
+    def searched_weight(self) -> float:
+        """The part of the whole weight that people who answered searches have."""
+        return 0.0 if self.beside is None else 1 - self.weighing.private
 
     @property
     def interval_width(self) -> float:
@@ -174,8 +242,11 @@ class RankPlan:
             Integers, the largest of them 0. Raw: only for `app.mechanisms.permute_and_flip`.
         """
         part, whole = draw.rank.as_integer_ratio()
-        cumulated = [whole * weight for weight in accumulate(weights)]
-        aim = part * sum(weights) + draw.shift
+        below = list(accumulate(weights))
+        if draw.beside:
+            below = list(map(add, below, draw.beside))
+        cumulated = [whole * weight for weight in below]
+        aim = part * below[-1] + draw.shift
         last = len(cumulated) - 1
         return [
             -max(
@@ -220,3 +291,14 @@ def _draw(
     scale = math.ceil(rank_range(rank, relation) * MICRO / part)
     missed = math.ceil(scale * math.log(cells / (2 * risk)))
     return Draw(rank=rank, shift=sign * (missed + extra), scale=scale)
+
+
+def _mass(weighing: Weighing, beside: Beside | None) -> int:
+    """The weights of all people, those who answered searches among them [micro-epsilon].
+
+    Where no other person weighs anything there is no noise that theirs must be compared with: they weigh as
+    public people do.
+    """
+    if beside is None:
+        return weighing.mass
+    return round(weighing.mass / weighing.private) if weighing.mass else MAX_EPSILON * beside.people

@@ -31,9 +31,9 @@ from app.estimators.quantiles import LEVEL
 from app.estimators.ranks import RankPlan
 from app.estimators.transformed import MOMENTS
 from app.services import planning
+from app.services.shape_crowd import ShapeCrowd
 from app.services.shape_parts import groups_of, mean_estimator, mean_question
 from app.services.shape_plans import (
-    ShapeCrowd,
     added_up,
     central_costs,
     charges_of,

@@ -23,9 +23,9 @@ from app.estimators.interface import Estimator, Plan, Question
 from app.estimators.shares import SharesPlan
 from app.mechanisms.draw import draw
 from app.services import planning
+from app.services.shape_crowd import ShapeCrowd
 from app.services.shape_parts import groups_of, mean_estimator, mean_question
 from app.services.shape_plans import (
-    ShapeCrowd,
     added_up,
     central_costs,
     charges_of,

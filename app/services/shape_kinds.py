@@ -9,6 +9,7 @@ from app.services.descriptions import Description
 from app.services.found_plans import FoundPlan
 from app.services.shape_plans import ShapePlan
 from app.services.shape_questions import DESCRIBE, FOUND_RANGE, ShapeQuestion
+from app.sessions.searched import Searched
 
 AnyPlan = ShapePlan | FoundPlan | Description
 
@@ -18,12 +19,19 @@ _MAKERS: Mapping[str, Callable[[StudyDefinition, ShapeQuestion, Sequence[Cohort]
 }
 
 
-def make(study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Cohort]) -> AnyPlan:
-    """Plan and price a question.
+def make(
+    study: StudyDefinition,
+    question: ShapeQuestion,
+    cohorts: Sequence[Cohort],
+    searched: Searched | None = None,
+) -> AnyPlan:
+    """Plan and price a question; with what searches found, for a quantile.
 
     Raises:
         BudgetExhausted: people could take part, but cannot pay any more.
         NotApplicable: no person central or public is there.
         InternalFault: a charge exceeds an offer.
     """
-    return _MAKERS.get(question.estimator, shape_plans.make)(study, question, cohorts)
+    if question.estimator in _MAKERS:
+        return _MAKERS[question.estimator](study, question, cohorts)
+    return shape_plans.make(study, question, cohorts, searched)

@@ -8,7 +8,7 @@ from app.core.epsilon import MICRO
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators import registry
 from app.estimators.interface import Estimator, Question
-from app.services.shape_plans import ShapeCrowd
+from app.services.shape_crowd import ShapeCrowd
 from app.services.shape_questions import ShapeQuestion
 
 Part = Callable[[int], int]

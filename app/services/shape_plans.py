@@ -12,17 +12,19 @@ from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted, InternalFault
 from app.core.grid import Grid
 from app.core.noise import DiscreteLaplace
-from app.core.release import Charge, Used
+from app.core.release import Charge
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators import ranks, shares
 from app.estimators.choice_reports import Reported, report_noise
 from app.estimators.interface import Interval
-from app.estimators.ranks import RankPlan
+from app.estimators.ranks import Beside, RankPlan
 from app.estimators.shares import BinShares, Share, SharesPlan
 from app.estimators.weighing import Weighing, weigh_public, weigh_secret
 from app.mechanisms.draw import draw
 from app.mechanisms.permute_and_flip import choose
+from app.services.shape_crowd import ShapeCrowd
 from app.services.shape_questions import ShapeQuestion
+from app.sessions.searched import Searched
 
 SUMMARIES = {
     "histogram": "Noisy counts by bin with weights min(epsilon, tau); the distribution function is read off.",
@@ -38,88 +40,6 @@ LOCAL = "local_reports_not_used"
 
 MOST_STEPS = 20
 """Times that people drop out before the rest is not followed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShapeCrowd:
-    """The cohorts of a study as groups of equal offers.
-
-    Attributes:
-        groups: What plans see; without sums of reports.
-        members: For each group its cohorts.
-    """
-
-    groups: tuple[Group, ...]
-    members: tuple[tuple[Cohort, ...], ...]
-
-    @classmethod
-    def of(cls, cohorts: Sequence[Cohort], question: ShapeQuestion) -> "ShapeCrowd":
-        """Group cohorts by what they offer. A cohort takes part with its whole offer or not at all."""
-        merged: dict[tuple[Trust, int, bool], list[Cohort]] = {}
-        for cohort in cohorts:
-            offer, participates = 0, cohort.trust is Trust.PUBLIC
-            if cohort.trust is Trust.LOCAL and question.choices:
-                offer, participates = cohort.epsilon - cohort.carried, True
-            if cohort.trust is Trust.CENTRAL:
-                offer = question.offer(cohort.epsilon)
-                participates = 0 < offer <= cohort.epsilon - cohort.spent
-            merged.setdefault((cohort.trust, offer, participates), []).append(cohort)
-        groups = tuple(
-            Group(
-                trust=trust,
-                epsilon=offer,
-                count=sum(cohort.count for cohort in members),
-                participates=participates,
-            )
-            for (trust, offer, participates), members in merged.items()
-        )
-        return cls(groups=groups, members=tuple(tuple(members) for members in merged.values()))
-
-    @property
-    def people(self) -> int:
-        """All people with a live contribution."""
-        return sum(group.count for group in self.groups)
-
-    @property
-    def unable(self) -> int:
-        """Central people who cannot pay what is asked."""
-        return sum(
-            group.count for group in self.groups if group.trust is Trust.CENTRAL and not group.participates
-        )
-
-    @property
-    def local(self) -> int:
-        """Local people whose reports have no part in it."""
-        return sum(
-            group.count for group in self.groups if group.trust is Trust.LOCAL and not group.participates
-        )
-
-    @property
-    def reporting(self) -> tuple[int, ...]:
-        """The groups of local people whose reports have a part in it."""
-        return tuple(
-            place
-            for place, group in enumerate(self.groups)
-            if group.trust is Trust.LOCAL and group.participates and group.count
-        )
-
-    def reported(self) -> frozenset[int]:
-        """The cohorts of these groups."""
-        return frozenset(cohort.id for place in self.reporting for cohort in self.members[place])
-
-    def used(self) -> tuple[Used, ...]:
-        """Every cohort whose counts are in the answer, in the order of ids."""
-        used = (
-            Used(
-                cohort_id=cohort.id,
-                count=cohort.count,
-                offer=group.epsilon if group.trust is Trust.CENTRAL else 0,
-            )
-            for group, members in zip(self.groups, self.members, strict=True)
-            if group.participates
-            for cohort in members
-        )
-        return tuple(sorted(used, key=lambda cohort: cohort.cohort_id))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +76,14 @@ class ShapePlan:
         return self.plan.predicted_error
 
     @property
+    def joined(self) -> str:
+        """What a plan says of searches that it joins in; empty without them."""
+        if not isinstance(self.plan, RankPlan) or self.plan.beside is None:
+            return ""
+        people, weight = self.plan.beside.people, self.plan.searched_weight
+        return f" {people} people who answered searches have {weight:.0%} of the weight, and pay nothing."
+
+    @property
     def one_report_moves(self) -> float | None:
         """How far one local report can move a share; None without reports."""
         reported = self.plan.reported if isinstance(self.plan, SharesPlan) else ()
@@ -185,7 +113,10 @@ class ShapePlan:
         if isinstance(self.plan, RankPlan):
             weighted = weighted_counts(self.crowd, self.weighing, self.plan.cells + 1, counts)
             found = self.plan.read(self.grid, drawn(self.plan, weighted))
-            return {"estimate": found.estimate, "interval": asdict(found.interval)}
+            answer: dict[str, object] = {"estimate": found.estimate, "interval": asdict(found.interval)}
+            if self.plan.beside is not None:
+                answer["searches"] = {"people": self.plan.beside.people, "weight": self.plan.searched_weight}
+            return answer
         reports = [
             np.sum([counts[cohort.id] for cohort in self.crowd.members[place]], axis=0).tolist()
             for place in self.crowd.reporting
@@ -295,17 +226,25 @@ def _whole(like: Share) -> Share:
     )
 
 
-def make(study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Cohort]) -> ShapePlan:
-    """Plan and price a question.
+def make(
+    study: StudyDefinition,
+    question: ShapeQuestion,
+    cohorts: Sequence[Cohort],
+    searched: Searched | None = None,
+) -> ShapePlan:
+    """Plan and price a question; with what searches found, for a quantile.
 
     Raises:
         BudgetExhausted: people could take part, but cannot pay any more.
         NotApplicable: no person central or public is there.
         InternalFault: a charge exceeds an offer.
     """
-    crowd, cells, relation = ShapeCrowd.of(cohorts, question), len(question.starts), study.relation
+    crowd, cells, relation = ShapeCrowd.of(cohorts, question, searched), len(question.starts), study.relation
     refuse_without_people(study, crowd)
-    weighing = weigh(study, question, crowd.groups, crowd.people)
+    beside = None
+    if searched is not None and question.quantile is not None:
+        beside = searched.beside(float(question.quantile), question.starts)
+    weighing = weigh(study, question, crowd.groups, crowd.people, beside=beside)
     plan: SharesPlan | RankPlan
     if question.quantile is None:
         reported = tuple(
@@ -318,7 +257,7 @@ def make(study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Coho
         )
         plan = SharesPlan(bins=cells + 1, weighing=weighing, people=question.expected_size, reported=reported)
     else:
-        plan = RankPlan.of(question.quantile, cells, weighing, people=question.expected_size)
+        plan = RankPlan.of(question.quantile, cells, weighing, people=question.expected_size, beside=beside)
     costs = added_up(
         crowd, central_costs(crowd, weighing.weights, lambda weight: _price(plan, weight, relation))
     )
@@ -352,6 +291,7 @@ def weigh(
     groups: Sequence[Group],
     people: int,
     part: Callable[[int], int] = int,
+    beside: Beside | None = None,
 ) -> Weighing:
     """What people count for in the counts that a question asks for.
 
@@ -360,6 +300,7 @@ def weigh(
         groups: Who is there, and what they offer for these counts.
         people: All with a live contribution.
         part: What of an offer that is [micro-epsilon]; all of it if not given.
+        beside: The people who answered searches, the last group.
 
     Raises:
         NotApplicable: no person central or public is there.
@@ -373,8 +314,10 @@ def weigh(
     noises = {
         place: report_noise(bins, group.epsilon).total / (4 * (bins - 1))
         for place, group in enumerate(groups)
-        if group.trust is Trust.LOCAL and group.participates and group.count
+        if question.choices and group.trust is Trust.LOCAL and group.participates and group.count
     }
+    if beside is not None:
+        noises[len(groups) - 1] = beside.report
     return weigh_public(groups, people, target, tilt, noises)
 
 

@@ -1,5 +1,6 @@
 """A request for a distribution, or what needs one: what stands for it, what a new answer is compared with."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -8,6 +9,7 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.errors import PrivacyRefusal
 from app.core.release import StoredRelease
+from app.core.session import SessionProtocol
 from app.core.study import Relation, Study
 from app.core.study import assumption as of_mean
 from app.estimators.interface import NotApplicable
@@ -16,7 +18,11 @@ from app.services.questions import Ask
 from app.services.replies import Idempotency
 from app.services.shape_plans import MOST_STEPS
 from app.services.shape_questions import DESCRIBE, FOUND_RANGE, ShapeQuestion, resolve
+from app.sessions.documents import from_document
+from app.sessions.search import Search
+from app.sessions.searched import Searched
 from app.store import releases as store
+from app.store import sessions
 from app.store.database import Connection
 
 WHOLE = 1.0
@@ -85,6 +91,18 @@ class ShapeRequest:
             as_good=gain.AS_GOOD,
         )
 
+    async def searched(self, connection: Connection) -> Searched | None:
+        """What finished searches say, where a quantile is asked for."""
+        if self.question.quantile is None or not self.compares:
+            return None
+        records = await sessions.read_finished(connection, self.study.id, SessionProtocol.QUANTILE)
+        if not records:
+            return None
+        ids = [record.definition.id for record in records]
+        answering = await sessions.count_people(connection, self.study.id, ids)
+        searches = [from_document(Search, json.loads(record.document)) for record in records]
+        return Searched.of(searches, people=answering.people, reporting=answering.reporting)
+
     async def best(self, connection: Connection, people: int) -> float | None:
         """The smallest width that a former answer has for these people; None: nothing to compare with."""
         if not self.compares:
@@ -98,7 +116,15 @@ class ShapeRequest:
             gain.check(people=people, left_out=unable, width=width, best=best, needed=self.first)
 
 
-def answers_left(request: ShapeRequest, rows: Sequence[Cohort], best: float | None) -> int | None:
+def people_of(rows: Sequence[Cohort], searched: Searched | None) -> int:
+    """All with a live contribution, or an answer that is joined in."""
+    more = 0 if searched is None else searched.people - searched.reporting
+    return sum(row.count for row in rows) + more
+
+
+def answers_left(
+    request: ShapeRequest, rows: Sequence[Cohort], best: float | None, searched: Searched | None
+) -> int | None:
     """How many more answers to this question people can pay for before one is refused, at least.
 
     As `app.services.answers_left`: all answers cost the same until a person drops out, then it is planned
@@ -107,7 +133,7 @@ def answers_left(request: ShapeRequest, rows: Sequence[Cohort], best: float | No
     given, definition = 0, request.study.definition
     for _ in range(MOST_STEPS):
         try:
-            made = shape_kinds.make(definition, request.question, rows)
+            made = shape_kinds.make(definition, request.question, rows, searched)
             request.check(made.crowd.people, made.crowd.unable, made.interval_width, best)
         except (NotApplicable, PrivacyRefusal):
             break

@@ -30,7 +30,8 @@ from app.services.replies import Idempotency, Replies
 from app.services.shape_kinds import AnyPlan
 from app.services.shape_plans import LOCAL, SUMMARIES, ShapePlan
 from app.services.shape_questions import BY_BINS, HISTOGRAM
-from app.services.shape_request import ShapeRequest, answers_left, assumption
+from app.services.shape_request import ShapeRequest, answers_left, assumption, people_of
+from app.sessions.searched import Searched
 from app.store import bins, cohorts, quotas
 from app.store import releases as store
 from app.store.database import Connection, Database, Run
@@ -62,17 +63,18 @@ class Shapes:
 
         async def body(
             connection: Connection,
-        ) -> tuple[Sequence[Cohort], float | None, StoredRelease | None]:
+        ) -> tuple[Sequence[Cohort], Searched | None, float | None, StoredRelease | None]:
             # Under add_remove_one a plan looks at no person.
             rows = await cohorts.read_profile(connection, study.id) if request.compares else []
-            best = await request.best(connection, sum(row.count for row in rows))
-            return rows, best, await request.standing(connection, any_share=True)
+            searched = await request.searched(connection)
+            best = await request.best(connection, people_of(rows, searched))
+            return rows, searched, best, await request.standing(connection, any_share=True)
 
-        rows, best, stands = await self._database.run_tx("plan.profile", body)
+        rows, searched, best, stands = await self._database.run_tx("plan.profile", body)
 
         def planned() -> tuple[AnyPlan, int | None]:
-            made = shape_kinds.make(definition, question, rows)
-            return made, answers_left(request, rows, best) if request.compares else None
+            made = shape_kinds.make(definition, question, rows, searched)
+            return made, answers_left(request, rows, best, searched) if request.compares else None
 
         try:
             with self._observer.step("plan"):
@@ -87,7 +89,7 @@ class Shapes:
             )
         estimator = PlannedEstimator(
             estimator=question.estimator,
-            summary=SUMMARIES[question.estimator],
+            summary=SUMMARIES[question.estimator] + (made.joined if isinstance(made, ShapePlan) else ""),
             predicted_error=made.predicted_error,
             predicted_error_at_tilt_0=None,
             epsilon_max=made.most,
@@ -199,14 +201,18 @@ class Shapes:
         """Plan and answer from the cohorts as they stand; nothing of it is published yet."""
         study, question = request.study, request.question
 
-        async def read(connection: Connection) -> tuple[int, Sequence[Cohort], float | None]:
+        async def read(
+            connection: Connection,
+        ) -> tuple[int, Sequence[Cohort], Searched | None, float | None]:
             epochs = await cohorts.read_epochs(connection, study.id)
             rows = await cohorts.read_cohorts(connection, study.id)
-            return epochs.folded, rows, await request.best(connection, sum(row.count for row in rows))
+            searched = await request.searched(connection)
+            best = await request.best(connection, people_of(rows, searched))
+            return epochs.folded, rows, searched, best
 
-        epoch, rows, best = await run("release.cohorts", read)
+        epoch, rows, searched, best = await run("release.cohorts", read)
         with self._observer.step("plan"):
-            made = await asyncio.to_thread(shape_kinds.make, study.definition, question, rows)
+            made = await asyncio.to_thread(shape_kinds.make, study.definition, question, rows, searched)
         crowd = made.crowd
         if request.compares:
             request.check(crowd.people, crowd.unable, made.interval_width, best)

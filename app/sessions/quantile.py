@@ -94,7 +94,7 @@ class Reading:
 
     def estimate(self, steps: Iterable[Step], lower: int, upper: int) -> float:
         """The non-decreasing fit read at the quantile, within two grid steps [grid steps]."""
-        fitted = _non_decreasing(
+        fitted = non_decreasing(
             [
                 (
                     float(step.threshold),
@@ -106,7 +106,7 @@ class Reading:
             ]
         )
         left, fraction_left = 0.0, 0.0
-        for place, fraction in (*fitted, (float(GRID_SIZE), 1.0)):
+        for place, fraction, _ in (*fitted, (float(GRID_SIZE), 1.0, 0.0)):
             if fraction >= self.quantile:
                 part = (self.quantile - fraction_left) / (fraction - fraction_left)
                 return min(max(left + part * (place - left), float(lower)), float(upper))
@@ -140,8 +140,8 @@ class Reading:
         return min(max((chance - 1 + truth) / (2 * truth - 1), 0.0), 1.0)
 
 
-def _non_decreasing(points: Sequence[tuple[float, float, float]]) -> list[tuple[float, float]]:
-    """Pool adjacent violators: from (place, height, weight) to the mean places and heights of the blocks."""
+def non_decreasing(points: Sequence[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
+    """Pool adjacent violators: from (place, height, weight) to the means and the weights of the blocks."""
     blocks: list[tuple[float, float, float]] = []
     for point in points:
         block = point
@@ -154,4 +154,4 @@ def _non_decreasing(points: Sequence[tuple[float, float, float]]) -> list[tuple[
                 weight,
             )
         blocks.append(block)
-    return [(place, height) for place, height, _ in blocks]
+    return blocks

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from app.core.session import SessionDefinition, SessionHead, SessionRecord, Terms
+from app.core.session import SessionDefinition, SessionHead, SessionProtocol, SessionRecord, Terms
 from app.store.contributions import ACCOUNTS_LOCK, ENROL_LOCK
 from app.store.database import Database
 from app.store.sql import Connection, Sql
@@ -66,6 +66,35 @@ LOCK_FOR_ANSWERS = Sql.of(SessionHead)(f"""
         FROM locked
     )
     SELECT state, round, answers, round_closes_at FROM locked, prepared
+""")
+
+FINISHED = Sql.of(SessionRecord)(f"""
+    SELECT {COLUMNS} FROM session JOIN study ON study.id = session.study_id
+    WHERE session.study_id = :study_id AND session.state = 'finished' AND session.protocol = :protocol
+    ORDER BY session.number
+""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answering:
+    """People who answered sessions.
+
+    Attributes:
+        people: Who answered at least once.
+        reporting: Those of them who have a live local report in the study.
+    """
+
+    people: int
+    reporting: int
+
+
+COUNT_PEOPLE = Sql.of(Answering)("""
+    SELECT count(DISTINCT enrolment.subject_id) AS people,
+           count(DISTINCT contribution.subject_id) AS reporting
+    FROM enrolment LEFT JOIN contribution ON contribution.study_id = :study_id
+        AND contribution.subject_id = enrolment.subject_id
+        AND contribution.trust = 'local' AND contribution.value IS NOT NULL
+    WHERE enrolment.session_id = ANY(CAST(:ids AS uuid[])) AND enrolment.spent > 0
 """)
 
 READ_DOCUMENT = Sql.of(str)("SELECT CAST(document AS text) FROM session WHERE id = :session_id")
@@ -152,6 +181,18 @@ async def due_sessions(database: Database, now: datetime, limit: int) -> list[UU
 async def count_states(database: Database) -> dict[str, int]:
     """How many sessions are in each state."""
     return dict(await database.fetch("session.states", COUNT_STATES))
+
+
+async def read_finished(
+    connection: Connection, study_id: int, protocol: SessionProtocol
+) -> list[SessionRecord]:
+    """A study's sessions of one protocol that are over, the oldest first."""
+    return await FINISHED.all(connection, study_id=study_id, protocol=protocol.value)
+
+
+async def count_people(connection: Connection, study_id: int, ids: Sequence[UUID]) -> Answering:
+    """How many people answered any of these sessions of a study."""
+    return await COUNT_PEOPLE.one(connection, study_id=study_id, ids=ids)
 
 
 async def lock_session(connection: Connection, session_id: UUID) -> SessionHead:

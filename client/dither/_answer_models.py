@@ -69,6 +69,19 @@ class FoundRange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SearchesPart:
+    """The people who answered searches that a quantile joins in.
+
+    Attributes:
+        people: How many.
+        weight: Their part of the whole weight, 0 to 1.
+    """
+
+    people: int
+    weight: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bin:
     """A part of the range, and how many people's values lie in it.
 

@@ -17,6 +17,7 @@ from dither._answer_models import FoundRange as FoundRange
 from dither._answer_models import Interval as Interval
 from dither._answer_models import LabelAnswer as LabelAnswer
 from dither._answer_models import Quartile as Quartile
+from dither._answer_models import SearchesPart as SearchesPart
 from dither._answer_models import Statistic as Statistic
 from dither._batch_models import BatchProgress as BatchProgress
 from dither._batch_models import BatchResult as BatchResult
@@ -150,6 +151,7 @@ class Release(Plotted):
             into it. None of a mean over the study's range.
         variance, sd: Of the values, at no further price; None where the release says nothing of them.
         bins: Of a histogram or a distribution; None for other statistics.
+        searches: Of a quantile: the people who answered searches that it joins in; None without.
         choices: Of shares, in the order of the study; None for other statistics.
         count, mean, quartiles: Of a description, beside `sd`; None for other statistics.
         predicted_error: Root mean square error that the plan predicted: in the data's unit for a mean, as a
@@ -188,6 +190,7 @@ class Release(Plotted):
     variance: Statistic | None = None
     sd: Statistic | None = None
     bins: tuple[Bin, ...] | None = None
+    searches: SearchesPart | None = None
     choices: tuple[ChoiceShare, ...] | None = None
     count: Count | None = None
     mean: Statistic | None = None

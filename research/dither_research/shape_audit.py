@@ -1,7 +1,10 @@
 """What `dither audit privacy` looks at of histograms, quantiles and found ranges, with planted bugs."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from itertools import accumulate
+from operator import add
 
 import numpy as np
 
@@ -41,6 +44,7 @@ def shape_subjects() -> Iterator[Subject]:
         yield bins_subject(f"histogram, {relation}", relation, scale=float(moves * MICRO))
     yield ranks_subject("quantile, one draw", draws=1)
     yield ranks_subject("quantile, three draws that share a price", draws=3)
+    yield ranks_subject("quantile, searches joined in", draws=1, searched=True)
     yield description_subject("description, two moments and three draws")
     for relation in Relation:
         yield found_subject(f"found range and its mean, {relation}", relation)
@@ -52,6 +56,7 @@ def shape_controls() -> Iterator[Subject]:
         "a histogram priced at 1 instead of 2", Relation.REPLACE_ONE, scale=float(MICRO), claimed=1.0
     )
     yield ranks_subject("quantile scores weighed by twice the weight of the price", draws=1, counted=2)
+    yield ranks_subject("a quantile whose searches are exact counts", draws=1, searched=True, exact=True)
     yield description_subject("a description whose moments share their noise", shared=True)
     yield found_subject("a range that is read off exact counts", Relation.REPLACE_ONE, exact=True)
 
@@ -88,23 +93,27 @@ def bins_subject(name: str, relation: Relation, *, scale: float, claimed: float 
     )
 
 
-def ranks_subject(name: str, *, draws: int, counted: int = 1) -> Subject:
+def ranks_subject(
+    name: str, *, draws: int, counted: int = 1, searched: bool = False, exact: bool = False
+) -> Subject:
     """A person who moves across the target, with few empty cells on the one side of it and many on the other.
 
     Args:
         name: Of the subject.
         draws: Draws that share a price of 1, all at the median.
         counted: How many times their weight people count in the scores; not once: a planted bug.
+        searched: Whether people who answered searches stand beside them.
+        exact: Whether what these add has exact counts of all people in it: a planted bug.
     """
     scale = draws * rank_range(MEDIAN, Relation.REPLACE_ONE) * WEIGHT
-    lines = _lines(counted * WEIGHT)
+    lines = _lines(counted * WEIGHT, searched=searched, exact=exact)
 
     def outputs(number: int) -> tuple[Cells, Cells]:
         first, second = (_drawn(line, scale, draws, number) for line in lines)
         return first, second
 
     price = ranks_cost(WEIGHT, [(MEDIAN, scale)] * draws, Relation.REPLACE_ONE) / MICRO
-    return Subject(name=name, claimed=price, outputs=outputs, planted=counted != 1)
+    return Subject(name=name, claimed=price, outputs=outputs, planted=exact or counted != 1)
 
 
 def description_subject(name: str, *, shared: bool = False) -> Subject:
@@ -150,10 +159,12 @@ def description_subject(name: str, *, shared: bool = False) -> Subject:
     )
 
 
-def _lines(weight: int) -> list[list[int]]:
+def _lines(weight: int, *, searched: bool = False, exact: bool = False) -> list[list[int]]:
     """The scores of all cells at the median, for the person at the upper end and at the lower one."""
     last = FEW + MANY + 1
     one = Draw(rank=MEDIAN, shift=0, scale=1)
+    # Who answered searches has values at both ends.
+    beside = (7 * weight,) * last + (14 * weight,)
     plan = RankPlan(
         quantile=MEDIAN,
         cells=last,
@@ -167,6 +178,8 @@ def _lines(weight: int) -> list[list[int]]:
         # One person below the few cells, one between them and the many, one at the upper end; and mine.
         for place in (1, FEW + 1, last, mine):
             weights[place] += weight
+        if searched:
+            one = replace(one, beside=tuple(map(add, beside, accumulate(weights))) if exact else beside)
         scores.append(plan.scores(one, weights))
     return scores
 

@@ -93,6 +93,15 @@ class SharesReleaseOut(_ShapeOut):
     )
 
 
+class SearchesOut(WireOut):
+    """People who answered finished quantile searches of the study."""
+
+    people: int = Field(
+        description="How many; `people` has them, each person with a report or an answer once."
+    )
+    weight: float = Field(description="Their part of the whole weight, 0 to 1.")
+
+
 class QuantileReleaseOut(_ShapeOut):
     """A value with a stated part of the people at or below it."""
 
@@ -101,6 +110,7 @@ class QuantileReleaseOut(_ShapeOut):
         description="For the quantile of the dataset and of the population; where the number of people is "
         "secret, of those who take part."
     )
+    searches: SearchesOut | None = Field(None, description="Joined in, where there are any.")
 
 
 class CountOut(WireOut):

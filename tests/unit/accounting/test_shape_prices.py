@@ -85,12 +85,17 @@ def law(scores: Sequence[int], scale: int) -> list[float]:
 
 
 def scores(
-    values: Sequence[int], weights: Sequence[int], rank: Fraction, cells: int, shift: int
+    values: Sequence[int],
+    weights: Sequence[int],
+    rank: Fraction,
+    cells: int,
+    shift: int,
+    beside: tuple[int, ...] = (),
 ) -> list[int]:
     counted = [0] * (cells + 1)
     for value, weight in zip(values, weights, strict=True):
         counted[value] += weight
-    draw = Draw(rank=rank, shift=shift, scale=1)
+    draw = Draw(rank=rank, shift=shift, scale=1, beside=beside)
     plan = RankPlan(
         quantile=rank,
         cells=cells,
@@ -123,6 +128,30 @@ def test_scores_never_move_apart_by_more_than_the_range_and_somewhere_by_all_of_
                     assert moved <= weight * rank_range(rank, relation)
                     most = max(most, moved) if weight == 1 else most
     assert most == rank_range(rank, relation), "it is reached"
+
+
+@pytest.mark.parametrize(
+    ("beside", "reached"), [((0, 1, 1, 3), 8), ((1, 2, 2, 4), 8), ((0, 0, 3, 9), 8), ((7, 9, 9, 9), 4)]
+)
+def test_people_who_answered_searches_raise_neither_the_range_nor_the_price(
+    beside: tuple[int, ...], reached: int
+):
+    """All datasets of up to three people in four cells; the best score is 0 with them, too."""
+    rank, scale, most, worst = Fraction(1, 4), 10, 0, 0.0
+    for people, weight in product(range(1, 4), (1, 3)):
+        for values in combinations_with_replacement(range(4), people - 1):
+            weights = [5] * (people - 1)
+            mine = [scores((*values, x), (*weights, weight), rank, 3, 0, beside) for x in range(4)]
+            assert all(max(line) == 0 for line in mine)
+            laws = [law(line, scale) for line in mine]
+            for (one, first), (other, second) in product(zip(mine, laws, strict=True), repeat=2):
+                d = [b - a for a, b in zip(one, other, strict=True)]
+                assert max(d) - min(d) <= weight * rank_range(rank, REPLACE)
+                most = max(most, max(d) - min(d)) if weight == 1 else most
+                loss = max(abs(math.log(a / b)) for a, b in zip(first, second, strict=True))
+                worst = max(worst, loss * MICRO - ranks_cost(weight, [(rank, scale)], REPLACE))
+    assert most == reached, "but where the first cell is the quantile's for sure"
+    assert worst <= 1e-3
 
 
 @pytest.mark.parametrize("rank", [Fraction(1, 2), Fraction(1, 4)])

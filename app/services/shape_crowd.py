@@ -1,0 +1,108 @@
+"""Whom a plan for the distribution of the values is made for: cohorts by what they offer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from app.core.cohort import Cohort, Group
+from app.core.release import Used
+from app.core.study import Trust
+from app.services.shape_questions import ShapeQuestion
+from app.sessions.searched import Searched
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeCrowd:
+    """The cohorts of a study as groups of equal offers.
+
+    Attributes:
+        groups: What plans see; without sums of reports.
+        members: For each group its cohorts.
+    """
+
+    groups: tuple[Group, ...]
+    members: tuple[tuple[Cohort, ...], ...]
+
+    @classmethod
+    def of(
+        cls, cohorts: Sequence[Cohort], question: ShapeQuestion, searched: Searched | None = None
+    ) -> "ShapeCrowd":
+        """Group cohorts by what they offer. A cohort takes part with its whole offer or not at all.
+
+        The people who answered searches are a group without cohorts: what they said is published. Those of
+        them who have a report, too, count once.
+        """
+        merged: dict[tuple[Trust, int, bool], list[Cohort]] = {}
+        for cohort in cohorts:
+            offer, participates = 0, cohort.trust is Trust.PUBLIC
+            if cohort.trust is Trust.LOCAL and question.choices:
+                offer, participates = cohort.epsilon - cohort.carried, True
+            if cohort.trust is Trust.CENTRAL:
+                offer = question.offer(cohort.epsilon)
+                participates = 0 < offer <= cohort.epsilon - cohort.spent
+            merged.setdefault((cohort.trust, offer, participates), []).append(cohort)
+        groups = tuple(
+            Group(
+                trust=trust,
+                epsilon=offer,
+                count=sum(cohort.count for cohort in members),
+                participates=participates,
+            )
+            for (trust, offer, participates), members in merged.items()
+        )
+        members = tuple(tuple(members) for members in merged.values())
+        if searched is None:
+            return cls(groups=groups, members=members)
+        groups = tuple(
+            replace(group, count=max(0, group.count - searched.reporting))
+            if group.trust is Trust.LOCAL
+            else group
+            for group in groups
+        )
+        group = Group(trust=Trust.LOCAL, epsilon=0, count=searched.people)
+        return cls(groups=(*groups, group), members=(*members, ()))
+
+    @property
+    def people(self) -> int:
+        """All people with a live contribution."""
+        return sum(group.count for group in self.groups)
+
+    @property
+    def unable(self) -> int:
+        """Central people who cannot pay what is asked."""
+        return sum(
+            group.count for group in self.groups if group.trust is Trust.CENTRAL and not group.participates
+        )
+
+    @property
+    def local(self) -> int:
+        """Local people whose reports have no part in it."""
+        return sum(
+            group.count for group in self.groups if group.trust is Trust.LOCAL and not group.participates
+        )
+
+    @property
+    def reporting(self) -> tuple[int, ...]:
+        """The groups of local people whose reports have a part in it."""
+        return tuple(
+            place
+            for place, group in enumerate(self.groups)
+            if group.trust is Trust.LOCAL and group.participates and group.count
+        )
+
+    def reported(self) -> frozenset[int]:
+        """The cohorts of these groups."""
+        return frozenset(cohort.id for place in self.reporting for cohort in self.members[place])
+
+    def used(self) -> tuple[Used, ...]:
+        """Every cohort whose counts are in the answer, in the order of ids."""
+        used = (
+            Used(
+                cohort_id=cohort.id,
+                count=cohort.count,
+                offer=group.epsilon if group.trust is Trust.CENTRAL else 0,
+            )
+            for group, members in zip(self.groups, self.members, strict=True)
+            if group.participates
+            for cohort in members
+        )
+        return tuple(sorted(used, key=lambda cohort: cohort.cohort_id))
