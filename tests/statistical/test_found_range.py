@@ -94,11 +94,15 @@ def ends(case: FoundCase, found: FoundRange) -> tuple[float, float]:
 
 @pytest.mark.parametrize("relation", Relation)
 def test_the_mean_errs_by_the_noise_that_it_says(relation: Relation):
-    """Mean square about the mean of the moved values, over the standard error that answers say: 1."""
+    """Mean square about the mean of the moved values, over the standard error that answers say: 1.
+
+    The square of a Laplace variable has a heavy tail: with a quarter of these answers, a sound one failed the
+    control once in 60 runs (simulated, 10^6 runs).
+    """
     rng, ratios = np.random.default_rng(), []
     values = rng.random(500) * 40
     case = FoundCase.of([values], upper=1000, relation=relation)
-    for _ in range(4 * RUNS):
+    for _ in range(14 * RUNS):
         found = case.plan.find(case.counts)
         said = case.plan.answer(found, case.sums(found))
         error, standard = said["estimate"], said["standard_error"]
