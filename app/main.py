@@ -37,6 +37,7 @@ from app.web.state import Api, Limits, State
 from app.web.tracing import NoTracing, OpenTelemetry, TracingNotInstalled
 
 PROVIDER_TIMEOUT_SECONDS = 5.0
+RECORDS_BETWEEN_COLLECTIONS = 20_000
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -64,8 +65,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[State]:
         async with open_api(settings, metrics) as api:
-            # What start-up made stays for good; under load the collector would walk it again and again.
+            # What start-up made stays for good; under load the collector would walk it again and again. So
+            # it would the records of a release, of which there may be some for each of thousands of cohorts.
             gc.freeze()
+            gc.set_threshold(RECORDS_BETWEEN_COLLECTIONS, *gc.get_threshold()[1:])
             with on_shutdown_signal(api.services.sessions.stop_waiting):
                 yield State(api=api)
             gc.unfreeze()

@@ -32,12 +32,22 @@ class Columns(Sequence[Record], Generic[Record]):
         found._records = records
         return found
 
+    @classmethod
+    def of_rows(cls, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Self:
+        """Records whose fields of these names come in rows."""
+        columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+        return cls(dict(zip(names, columns, strict=True)), len(rows))
+
     def column(self, name: str) -> Sequence[Any]:
         """One field of every record. Not to be changed."""
         found = self._columns.get(name)
         if found is None:
             found = self._columns[name] = [getattr(record, name) for record in self._made()]
         return found
+
+    def rows(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        """Some fields of every record."""
+        return zip(*map(self.column, names), strict=True)
 
     def some(self, places: Sequence[int]) -> Self:
         """Some of the records, in this order."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from app.core.columns import Columns
 from app.core.piece import Piece, Taken
 
 GENESIS = bytes(32)
@@ -26,6 +27,13 @@ class Charge:
     epsilon: int
 
 
+class Charges(Columns[Charge]):
+    """Charges by columns."""
+
+    kind = Charge
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
     """A cohort whose sums are in an answer, as it was when they were read.
@@ -39,6 +47,13 @@ class Used:
     cohort_id: int
     count: int
     offer: int
+
+
+class AllUsed(Columns[Used]):
+    """Cohorts whose sums are in an answer by columns."""
+
+    kind = Used
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +126,8 @@ class Draft:
     noise: str
     body: bytes
     facts: Facts
-    charges: tuple[Charge, ...]
-    used: tuple[Used, ...]
+    charges: Sequence[Charge]
+    used: Sequence[Used]
     created_at: datetime
     asked: Asked | None = None
     taken: Taken | None = None
@@ -185,7 +200,7 @@ def chain_hash(
             _as_stored(noise),
             hashlib.sha256(body).hexdigest(),
             # The 0 stands where charges had a delta: links of before keep their hashes.
-            [[charge.cohort_id, charge.epsilon, 0] for charge in charges],
+            [[cohort, epsilon, 0] for cohort, epsilon in Charges.of(charges).rows("cohort_id", "epsilon")],
         ],
         sort_keys=True,
         separators=(",", ":"),

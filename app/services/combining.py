@@ -20,18 +20,18 @@ together with all that was published. No noise is ever drawn given a sum that is
 come depends on that difference. Of add_remove_one studies nothing is kept: who is in a sum is secret there.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.core.cohort import Cohort, Cohorts
 from app.core.epsilon import MICRO
-from app.core.piece import Member, Piece
-from app.core.release import Charge, Used
+from app.core.piece import Members, Piece
+from app.core.release import Charge, Charges, Used
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.combination import combination_plan
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
 from app.services import steps
+from app.services.piece_ledger import paid_in_all
 from app.services.piece_noise import NOISES
 from app.services.piece_sums import sums_of
 from app.services.planning import Crowd
@@ -91,14 +91,14 @@ def apart(
     if not of_all or plan.linear is None or drawn is None or len(values) != 2:
         return None
     weights = plan.queries[0].sum_weights
-    costs = {charge.cohort_id: charge.epsilon for charge in charges}
-    members = [
-        Member(cohort_id=cohort, weight=weights[place], count=count, charged=costs[cohort])
+    costs = dict(Charges.of(charges).rows("cohort_id", "epsilon"))
+    members = sorted(
+        (cohort, weights[place], count, costs[cohort])
         for cohort, count, place in zip(
             people.cohorts.column("id"), people.cohorts.column("count"), people.places, strict=True
         )
         if cohort in costs and weights[place] and count
-    ]
+    )
     if not members:
         return None
     # What public people have in it is known exactly.
@@ -119,7 +119,7 @@ def apart(
         first=times * first,
         second=times * second,
         refinable=False,
-        members=tuple(sorted(members, key=lambda member: member.cohort_id)),
+        members=Members.of_rows(("cohort_id", "weight", "count", "charged"), members),
     )
 
 
@@ -142,10 +142,7 @@ def combine(
         BudgetExhausted, NotApplicable: no estimator weighs parts here.
     """
     here, noise = Cohorts.of(cohorts), NOISES[study.noise]
-    paid: Counter[int] = Counter()
-    for piece in pieces:
-        for cohort, charged in zip(*map(piece.column, ("cohort_id", "charged")), strict=True):
-            paid[cohort] += charged
+    paid = paid_in_all(pieces)
     whole = steps.plan_whole(study, here, resolved, question, paid.keys(), None)
     if whole.weights is None:
         raise NotApplicable("No estimator weighs answers here.")

@@ -9,7 +9,7 @@ from app.core.clock import Clock
 from app.core.cohort import Cohort
 from app.core.errors import InternalFault, ServiceError
 from app.core.piece import Piece, Taken
-from app.core.release import Charge, Draft, StoredRelease, Used
+from app.core.release import AllUsed, Charge, Draft, StoredRelease, Used
 from app.core.study import Currency, Relation, Study, StudyDefinition, Trust
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
 from app.services import combining, planning, steps
@@ -128,7 +128,7 @@ def price(
         if refusal.code == "budget_exhausted":
             return None
         raise
-    costs = [charge.epsilon for charge in planning.charges(plan, people, study)]
+    costs = planning.charges(plan, people, study).column("epsilon")
     most = planning.epsilon_max(study, estimator, question, costs)
     return PlannedEstimator(
         estimator=estimator.name,
@@ -173,7 +173,7 @@ def answer(
     values = planning.noisy(plan, people)
     conclusion = plan.conclude(values)
     apart = combining.apart(study.definition, resolved, people, plan, values, charges)
-    most = planning.epsilon_max(study.definition, estimator, question, [charge.epsilon for charge in charges])
+    most = planning.epsilon_max(study.definition, estimator, question, charges.column("epsilon"))
     return _draft(
         _Answer(
             study=study,
@@ -272,8 +272,8 @@ def _draft(
     epoch: int,
     clock: Clock,
     noise: str,
-    charges: tuple[Charge, ...],
-    used: tuple[Used, ...],
+    charges: Sequence[Charge],
+    used: Sequence[Used],
     taken: Taken | None = None,
     apart: Piece | None = None,
     combines: Sequence[UUID] = (),
@@ -314,7 +314,7 @@ def _draft(
     )
 
 
-def _used(people: Crowd) -> tuple[Used, ...]:
+def _used(people: Crowd) -> AllUsed:
     """Every cohort whose sums may be in the answer, in the order of ids."""
     # What a central group offers; local and public people need not have anything left.
     offers = [
@@ -323,9 +323,12 @@ def _used(people: Crowd) -> tuple[Used, ...]:
             *map(people.groups.column, ("trust", "epsilon", "participates")), strict=True
         )
     ]
-    here = zip(people.cohorts.column("id"), people.cohorts.column("count"), people.places, strict=True)
-    return tuple(
-        Used(cohort_id=cohort, count=count, offer=offer)
-        for cohort, count, place in sorted(here)
-        if (offer := offers[place]) is not None
+    here = zip(*map(people.cohorts.column, ("id", "count")), people.places, strict=True)
+    return AllUsed.of_rows(
+        ("cohort_id", "count", "offer"),
+        [
+            (cohort, count, offer)
+            for cohort, count, place in sorted(here)
+            if (offer := offers[place]) is not None
+        ],
     )

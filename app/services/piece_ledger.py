@@ -10,7 +10,7 @@ from app.core.cohort import Cohort, Cohorts
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
 from app.core.piece import Members, Piece
-from app.core.release import Charge, Used
+from app.core.release import AllUsed, Charge, Charges
 from app.core.study import Trust
 from app.services.piece_noise import PieceNoise
 from app.services.planning import Crowd
@@ -23,6 +23,18 @@ def priced(piece: Piece, noise: PieceNoise) -> Piece:
     columns = {name: piece.column(name) for name in ("cohort_id", "weight", "count")}
     charged = [price(((0, weight, 0, 0), (1, 0, 0, weight))) for weight in columns["weight"]]
     return replace(piece, members=Members({**columns, "charged": charged}, len(charged)))
+
+
+def paid_in_all(pieces: Sequence[Piece]) -> dict[int, int]:
+    """What pieces have charged each member of a cohort, by its id; only of cohorts that are in one."""
+    paid: dict[int, int] = {}
+    for piece in pieces:
+        charged = dict(zip(piece.column("cohort_id"), piece.column("charged"), strict=True))
+        # Most cohorts are in one piece alone, so that hardly any is looked at by itself.
+        for cohort in paid.keys() & charged.keys():
+            charged[cohort] += paid[cohort]
+        paid |= charged
+    return paid
 
 
 class PieceLedger:
@@ -41,11 +53,8 @@ class PieceLedger:
                 ids, self._cohorts.column("epsilon"), self._cohorts.column("spent"), strict=True
             )
         }
-        self.paid: Counter[int] = Counter()
+        self.paid = paid_in_all(pieces)
         """What all pieces have charged each member of a cohort [the study's currency]."""
-        for piece in pieces:
-            for cohort, charged in zip(piece.column("cohort_id"), piece.column("charged"), strict=True):
-                self.paid[cohort] += charged
 
     def refine(self) -> tuple[list[Piece], set[int], frozenset[int], frozenset[int]]:
         """Pieces as they will be, cohorts that are in a live one, numbers of those refined and closed."""
@@ -80,7 +89,7 @@ class PieceLedger:
             share,
             *(
                 self._noise.share(
-                    cap - self.paid[member.cohort_id] + member.charged, member.weight, piece.unit
+                    cap - self.paid.get(member.cohort_id, 0) + member.charged, member.weight, piece.unit
                 )
                 for member in piece.members
             ),
@@ -104,7 +113,7 @@ class PieceLedger:
             if trust is not Trust.CENTRAL or cohort in settled:
                 continue
             offer = offers[epsilon]
-            owed = offer - self.paid[cohort]
+            owed = offer - self.paid.get(cohort, 0)
             if offer and owed <= 0:
                 continue
             if 0 < owed <= self._left[cohort]:
@@ -123,7 +132,7 @@ class PieceLedger:
         for cohort, place in zip(people.cohorts.column("id"), people.places, strict=True):
             if cohort not in joining:
                 continue
-            weight, paid = weights[place], self.paid[cohort]
+            weight, paid = weights[place], self.paid.get(cohort, 0)
             whole = noise.cost(weight, share, noise.unit)
             if paid or whole > self._left[cohort]:
                 rest = min(math.floor(whole) - paid, joining[cohort])
@@ -132,7 +141,6 @@ class PieceLedger:
                 bought.append((cohort, weight >> coarse, self._counts[cohort]))
         if not bought:
             return None
-        members = dict(zip(("cohort_id", "weight", "count"), zip(*sorted(bought), strict=True), strict=True))
         piece = Piece(
             number=number,
             unit=noise.unit / 2**coarse,
@@ -141,11 +149,11 @@ class PieceLedger:
             first=0,
             second=0,
             refinable=True,
-            members=Members(members, len(bought)),
+            members=Members.of_rows(("cohort_id", "weight", "count"), sorted(bought)),
         )
         return priced(piece, noise)
 
-    def charges(self, kept: Sequence[Piece], finer: frozenset[int]) -> tuple[Charge, ...]:
+    def charges(self, kept: Sequence[Piece], finer: frozenset[int]) -> Charges:
         """What the step costs; checked against what people have left.
 
         Raises:
@@ -164,19 +172,19 @@ class PieceLedger:
         epsilons = dict(zip(self._cohorts.column("id"), self._cohorts.column("epsilon"), strict=True))
         for cohort, cost in due.items():
             most = -(-epsilons[cohort] * self._resolved.share // MICRO)
-            if cost < 0 or cost > self._left[cohort] or (cost and self.paid[cohort] + cost > most):
+            if cost < 0 or cost > self._left[cohort] or (cost and self.paid.get(cohort, 0) + cost > most):
                 raise InternalFault("A step costs more than a person has offered.")
-        return tuple(Charge(cohort_id=cohort, epsilon=cost) for cohort, cost in sorted(due.items()) if cost)
+        return Charges.of_rows(
+            ("cohort_id", "epsilon"), [(cohort, cost) for cohort, cost in sorted(due.items()) if cost]
+        )
 
-    def used(
-        self, kept: Sequence[Piece], finer: frozenset[int], charges: Sequence[Charge]
-    ) -> tuple[Used, ...]:
+    def used(self, kept: Sequence[Piece], finer: frozenset[int], charges: Sequence[Charge]) -> AllUsed:
         """Cohorts whose sums the step reads: of pieces that are drawn, and all that are not central."""
         costs = {charge.cohort_id: charge.epsilon for charge in charges}
         read = {cohort for piece in kept if piece.number in finer for cohort in piece.column("cohort_id")}
-        others = zip(self._cohorts.column("id"), self._cohorts.column("trust"), strict=True)
-        read.update(cohort for cohort, trust in others if trust is not Trust.CENTRAL)
-        return tuple(
-            Used(cohort_id=cohort, count=self._counts[cohort], offer=costs.get(cohort, 0))
-            for cohort in sorted(read)
+        everyone = zip(self._cohorts.column("id"), self._cohorts.column("trust"), strict=True)
+        read.update([cohort for cohort, trust in everyone if trust is not Trust.CENTRAL])
+        return AllUsed.of_rows(
+            ("cohort_id", "count", "offer"),
+            [(cohort, self._counts[cohort], costs.get(cohort, 0)) for cohort in sorted(read)],
         )

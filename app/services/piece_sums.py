@@ -47,11 +47,11 @@ def sums_of(
         weighed |= found
         if not all(map(eq, map(counts.get, members), drawn)):
             left |= {one: [] for one, count in zip(members, drawn, strict=True) if count > counts.get(one, 0)}
-    present: Counter[Weighs] = Counter()
+    present: dict[Weighs, int] = {}
     everyone = map(weighed.get, here.column("id"), repeat(()))
     for weighs, trust, count in zip(everyone, here.column("trust"), here.column("count"), strict=True):
         if trust is Trust.CENTRAL:
-            present[weighs] += count
+            present[weighs] = present.get(weighs, 0) + count
     # Those who have left were in the pieces that were drawn before: layer by layer.
     for piece in pieces if left else ():
         for cohort, count in zip(piece.column("cohort_id"), piece.column("count"), strict=True):

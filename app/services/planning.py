@@ -4,6 +4,7 @@ import json
 from collections.abc import Container, Sequence
 from dataclasses import asdict, dataclass
 from itertools import repeat
+from operator import ge
 from typing import Protocol
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from app.core.epsilon import MICRO, delta_to_json, epsilon_to_json
 from app.core.errors import BudgetExhausted
 from app.core.grid import GRID_SIZE
 from app.core.piece import Piece
-from app.core.release import Charge, Facts
+from app.core.release import Charges, Facts
 from app.core.study import Currency, Relation, StudyDefinition, Trust, assumption
 from app.estimators import registry
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
@@ -119,22 +120,29 @@ def crowd(
     # Groups come in the order in which their first cohorts do.
     merged: dict[tuple[Trust, int, bool, int], int] = {}
     key: tuple[Trust, int, bool, int]
-    places = []
     secret = bool(resolved.by) and study.relation is Relation.ADD_REMOVE_ONE
     labels = _labels(study, resolved.by, here) if secret else repeat(0, len(here))
-    read = zip(*map(here.column, _OFFERS), labels, strict=True)
-    offers = {epsilon: resolved.offer(epsilon) for epsilon in set(here.column("epsilon"))}
-    for cohort_id, trust, epsilon, carried, spent, label in read:
+    trusts, epsilons, carrieds = map(here.column, ("trust", "epsilon", "carried"))
+    offers = {epsilon: resolved.offer(epsilon) for epsilon in set(epsilons)}
+    if taking_part is None:
+        # The most that they may have spent; below 0 for those who offer nothing.
+        most = {epsilon: epsilon - offer if offer > 0 else -1 for epsilon, offer in offers.items()}
+        everyone_able = map(ge, map(most.__getitem__, epsilons), here.column("spent"))
+    else:
+        everyone_able = map(taking_part.__contains__, here.column("id"))
+    # Years of epochs have many cohorts, and few that differ in these.
+    kinds = list(zip(trusts, epsilons, carrieds, everyone_able, labels, strict=True))
+    place_of = {}
+    for trust, epsilon, carried, able, label in dict.fromkeys(kinds):
         if trust is Trust.CENTRAL:
-            offer = offers[epsilon]
-            able = 0 < offer <= epsilon - spent if taking_part is None else cohort_id in taking_part
-            key = trust, offer, able, label
+            key = trust, offers[epsilon], able, label
         elif trust is Trust.LOCAL:
             # The report itself was randomized with what was left of the epsilon.
             key = trust, epsilon - carried, True, label
         else:
             key = trust, 0, True, label
-        places.append(merged.setdefault(key, len(merged)))
+        place_of[trust, epsilon, carried, able, label] = merged.setdefault(key, len(merged))
+    places = [place_of[kind] for kind in kinds]
     trusts = [trust for trust, *_ in merged]
     columns: dict[str, Sequence[object]] = {
         "trust": trusts,
@@ -149,9 +157,6 @@ def crowd(
         places=places,
         labels=[label for *_, label in merged] if secret else (),
     )
-
-
-_OFFERS = ("id", "trust", "epsilon", "carried", "spent")
 
 
 def _labels(study: StudyDefinition, by: str, cohorts: Cohorts) -> Sequence[int]:
@@ -258,13 +263,13 @@ def says_spread(study: StudyDefinition, plan: Plan, answered: Question) -> bool:
     return plan.has_variance
 
 
-def charges(plan: Plan, people: Crowd, study: StudyDefinition) -> tuple[Charge, ...]:
+def charges(plan: Plan, people: Crowd, study: StudyDefinition) -> Charges:
     """What a plan costs each cohort, priced from its queries and noise alone, in the order of ids."""
     costs = group_costs(plan.queries, plan.noise, study.relation, people.groups, study.noise)
     check_charges(costs, people.groups)
     due = zip(people.cohorts.column("id"), people.places, strict=True)
-    return tuple(
-        Charge(cohort_id=cohort, epsilon=costs[place]) for cohort, place in sorted(due) if costs[place]
+    return Charges.of_rows(
+        ("cohort_id", "epsilon"), [(cohort, costs[place]) for cohort, place in sorted(due) if costs[place]]
     )
 
 

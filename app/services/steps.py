@@ -51,7 +51,6 @@ References:
 """
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -145,8 +144,8 @@ class Step:
     pieces: tuple[Piece, ...]
     finer: frozenset[int]
     closed: frozenset[int]
-    used: tuple[Used, ...]
-    charges: tuple[Charge, ...]
+    used: Sequence[Used]
+    charges: Sequence[Charge]
     people: int
     left_out: int
     epsilon_max: int
@@ -215,7 +214,7 @@ def plan_step(
         raise BudgetExhausted("no person in this study can take part in such a release")
     # 4. The answer from all pieces.
     charges = ledger.charges(kept, finer)
-    totals = ledger.paid + Counter({charge.cohort_id: charge.epsilon for charge in charges})
+    totals = [ledger.paid.get(charge.cohort_id, 0) + charge.epsilon for charge in charges]
     fresh = any(charge.cohort_id not in ledger.paid for charge in charges)
     taken = resolved.share_taken(study)
     had = 0 if before is None or fresh else before.share
@@ -234,7 +233,7 @@ def plan_step(
         people=sum(here.column("count")),
         left_out=left_out,
         epsilon_max=max((charge.epsilon for charge in charges), default=0),
-        epsilon_max_total=max(totals.values(), default=0),
+        epsilon_max_total=max(*totals, *ledger.paid.values(), 0),
         share_used=max(0, taken - had),
     )
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from app.core.errors import Conflict, InternalFault, StudyArchived, StudyRetired
 from app.core.records import CohortCharge
-from app.core.release import Asked, Draft, StoredRelease, chain_hash
+from app.core.release import AllUsed, Asked, Charges, Draft, StoredRelease, chain_hash
 from app.core.study import StudyState
 from app.store.contributions import FOLD_LOCK, LOCK_SHARED
 from app.store.sql import Connection, Sql
@@ -288,8 +288,9 @@ async def publish(connection: Connection, draft: Draft, *, head: tuple[int, byte
 
 async def _charge(connection: Connection, draft: Draft) -> None:
     """Charge the cohorts of a draft, each once, and note it; the same statement checks that they can pay."""
-    costs = {charge.cohort_id: charge.epsilon for charge in draft.charges}
-    if not costs.keys() <= {used.cohort_id for used in draft.used}:
+    costs = dict(Charges.of(draft.charges).rows("cohort_id", "epsilon"))
+    used = AllUsed.of(draft.used)
+    if not costs.keys() <= set(used.column("cohort_id")):
         raise InternalFault("A release charges people who are not in it.")
     if not draft.used:
         return
@@ -297,10 +298,10 @@ async def _charge(connection: Connection, draft: Draft) -> None:
         connection,
         release_id=draft.id,
         epoch=draft.epoch,
-        cohorts=[used.cohort_id for used in draft.used],
-        counts=[used.count for used in draft.used],
-        offers=[used.offer for used in draft.used],
-        epsilons=[costs.get(used.cohort_id) for used in draft.used],
+        cohorts=used.column("cohort_id"),
+        counts=used.column("count"),
+        offers=used.column("offer"),
+        epsilons=list(map(costs.get, used.column("cohort_id"))),
     )
     if paid != len(draft.used):
         raise CohortsChanged
