@@ -4,10 +4,11 @@ A closed round j has an unbiased estimate :math:`\phi_j` of the part :math:`F(t_
 below its threshold, with the variance :math:`p_j (1 - p_j) / (n_j (2 \tau - 1)^2)`, p_j the chance of a yes,
 tau that of a true answer. A non-decreasing fit through all rounds, read on straight lines, estimates F.
 
-*Variance at q.* Half of that of the blocks of the fit on both sides of q, and a twelfth of the square of what
-lies between them beyond their own noise: F may go any way there. The half stands for what the next blocks
-help; measured, the mean square is at most twice what is stated
-(`tests/statistical/test_joined_quantiles.py`). It is never less than if all answers were to one round.
+*Variance at q.* Half of that of the blocks of the fit beside q, since the next blocks help, and a third of the
+cube of what lies between them beyond their noise: F may go any way through a wide gap, and is nearly straight
+in a narrow one. It is never less than if all answers were to one round. This is measured, not proven: the mean
+square is at most twice what is stated (`tests/statistical/test_joined_quantiles.py`). Only weights and
+predictions depend on it, no interval does.
 
 *Bounds.* Where x is any point, :math:`F(x) \le F(t_j)` for every threshold above it. So the least upper bound
 of these rounds holds for F(x), if each fails with probability at most :math:`\alpha / L`, L the rounds that
@@ -137,7 +138,7 @@ class Searched:
         part = (quantile - below) / (above - below)
         noise = (1 - part) ** 2 * first + part**2 * second
         apart = max(0.0, (above - below) ** 2 - first - second)
-        return max(noise / 2 + apart / 12, 1 / math.fsum(one.precision for one in self.rounds))
+        return max(noise / 2 + apart**1.5 / 3, 1 / math.fsum(one.precision for one in self.rounds))
 
     def beside(self, quantile: float, starts: Sequence[int]) -> Beside:
         """What these people add to a quantile of a study.

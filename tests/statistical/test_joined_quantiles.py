@@ -140,20 +140,23 @@ def test_the_whole_errs_no_more_than_a_much_better_part_which_the_worse_one_does
 
 
 def test_a_tilt_draws_the_whole_to_all_people_where_the_parts_differ():
-    """A tenth of local people are above the median, not below; four standard deviations and more apart."""
-    rng, central, local = np.random.default_rng(3), 600, 2400
-    errors: dict[float, list[float]] = {0.0: [], 0.1: []}
+    """A tenth of local people are above the median, not below: .008 with the tilt, .022 and .047 else."""
+    rng, central, local = np.random.default_rng(3), 1500, 1500
+    errors: dict[str, list[float]] = {"tilt": [], "no tilt": [], "central": []}
     for _ in range(60):
         values = drawn(rng, "even", central + local)
         low = central + np.flatnonzero(values[central:] < GRID_SIZE // 2)[: local // 10]
         values[low] += GRID_SIZE // 2
         beside = search(rng, values[central:], 2 * MICRO).beside(0.5, STARTS)
-        for tilt, kept in errors.items():
-            found = cells_of(planned(central, beside, tilt), values[:central])[0]
+        for kept, plan in zip(
+            errors.values(),
+            (planned(central, beside, 0.1), planned(central, beside), planned(central, None)),
+            strict=True,
+        ):
+            found = cells_of(plan, values[:central])[0]
             assert found is not None
             kept.append(rank_error(found, values, 0.5))
-    assert above(errors[0.1], errors[0.0]) < 0
-    print({k: np.mean(v) for k, v in errors.items()}, above(errors[0.1], errors[0.0]))
+    assert np.mean(errors["tilt"]) < np.mean(errors["no tilt"]) < np.mean(errors["central"])
 
 
 @pytest.mark.parametrize("quantile", [Fraction(1, 2), Fraction(4, 5)])
@@ -186,7 +189,6 @@ def test_intervals_cover_and_so_do_the_bounds_of_a_search(mode: Mode, quantile: 
     assert at_least(hits["bounds"], runs, 1 - 2 * SEARCHED_RISK)
     assert not at_least(hits["own cell"], runs, 0.95)
     assert not at_least(hits["careless bounds"], runs, 1 - 2 * SEARCHED_RISK)
-    print(mode, q, hits)
 
 
 def at_least(hits: int, tries: int, level: float) -> bool:
@@ -196,7 +198,7 @@ def at_least(hits: int, tries: int, level: float) -> bool:
 
 @pytest.mark.parametrize("law", ["even", "skewed", "heavy", "two heaps"])
 @pytest.mark.parametrize("mode", Mode)
-def test_the_mean_square_of_a_search_is_at_most_three_times_what_is_stated(law: str, mode: Mode):
+def test_the_mean_square_of_a_search_is_at_most_twice_what_is_stated(law: str, mode: Mode):
     """At its own quantile and elsewhere; a variance that knows of no gaps between thresholds must fail."""
     rng, people = np.random.default_rng(7), 1000
     stated: list[float] = []
@@ -209,8 +211,7 @@ def test_the_mean_square_of_a_search_is_at_most_three_times_what_is_stated(law: 
             parts = found.beside(quantile, (np.sort(values) + 1).tolist()).parts
             at = int(np.searchsorted(parts, quantile))
             squares.append(max(0.0, at / people - quantile, quantile - (at + 1) / people) ** 2)
-            stated.append(3 * found.variance(quantile))
-            plain.append(3 / sum(one.precision for one in found.rounds))
+            stated.append(2 * found.variance(quantile))
+            plain.append(2 / sum(one.precision for one in found.rounds))
     assert above(squares, stated) < 0
     assert law != "two heaps" or above(squares, plain) > 5, "the control"
-    print(law, mode, above(squares, stated), above(squares, plain))
