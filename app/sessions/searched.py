@@ -1,14 +1,15 @@
 r"""What finished quantile searches say of the values of the people who answered them: their distribution.
 
 A closed round j has an unbiased estimate :math:`\phi_j` of the part :math:`F(t_j)` of these people at or
-below its threshold, with the variance :math:`p_j (1 - p_j) / (n_j (2 \tau - 1)^2)`, p_j the chance of a yes,
-tau that of a true answer. A non-decreasing fit through all rounds, read on straight lines, estimates F.
+below its threshold, with the variance :math:`p (1 - p) / (n_j (2 \tau - 1)^2)`, p the chance of a yes where
+F is q, tau that of a true answer. A non-decreasing fit through all rounds, read on straight lines, estimates
+F.
 
-*Variance at q.* Half of that of the blocks of the fit beside q, since the next blocks help, and a third of the
-cube of what lies between them beyond their noise: F may go any way through a wide gap, and is nearly straight
-in a narrow one. It is never less than if all answers were to one round. This is measured, not proven: the mean
-square is at most twice what is stated (`tests/statistical/test_joined_quantiles.py`). Only weights and
-predictions depend on it, no interval does.
+*Variance at q.* Half of that of the blocks of the fit beside q, since the next blocks help, and a third of
+the cube of what lies between them beyond their noise: F may go any way through a wide gap, and is nearly
+straight in a narrow one. It is never less than if all answers were to one round. This is measured, not
+proven: the mean square is at most twice what is stated (`tests/statistical/test_joined_quantiles.py`). Only
+weights and predictions depend on it, no interval does.
 
 *Bounds.* Where x is any point, :math:`F(x) \le F(t_j)` for every threshold above it. So the least upper bound
 of these rounds holds for F(x), if each fails with probability at most :math:`\alpha / L`, L the rounds that
@@ -29,7 +30,6 @@ References:
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import scipy
@@ -61,11 +61,10 @@ class Round:
         """Unbiased estimate of the part of people at or below the threshold."""
         return estimate_fraction(self.positives, self.answers, self.epsilon)
 
-    @property
-    def precision(self) -> float:
-        """One over its variance."""
+    def precision(self, quantile: float) -> float:
+        """One over its variance where that part is q; by its estimate, weights would go with errors."""
         truth = truth_probability(self.epsilon)
-        chance = min(max(self.positives / self.answers, 1 - truth), truth)
+        chance = 1 - truth + quantile * (2 * truth - 1)
         return self.answers * (2 * truth - 1) ** 2 / (chance * (1 - chance))
 
     def at_least(self, risk: float) -> float:
@@ -87,7 +86,7 @@ class Round:
         return min(max((chance - 1 + truth) / (2 * truth - 1), 0.0), 1.0)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Searched:
     """All finished quantile searches of a study.
 
@@ -122,23 +121,27 @@ class Searched:
         announced = sum(search.rules.rounds for search in searches)
         return cls(people=people, reporting=reporting, rounds=rounds, announced=announced)
 
-    @cached_property
-    def _fit(self) -> list[tuple[float, float, float]]:
-        """(place, height, variance) of each block, and of both ends of the range."""
+    def fit(self, quantile: float) -> list[tuple[float, float, float]]:
+        """(place, height, variance) of each block and of both ends of the range, weighed as near q."""
         rounds = sorted(self.rounds, key=lambda one: one.threshold)
-        blocks = non_decreasing([(float(one.threshold), one.fraction, one.precision) for one in rounds])
+        blocks = non_decreasing(
+            [(float(one.threshold), one.fraction, one.precision(quantile)) for one in rounds]
+        )
         inner = [(place, min(max(height, 0.0), 1.0), 1 / weight) for place, height, weight in blocks]
         return [(-1.0, 0.0, 0.0), *inner, (float(GRID_SIZE), 1.0, 0.0)]
 
     def variance(self, quantile: float) -> float:
         """Predicted mean square of how far the fit is off where it is q."""
-        fit = self._fit
+        fit = self.fit(quantile)
         right = next(place for place, (_, height, _) in enumerate(fit) if height >= quantile)
         (_, below, first), (_, above, second) = fit[right - 1], fit[right]
         part = (quantile - below) / (above - below)
         noise = (1 - part) ** 2 * first + part**2 * second
         apart = max(0.0, (above - below) ** 2 - first - second)
-        return max(noise / 2 + apart**1.5 / 3, 1 / math.fsum(one.precision for one in self.rounds))
+        return max(
+            noise / 2 + math.pow(apart, 1.5) / 3,
+            1 / math.fsum(one.precision(quantile) for one in self.rounds),
+        )
 
     def beside(self, quantile: float, starts: Sequence[int]) -> Beside:
         """What these people add to a quantile of a study.
@@ -153,7 +156,7 @@ class Searched:
         thresholds = [one.threshold for one in rounds]
         least = np.maximum.accumulate([0.0, *(one.at_least(risk) for one in rounds)])
         most = np.minimum.accumulate([1.0, *(one.at_most(risk) for one in reversed(rounds))])[::-1]
-        places, heights, _ = zip(*self._fit, strict=True)
+        places, heights, _ = zip(*self.fit(quantile), strict=True)
         sampled = quantile * (1 - quantile) / self.people
         return Beside(
             people=self.people,

@@ -212,6 +212,6 @@ def test_the_mean_square_of_a_search_is_at_most_twice_what_is_stated(law: str, m
             at = int(np.searchsorted(parts, quantile))
             squares.append(max(0.0, at / people - quantile, quantile - (at + 1) / people) ** 2)
             stated.append(2 * found.variance(quantile))
-            plain.append(2 / sum(one.precision for one in found.rounds))
+            plain.append(2 / sum(one.precision(quantile) for one in found.rounds))
     assert above(squares, stated) < 0
     assert law != "two heaps" or above(squares, plain) > 5, "the control"

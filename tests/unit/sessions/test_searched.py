@@ -54,8 +54,10 @@ def test_the_fit_is_the_weighted_isotonic_regression_of_scipy(found):
     """At thresholds of their own; the places between them are on straight lines from block to block."""
     single = list({one.threshold: one for one in found}.values())
     single.sort(key=lambda one: one.threshold)
-    fit = isotonic_regression([one.fraction for one in single], weights=[one.precision for one in single])
-    ours = searched(single)._fit[1:-1]
+    fit = isotonic_regression(
+        [one.fraction for one in single], weights=[one.precision(0.3) for one in single]
+    )
+    ours = searched(single).fit(0.3)[1:-1]
     assert [height for _, height, _ in ours] == pytest.approx(np.clip(fit.x[fit.blocks[:-1]], 0, 1).tolist())
     assert [1 / variance for _, _, variance in ours] == pytest.approx(fit.weights.tolist())
 
@@ -82,8 +84,8 @@ def test_a_bound_is_where_the_binomial_tail_is_its_risk(found):
 def test_the_variance_lies_between_that_of_one_round_of_all_answers_and_that_of_knowing_nothing(
     found, quantile
 ):
-    pooled = 1 / sum(one.precision for one in found)
-    noisiest = max(1 / one.precision for one in found)
+    pooled = 1 / sum(one.precision(quantile) for one in found)
+    noisiest = max(1 / one.precision(quantile) for one in found)
     assert pooled * (1 - 1e-9) <= searched(found).variance(quantile) <= noisiest / 2 + 1 / 3 + pooled
 
 
