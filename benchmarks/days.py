@@ -4,13 +4,15 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 
 from benchmarks.batches import send
 from benchmarks.points import PIECE, Size
 from benchmarks.releases import release
 from benchmarks.report import Ratio
-from benchmarks.scale import contributions, study_of
+from benchmarks.scale import contributions
 from benchmarks.services import Caller, Installation, installation
+from benchmarks.studies import definition
 
 PEOPLE, QUICK_PEOPLE = 1_000_000, 10_000
 DAYS, QUICK_DAYS = 365, 12
@@ -26,8 +28,8 @@ def run(*, quick: bool) -> list[Ratio]:
     people, days = (QUICK_PEOPLE, QUICK_DAYS) if quick else (PEOPLE, DAYS)
     size = Size(people=people, epsilons=EPSILONS, labels=LABELS)
     with installation() as here:
-        here.create_study(study_of("still", LABELS))
-        here.create_study(study_of("growing", LABELS))
+        here.create_study(definition("still", epsilon_max=Decimal(1), labels=LABELS))
+        here.create_study(definition("growing", epsilon_max=Decimal(1), labels=LABELS))
         with here.serve(workers=1) as port:
             still = list(_still(port, here, size, days))
             growing = list(_growing(port, here, size, days))

@@ -23,6 +23,7 @@ RELEASE_GOAL = 3.0
 FOLD_GOAL = 1.5
 LATENCY_GOAL = 3.0
 AUTO_GOAL = 1.2
+LABELS, LABELS_GOAL = 50, 2.0
 EPSILONS = 90
 COHORTS = 634
 """Of a small study in which hardly any two people chose the same epsilon."""
@@ -34,7 +35,8 @@ PACE = 150.0
 FILL = """
     WITH people AS (
         SELECT sha256(convert_to('{prefix}' || number, 'UTF8')) AS id,
-               (10 + number % {epsilons}) * 10000 AS epsilon, (number * 7919) % 1000000000 AS value
+               (10 + number % {epsilons}) * 10000 AS epsilon, (number * 7919) % 1000000000 AS value,
+               number / {epsilons} % {labels} AS segment
         FROM generate_series(1, CAST({people} AS bigint)) number ORDER BY id
     ), subjects AS (
         INSERT INTO subject (id, budget, reserved, gaussian_budget, gaussian_reserved)
@@ -43,8 +45,8 @@ FILL = """
         INSERT INTO tally (study_id, epoch, writer, count)
         SELECT id, epoch, 0, {people} FROM study WHERE id = {study}
     )
-    INSERT INTO contribution (study_id, subject_id, epsilon, carried, value, trust, epoch)
-    SELECT {study}, id, epsilon, 0, value, 'central', (SELECT epoch FROM study WHERE id = {study})
+    INSERT INTO contribution (study_id, subject_id, epsilon, carried, value, trust, epoch, segment)
+    SELECT {study}, id, epsilon, 0, value, 'central', (SELECT epoch FROM study WHERE id = {study}), segment
     FROM people
 """
 DROP_KEY = "ALTER TABLE contribution DROP CONSTRAINT fk_contribution_subject_id_subject"
@@ -76,9 +78,12 @@ def run(*, quick: bool) -> list[Ratio]:
         asyncio.run(fill(here.url, studies, EPSILONS))
         asyncio.run(fill(here.url, {COHORTS: here.create_study(definition("cohorts"))}, COHORTS))
         folding = asyncio.run(measure_fold(here.url, studies[sizes[-1]], rounds=2 if quick else 7))
+        labels = here.create_study(definition("labels", labels=LABELS))
+        asyncio.run(fill(here.url, {sizes[-1]: labels}, EPSILONS, LABELS))
         with here.serve(workers=1) as port:
             results = [folding, *measure_releases(port, here, sizes, rounds=3 if quick else 15)]
             results.append(measure_choice(port, here, rounds=3 if quick else 31))
+            results.append(measure_labels(port, here, sizes[-1], rounds=3 if quick else 15))
         with here.serve(workers=2) as port:
             results.append(
                 measure_latency(port, here, sizes[-1], studies[sizes[-1]], rounds=1 if quick else 5)
@@ -86,7 +91,7 @@ def run(*, quick: bool) -> list[Ratio]:
     return results
 
 
-async def fill(url: str, studies: Mapping[int, int], epsilons: int) -> None:
+async def fill(url: str, studies: Mapping[int, int], epsilons: int, labels: int = 1) -> None:
     """Store as many people as each study is to have, and leave the tables as after a bulk load."""
     connection = await asyncpg.connect(url)
     try:
@@ -94,7 +99,9 @@ async def fill(url: str, studies: Mapping[int, int], epsilons: int) -> None:
             await connection.execute(DROP_KEY)
             for people, study in studies.items():
                 await connection.execute(
-                    FILL.format(prefix=f"{study}-", people=people, study=study, epsilons=epsilons)
+                    FILL.format(
+                        prefix=f"{study}-", people=people, study=study, epsilons=epsilons, labels=labels
+                    )
                 )
             await connection.execute(ADD_KEY)
         await connection.execute("VACUUM (ANALYZE) contribution, subject")
@@ -189,6 +196,25 @@ def measure_choice(port: int, here: Installation, *, rounds: int) -> Ratio:
     )
 
 
+def measure_labels(port: int, here: Installation, size: int, *, rounds: int) -> Ratio:
+    """Steps of a question by label, beside those of one mean of the same people."""
+    took: dict[str, list[float]] = {"group": [], "": []}
+    for step in range(1, rounds + 2):
+        for by, seconds in took.items():
+            share = step / 1_000
+            seconds.append(release(port, here, "labels", "auto", share=share, fresh=False, by=by))
+    return Ratio(
+        section="release",
+        name=f"release by {LABELS} labels over {size:,} people",
+        unit="s",
+        subject=took["group"][1:],
+        baseline=took[""][1:],
+        goal=LABELS_GOAL,
+        better="lower",
+        note="release: POST of a step by label with auto, beside a step of one mean of the same study",
+    )
+
+
 def measure_latency(port: int, here: Installation, size: int, study: int, *, rounds: int) -> Ratio:
     """p99 of the single contributions that meet a release (seal, fold, answer), beside p99 without one."""
     subject: list[float] = []
@@ -237,13 +263,21 @@ def release(
     *,
     share: float = 0.001,
     fresh: bool = True,
+    by: str = "",
 ) -> float:
     """Seconds of one new release, with noise of its own or as a step to a share."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
     headers = {"Authorization": f"Bearer {here.analyse}", "Content-Type": "application/json"}
-    question = json.dumps({"statistic": "mean", "estimator": estimator, "share": share, "fresh": fresh})
+    question: dict[str, object] = {
+        "statistic": "mean",
+        "estimator": estimator,
+        "share": share,
+        "fresh": fresh,
+    }
+    if by:
+        question["by"] = by
     started = time.perf_counter()
-    connection.request("POST", f"/v1/studies/{study}/releases", question, headers)
+    connection.request("POST", f"/v1/studies/{study}/releases", json.dumps(question), headers)
     response = connection.getresponse()
     answer = response.read()
     took = time.perf_counter() - started

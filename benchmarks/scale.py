@@ -16,8 +16,6 @@ from pathlib import Path
 import asyncpg
 import psutil
 
-from app.core.attributes import Attributes
-from app.core.study import StudyDefinition
 from app.sessions.search import Mode
 from benchmarks import cost_model
 from benchmarks.answers import answers, open_session
@@ -125,7 +123,7 @@ def measure(size: Size) -> Point:
     point = Point(size=size)
     with installation() as here:
         for number in range(size.studies):
-            here.create_study(study_of(f"s{number}", size.labels))
+            here.create_study(definition(f"s{number}", epsilon_max=Decimal(1), labels=size.labels))
         cookie = here.use(log_in)
         with here.serve(workers=size.workers) as port, _Meter(here, point) as meter:
             _fill(port, here, meter)
@@ -142,18 +140,6 @@ def measure(size: Size) -> Point:
     if findings:
         raise RuntimeError(f"the audit of {size} found {findings}")
     return point
-
-
-def study_of(slug: str, labels: int) -> StudyDefinition:
-    plain = definition(slug, epsilon_max=Decimal(1))
-    if labels == 1:
-        return plain
-    return StudyDefinition(
-        **{
-            **{name: getattr(plain, name) for name in plain.__dataclass_fields__},
-            "attributes": Attributes.of({"group": [f"g{number}" for number in range(labels)]}),
-        }
-    )
 
 
 def contributions(size: Size, first: int, last: int) -> bytes:

@@ -5,6 +5,7 @@ import random
 from collections.abc import Iterator
 from decimal import Decimal
 
+from app.core.attributes import Attributes
 from app.core.epsilon import epsilon_limit
 from app.core.study import Relation, StudyDefinition, Trust
 
@@ -12,8 +13,8 @@ EPSILONS = tuple(f"{number / 100:.2f}" for number in range(10, 100))
 """Personal epsilons, as people would choose them."""
 
 
-def definition(slug: str, *, epsilon_max: Decimal = Decimal(10)) -> StudyDefinition:
-    """Minutes to work, for central and local people."""
+def definition(slug: str, *, epsilon_max: Decimal = Decimal(10), labels: int = 1) -> StudyDefinition:
+    """Minutes to work, for central and local people; with several labels, each person has one of them."""
     return StudyDefinition(
         slug=slug,
         title="Minutes to work",
@@ -24,6 +25,7 @@ def definition(slug: str, *, epsilon_max: Decimal = Decimal(10)) -> StudyDefinit
         epsilon_min=epsilon_limit(Decimal("0.01")),
         epsilon_max=epsilon_limit(epsilon_max),
         default_share=10_000,
+        attributes=Attributes.of({"group": [f"g{number}" for number in range(labels)]} if labels > 1 else {}),
     )
 
 
