@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from app.estimators.accuracy import noise_shrinkage, worst_square_error
 from app.estimators.tilted import TiltedProblem
 
-_BISECTIONS = 60
+_SMALLEST, _LAST_DIGIT = 1e-300, 4 * float(np.finfo(float).eps)
+"""A root is searched to the last digit of a double."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,8 +239,8 @@ class AffineProblem:
         The error is :math:`\max(F_1, F_2)`, see `app.estimators.accuracy.worst_square_error`. A convex
         combination of the two is the unshrunk problem of a smaller variance s plus :math:`(1/4 - s)(1 -
         a)^2`, whose minimum J K / (J + K), K = 1/4 - s, is concave in s with the derivative
-        :math:`a^2 q - (1 - a)^2`: bisected. With a tilt the weights are those of `solve`, and only a
-        minimizes the largest error: the bias of shrinking adds to that of unequal weights.
+        :math:`a^2 q - (1 - a)^2`: its root is searched. With a tilt the weights are those of `solve`, and
+        only a minimizes the largest error: the bias of shrinking adds to that of unequal weights.
 
         Args:
             variance: s2, bound on the variance of the data, in [0, 1/4] [range width squared].
@@ -252,20 +253,13 @@ class AffineProblem:
         if self.tilt:
             solution = self.solve(variance)
             return solution, tilted_shrinkage(solution, variance, self.tilt)
-        low, high = 0.0, variance
-        if self._slope(high) >= 0:
-            low = high
-        elif self._slope(low) <= 0:
-            high = low
-        for _ in range(_BISECTIONS):
-            middle = (low + high) / 2
-            if middle in (low, high):
-                break
-            if self._slope(middle) >= 0:
-                low = middle
-            else:
-                high = middle
-        solution = self.solve(low)
+        if self._slope(variance) >= 0:
+            worst = variance
+        elif self._slope(0.0) <= 0:
+            worst = 0.0
+        else:
+            worst = scipy.optimize.brentq(self._slope, 0.0, variance, xtol=_SMALLEST, rtol=_LAST_DIGIT)
+        solution = self.solve(worst)
         return solution, best_shrinkage(solution.squares, solution.noise, variance)
 
     def _slope(self, s: float) -> float:

@@ -16,10 +16,10 @@ number of labels: parallel composition (McSherry, SIGMOD 2009, doi:10.1145/15598
 no cohort has members of two labels is checked, since it is what this rests on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from app.core.cohort import Cohort
+from app.core.cohort import Cohort, Cohorts
 from app.core.errors import BudgetExhausted, InternalFault
 from app.core.noise import NoNoise
 from app.core.piece import LastStep, Piece
@@ -60,12 +60,12 @@ def plan_by(
     number = 1 + max((piece.number for piece in pieces), default=0)
     parts = []
     labels = study.attributes.labels[resolved.by]
+    people = Cohorts.of(resolved.among(study, cohorts))
+    members = _members(study, resolved.by, people)
+    of_labels = _of_labels(cohorts, people, members, pieces)
     for label in labels:
         part = replace(resolved, by="", where={**resolved.where, resolved.by: label})
-        own = part.among(study, cohorts)
-        here = {cohort.id for cohort in own}
-        kept = [piece for piece in pieces if not here.isdisjoint(piece.column("cohort_id"))]
-        _refuse_two_labels(cohorts, here, kept)
+        own, kept = people.some(members[label]), of_labels[label]
         asked = replace(question, people=sum(cohort.count for cohort in own), together=len(labels))
         try:
             step = steps.plan_step(
@@ -147,15 +147,38 @@ def _read_freely(whole: Whole) -> Plan:
     return replace(whole.plan, conclude=lambda _: planning.answer(whole.plan, whole.people))
 
 
-def _refuse_two_labels(cohorts: Sequence[Cohort], here: set[int], kept: Sequence[Piece]) -> None:
-    """Refuse a piece with living members of this label and of another one.
+def _members(study: StudyDefinition, by: str, people: Cohorts) -> dict[str, list[int]]:
+    """The places of the cohorts that have each label."""
+    labels = study.attributes.labels[by]
+    label_of = {segment: label for label in labels for segment in study.attributes.where({by: label})}
+    members: dict[str, list[int]] = {label: [] for label in labels}
+    for place, segment in enumerate(people.column("segment")):
+        members[label_of[segment]].append(place)
+    return members
+
+
+def _of_labels(
+    cohorts: Sequence[Cohort],
+    people: Cohorts,
+    members: Mapping[str, Sequence[int]],
+    pieces: Sequence[Piece],
+) -> dict[str, list[Piece]]:
+    """The pieces of each label: those that have living members of it.
 
     Raises:
-        InternalFault: there is one.
+        InternalFault: a piece has living members of a label and others.
     """
-    elsewhere = {cohort.id for cohort in cohorts} - here
-    if not all(elsewhere.isdisjoint(piece.column("cohort_id")) for piece in kept):
-        raise InternalFault("A noisy sum of one label has people of another one.")
+    ids = people.column("id")
+    label_of = dict.fromkeys(Cohorts.of(cohorts).column("id"), "")
+    label_of |= {ids[place]: label for label, places in members.items() for place in places}
+    found: dict[str, list[Piece]] = {label: [] for label in members}
+    for piece in pieces:
+        labels = {label_of[cohort] for cohort in piece.column("cohort_id") if cohort in label_of}
+        if len(labels) > 1:
+            raise InternalFault("A noisy sum of one label has people of another one.")
+        for label in labels - {""}:
+            found[label].append(piece)
+    return found
 
 
 def _joined(
