@@ -98,3 +98,21 @@ def bar(left: float, width: float, base: float, top: float, tone: str, text: str
         f'<rect class="bar {tone}" x="{left + gap / 2:.1f}" y="{min(top, base - 1):.1f}" '
         f'width="{max(width - gap, 0.5):.1f}" height="{height:.1f}"><title>{escape(text)}</title></rect>'
     )
+
+
+def estimate(
+    at: float, value: float, lower: float, upper: float, text: str, up: Scale, shown: tuple[float, float]
+) -> str:
+    """An estimate with its interval and their text; what lies outside of what is shown is cut off."""
+    bottom, top = shown
+    low, high, middle = (up(min(max(end, bottom), top)) for end in (lower, upper, value))
+    ends = "".join(
+        f'<line x1="{at - 4:.1f}" x2="{at + 4:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        for end, y in ((lower, low), (upper, high))
+        if bottom <= end <= top
+    )
+    return (
+        f'<g class="estimate"><title>{escape(text)}</title>'
+        f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{low:.1f}" y2="{high:.1f}"/>{ends}'
+        f'<circle cx="{at:.1f}" cy="{middle:.1f}" r="4"/></g>'
+    )

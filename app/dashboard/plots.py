@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from app.dashboard.canvas import FULL, HALF, LOW, Size, bar, draw_both
+from app.dashboard.canvas import FULL, HALF, LOW, Size, bar, draw_both, estimate
 from app.dashboard.scales import Counted, Linear, Logarithmic, Scale, Time, nice_ceiling
 
 FAR_WIDER = 4
@@ -168,19 +168,7 @@ def estimates(title: str, points: Sequence[Estimate], *, y: str, size: Size = FU
         drawn = []
         for point in points:
             at = across(point.at.timestamp())
-            lower, upper, value = (
-                up(min(max(end, bottom), top)) for end in (point.lower, point.upper, point.value)
-            )
-            ends = "".join(
-                f'<line x1="{at - 4:.1f}" x2="{at + 4:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
-                for end, y in ((point.lower, lower), (point.upper, upper))
-                if bottom <= end <= top
-            )
-            drawn.append(
-                f'<g class="estimate"><title>{escape(point.title)}</title>'
-                f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{lower:.1f}" y2="{upper:.1f}"/>{ends}'
-                f'<circle cx="{at:.1f}" cy="{value:.1f}" r="4"/></g>'
-            )
+            drawn.append(estimate(at, point.value, point.lower, point.upper, point.title, up, (bottom, top)))
         return drawn
 
     return draw_both(

@@ -13,7 +13,7 @@ def shares(bins: Sequence[ShareOfBinOut]) -> Markup:
     """A bar a bin, its height the share of the people in it, with its interval."""
     ends = [(one.lower, one.upper) for one in bins]
     return _bars(
-        "Share of the people by bin, with 95 % intervals for these people",
+        "Share of the people by bin, with 95 % intervals, one by one and thin for all together",
         list(zip(bins, ends, strict=True)),
         lambda start, end: Linear(bins[0].lower, bins[-1].upper, start, end),
         x="value",
@@ -24,7 +24,7 @@ def choices(found: Sequence[ShareOfChoiceOut]) -> Markup:
     """A bar a choice, its height the share of the people who made it, with its interval."""
     names = [one.choice for one in found]
     return _bars(
-        "Share of the people by choice, with 95 % intervals for these people",
+        "Share of the people by choice, with 95 % intervals, one by one and thin for all together",
         [(one, (place + 0.1, place + 0.9)) for place, one in enumerate(found)],
         lambda start, end: Named(names, start, end),
         x="choice",
@@ -39,16 +39,17 @@ def _bars(
     x: str,
 ) -> Markup:
     """Shares as bars between two places each, with their intervals."""
-    top = nice_ceiling(max(one.interval.upper for one, _ in bars))
+    top = nice_ceiling(max(one.simultaneous.upper for one, _ in bars))
 
     def marks(across: Scale, up: Scale) -> Sequence[str]:
         drawn = []
         for one, (first, last) in bars:
             left, right = across(first), across(last)
             drawn.append(bar(left, right - left, up(0), up(one.share), "a", _said(one)))
-            middle, low, high = (left + right) / 2, up(one.interval.lower), up(one.interval.upper)
-            ends = f'x1="{middle:.1f}" x2="{middle:.1f}" y1="{low:.1f}" y2="{high:.1f}"'
-            drawn.append(f'<g class="reach"><line {ends}/></g>')
+            for kind, ends in (("reach together", one.simultaneous), ("reach", one.interval)):
+                middle, low, high = (left + right) / 2, up(ends.lower), up(ends.upper)
+                reach = f'x1="{middle:.1f}" x2="{middle:.1f}" y1="{low:.1f}" y2="{high:.1f}"'
+                drawn.append(f'<g class="{kind}"><line {reach}/></g>')
         return drawn
 
     return draw_both(

@@ -258,6 +258,45 @@ def test_an_analyst_asks_for_a_release_and_sees_it(visit, service, tokens):
 
 
 @pytest.mark.parametrize(("name", "scheme"), LOOKS)
+def test_labels_are_compared_by_keyboard_and_each_plot_has_its_table(visit, service, tokens, name, scheme):
+    slug, labels = f"towns-{name}-{scheme}", ("north", "south", "east")
+    study = {"slug": slug, "lower": 0, "upper": 100, "attributes": {"town": labels}, "default_share": 0.2}
+    people = [
+        {"subject": f"{slug}-{n}", "value": 20 + 20 * (n % 3), "epsilon": 5, "trust": "central"}
+        | {"attributes": {"town": labels[n % 3]}}
+        for n in range(90)
+    ]
+    with service.client() as client:
+        assert client.post("/v1/studies", json=study).status_code == 201
+    with service.client(tokens["contribute"]) as device:
+        assert device.post(f"/v1/studies/{slug}/contributions/batch", json=people).json()["created"] == 90
+    analyst = visit(viewport=SCREENS[name], scheme=scheme)
+    analyst.log_in(tokens["analyse"])
+    analyst.open(f"/studies/{slug}")
+    page = analyst.page
+    page.get_by_label("Statistic", exact=True).select_option("difference")
+    page.get_by_text("Labels together", exact=True).press("Enter")
+    page.get_by_label("Difference between").fill("town:south,north")
+    page.get_by_label("Intervals that hold together").press("Space")
+    assert analyst.check() == []
+    analyst.keep(f"labels-asked-{name}-{scheme}")
+    page.get_by_label("Difference between").press("Enter")
+    expect(page.locator(".price")).to_contain_text("would charge no person more than")
+    expect(page.get_by_label("Intervals that hold together")).to_be_checked()
+    page.get_by_role("button", name="Ask for this release").press("Enter")
+    expect(page.get_by_text("The mean of south less that of north")).to_be_visible()
+    plots = page.locator(f"svg.plot.{'narrow' if name == 'phone' else 'wide'}")
+    expect(plots).to_have_count(2)
+    for figure in page.locator("figure").all():
+        expect(figure.get_by_role("img")).to_have_count(1)
+        expect(figure.locator("table")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="all labels together")).to_be_visible()
+    analyst.fits()
+    assert analyst.check() == []
+    analyst.keep(f"labels-{name}-{scheme}")
+
+
+@pytest.mark.parametrize(("name", "scheme"), LOOKS)
 def test_steps_are_drawn_as_they_are_in_the_table(visit, service, tokens, name, scheme):
     """Error against epsilon: four steps go right and down, and what may come next is open."""
     analyst = visit(viewport=SCREENS[name], scheme=scheme)

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
 from markupsafe import Markup
@@ -12,18 +13,20 @@ from starlette.responses import Response
 from app.core.epsilon import epsilon_to_json
 from app.core.errors import InvalidRequest, NoGain, NotFound, ServiceError
 from app.core.numbers import headline
+from app.core.release import StoredRelease
 from app.core.study import Relation, Study, StudyState
-from app.dashboard import forms, plots, shape_plots, step_plots
+from app.dashboard import forms, label_plots, plots, shape_plots, step_plots
 from app.dashboard.pages.overview import following
+from app.dashboard.questions import QUESTION, READINGS, fields_of, readings_of, statistics
 from app.dashboard.rendering import render, status_of
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, ANALYST, BOTH, PageRoute, redirect
-from app.estimators import registry
+from app.estimators.interface import NotApplicable
 from app.services.paging import Page
 from app.services.questions import MEAN
+from app.services.reading import READ, Reading
 from app.services.replies import Idempotency
-from app.services.shape_questions import PARAMETERS as SHAPE_PARAMETERS
-from app.services.shape_questions import SHAPES, SHARES, of_shape
+from app.services.shape_questions import DESCRIBE, SHAPES, of_shape
 from app.web import documents_out, question_params
 from app.web.documents.figures import EpsilonsOut
 from app.web.documents.lists import is_number, is_uuid
@@ -33,6 +36,7 @@ from app.web.documents.session import session_document
 from app.web.documents.shape import HistogramReleaseOut, Published, SharesReleaseOut, published
 from app.web.documents.study import ArchiveIn, StudyEditIn
 from app.web.documents.study_out import StudyOut
+from app.web.read_off import read_off
 
 ROWS = 50
 SESSIONS = 10
@@ -43,14 +47,6 @@ SORTS = {
     "released": "released last",
 }
 """Orders of the list beside that of the addresses."""
-
-QUESTION = (
-    *("statistic", "estimator", "share", "epsilon", "expected_size", "tilt", "where", "by", "fresh"),
-    "measure",
-    *question_params.PARAMETERS,
-    *SHAPE_PARAMETERS,
-)
-"""Fields of the form that asks."""
 
 
 async def list_studies(request: PageRequest) -> Response:
@@ -95,7 +91,8 @@ async def ask(request: PageRequest) -> Response:
     except ValueError:
         raise InvalidRequest.field("key", "is not one of this form's") from None
     try:
-        question, fresh = question_params.read_plan({"statistic": _statistics(study)[0], **fields})
+        question, fresh = question_params.read_plan({"statistic": statistics(study.definition)[0], **fields})
+        reading = Reading.of(study.definition, question)
         services, asker = request.api.services, request.principal.token_id
         allow_worse = "allow_worse" in request.fields
         once = Idempotency.about_nobody(
@@ -109,11 +106,14 @@ async def ask(request: PageRequest) -> Response:
             )
         else:
             release = await services.releases.release(
-                study, question, once, asker=asker, allow_worse=allow_worse, fresh=fresh
+                study, reading.ask, once, asker=asker, allow_worse=allow_worse, fresh=fresh
             )
     except ServiceError as refusal:
         return await _page(request, fields, refusal)
-    return redirect(request, f"/releases/{release.id}")
+    read = {} if of_shape(question) else forms.given(fields, *READINGS)
+    if read.get("statistic", MEAN) == MEAN:
+        read.pop("statistic", None)
+    return redirect(request, f"/releases/{release.id}" + (f"?{urlencode(read)}" if read else ""))
 
 
 async def close(request: PageRequest) -> Response:
@@ -172,10 +172,23 @@ async def show_release(request: PageRequest) -> Response:
     study = await request.study(release.study)
     shown = published(release)
     steps = await _steps(request, shown) if isinstance(shown, ReleaseOut) else []
+    fields = forms.given(request.query_params, *READINGS)
+    read, refusal = None, None
+    if isinstance(shown, ReleaseOut):
+        try:
+            read = _read(release, shown, study, fields) if fields else None
+        except ServiceError as error:
+            refusal = error
     return render(
         request,
         "release.html",
+        status=status_of(refusal),
         release=shown,
+        read=read,
+        refusal=refusal,
+        fields=fields,
+        readings=readings_of(study, shown) if isinstance(shown, ReleaseOut) else (),
+        **_label_plots(shown, read),
         steps=steps,
         steps_plot=_steps_plot(steps),
         **_shape_plots(shown),
@@ -199,11 +212,11 @@ async def _page(
     measures = list(study.definition.measures.ranges)
     if measures:
         fields = {"measure": measures[0], **fields}
-    plan, statistics = None, _statistics(study)
+    plan, statistic = None, fields.get("statistic", statistics(study.definition)[0])
     vectors = study.definition.dimension > 1 and not measures
     try:
         if not vectors:
-            question, fresh = question_params.read_plan({"statistic": statistics[0], **fields})
+            question, fresh = question_params.read_plan({"statistic": statistic, **fields})
             plan = await documents_out.plan(services, study, question, fresh=fresh)
     except InvalidRequest as error:
         refusal = refusal or error
@@ -238,11 +251,8 @@ async def _page(
         plan=plan,
         refusal=refusal,
         no_gain=isinstance(refusal, NoGain),
-        estimators=[
-            one.name for one in registry.applicable(study.definition.relation, study.definition.noise)
-        ],
-        parameters=_parameters(study),
-        statistics=statistics,
+        form=() if vectors else fields_of(study),
+        of_people=statistic in SHAPES and statistic != DESCRIBE,
         shape=shape,
         **_shape_plots(shape),
         keys=(str(uuid4()), str(uuid4())),
@@ -285,11 +295,33 @@ def profile_plot(profile: EpsilonsOut) -> Markup:
     )
 
 
-def _statistics(study: Study) -> Sequence[str]:
-    """What can be asked of a study, the one that is asked without a choice first."""
-    if study.definition.measures:
-        return (MEAN,)
-    return (SHARES,) if study.definition.choices else (MEAN, *(name for name in SHAPES if name != SHARES))
+def _read(release: StoredRelease, shown: ReleaseOut, study: Study, fields: Mapping[str, str]) -> ReleaseOut:
+    """What an answer says of another statistic, of its labels together, or of two of them. Free.
+
+    Raises:
+        InvalidRequest, NotApplicable: it does not say that.
+    """
+    about = {"statistic": MEAN, "by": shown.by, "measure": shown.measure}
+    given = {name: value for name, value in about.items() if value is not None} | dict(fields)
+    reading = Reading.of(study.definition, question_params.read_question(given))
+    if reading.statistic not in READ:
+        raise InvalidRequest.field("statistic", f"must be one of {', '.join(READ)}")
+    if reading.by and not shown.groups:
+        raise NotApplicable("This release has no answers for labels. Ask for one by an attribute.")
+    return ReleaseOut.model_validate_json(read_off(release.body, reading, study.definition))
+
+
+def _label_plots(release: Published, read: ReleaseOut | None) -> dict[str, Any]:
+    """The plots of answers for labels, and of what is read off them; none of another release."""
+    drawn: dict[str, Any] = {"labels_plot": None, "read_plot": None}
+    groups = (read or release).groups if isinstance(release, ReleaseOut) else None
+    if isinstance(release, ReleaseOut) and groups:
+        of = read if read is not None and not (read.between or read.standardize) else release
+        of = of.model_copy(update={"groups": groups})
+        drawn["labels_plot"] = label_plots.labels(of)
+        if read is not None and (read.between or read.standardize):
+            drawn["read_plot"] = label_plots.together(read, release)
+    return drawn
 
 
 def _shape_plots(release: Published | None) -> dict[str, Any]:
@@ -339,16 +371,6 @@ def _largest(study: Study, saturation: float | None, profile: EpsilonsOut | None
     """How far the saturation curve goes: over all that may be offered, but not far beyond the bend."""
     most = epsilon_to_json(study.definition.epsilon_max)
     return most if saturation is None else min(most, max(3 * saturation, most / 1000))
-
-
-def _parameters(study: Study) -> list[dict[str, str]]:
-    found = {
-        parameter.name: parameter.description
-        for estimator in registry.applicable(study.definition.relation, study.definition.noise)
-        for parameter in estimator.parameters
-    }
-    found |= SHAPE_PARAMETERS
-    return [{"name": name, "description": description} for name, description in sorted(found.items())]
 
 
 def _estimate(release: ReleaseOut) -> plots.Estimate:

@@ -1,0 +1,119 @@
+"""Plots of answers for labels side by side, and of what is read off them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from app.core.numbers import headline
+from app.dashboard.canvas import FULL, HALF, Size, draw_both, estimate
+from app.dashboard.scales import Linear, Named, Scale
+from app.web.documents.release import IntervalOut, ReleaseOut
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Point:
+    """An estimate of a name with its interval, one that holds with all others, and where it is drawn to."""
+
+    name: str
+    value: float
+    interval: IntervalOut
+    together: IntervalOut | None = None
+    drawn: float | None = None
+
+    @property
+    def numbers(self) -> Sequence[float]:
+        """Everything that is drawn of it."""
+        found = [self.value] if self.drawn is None else [self.value, self.drawn]
+        return found + [
+            end for one in (self.interval, self.together) if one is not None for end in (one.lower, one.upper)
+        ]
+
+
+def labels(release: ReleaseOut) -> Markup:
+    """The estimate for each label with its intervals, and a line at that for the whole.
+
+    Drawn to the whole, an estimate is an open dot beside. A sum of the whole is far from those of its
+    labels, and has no line.
+    """
+    points = [
+        _Point(
+            name=one.where[release.by or ""],
+            value=one.estimate,
+            interval=one.interval,
+            together=one.simultaneous,
+            drawn=one.drawn_to_whole,
+        )
+        for one in release.groups or ()
+        if one.estimate is not None and one.interval is not None
+    ]
+    line = None if release.statistic == "sum" else release.estimate
+    return _side_by_side(
+        f"The {release.statistic} for each label, with 95 % intervals for these people",
+        points,
+        line,
+        x=release.by or "",
+        y=release.statistic,
+        size=FULL,
+    )
+
+
+def together(read: ReleaseOut, release: ReleaseOut) -> Markup:
+    """A difference beside the line at zero, or a standardized mean beside that of these people."""
+    if read.between:
+        ((one, other),) = read.between.values()
+        names, line, title = [f"{one} less {other}"], 0.0, "The difference, and no difference"
+    else:
+        names, line, title = ["standardized"], release.estimate, "Standardized, and the mean of these people"
+    points = [
+        _Point(name=f"{name}, {whom}", value=read.estimate, interval=interval)
+        for name in names
+        for whom, interval in (("these people", read.interval), ("population", read.population_interval))
+    ]
+    return _side_by_side(f"{title}, with 95 % intervals", points, line, x="for whom", y=read.statistic)
+
+
+def _side_by_side(
+    title: str, points: Sequence[_Point], line: float | None, *, x: str, y: str, size: Size = HALF
+) -> Markup:
+    if not points:
+        return Markup("")
+    numbers = [number for one in points for number in one.numbers] + ([] if line is None else [line])
+    low, high = min(numbers), max(numbers)
+    margin = (high - low) * 0.06 or 1.0
+    shown = low - margin, high + margin
+
+    def marks(across: Scale, up: Scale) -> Sequence[str]:
+        drawn = []
+        if line is not None:
+            ends = (
+                f'x1="{across(0):.1f}" x2="{across(len(points)):.1f}" y1="{up(line):.1f}" y2="{up(line):.1f}"'
+            )
+            drawn.append(f'<line class="offered" {ends}/>')
+        for place, one in enumerate(points):
+            at, beside = across(place + 0.5), across(place + 0.7)
+            if one.together is not None:
+                low, high = up(one.together.lower), up(one.together.upper)
+                ends = f'x1="{at:.1f}" x2="{at:.1f}" y1="{low:.1f}" y2="{high:.1f}"'
+                drawn.append(f'<g class="reach together"><line {ends}/></g>')
+            drawn.append(
+                estimate(at, one.value, one.interval.lower, one.interval.upper, _said(one), up, shown)
+            )
+            if one.drawn is not None:
+                drawn.append(f'<circle class="step ahead" cx="{beside:.1f}" cy="{up(one.drawn):.1f}" r="4"/>')
+        return drawn
+
+    return draw_both(
+        title,
+        lambda start, end: Named([one.name for one in points], start, end),
+        lambda start, end: Linear(*shown, start, end),
+        marks,
+        x=x,
+        y=y,
+        size=size,
+    )
+
+
+def _said(one: _Point) -> str:
+    said = headline(one.value, one.interval.lower, one.interval.upper)
+    return "{}: {}, 95 %: {} to {}".format(one.name, *said)

@@ -1,0 +1,190 @@
+"""The form that asks: its fields are the parameters of a plan over HTTP, those that apply to the study."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from app.core.epsilon import MICRO
+from app.core.study import Relation, Study, StudyDefinition
+from app.estimators import registry
+from app.services.questions import MEAN, SD, SUM, VARIANCE
+from app.services.reading import DIFFERENCE, READ
+from app.services.shape_questions import PARAMETERS as SHAPE_PARAMETERS
+from app.services.shape_questions import SHAPES, SHARES
+from app.web import question_params
+from app.web.documents.release import ReleaseOut
+
+READINGS = ("statistic", "between", "standardize", "simultaneous")
+"""What is read off an answer that is there: for nothing."""
+
+_PARAMETERS: Mapping[str, Mapping[str, Any]] = {
+    one["name"]: one for one in question_params.query_parameters(plan=True)
+}
+
+QUESTION = tuple(_PARAMETERS)
+"""Fields of the form that asks."""
+
+_LABELS = {
+    "epsilon": "At most epsilon",
+    "expected_size": "Expected people",
+    "where": "Of whom",
+    "between": "Difference between",
+    "standardize": "Standardize to the population",
+    "simultaneous": "Intervals that hold together",
+    "fresh": "With noise of its own",
+}
+"""What fields are called that do not have their own names."""
+
+_MAIN = (
+    "statistic",
+    "measure",
+    "estimator",
+    "share",
+    "epsilon",
+    "tilt",
+    "expected_size",
+    "where",
+    "by",
+    "fresh",
+)
+"""Fields that are always open, in their order; all others are below, each with what it means."""
+
+
+def _always(_: StudyDefinition) -> bool:
+    return True
+
+
+def _secret(study: StudyDefinition) -> bool:
+    return study.relation is Relation.ADD_REMOVE_ONE
+
+
+def _with_labels(study: StudyDefinition) -> bool:
+    return bool(study.attributes.labels) and not study.choices
+
+
+def _with_known_labels(study: StudyDefinition) -> bool:
+    return _with_labels(study) and not _secret(study)
+
+
+_ONLY: Mapping[str, Callable[[StudyDefinition], bool]] = {
+    "measure": lambda study: bool(study.measures),
+    "estimator": lambda study: not study.choices,
+    "tilt": lambda study: not _secret(study),
+    "expected_size": _secret,
+    "fresh": lambda study: not _secret(study),
+    "where": _with_labels,
+    "by": _with_labels,
+    "between": _with_known_labels,
+    "standardize": _with_known_labels,
+    "simultaneous": _with_known_labels,
+}
+"""Where a field has no meaning for some studies: for which it has one."""
+
+
+_NOTHING = {"estimator": "best for this question", "by": "no attribute"}
+"""What it says where nothing is chosen."""
+
+_OWN = question_params.PARAMETERS.keys() | SHAPE_PARAMETERS.keys()
+"""Parameters of single estimators."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormField:
+    """A field of the form.
+
+    Attributes:
+        name: Of the parameter.
+        label: What it is called.
+        help: What it means.
+        options: What can be chosen, with what it is called; empty for a field of text.
+        flag: Whether it is a box to tick.
+        decimal: Whether it is a number.
+        placeholder: What holds, or an example.
+        suggestions: Texts that it is likely to have.
+        place: `main` where it is always open, `own` for a parameter of single estimators, else `more`.
+    """
+
+    name: str
+    label: str
+    help: str
+    options: Sequence[tuple[str, str]] = ()
+    flag: bool = False
+    decimal: bool = False
+    placeholder: str = ""
+    suggestions: Sequence[str] = ()
+    place: str
+
+
+def statistics(study: StudyDefinition) -> Sequence[str]:
+    """What can be asked of a study, the one that is asked without a choice first."""
+    if study.choices:
+        return (SHARES,)
+    # Where the number of people is secret there is no sum, and labels have no difference.
+    read = [one for one in READ if not (_secret(study) and one in (SUM, DIFFERENCE))]
+    if not _with_labels(study):
+        read = [one for one in read if one != DIFFERENCE]
+    return read if study.measures else (*read, *(one for one in SHAPES if one != SHARES))
+
+
+def readings_of(study: Study, release: ReleaseOut) -> Sequence[FormField]:
+    """The fields that say what is read off an answer that is there; none where that is it alone."""
+    read = [MEAN] if release.variance is None else [MEAN, VARIANCE, SD]
+    read += [SUM, DIFFERENCE] if release.groups else [SUM]
+    options = [(one, one) for one in statistics(study.definition) if one in read]
+    fields = fields_of(study, READINGS if release.groups else ("statistic",))
+    if len(options) == 1:
+        return [one for one in fields if one.name != "statistic"]
+    return [replace(one, options=options) if one.name == "statistic" else one for one in fields]
+
+
+def fields_of(study: Study, names: Collection[str] = QUESTION) -> Sequence[FormField]:
+    """The fields that have a meaning for a study, the main ones first."""
+    definition = study.definition
+    own = {
+        parameter.name
+        for estimator in registry.applicable(definition.relation, definition.noise)
+        for parameter in estimator.parameters
+    }
+    if not definition.measures:
+        own |= SHAPE_PARAMETERS.keys()
+    own = set() if definition.choices else own
+    found = [
+        _field(one, definition)
+        for name, one in _PARAMETERS.items()
+        if name in names and _ONLY.get(name, _always)(definition) and (name not in _OWN or name in own)
+    ]
+    # What can only have one value is not asked for.
+    asked = [one for one in found if len(one.options) != 1 or one.place == "main"]
+    return sorted(asked, key=lambda one: _MAIN.index(one.name) if one.name in _MAIN else len(_MAIN))
+
+
+def _field(parameter: Mapping[str, Any], study: StudyDefinition) -> FormField:
+    name, schema = parameter["name"], parameter["schema"]
+    labels, found = study.attributes.labels, registry.applicable(study.relation, study.noise)
+    options: Mapping[str, Iterable[str]] = {
+        "statistic": statistics(study),
+        "measure": study.measures.ranges,
+        "estimator": ("", *(one.name for one in found)),
+        "by": ("", *labels),
+    }
+    attribute, its = next(iter(labels.items()), ("", ("",)))
+    examples = {
+        "share": f"{study.default_share / MICRO:g}",
+        "epsilon": "no cap",
+        "tilt": f"{study.tilt / MICRO:g}",
+        "expected_size": "last noisy count",
+        "where": f"all people; or {attribute}:{its[0]}",
+        "between": f"{attribute}:{','.join(its[:2])}",
+        "standardize": f"{attribute}:{','.join(f'{label}={1 / len(its):.3g}' for label in its)}",
+    }
+    return FormField(
+        name=name,
+        place="main" if name in _MAIN else "own" if name in _OWN else "more",
+        label=_LABELS.get(name) or (name if name in _OWN else name.capitalize()),
+        help=parameter["description"],
+        options=[(one, one or _NOTHING[name]) for one in options.get(name, schema.get("enum", ()))],
+        flag=schema.get("type") == "boolean",
+        decimal=schema.get("type") not in ("boolean", "string"),
+        placeholder=examples.get(name, ""),
+        suggestions=study.attributes.texts if name == "where" else (),
+    )

@@ -1,0 +1,151 @@
+"""The form that asks has every parameter of a plan, and pages show what is read off answers by labels."""
+
+import re
+from collections.abc import Mapping
+
+import pytest
+
+from app.dashboard.rendering import number
+from app.web.question_params import query_parameters
+from tests.api.service import Service
+from tests.dashboard.browser import Browser, text_of
+
+REGIONS = {"north": 20, "south": 80, "east": 60}
+
+
+@pytest.fixture
+async def survey(service: Service) -> str:
+    slug = await service.study(attributes={"region": [*REGIONS, "empty"]}, default_share=0.2)
+    records = [
+        {
+            "subject": f"{region}{number}",
+            "value": value,
+            "epsilon": 5,
+            "trust": "central",
+            "attributes": {"region": region},
+        }
+        for region, value in REGIONS.items()
+        for number in range(30)
+    ]
+    path = f"/v1/studies/{slug}/contributions/batch"
+    assert (await service.call("POST", path, "contribute", json=records)).status_code == 200
+    return slug
+
+
+async def ask(browser: Browser, study: str, fields: Mapping[str, str]) -> str:
+    """Ask on the page of a study; returns where that leads."""
+    page = await browser.get(f"/dashboard/studies/{study}")
+    key = re.findall(r'name="key" value="([^"]+)"', page.text)[0]
+    made = await browser.post(f"/dashboard/studies/{study}/releases", {"key": key, **fields})
+    assert made.status_code == 303, text_of(made.text)
+    return str(made.headers["location"])
+
+
+async def test_the_form_has_every_parameter_of_a_plan_and_labels_for_all(
+    browser: Browser, service: Service, survey: str
+):
+    """A parameter of HTTP is in the form of some study: one with labels, with a secret size, of measures."""
+    two = {"a": {"lower": 0, "upper": 1}, "b": {"lower": 0, "upper": 2}}
+    studies = [
+        survey,
+        await service.study(relation="add_remove_one"),
+        await service.study(measures=two, lower=None, upper=None),
+    ]
+    await browser.log_in("analyse")
+    seen = set()
+    for study in studies:
+        page = (await browser.get(f"/dashboard/studies/{study}")).text
+        form = page[page.index(f'action="/dashboard/studies/{study}#plan"') :]
+        form = form[: form.index("</form>")]
+        names = re.findall(r'<(?:input|select) (?:type="checkbox" )?id="(\w+)" name="(\w+)"', form)
+        seen |= {name for _, name in names}
+        for id_, name in names:
+            assert id_ == name
+            labelled = f'<label for="{id_}">' in form or re.search(rf'<label><input [^>]*id="{id_}"', form)
+            assert labelled, name
+        for described in re.findall(r'aria-describedby="([^"]+)"', form):
+            assert all(f'id="{one}"' in form for one in described.split())
+    # `of` can only be a mean.
+    assert seen == {one["name"] for one in query_parameters(plan=True)} - {"of"}
+
+
+async def test_a_refusal_stands_at_its_field(browser: Browser, survey: str):
+    await browser.log_in("analyse")
+    path = f"/dashboard/studies/{survey}"
+    page = await browser.get(f"{path}?statistic=difference&between=region:north,west&share=2")
+    assert page.status_code == 422
+    assert 'id="e-share"' in page.text
+    page = await browser.get(f"{path}?statistic=difference&between=region:north,west")
+    assert page.status_code == 422
+    said = re.search(r'<input id="between"[^>]*aria-describedby="([^"]+)" aria-invalid="true"', page.text)
+    assert said is not None
+    assert said[1].split()[-1] == "e-between"
+    assert "must name two labels of region: north, south, east, empty" in text_of(page.text)
+    assert re.search(r'<details class="more" open><summary>Labels together', page.text)
+    assert page.text.count("must name two labels") == 1
+
+
+async def test_a_difference_is_asked_for_and_others_are_read_off_it_for_nothing(
+    browser: Browser, service: Service, survey: str
+):
+    await browser.log_in("analyse")
+    location = await ask(browser, survey, {"statistic": "difference", "between": "region:south,north"})
+    page = await browser.get(location)
+    text = text_of(page.text)
+    assert "The mean of south less that of north" in text
+    assert "The dashed line is at no difference" in text
+    assert 'class="offered"' in page.text
+    assert "drawn to the whole" in text
+    assert 'circle class="step ahead"' in page.text
+    assert "all labels together" not in text
+    answer = await service.call(
+        "GET", f"/v1/studies/{survey}/statistics/difference?between=region:south,north", "analyse"
+    )
+    assert 'value="region:south,north"' in page.text
+    population = answer.json()["population_interval"]
+    assert f"{number(population['lower'])} to {number(population['upper'])}" in text
+    # All others are free: read on the same page.
+    spent = await service.rows()
+    path = location.partition("?")[0]
+    for reading, shown in {
+        "simultaneous=true": "all labels together",
+        "standardize=region:north=.5,south=.25,east=.25,empty=0": "The mean over the shares north 0.5",
+        "statistic=sum&simultaneous=true": "The sum for each label",
+        "statistic=sd": "The sd for each label",
+    }.items():
+        page = await browser.get(f"{path}?{reading}")
+        assert page.status_code == 200, text_of(page.text)
+        assert shown in text_of(page.text), reading
+    assert await service.rows() == spent
+    assert "reach together" in (await browser.get(f"{path}?simultaneous=true")).text
+    for wrong, status, reason in (
+        ("statistic=difference&between=region:north,empty", 409, "no answer for region:empty"),
+        ("standardize=region:north=1", 422, "must give every label of region"),
+        ("between=region:north,south", 422, "applies to a difference"),
+        ("statistic=median", 422, "must be one of"),
+    ):
+        page = await browser.get(f"{path}?{wrong}")
+        assert (page.status_code, reason in text_of(page.text)) == (status, True), text_of(page.text)
+
+
+async def test_an_answer_without_labels_has_no_difference_and_one_of_shares_nothing_to_read(
+    browser: Browser, service: Service, survey: str
+):
+    await browser.log_in("analyse")
+    path = await ask(browser, survey, {"statistic": "sum"})
+    page = await browser.get(path)
+    assert "The sum; in parentheses" in text_of(page.text)
+    assert 'id="between"' not in page.text
+    for reading in ("statistic=difference&between=region:north,south", "simultaneous=true"):
+        assert (await browser.get(f"{path.partition('?')[0]}?{reading}")).status_code in (409, 422)
+    assert "Read off it" not in (await browser.get(await ask(browser, survey, {"statistic": "median"}))).text
+
+
+async def test_lists_say_what_studies_of_choices_and_measures_ask(browser: Browser, service: Service):
+    two = {"income": {"lower": 0, "upper": 9000}, "age": {"lower": 18, "upper": 98}}
+    await service.study(choices=["red", "green"], lower=None, upper=None)
+    await service.study(measures=two, lower=None, upper=None)
+    await browser.log_in("analyse")
+    text = text_of((await browser.get("/dashboard/studies")).text)
+    assert "2 choices" in text
+    assert "income 0 to 9,000, age 18 to 98" in text
