@@ -8,7 +8,8 @@ from fractions import Fraction
 
 from app.core.epsilon import MICRO, round_down_to_significant, share_of
 from app.core.errors import FieldError, InvalidRequest
-from app.core.grid import GRID_SIZE, NotANumber, parse_decimal
+from app.core.grid import GRID_SIZE, NotANumber
+from app.core.numbers import parse_text
 from app.core.release import Asked
 from app.core.study import NO_TILT, NOT_OF_CHOICES, ONE_BY_ONE, Relation, StudyDefinition
 from app.estimators.found_range import ladder
@@ -262,7 +263,7 @@ def _bins(study: StudyDefinition, parameters: Mapping[str, str]) -> tuple[tuple[
     values: list[float] = []
     for text in parameters["edges"].split(","):
         try:
-            mantissa, exponent = parse_decimal(text.strip())
+            mantissa, exponent = parse_text(text.strip())
         except NotANumber:
             raise InvalidRequest.field("edges", "must be numbers with commas between") from None
         point = grid.point(mantissa, exponent)
@@ -284,7 +285,7 @@ def _rank(name: str, parameters: Mapping[str, str]) -> Fraction:
         raise InvalidRequest.field(name, "is needed for a quantile")
     reason = f"must be a number above 0 and below 1 with at most {_DIGITS} decimals"
     try:
-        mantissa, exponent = parse_decimal(parameters[name])
+        mantissa, exponent = parse_text(parameters[name])
     except NotANumber:
         raise InvalidRequest.field(name, reason) from None
     rank = mantissa * Fraction(10) ** exponent

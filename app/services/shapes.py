@@ -245,13 +245,10 @@ class Shapes:
         totals = {cohort: sum(counts) for cohort, counts in by_cell.items()}
         if reported:
             all_of_them = len(starts) + 1
-            for row in await run(
+            for one in await run(
                 "release.reports", lambda c: bins.count_choices(c, study.id, sorted(reported), all_of_them)
             ):
-                if row.bin == all_of_them:
-                    totals[row.cohort] = row.count
-                else:
-                    by_cell[row.cohort][row.bin] = row.count
+                totals[one.cohort], by_cell[one.cohort] = one.count, list(one.by_choice)
         if any(totals[one.cohort_id] != one.count for one in used):
             raise store.CohortsChanged
         return by_cell

@@ -5,6 +5,7 @@ Each is one scan, and no value leaves the database.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from app.store.membership import is_member, sum_of_squares
 from app.store.sql import Connection, Sql
@@ -23,6 +24,21 @@ class BinCount:
     cohort: int
     bin: int
     count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceCounts:
+    """What the members of a cohort reported.
+
+    Attributes:
+        cohort: Id.
+        count: Live members.
+        by_choice: How many of their reports have each choice in them.
+    """
+
+    cohort: int
+    count: int
+    by_choice: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,14 +90,17 @@ SUM_CLIPPED = Sql.of(ClippedSum)(f"""
 """)
 
 
-COUNT_CHOICES = Sql.of(BinCount)(f"""
-    SELECT cohort_id AS cohort, place AS bin, count(*) AS count
-    FROM lineage JOIN contribution c ON {is_member("c")}
-    CROSS JOIN generate_series(0, CAST(:choices AS integer)) AS place
-    WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
-      AND (place = :choices OR (c.value >> place) & 1 = 1)
-    GROUP BY cohort_id, place
-""")
+@cache
+def _count_choices(choices: int) -> Sql[ChoiceCounts]:
+    """One pass over the people, however many choices there are."""
+    bits = ", ".join(f"sum((c.value >> {place}) & 1)" for place in range(choices))
+    return Sql.of(ChoiceCounts)(f"""
+        SELECT cohort_id AS cohort, count(*) AS count, CAST(ARRAY[{bits}] AS bigint[]) AS by_choice
+        FROM lineage JOIN contribution c ON {is_member("c")}
+        WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
+        GROUP BY cohort_id
+    """)
+
 
 _COORDINATE = "c.vector[CAST(:place AS int)]"
 
@@ -115,7 +134,7 @@ async def count_bins(
 
 async def count_choices(
     connection: Connection, study_id: int, cohorts: Sequence[int], choices: int
-) -> list[BinCount]:
+) -> list[ChoiceCounts]:
     """Count the live reports of folded cohorts by the choices that are in them.
 
     Args:
@@ -125,11 +144,11 @@ async def count_choices(
         choices: How many there are in the study.
 
     Returns:
-        The counts that are not 0, and as the bin `choices` how many reports a cohort has. Private already.
+        The counts of each cohort with members. Private already.
     """
     if not cohorts:
         return []
-    return await COUNT_CHOICES.all(connection, study_id=study_id, cohorts=cohorts, choices=choices)
+    return await _count_choices(choices).all(connection, study_id=study_id, cohorts=cohorts)
 
 
 async def sum_clipped(

@@ -133,7 +133,12 @@ async def test_a_question_may_be_written_in_several_ways(service: Service, crowd
     base = f"/v1/studies/{crowded}/statistics/mean"
     answers = {
         (await service.call("GET", f"{base}?{query}", "analyse")).json()["id"]
-        for query in ("estimator=adpm&share=0.10", "share=1e-1&estimator=adpm", "estimator=adpm")
+        for query in (
+            "estimator=adpm&share=0.10",
+            "share=.1&estimator=adpm",
+            "share=1e-1&estimator=adpm",
+            "estimator=adpm",
+        )
     }
     assert len(answers) == 1
 
