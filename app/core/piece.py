@@ -45,7 +45,9 @@ class Piece:
         first, second: The noisy sums, not clipped; with Gaussian noise `share` times such a sum, see
             `app.mechanisms.refined_gaussian`.
         refinable: Whether its noise may be lowered; once it may not, it never may again.
-        members: Its cohorts, in the order of their ids.
+        members: Its cohorts, in the order of their ids; none where it is secret who is in it.
+        weighs: There, the most and the least that a person can weigh, see `app.estimators.combined_ratio`.
+            The release that leaves it says so; not kept beside it.
     """
 
     number: int
@@ -56,6 +58,7 @@ class Piece:
     second: int
     refinable: bool
     members: Sequence[Member]
+    weighs: tuple[float, float] | None = None
 
     def column(self, name: str) -> Sequence[int]:
         """One field of every member."""
@@ -63,7 +66,10 @@ class Piece:
 
     def sealed(self) -> dict[str, object]:
         """What the release that leaves it so says of it."""
-        return {"number": self.number, "share": self.share, "scale": self.scale, "digest": self.digest()}
+        said: dict[str, object] = {"number": self.number, "share": self.share, "scale": self.scale}
+        if self.weighs is not None:
+            said["weighs"] = list(self.weighs)
+        return {**said, "digest": self.digest()}
 
     def digest(self) -> str:
         """SHA-256 of all of it, as the release that leaves it so puts it in the hash chain [hex].

@@ -17,7 +17,7 @@ from app.estimators.pivot import PivotReader, ratio
 from app.estimators.quantiles import ErrorLaw
 from app.estimators.transformed import complementary_queries, predicted_error
 from app.mechanisms.hourglass import hourglass, hourglass_moments
-from app.mechanisms.hourglass_law import pivot_tail
+from app.mechanisms.hourglass_law import HourglassLaw, pivot_tail
 
 FLOOR = "floor"
 
@@ -91,6 +91,10 @@ class HourglassPivot:
         """The exact law of the pivot, see `app.mechanisms.hourglass_law`."""
         return pivot_tail(self.noise, 1 - 2 * p, x * self.unit)
 
+    def law(self, p: float, factor: float, times: int) -> HourglassLaw:
+        """The noise of as many pivots, each times a factor, as a part of a sum."""
+        return HourglassLaw(noise=self.noise, tilt=1 - 2 * p, size=factor / self.unit, times=times)
+
     def mass(self, first: float, second: float) -> float:
         """s1 + s2 is the total weight."""
         return first + second
@@ -162,4 +166,5 @@ class Hourglass:
                 floor=epsilon,
                 pivot=HourglassPivot(noise=noise, level=epsilon),
             ).conclude,
+            weighs=(epsilon, epsilon),
         )

@@ -281,6 +281,8 @@ class Plan:
             and the level of a population interval that relies on it. None where that would tell nothing.
         linear: What answers it by parts, see `app.estimators.combination`; None where it is asked as one.
         by_parts: Whether it reads noisy sums, and sums of squares, that were made before it.
+        weighs: The most and the least that a person can weigh in two noisy sums whose ratio answers it, see
+            `app.estimators.combined_ratio`; None of other plans [epsilon, or mu].
     """
 
     queries: tuple[Query | SparseQuery, ...]
@@ -292,6 +294,7 @@ class Plan:
     conclude_within: Callable[[Sequence[int], float, float], Conclusion] | None = None
     linear: Linear | None = None
     by_parts: bool = False
+    weighs: tuple[float, float] | None = None
 
     @property
     def has_variance(self) -> bool:

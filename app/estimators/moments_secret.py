@@ -66,7 +66,7 @@ def count_interval(noisy_count: float, *, cap: float, floor: float) -> Interval:
     Returns:
         The interval for those who take part; at least its level.
     """
-    margin = _HalvesPivot().mass_law().quantile(LEVEL)
+    margin = HalvesPivot().mass_law().quantile(LEVEL)
     total = noisy_count * cap
     return Interval(
         level=LEVEL,
@@ -77,7 +77,7 @@ def count_interval(noisy_count: float, *, cap: float, floor: float) -> Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class _HalvesPivot:
+class HalvesPivot:
     """The sums of p and of 1 - p with half of T12 in each: (1 - p) T11 + (1 - 2 p) / 2 T12 - p T22."""
 
     draws: int = 1
@@ -125,7 +125,7 @@ class MomentReader:
 
     def __init__(self, *, grid: Grid, cap: float, floor: float, draws: int = 1) -> None:
         self.draws = draws
-        self.mean = PivotReader(grid=grid, cap=cap, floor=floor, pivot=_HalvesPivot(draws=draws))
+        self.mean = PivotReader(grid=grid, cap=cap, floor=floor, pivot=HalvesPivot(draws=draws))
 
     def conclude(self, values: Sequence[int]) -> Conclusion:
         """The conclusion from the three noisy sums."""

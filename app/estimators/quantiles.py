@@ -28,6 +28,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,22 +51,36 @@ _VANISHED = 37.0
 """Standard deviations beyond which a Normal tail is below every double."""
 
 
+class Part(Protocol):
+    """Another symmetric law with a density."""
+
+    @property
+    def variance(self) -> float:
+        """Its variance [unit squared]."""
+
+    def phi(self, nodes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Its characteristic function at nodes above 0 [1 / unit]."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorLaw:
-    """The law of N(0, sigma^2) + sum of independent Laplaces.
+    """The law of N(0, sigma^2) + sum of independent Laplaces, and perhaps of others.
 
     Attributes:
         sigma: Standard deviation of the Normal part [any unit].
         laplaces: (scale [same unit], how many) of the Laplace parts; scales and counts above 0.
+        others: Further parts, of which laws are inverted.
     """
 
     sigma: float
     laplaces: tuple[tuple[float, int], ...]
+    others: tuple[Part, ...] = ()
 
     @property
     def variance(self) -> float:
         """Variance of the sum [unit squared]."""
-        return self.sigma**2 + sum(2 * count * scale**2 for scale, count in self.laplaces)
+        laplaces = sum(2 * count * scale**2 for scale, count in self.laplaces)
+        return self.sigma**2 + laplaces + sum(part.variance for part in self.others)
 
     def tail(self, x: float) -> float:
         """P(|X| > x).
@@ -84,7 +99,9 @@ class ErrorLaw:
             return 1.0
         if deviation == 0:
             return 0.0
-        if self.sigma == 0:
+        if self.others:
+            pass
+        elif self.sigma == 0:
             scales = [scale for scale, count in self.laplaces for _ in range(min(count, 3))]
             if len(scales) == 1:
                 return math.exp(-x / scales[0])
@@ -116,9 +133,9 @@ class ErrorLaw:
         deviation = math.sqrt(self.variance)
         if deviation == 0:
             return 0.0
-        if not self.laplaces:
+        if not (self.laplaces or self.others):
             return self.sigma * NormalDist().inv_cdf((1 + level) / 2)
-        if self.sigma == 0 and len(self.laplaces) == 1 and self.laplaces[0][1] == 1:
+        if self.sigma == 0 and not self.others and len(self.laplaces) == 1 and self.laplaces[0][1] == 1:
             return -self.laplaces[0][0] * math.log1p(-level)
         parts = self._fractions()
         nodes, weights = (None, None) if parts else self._inversion(deviation)
@@ -139,7 +156,7 @@ class ErrorLaw:
 
     def _fractions(self) -> tuple[tuple[float, float], ...]:
         """(factor, scale): the law is that sum of laws of one Laplace and the Normal part; or empty."""
-        match self.laplaces if self.sigma else ():
+        match self.laplaces if self.sigma and not self.others else ():
             case ((scale, 1),) if scale * _STEEPEST > self.sigma:
                 return ((1.0, scale),)
             case ((a, 1), (b, 1)) if abs(a - b) > _APART * max(a, b) and min(a, b) * _STEEPEST > self.sigma:
@@ -169,7 +186,10 @@ class ErrorLaw:
         log_phi = -0.5 * (self.sigma / deviation) ** 2 * square
         for scale, count in self.laplaces:
             log_phi -= count * np.log1p((scale / deviation) ** 2 * square)
-        return _NODE_POINTS, np.exp(log_phi) / _NODE_POINTS
+        phi = np.exp(log_phi)
+        for part in self.others:
+            phi *= part.phi(_NODE_POINTS / deviation)
+        return _NODE_POINTS, phi / _NODE_POINTS
 
 
 _STEP = 2 * math.pi / _PERIOD

@@ -159,12 +159,13 @@ class Transformed:
         weights = tuple(offered_weight(group, question.cap) for group in groups)
         if question.currency is Currency.GAUSSIAN:
             weights = tuple(map(gaussian_weight, weights))
-            most, _ = gaussian_ends(question)
+            most, least = gaussian_ends(question)
             return Plan(
                 queries=complementary_queries(weights),
                 noise=DiscreteGaussian(sigmas=(GAUSSIAN_SIGMA,) * 2),
                 predicted_error=predicted_error(question, math.sqrt(2) / most),
                 conclude=reader(question),
+                weighs=(most, min(least, most)),
             )
         cap = max(question.cap, 1) / MICRO
         if question.parameters.get(MOMENTS.name) == 2:
@@ -173,12 +174,14 @@ class Transformed:
                 noise=DiscreteLaplace(scales=(MOMENT_SCALE,) * 3),
                 predicted_error=predicted_error(question, math.sqrt(5 / 2) / cap),
                 conclude=reader(question),
+                weighs=(cap, floor_of(question)),
             )
         return Plan(
             queries=complementary_queries(weights),
             noise=DiscreteLaplace(scales=(UNIT_SCALE, UNIT_SCALE)),
             predicted_error=predicted_error(question, math.sqrt(2) / cap),
             conclude=reader(question),
+            weighs=(cap, floor_of(question)),
         )
 
 

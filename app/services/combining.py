@@ -17,7 +17,8 @@ price does not depend on whether it is shown, or clipped when it is. When a pers
 their cohort loses the value and the kept sum does not. The difference of the two is the value, weighed, and
 the noise of that answer, which is stored nowhere: it tells what the person was charged for and no more, also
 together with all that was published. No noise is ever drawn given a sum that is kept apart, so no answer to
-come depends on that difference. Of add_remove_one studies nothing is kept: who is in a sum is secret there.
+come depends on that difference. Of add_remove_one studies no members are kept, see
+`app.services.combining_secret`.
 """
 
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ from app.core.cohort import Cohort, Cohorts
 from app.core.epsilon import MICRO
 from app.core.piece import Members, Piece
 from app.core.release import Charge, Charges, Used
-from app.core.study import Relation, StudyDefinition, Trust
+from app.core.study import StudyDefinition, Trust
 from app.estimators.combination import combination_plan
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
 from app.services import steps
@@ -71,7 +72,7 @@ def apart(
     """The sums of an answer with noise of its own, as they are kept.
 
     Args:
-        study: The study.
+        study: A replace_one study.
         resolved: What was asked.
         people: Of whom.
         plan: What answers.
@@ -80,15 +81,12 @@ def apart(
 
     Returns:
         A piece that is never refined; None of an answer about one of several measures, and of one that is
-        not the mean of all people in a replace_one study by one linear query, beside the same of squares,
-        under noise of the study's kind.
+        not the mean of all people by one linear query, beside the same of squares, under noise of the study's
+        kind.
     """
     noise = NOISES[study.noise]
     drawn = noise.weighed(plan.noise)
-    of_all = study.relation is Relation.REPLACE_ONE and not (
-        resolved.where or resolved.by or resolved.measure
-    )
-    if not of_all or plan.linear is None or drawn is None or len(values) != 2:
+    if not resolved.of_all or plan.linear is None or drawn is None or len(values) != 2:
         return None
     weights = plan.queries[0].sum_weights
     costs = dict(Charges.of(charges).rows("cohort_id", "epsilon"))

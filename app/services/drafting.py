@@ -12,7 +12,7 @@ from app.core.piece import Piece, Taken
 from app.core.release import AllUsed, Charge, Draft, StoredRelease, Used
 from app.core.study import Currency, Relation, Study, StudyDefinition, Trust
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
-from app.services import combining, planning, steps
+from app.services import combining, combining_secret, planning, steps
 from app.services.combining import Combination
 from app.services.planning import Crowd, Price, Turnout
 from app.services.questions import MEAN, SD, SUM, VARIANCE, Resolved
@@ -172,7 +172,10 @@ def answer(
     charges = planning.charges(plan, people, study.definition)
     values = planning.noisy(plan, people)
     conclusion = plan.conclude(values)
-    apart = combining.apart(study.definition, resolved, people, plan, values, charges)
+    if study.definition.relation is Relation.ADD_REMOVE_ONE:
+        apart = combining_secret.apart(resolved, plan, values)
+    else:
+        apart = combining.apart(study.definition, resolved, people, plan, values, charges)
     most = planning.epsilon_max(study.definition, estimator, question, charges.column("epsilon"))
     return _draft(
         _Answer(

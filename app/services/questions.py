@@ -92,6 +92,11 @@ class Resolved:
     measure: str = ""
     spread: bool = False
 
+    @property
+    def of_all(self) -> bool:
+        """Whether it asks of all people, in a study of one value."""
+        return not (self.where or self.by or self.measure)
+
     def offer(self, amount: int) -> int:
         """What a person who offers this much may be charged [both in the study's currency]."""
         offer = share_of(amount, self.share)

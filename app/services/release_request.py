@@ -121,16 +121,21 @@ class ReleaseRequest:
     @property
     def _combines(self) -> bool:
         """Whether what answers it is the best combination of all means of the study, see `combining`."""
-        resolved = self.resolved
-        of_all = not (resolved.where or resolved.by or resolved.measure or resolved.spread)
-        return self._compares and of_all and resolved.estimator == registry.AUTO
+        resolved, study = self.resolved, self.study.definition
+        if not resolved.of_all or resolved.spread or resolved.estimator != registry.AUTO:
+            return False
+        # Of a ratio parameters say what people pay, as a share does, or what else they pay for.
+        defaults = registry.parameters(registry.AUTO, study.relation, study.noise)
+        plain = resolved.parameters.items() <= {one.name: one.default for one in defaults}.items()
+        return self._compares or plain
 
     async def has_news(self, connection: Connection) -> bool:
         """Whether there is something to be combined that was not there when answers were last combined."""
         if not self.first or self.least or not self._combines:
             return False
         family, kept = self.resolved.by_parts().family, self.resolved.combined().family
-        return await combined.has_news(connection, self.study.id, family, kept)
+        question = None if self._compares else self.resolved.digest()
+        return await combined.has_news(connection, self.study.id, family, kept, question)
 
     def combining(self) -> "ReleaseRequest":
         """The request as one for a combination, which is free."""
@@ -138,10 +143,10 @@ class ReleaseRequest:
 
     async def standing(self, connection: Connection, *, any_share: bool = False) -> StoredRelease | None:
         """The answer that stands for the question, if there is one."""
+        whole = self._combines and (any_share or not self.least)
+        if whole and not any_share and await self.has_news(connection):
+            return None
         if self._compares:
-            whole = self._combines and (any_share or not self.least)
-            if whole and not any_share and await self.has_news(connection):
-                return None
             best = await store.standing(
                 connection,
                 self.study.id,
@@ -151,6 +156,11 @@ class ReleaseRequest:
                 at_least=self.least and not any_share,
                 as_good=gain.AS_GOOD,
             )
+            if best is not None:
+                return best
+        elif whole and not self.least:
+            # The newest one is the best: only what makes it narrower is combined.
+            best = await store.latest(connection, self.study.id, self.resolved.combined().family)
             if best is not None:
                 return best
         return await store.latest(connection, self.study.id, self.resolved.digest())

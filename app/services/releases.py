@@ -14,7 +14,7 @@ from app.core.records import CohortCharge
 from app.core.release import Draft, StoredRelease
 from app.core.study import Relation, Study
 from app.estimators.interface import NotApplicable
-from app.services import combining, drafting, planning
+from app.services import combining, combining_secret, drafting, planning
 from app.services.drafting import Planned
 from app.services.observer import Observer
 from app.services.paging import Page, decode_cursor, page_of
@@ -65,7 +65,7 @@ class Releases:
 
         A question with a share or a cap is answered anew where no answer has taken as much of people, and
         only if that will be better than all there are. In add_remove_one studies answers are not compared:
-        there the newest one to the very same question stands.
+        there the newest one to the very same question stands, if no combination does.
 
         Args:
             study: The study.
@@ -217,23 +217,25 @@ class Releases:
 
     async def _combine(self, run: Run, request: ReleaseRequest) -> StoredRelease:
         """The best answer of all that are published, and of their combination."""
-        study = request.study
+        study, definition = request.study, request.study.definition
+        secret = definition.relation is Relation.ADD_REMOVE_ONE
 
         async def body(connection: Connection) -> tuple[Situation, Sources]:
             epochs = await cohorts.read_epochs(connection, study.id)
-            rows = await cohorts.read_cohorts(connection, study.id)
+            rows = [] if secret else await cohorts.read_cohorts(connection, study.id)
             situation = await Situation.read(connection, request, rows, epoch=epochs.folded)
             return situation, await combined.read_sources(connection, study.id)
 
         now, sources = await run("release.sources", body)
 
         def made() -> Draft:
-            found = combining.combine(
-                study.definition, now.cohorts, request.resolved, now.question, sources.pieces
-            )
-            return drafting.combined(
-                study, request.resolved, found, sources, epoch=now.epoch, clock=self._clock
-            )
+            resolved, read = request.resolved, sources
+            if secret:
+                read = combining_secret.chosen(definition, resolved, now.question, sources)
+                found = combining_secret.combine(definition, now.question, read)
+            else:
+                found = combining.combine(definition, now.cohorts, resolved, now.question, read.pieces)
+            return drafting.combined(study, resolved, found, read, epoch=now.epoch, clock=self._clock)
 
         with self._observer.step("plan"):
             draft = await asyncio.to_thread(made)

@@ -1,6 +1,8 @@
 """The noisy sums of all means of a study, which one answer combines."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from app.core.piece import Piece
@@ -19,11 +21,15 @@ class Sources:
             places in the hash chain.
         pieces: Their noisy sums.
         newest: Number of the newest release that left one of them.
+        noises: Of answers with noise of their own: what their release says of it.
+        charged: What these releases say that they charged one person at most [the study's currency].
     """
 
     releases: tuple[UUID, ...]
     pieces: tuple[Piece, ...]
     newest: int
+    noises: tuple[Mapping[str, Any], ...]
+    charged: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +38,8 @@ class _Row:
     at: int
     family: bytes
     number: int
+    noise: Mapping[str, Any] | None
+    most: int
     columns: PieceColumns
 
 
@@ -46,7 +54,8 @@ class _News:
 NOT_BY_LABEL = "CAST(convert_from(release.body, 'UTF8') AS jsonb)->'by' IS NULL"
 
 READ_SOURCES = Sql.of(_Row)(f"""
-    SELECT release.id AS release, release.number AS at, piece.family, piece.number, {COLUMNS}
+    SELECT release.id AS release, release.number AS at, piece.family, piece.number, {COLUMNS},
+           CASE WHEN release.share_before IS NULL THEN release.noise END AS noise, release.epsilon_max AS most
     FROM piece JOIN release ON release.id = piece.release_id
     WHERE piece.study_id = :study_id AND {WHOLE_MEAN} AND {NOT_BY_LABEL}
     ORDER BY release.number, piece.number
@@ -54,7 +63,8 @@ READ_SOURCES = Sql.of(_Row)(f"""
 
 READ_NEWS = Sql.of(_News)(f"""
     SELECT max(release.number) AS newest,
-           coalesce(count(DISTINCT piece.family) > 1 OR bool_or(release.family <> :family), false) AS others,
+           coalesce(count(DISTINCT piece.family) > 1
+                    OR bool_or(release.family <> :family OR release.question <> :question), false) AS others,
            (SELECT coalesce(max(number), 0) FROM release
             WHERE study_id = :study_id AND family = :combined) AS combined,
            (SELECT state IN ('archived', 'retired') FROM study WHERE id = :study_id) AS ended
@@ -63,7 +73,9 @@ READ_NEWS = Sql.of(_News)(f"""
 """)
 
 
-async def has_news(connection: Connection, study_id: int, family: bytes, combined: bytes) -> bool:
+async def has_news(
+    connection: Connection, study_id: int, family: bytes, combined: bytes, question: bytes | None = None
+) -> bool:
     """Whether answers came after the last combination, and there is more than one answer to the question.
 
     Args:
@@ -71,8 +83,11 @@ async def has_news(connection: Connection, study_id: int, family: bytes, combine
         study_id: The study; one that has ended has no news.
         family: The question.
         combined: What its combinations are kept under.
+        question: Its digest, where answers that took other shares do not stand for it.
     """
-    news = await READ_NEWS.one(connection, study_id=study_id, family=family, combined=combined)
+    news = await READ_NEWS.one(
+        connection, study_id=study_id, family=family, combined=combined, question=question
+    )
     return news.newest is not None and news.others and not news.ended and news.newest > news.combined
 
 
@@ -84,6 +99,8 @@ async def read_sources(connection: Connection, study_id: int) -> Sources:
         releases=tuple(last.values()),
         pieces=tuple(piece_of(row.number, row.columns) for row in rows),
         newest=max((row.at for row in rows), default=0),
+        noises=tuple(row.noise for row in rows if row.noise is not None),
+        charged=tuple(row.most for row in rows if row.noise is not None),
     )
 
 
@@ -96,6 +113,6 @@ async def check_newest(connection: Connection, draft: Draft) -> None:
     if draft.newest is None:
         return
     kept = b"" if draft.asked is None else draft.asked.family
-    news = await READ_NEWS.one(connection, study_id=draft.study_id, family=kept, combined=kept)
+    news = await READ_NEWS.one(connection, study_id=draft.study_id, family=kept, combined=kept, question=None)
     if news.newest != draft.newest:
         raise CohortsChanged

@@ -252,7 +252,8 @@ _CHECKS = {
             FROM release JOIN charge ON charge.release_id = release.id
             WHERE release.share_before IS NOT NULL
                OR release.id IN (SELECT release_id FROM piece JOIN release ON release.id = release_id
-                                 WHERE share_before IS NULL)
+                                 JOIN study ON study.id = piece.study_id
+                                 WHERE share_before IS NULL AND study.relation = 'replace_one')
             GROUP BY 1, 2, 3
         ) paid ON (paid.study_id, paid.family, paid.cohort_id) = (kept.study_id, kept.family, kept.cohort_id)
         WHERE kept.charged IS DISTINCT FROM paid.epsilon
@@ -261,6 +262,11 @@ _CHECKS = {
         SELECT piece.study_id, member.cohort_id AS cohort, cohort.count, member.count AS drawn
         FROM {MEMBERS} JOIN cohort ON cohort.id = member.cohort_id
         WHERE cohort.count > member.count
+    """,
+    "it is kept who is in a sum where that is secret": """
+        SELECT piece.study_id, CAST(piece.release_id AS text) AS release
+        FROM piece JOIN study ON study.id = piece.study_id
+        WHERE cardinality(piece.cohorts) > 0 AND study.relation <> 'replace_one'
     """,
     "a question has a gap in its releases": """
         SELECT study_id, encode(question, 'hex') AS question FROM release

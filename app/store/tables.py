@@ -257,13 +257,13 @@ piece = Table(
     Column("refinable", Boolean, nullable=False),
     Column("release_id", Uuid, ForeignKey("release.id"), nullable=False, comment="last change"),
     # Arrays with a place for each cohort: a release over years of epochs would write a row for each.
-    Column("cohorts", ARRAY(BigInteger), nullable=False, comment="ids, ascending"),
+    Column("cohorts", ARRAY(BigInteger), nullable=False, comment="ids, ascending; none where it is secret"),
     Column("weights", ARRAY(BigInteger), nullable=False, comment="of each member; never change"),
     Column("counts", ARRAY(BigInteger), nullable=False, comment="members at the first draw"),
     Column("charged", ARRAY(BigInteger), nullable=False, comment="micro-epsilon, per member"),
     CheckConstraint("0 < share AND share <= 1000000 AND 0 < unit AND unit <= scale", name="scale_of_share"),
     CheckConstraint(
-        "0 < cardinality(cohorts) AND cardinality(weights) = cardinality(cohorts)"
+        "(0 < cardinality(cohorts) OR NOT refinable) AND cardinality(weights) = cardinality(cohorts)"
         " AND cardinality(counts) = cardinality(cohorts) AND cardinality(charged) = cardinality(cohorts)"
         " AND 0 < ALL (weights) AND 0 < ALL (counts) AND 0 < ALL (charged)",
         name="members",

@@ -166,6 +166,8 @@ class Release(Plotted):
             where their number is secret.
         left_out_because: Why not: `budget_exhausted`, of a combination `in_no_answer`; None where all could.
         combines: The answers that it combines, at no price; None of an answer that was paid for.
+        weights: Where it is secret who is there: what a person counts for being in each of these; they sum to
+            1. It is the mean of the people of all of them, weighed so.
         created_at: When it was published.
         new_contributions: Whether contributions came in since; None where that is secret or not said.
     """
@@ -206,6 +208,7 @@ class Release(Plotted):
     people_left_out: int | None
     left_out_because: str | None
     combines: tuple[str, ...] | None = None
+    weights: tuple[float, ...] | None = None
     created_at: datetime | None
     new_contributions: bool | None
     raw: Mapping[str, object] = field(repr=False, compare=False)

@@ -27,11 +27,13 @@ from app.core.cohort import Cohort
 from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.grid import GRID_SIZE
 from app.core.piece import Piece
-from app.core.study import StudyDefinition
-from app.estimators.interface import Conclusion, Interval
-from app.services import planning
+from app.core.study import Relation, StudyDefinition
+from app.estimators.interface import UNIT_SCALE, Conclusion, Interval, Plan
+from app.services import combining_secret, planning
+from app.services.planning import Crowd
+from app.services.questions import Ask, resolve
 from app.services.steps import Step, take
-from dither_research.histories import GAUSSIAN_STUDY, STUDY, History
+from dither_research.histories import GAUSSIAN_STUDY, STUDY, History, cohort_of
 from dither_research.privacy_audit import Cells, Subject
 
 Floats = NDArray[np.float64]
@@ -55,6 +57,10 @@ GAUSSIAN_FIRST = 9 * MICRO // 10
 """The share of the first step with Gaussian noise [ppm]."""
 
 GAUSSIAN_EDGES = np.linspace(-2, 4, 25)
+NEIGHBORS = ((0,), (0, GRID_SIZE))
+"""Values of those who are there."""
+
+SECRET_EDGES = np.linspace(3, 27, 9)
 PERSON, COMPANIONS = 1, 2
 ANYWHERE = Interval(level=1.0, lower=0.0, upper=1.0, coverage="worst_case")
 NOTHING = Conclusion(estimate=0.0, standard_error=0.0, interval=ANYWHERE, population_interval=ANYWHERE)
@@ -92,6 +98,7 @@ def pair_subjects() -> Iterator[Subject]:
     yield steps_subject("a step, a leaver, the next step", _rejoined, between=_leave)
     yield fresh_subject("a fresh answer and a refined one, combined", _combined)
     yield gaussian_subject("a step and its refinement with gaussian noise")
+    yield secret_subject("two answers of secret people, combined")
 
 
 def pair_controls() -> Iterator[Subject]:
@@ -108,6 +115,7 @@ def pair_controls() -> Iterator[Subject]:
     yield gaussian_subject(
         "a gaussian step that draws all of its share again", plant=_forget_the_share, planted=True, effort=1.6
     )
+    yield secret_subject("two answers of secret people, weighed by how many there are", counted=True)
 
 
 def _stay(history: History) -> None:
@@ -239,6 +247,46 @@ def _fresh_sums(value: int, draws: int) -> Floats:
     for _ in range(draws):
         planning.answer(replace(plan, conclude=conclude), people)
     return np.array(sums, dtype=np.float64) / (weight * GRID_SIZE) - LEAVERS
+
+
+def secret_subject(name: str, *, counted: bool = False) -> Subject:
+    """Two answers of a study where it is secret who is there: the sums that are kept of both.
+
+    The person is there, with the upper end of the range, or not, beside one companion at the lower end.
+
+    Args:
+        name: Of the subject.
+        counted: Whether sums are divided by how many people are there, a bug.
+    """
+    share = LAST // 6 if counted else LAST // 2
+    study = replace(STUDY, relation=Relation.ADD_REMOVE_ONE, epsilon_min=EPSILON, epsilon_max=EPSILON)
+    resolved = resolve(study, Ask(estimator="transformed", share=share))
+
+    def planned(*values: int) -> tuple[Plan, Crowd]:
+        people = planning.crowd(study, [cohort_of(PERSON, EPSILON, values)], resolved)
+        question = resolved.question(study, people=None)
+        return planning.choose(study, people, resolved, question)[1], people
+
+    def kept(draws: int, *values: int) -> Floats:
+        plan, people = planned(*values)
+        pieces = (combining_secret.apart(resolved, plan, planning.noisy(plan, people)) for _ in range(draws))
+        sums = np.array([piece.first for piece in pieces if piece is not None], dtype=np.float64)
+        # The person moves a sum by their offer, of which a unit is one epsilon.
+        return sums / UNIT_SCALE / (share / MICRO * EPSILON / MICRO) / (len(values) if counted else 1)
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        one, other = (_secret_cells(kept(draws, *people), kept(draws, *people)) for people in NEIGHBORS)
+        return one, other
+
+    def _secret_cells(first: Floats, second: Floats) -> Cells:
+        statistic = np.abs(first) + np.abs(second) if counted else _combined(first, second)
+        found: Cells = np.digitize(statistic, SECRET_EDGES if counted else EDGES)
+        return found
+
+    charged = max(charge.epsilon for charge in planning.charges(*planned(0, GRID_SIZE), study))
+    return Subject(
+        name=name, claimed=2 * charged / MICRO, outputs=outputs, planted=counted, effort=0.8 if counted else 1
+    )
 
 
 def _history(value: int, study: StudyDefinition = STUDY) -> History:

@@ -182,12 +182,75 @@ async def test_the_audit_finds_a_kept_sum_that_was_changed(service: Service, cha
     assert (await service.api.services.ledger.audit()).findings
 
 
-async def test_where_the_number_of_people_is_secret_nothing_is_kept_or_combined(service: Service) -> None:
-    await crowded(service, relation="add_remove_one")
-    answers = [await ask(service, share=0.2) for _ in range(2)]
+ALIKE = {"epsilon": {"min": 0.8, "max": 1}}
+SECRET = pytest.mark.parametrize(
+    "definition",
+    [ALIKE, {**ALIKE, "noise": "gaussian", "delta": 1e-6}, {"epsilon": {"min": 1, "max": 1}}],
+    ids=["laplace", "gaussian", "hourglass"],
+)
+
+
+async def hidden(service: Service, people: int, **definition: Any) -> None:
+    await service.study(
+        slug="minutes", lower=0, upper=120, relation="add_remove_one", default_share=0.1, **definition
+    )
+    records = [
+        {"subject": f"p{place}", "value": place % 100, "trust": "central", "epsilon": 1}
+        for place in range(people)
+    ]
+    done = await service.call("POST", f"{STUDY}/contributions/batch", "contribute", json=records)
+    assert done.json()["created"] == people, done.text
+
+
+@SECRET
+async def test_where_it_is_secret_who_is_there_three_answers_are_read_as_a_narrower_one(
+    service: Service, definition: dict[str, Any]
+) -> None:
+    await hidden(service, 400, **definition)
+    answers = [await ask(service, share=share) for share in (0.1, 0.2, 0.2)]
+    gone = await service.call("DELETE", f"{STUDY}/contributions/p0", "contribute")
+    assert gone.status_code in (200, 204), gone.text
+    before = await paid(service)
+    best = await mean(service)
+    assert await paid(service) == before
+    assert best["combines"] == [one["id"] for one in answers]
+    assert (best["epsilon_max"], best["share"], best["refines"]) == (0, 0, None)
+    most = "mu2_max" if "noise" in definition else "epsilon_max"
+    assert best[f"{most}_total"] == pytest.approx(sum(one[most] for one in answers))
+    # Variances are as 1 / share^2, with Gaussian noise as 1 / share: precisions add up.
+    power = 1 if "noise" in definition else 2
+    precisions = [one["share"] ** power for one in answers]
+    assert best["weights"] == pytest.approx([one / sum(precisions) for one in precisions], rel=0.02)
+    error = best["predicted_error"] / answers[-1]["predicted_error"]
+    assert error == pytest.approx((precisions[-1] / sum(precisions)) ** 0.5, rel=0.1)
+    assert width(best) < 0.95 * min(map(width, answers))
+    again = await service.call("GET", f"{STUDY}/statistics/mean", "analyse")
+    assert again.json() == best
+    stored = await service.call("GET", f"/v1/releases/{best['id']}", "analyse")
+    assert stored.content == again.content
+    assert (await mean(service, "?share=0.2"))["id"] == answers[-1]["id"]
+    report = await service.api.services.ledger.audit()
+    assert not report.findings
+
+
+async def test_of_secret_people_noisy_sums_are_kept_and_not_whose_they_are(service: Service) -> None:
+    await hidden(service, 20, **ALIKE)
+    await ask(service, share=0.2)
+    for question in ({"statistic": "sd"}, {"range": "found"}):
+        path = f"{STUDY}/statistics/{question.get('statistic', 'mean')}?share=0.1"
+        if "range" in question:
+            path += "&range=found"
+        assert (await service.call("GET", path, "analyse")).status_code == 200
     connection = await asyncpg.connect(service.database_url)
     try:
-        assert await connection.fetchval("SELECT count(*) FROM piece") == 0
+        rows = await connection.fetch("SELECT refinable FROM piece")
+        assert [row["refinable"] for row in rows] == [False, False]
+        assert await connection.fetchval("SELECT max(cardinality(cohorts)) FROM piece") == 0
+        assert (await service.api.services.ledger.audit()).clean
+        await connection.execute("UPDATE piece SET second = second + 1")
     finally:
         await connection.close()
-    assert (await mean(service, "?share=0.2"))["id"] == answers[-1]["id"]
+    assert (await service.api.services.ledger.audit()).findings
+    # A share is an answer of its own, and so are the variance and its parameters.
+    assert "combines" not in await mean(service, "?share=0.2")
+    assert len((await mean(service))["combines"]) == 2

@@ -192,7 +192,8 @@ async def test_a_secret_study_is_always_answered_and_its_newest_answer_stands(se
     made += [await ask(service) for _ in range(4)]
     for answer in made:
         assert not {"people", "people_left_out", "left_out_because"} & set(answer)
-    assert (await current(service))["id"] == made[-1]["id"]
+    assert (await current(service, share=0.5))["id"] == made[-1]["id"]
+    assert (await current(service))["combines"] == [one["id"] for one in made]
     assert (await current(service, share=0.25))["id"] not in {one["id"] for one in made}
 
 

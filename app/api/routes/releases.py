@@ -63,8 +63,8 @@ async def plan(request: ApiRequest, study: StudyPath) -> Response:
 async def current_statistic(request: ApiRequest, study: StudyPath, statistic: StatisticPath) -> Response:
     """The best answer to this question so far. Made, and paid for, the first time; free afterwards.
 
-    A mean or a sum without estimator, share and epsilon is read from all means that are published of a
-    `replace_one` study, combined at no price; `combines` has their ids.
+    A mean or a sum without estimator, share and epsilon is read from all means of the study that are
+    published, combined at no price; `combines` has their ids.
 
     Mean, sum, variance and sd are read off one release: after one of them the others are free. Where the
     number of people is secret, variance and sd share a release of their own, and there is no sum. A histogram

@@ -199,6 +199,11 @@ class ReleaseOut(WireOut):
         description="The answers whose noisy sums this one combines, at no price: of each chain of steps the "
         "newest; left out of an answer that was paid for.",
     )
+    weights: list[float] | None = Field(
+        None,
+        description="Where it is secret who is there, the answer is the mean of the people of all answers that "
+        "it combines, each person counted with the weights of those that have them; they sum to 1.",
+    )
     created_at: datetime
 
 
