@@ -24,7 +24,7 @@ def _comment(text: str) -> None:
 
 def upgrade() -> None:
     """Let them have none. Answers of before keep no sums: they are not combined."""
-    op.drop_constraint("members", "piece")
+    op.drop_constraint(op.f("ck_piece_members"), "piece")
     op.create_check_constraint(
         "members", "piece", "(0 < cardinality(cohorts) OR NOT refinable) AND " + SAME_LENGTHS
     )
@@ -34,6 +34,6 @@ def upgrade() -> None:
 def downgrade() -> None:
     """Drop these sums; answers and what they cost stay."""
     op.execute("DELETE FROM piece WHERE cardinality(cohorts) = 0")
-    op.drop_constraint("members", "piece")
+    op.drop_constraint(op.f("ck_piece_members"), "piece")
     op.create_check_constraint("members", "piece", "0 < cardinality(cohorts) AND " + SAME_LENGTHS)
     _comment("ids, ascending")

@@ -35,6 +35,7 @@ COHORT_OVERSPENT = "a cohort has spent more than its epsilon"
 SPENT = "spent is not the sum of a cohort's charges"
 CHARGE_ORPHAN = "a charge belongs to no release or no cohort"
 PIECES = "a question's pieces were not charged what its releases charged"
+HIDDEN = "it is kept who is in a sum where that is secret"
 JOINED = "a cohort of a piece has people who were not there when it was drawn"
 FOLDED = "a cohort does not hold what was folded into it"
 SHARED = "a cohort has people of another key, or who joined after it was charged"
@@ -337,7 +338,11 @@ TAMPERINGS = (
         f"UPDATE release SET hash = sha256(hash) WHERE id = {FIRST}",
     ),
     *(
-        tampering(f"a piece's {column} changed", PIECE_RULE, f"UPDATE piece SET {column} = {changed}")
+        tampering(
+            f"a piece's {column} changed",
+            PIECE_RULE,
+            f"UPDATE piece SET {column} = {changed} WHERE cardinality(cohorts) > 0",
+        )
         for column, changed in {
             "unit": "unit * (1 - 1e-15)",
             "share": "1000000",
@@ -350,7 +355,9 @@ TAMPERINGS = (
     ),
     *(
         tampering(
-            f"{column} in a piece changed", PIECE_RULE, f"UPDATE piece SET {column}[1] = {column}[1] + 1"
+            f"{column} in a piece changed",
+            PIECE_RULE,
+            f"UPDATE piece SET {column}[1] = {column}[1] + 1 WHERE cardinality(cohorts) > 0",
         )
         for column in ("weights", "counts")
     ),
@@ -387,7 +394,18 @@ TAMPERINGS = (
     tampering(
         "a piece that charged less than its releases",
         (PIECES, PIECE_RULE),
-        "UPDATE piece SET charged[1] = charged[1] - 1",
+        "UPDATE piece SET charged[1] = charged[1] - 1 WHERE cardinality(cohorts) > 0",
+    ),
+    tampering(
+        "a sum of secret people changed",
+        PIECE_RULE,
+        "UPDATE piece SET first = first + 1 WHERE cohorts = '{}'",
+    ),
+    tampering(
+        "cohorts kept of a sum of secret people",
+        (HIDDEN, PIECES, PIECE_RULE),
+        f"""UPDATE piece SET cohorts = ARRAY[{IN_PIECE}], weights = '{{1}}', counts = '{{9}}',
+            charged = '{{1}}' WHERE cohorts = '{{}}'""",
     ),
     tampering(
         "a release cut out of the middle",

@@ -201,8 +201,8 @@ class ReleaseOut(WireOut):
     )
     weights: list[float] | None = Field(
         None,
-        description="Where it is secret who is there, the answer is the mean of the people of all answers that "
-        "it combines, each person counted with the weights of those that have them; they sum to 1.",
+        description="Where it is secret who is there, the answer is the mean of the people of all answers "
+        "that it combines, each counted with the weights of those that have them; they sum to 1.",
     )
     created_at: datetime
 
