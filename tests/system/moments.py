@@ -34,8 +34,9 @@ async def connected(service: LiveService) -> AsyncIterator[asyncpg.Connection]:
 async def hold_commits(connection: asyncpg.Connection, table: str) -> None:
     """Let each commit that inserts into a table wait as long as a connection holds the lock."""
     await connection.execute(f"""
-        CREATE FUNCTION hold_commit() RETURNS trigger LANGUAGE plpgsql AS
+        CREATE OR REPLACE FUNCTION hold_commit() RETURNS trigger LANGUAGE plpgsql AS
             $$ BEGIN PERFORM pg_advisory_xact_lock_shared({HELD}); RETURN NULL; END $$;
+        DROP TRIGGER IF EXISTS hold_commit ON {table};
         CREATE CONSTRAINT TRIGGER hold_commit AFTER INSERT ON {table}
             DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hold_commit()
     """)

@@ -5,8 +5,10 @@ What is drawn and not committed was never seen, and the next attempt draws anew 
 """
 
 import asyncio
+import json
 import random
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -41,10 +43,16 @@ def fill(service: LiveService, slug: str, people: int = 30) -> None:
 
 async def ask(crowd: Crowd, step: int, turn: int, begin: asyncio.Event) -> Reply:
     """Ask until there is an answer, at one process and then at the other."""
+    question = {"estimator": "adpm", "share": step / STEPS}
     await begin.wait()
+    return await persist(
+        lambda turn: crowd.post("/v1/studies/minutes/releases", question, turn=turn, key=f"step-{step}"), turn
+    )
+
+
+async def persist(send: Callable[[int], Awaitable[Reply]], turn: int) -> Reply:
     while True:
-        question = {"estimator": "adpm", "share": step / STEPS}
-        reply = await crowd.post("/v1/studies/minutes/releases", question, turn=turn, key=f"step-{step}")
+        reply = await send(turn)
         if reply.acknowledged:
             return reply
         assert reply.status in (0, 503), reply
@@ -153,4 +161,46 @@ async def test_of_many_who_ask_two_processes_at_once_one_takes_the_step(live_ser
     assert sorted(reply.status for reply in replies) == [200] * 63 + [201]
     assert len({reply.body for reply in replies}) == 1
     assert [one["share"] for one in releases(service, "minutes")] == [0.1, 0.3]
+    assert await findings(service) == []
+
+
+async def test_combinations_that_are_killed_exist_once_or_not_at_all(live_server: LiveServer) -> None:
+    """The first one with its draft made, the second one when it is committed and not yet sent."""
+    service = live_server(processes=2)
+    fill(service, "minutes")
+    async with connected(service) as connection:
+        await hold_commits(connection, "release")
+    answers: list[str] = []
+    found: list[bytes] = []
+    async with Crowd(service, service.create_token("analyse")) as crowd:
+
+        async def read(turn: int) -> Reply:
+            return await crowd.send("GET", "/v1/studies/minutes/statistics/mean", turn=turn)
+
+        async def answer() -> None:
+            made = await crowd.post("/v1/studies/minutes/releases", {"share": 0.2, "fresh": True})
+            assert made.status == 201, made.body
+            answers.append(json.loads(made.body)["id"])
+
+        async def reader(begin: asyncio.Event, turn: int) -> Reply:
+            await begin.wait()
+            return await persist(read, turn)
+
+        await answer()
+        for kill in ("draft", "answer"):
+            await answer()
+            begin = asyncio.Event()
+            async with asyncio.TaskGroup() as tasks:
+                reading = [tasks.create_task(reader(begin, turn)) for turn in range(CLIENTS)]
+                await strike(service, kill, random.Random(0), begin)
+            bodies = {task.result().body for task in reading}
+            bodies |= {(await read(turn)).body for turn in range(2)}
+            assert len(bodies) == 1, "all read the same"
+            found.append(bodies.pop())
+            assert json.loads(found[-1])["combines"] == answers
+
+    made = releases(service, "minutes")
+    combinations = [json.loads(body)["id"] for body in found]
+    assert [one["id"] for one in made] == [*answers[:2], combinations[0], answers[2], combinations[1]]
+    assert [bool(one["charges"]) for one in made] == [True, True, False, True, False]
     assert await findings(service) == []

@@ -1,0 +1,118 @@
+"""Combinations where it is secret who is there: what is kept, what is combined, and what neighbors share."""
+
+import itertools
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from app.core.epsilon import MICRO
+from app.core.grid import GRID_SIZE
+from app.core.study import Relation, StudyDefinition
+from app.services import combining_secret, planning
+from app.services.combining import Combination
+from app.services.questions import Ask, resolve
+from app.store.combined import Sources
+from dither_research.histories import GAUSSIAN_STUDY, STUDY, cohort_of
+
+SECRET = replace(STUDY, relation=Relation.ADD_REMOVE_ONE, epsilon_min=MICRO // 2, epsilon_max=MICRO)
+GAUSSIAN = replace(
+    GAUSSIAN_STUDY, relation=Relation.ADD_REMOVE_ONE, epsilon_min=MICRO // 2, epsilon_max=MICRO
+)
+ASKED = (Ask(), Ask(share=MICRO // 4), Ask(estimator="transformed", epsilon=MICRO // 4))
+NOISY = (10**16, 3 * 10**16)
+
+
+def answered(
+    study: StudyDefinition, offers: Sequence[tuple[int, int]], asks: Sequence[Ask] = ASKED
+) -> tuple[Sources, list[dict[int, int]]]:
+    """What is kept of answers about these people whose noise came to the same, and what they charged."""
+    cohorts = [cohort_of(number, epsilon, [value]) for number, (epsilon, value) in enumerate(offers, start=1)]
+    pieces, noises, costs, charged = [], [], [], []
+    for ask in asks:
+        resolved = resolve(study, ask)
+        crowd = planning.crowd(study, cohorts, resolved)
+        question = resolved.question(study, people=None)
+        estimator, plan, question = planning.choose(study, crowd, resolved, question)
+        piece = combining_secret.apart(resolved, plan, NOISY)
+        assert piece is not None
+        assert piece.members == ()
+        charges = planning.charges(plan, crowd, study)
+        charged.append({charge.cohort_id: charge.epsilon for charge in charges})
+        costs.append(planning.epsilon_max(study, estimator, question, []))
+        # As the ledger gives it back.
+        noises.append(json.loads(planning.noise_json(plan, [piece])))
+        pieces.append(replace(piece, weighs=None))
+    releases = tuple(UUID(int=place) for place in range(len(pieces)))
+    return Sources(
+        releases=releases,
+        pieces=tuple(pieces),
+        newest=len(pieces),
+        noises=tuple(noises),
+        charged=tuple(costs),
+    ), charged
+
+
+def combined(study: StudyDefinition, sources: Sources) -> tuple[Sources, Combination]:
+    resolved = resolve(study, Ask())
+    question = resolved.question(study, people=None)
+    chosen = combining_secret.chosen(study, resolved, question, sources)
+    return chosen, combining_secret.combine(study, question, chosen)
+
+
+PEOPLE = [(epsilon, value) for epsilon in (MICRO // 2, MICRO) for value in (0, GRID_SIZE // 3, GRID_SIZE)]
+
+
+@pytest.mark.parametrize("study", [SECRET, GAUSSIAN], ids=["laplace", "gaussian"])
+def test_neighbors_have_the_same_combination_and_pay_the_same(study: StudyDefinition) -> None:
+    """Every set of at most two people on a small grid, and one more: nothing differs but what they sum to."""
+    kept, _ = answered(study, [])
+    _, found = combined(study, kept)
+    for before in itertools.chain.from_iterable(
+        itertools.combinations_with_replacement(PEOPLE, size) for size in range(3)
+    ):
+        _, paid = answered(study, before)
+        for person in PEOPLE:
+            also, then = answered(study, [*before, person])
+            assert also == kept
+            assert [{**own, len(before) + 1: 0} for own in paid] == [
+                {**own, len(before) + 1: 0} for own in then
+            ]
+            _, one = combined(study, also)
+            assert one.conclusion == found.conclusion
+            assert one.plan.predicted_error == found.plan.predicted_error
+            assert (one.used, one.people, one.epsilon_max_total) == ((), 0, found.epsilon_max_total)
+
+
+def test_what_it_has_charged_is_what_it_can_have_charged_at_most() -> None:
+    sources, charged = answered(SECRET, [(MICRO, 0)], [Ask(share=MICRO // 3)] * 2)
+    _, found = combined(SECRET, sources)
+    assert found.epsilon_max_total == sum(own[1] for own in charged)
+    more = replace(sources, charged=(MICRO, MICRO))
+    assert combined(SECRET, more)[1].epsilon_max_total == MICRO
+
+
+def test_answers_whose_interval_holds_whatever_people_give_are_not_mixed_with_others() -> None:
+    """Where all offer nearly the same the question is answered at the least of them, and so exactly."""
+    both = [Ask(estimator=name, share=MICRO // 4) for name in ("transformed", "hourglass", "hourglass")]
+    alike = replace(SECRET, epsilon_min=MICRO - 10)
+    chosen, found = combined(alike, answered(alike, [], both)[0])
+    assert [one.int for one in chosen.releases] == [1, 2]
+    assert found.conclusion.interval.coverage == "at_least"
+    chosen, found = combined(SECRET, answered(SECRET, [], both)[0])
+    assert len(chosen.releases) == 3
+    assert found.conclusion.interval.coverage == "worst_case"
+    chosen, _ = combined(alike, answered(alike, [], both[:1])[0])
+    assert len(chosen.releases) == 1
+
+
+def test_what_is_no_mean_of_all_people_is_not_kept() -> None:
+    resolved = resolve(SECRET, Ask(share=MICRO // 4))
+    crowd = planning.crowd(SECRET, [], resolved)
+    _, plan, _ = planning.choose(SECRET, crowd, resolved, resolved.question(SECRET, people=None))
+    assert combining_secret.apart(resolved, plan, NOISY) is not None
+    assert combining_secret.apart(replace(resolved, measure="income"), plan, NOISY) is None
+    assert combining_secret.apart(resolved, replace(plan, weighs=None), NOISY) is None
+    assert combining_secret.apart(resolved, replace(plan, weighs=(1.0, 0.0)), NOISY) is None
