@@ -1,16 +1,13 @@
 """Commands of an analyst: what an answer would cost, and the answer."""
 
 from collections.abc import Callable, Collection
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from dither import Release, save_table
 
-from app.cli.answers import interval_text, show_release
+from app.cli.answers import Output, interval_text, save, show_release
 from app.cli.common import (
     AsJson,
-    CommandFailed,
     console,
     moment,
     notes,
@@ -175,6 +172,7 @@ def _answer_to(statistic: Literal["mean", "sum", "variance", "sd"], help_text: s
         parameter: Parameters = None,
         url: Url = DEFAULT_URL,
         token: Token = None,
+        output: Output = None,
         as_json: AsJson = False,
     ) -> None:
         question = question_of(
@@ -191,7 +189,7 @@ def _answer_to(statistic: Literal["mean", "sum", "variance", "sd"], help_text: s
             parameter=parameter,
         )
         with service(url, token) as client:
-            show_release(getattr(client, statistic)(study, **question), as_json)
+            show_release(getattr(client, statistic)(study, **question), as_json, output)
 
     read.__doc__ = help_text
     return read
@@ -221,6 +219,7 @@ def difference(
     parameter: Parameters = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
+    output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the mean of a label less that of another one. It is free after `dither mean --by`."""
@@ -235,7 +234,7 @@ def difference(
         parameter=parameter,
     )
     with service(url, token) as client:
-        show_release(client.difference(study, between=between, **question), as_json)
+        show_release(client.difference(study, between=between, **question), as_json, output)
 
 
 def release(
@@ -269,6 +268,7 @@ def release(
     fresh: Fresh = False,
     url: Url = DEFAULT_URL,
     token: Token = None,
+    output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Sharpen an answer: a larger share charges the difference; see `dither plan` and `dither mean`."""
@@ -289,17 +289,12 @@ def release(
     )
     with service(url, token) as client:
         found = client.release(study, idempotency_key=key, allow_worse=allow_worse, fresh=fresh, **question)
-    show_release(found, as_json)
+    show_release(found, as_json, output)
 
 
 def releases(
     study: StudyName,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", dir_okay=False, help="Write all that is known of them to FILE, .csv or .parquet."
-        ),
-    ] = None,
+    output: Output = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
     as_json: AsJson = False,
@@ -308,7 +303,7 @@ def releases(
     with service(url, token) as client:
         found = list(client.releases(study))
     if output is not None:
-        _save(found, output)
+        save(found, output)
         return
     if as_json:
         print_json([release.raw for release in found])
@@ -327,14 +322,6 @@ def releases(
     ]
     columns = {name: name for name in ("release", "made", "statistic", "estimator", "estimate", "interval")}
     print_table(rows, columns | {"epsilon": "largest charge"})
-
-
-def _save(found: list[Release], output: Path) -> None:
-    try:
-        rows = save_table(found, output)
-    except OSError as error:
-        raise CommandFailed(f"{output}: {error.strerror}") from error
-    notes.print(f"{rows:,} rows in {output}", markup=False, soft_wrap=True)
 
 
 TEXTS = ("estimator", "by", "measure", "standardize", "between")

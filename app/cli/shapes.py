@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from app.cli.answers import show_release
+from app.cli.answers import Output, show_release
 from app.cli.ask import Epsilon, ExpectedSize, Share, Tilt, question_of
 from app.cli.common import AsJson
 from app.cli.http import DEFAULT_URL, StudyName, Token, Url, service
@@ -39,11 +39,14 @@ def _over_bins(statistic: Literal["histogram", "distribution"], help_text: str) 
         tilt: Tilt = None,
         url: Url = DEFAULT_URL,
         token: Token = None,
+        output: Output = None,
         as_json: AsJson = False,
     ) -> None:
         question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
         with service(url, token) as client:
-            show_release(getattr(client, statistic)(study, edges=edges, bins=bins, **question), as_json)
+            show_release(
+                getattr(client, statistic)(study, edges=edges, bins=bins, **question), as_json, output
+            )
 
     read.__doc__ = help_text
     return read
@@ -67,12 +70,13 @@ def shares(
     tilt: Tilt = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
+    output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Show which part of the people made each choice. The first to ask spends; asking again is free."""
     question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
     with service(url, token) as client:
-        show_release(client.shares(study, **question), as_json)
+        show_release(client.shares(study, **question), as_json, output)
 
 
 def quantile(
@@ -85,12 +89,13 @@ def quantile(
     tilt: Tilt = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
+    output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the value that a part of the people does not exceed. The first to ask spends for it."""
     question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
     with service(url, token) as client:
-        show_release(client.quantile(study, q, **question | _of(candidates)), as_json)
+        show_release(client.quantile(study, q, **question | _of(candidates)), as_json, output)
 
 
 def _over_candidates(statistic: Literal["median", "describe"], help_text: str) -> Callable[..., None]:
@@ -105,11 +110,12 @@ def _over_candidates(statistic: Literal["median", "describe"], help_text: str) -
         tilt: Tilt = None,
         url: Url = DEFAULT_URL,
         token: Token = None,
+        output: Output = None,
         as_json: AsJson = False,
     ) -> None:
         question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
         with service(url, token) as client:
-            show_release(getattr(client, statistic)(study, **question | _of(candidates)), as_json)
+            show_release(getattr(client, statistic)(study, **question | _of(candidates)), as_json, output)
 
     read.__doc__ = help_text
     return read

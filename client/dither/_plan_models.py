@@ -124,4 +124,4 @@ class Plan(Plotted):
 
     def _drawn(self) -> tuple[str, list[Drawn]]:
         rows = ((one.estimator, one.predicted_error) for one in self.estimators)
-        return "predicted error", [(name, error, None, None) for name, error in rows if error is not None]
+        return "predicted error", [Drawn(name, error) for name, error in rows if error is not None]

@@ -13,7 +13,7 @@ from datetime import datetime
 from decimal import Decimal
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dither._errors import InvalidRequest
 
@@ -27,8 +27,23 @@ GROUPS = "groups"
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)\Z")
 
-Drawn = tuple[str, float, float | None, float | None]
-"""A label, an estimate, and the ends of its interval, in the data's unit."""
+
+class Drawn(NamedTuple):
+    """What is drawn of an estimate, in the data's unit.
+
+    Attributes:
+        label: What it is of.
+        value: The estimate.
+        interval: The ends of its interval.
+        together: Those of one that holds together with those of all others.
+        to_whole: The estimate drawn to that for all people.
+    """
+
+    label: str
+    value: float
+    interval: tuple[float, float] | None = None
+    together: tuple[float, float] | None = None
+    to_whole: float | None = None
 
 
 class Shown:
@@ -67,10 +82,15 @@ class Plotted(Shown):
     def _drawn(self) -> tuple[str, list[Drawn]]:
         """What the estimates are, and each of them."""
         name = str(self.raw.get("statistic") or "estimate")
-        return name, [drawn for row in self._rows() if (drawn := _drawn(row)) is not None]
+        rows = self._rows()
+        # Beside a difference, the answers for labels are means.
+        drawn = map(_drawn, rows[:1] if self.raw.get("between") else rows)
+        return name, [one for one in drawn if one is not None]
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the estimates with their intervals.
+        """Draw the estimates with their intervals, those that hold together dashed.
+
+        Estimates drawn to the whole are open dots, and a difference is beside a line at zero.
 
         Args:
             ax: `matplotlib.axes.Axes` to draw on; a new figure if it is None.
@@ -83,15 +103,20 @@ class Plotted(Shown):
         """
         name, drawn = self._drawn()
         ax = _axes(ax)
-        labels = [label for label, _, _, _ in drawn]
         places = list(range(len(drawn)))
-        ax.barh(places, [estimate for _, estimate, _, _ in drawn], color="#7aa6c2", height=0.6)
-        for place, (_, estimate, lower, upper) in zip(places, drawn, strict=True):
-            if lower is not None and upper is not None:
-                # The interval of a share may end at 0 while its estimate is below.
-                low, high = max(0.0, estimate - lower), max(0.0, upper - estimate)
-                ax.errorbar(estimate, place, xerr=[[low], [high]], fmt="none", ecolor="black", capsize=3)
-        ax.set_yticks(places, labels)
+        ax.barh(places, [one.value for one in drawn], color="#7aa6c2", height=0.6)
+        for place, one in zip(places, drawn, strict=True):
+            for ends, style, cap in ((one.together, "--", 0), (one.interval, "-", 3)):
+                if ends is not None:
+                    # The interval of a share may end at 0 while its estimate is below.
+                    reach = [[max(0.0, one.value - ends[0])], [max(0.0, ends[1] - one.value)]]
+                    bars = ax.errorbar(one.value, place, xerr=reach, fmt="none", ecolor="black", capsize=cap)
+                    bars[2][0].set_linestyle(style)
+            if one.to_whole is not None:
+                ax.plot(one.to_whole, place, "o", markerfacecolor="white", markeredgecolor="black")
+        if self.raw.get("between"):
+            ax.axvline(0, color="black", linewidth=0.8)
+        ax.set_yticks(places, [one.label for one in drawn])
         ax.invert_yaxis()
         ax.set_xlabel(name)
         if study := self.raw.get("study"):
@@ -109,7 +134,11 @@ def rows_of(document: Mapping[str, object]) -> list[Row]:
     plain = {name: value for name, value in document.items() if name not in nested}
     groups = nested.pop(GROUPS, [])
     rows = [_flat(plain | {name: item}) for name, items in nested.items() for item in items]
-    return (rows or [_flat(plain)]) + [row for group in groups for row in rows_of(plain | dict(group))]
+    # What is read off the answers for labels is not said of them.
+    shared = {name: value for name, value in plain.items() if name not in ("of", "between", "standardize")}
+    if "of" in plain:
+        shared["statistic"] = plain["of"]
+    return (rows or [_flat(plain)]) + [row for group in groups for row in rows_of(shared | dict(group))]
 
 
 def _objects(value: object) -> list[Mapping[str, object]]:
@@ -229,9 +258,26 @@ def _drawn(row: Row) -> Drawn | None:
         own = f"quantile {row[f'{prefix}q']}"
     if f"{prefix}lower" in row:
         own = f"{row[f'{prefix}lower']} to {row[f'{prefix}upper']}"
-    lower, upper = (row.get(f"{prefix}interval.{end}") for end in ("lower", "upper"))
-    label = ": ".join(filter(None, (where, own if prefix else ""))) or "all"
-    return label, float(value), _number(lower), _number(upper)
+    return Drawn(
+        ": ".join(filter(None, (where, own if prefix else ""))) or _whole(row),
+        float(value),
+        _ends(row, f"{prefix}interval"),
+        _ends(row, f"{prefix}simultaneous"),
+        _number(row.get("drawn_to_whole")),
+    )
+
+
+def _whole(row: Row) -> str:
+    """What an estimate is called that is not of a label."""
+    pair = next((str(labels) for name, labels in row.items() if name.startswith("between.")), None)
+    if pair is not None:
+        return " less ".join(json.loads(pair))
+    return "standardized" if any(name.startswith("standardize.") for name in row) else "all"
+
+
+def _ends(row: Row, name: str) -> tuple[float, float] | None:
+    lower, upper = (_number(row.get(f"{name}.{end}")) for end in ("lower", "upper"))
+    return None if lower is None or upper is None else (lower, upper)
 
 
 def _number(value: object) -> float | None:

@@ -130,9 +130,9 @@ def test_a_study_from_its_making_to_its_answer(ask, tmp_path):
             (one["id"], one["estimate"]) for one in published
         ]
     refused = ask("analyse", "releases", "commute", "--output", str(tmp_path / "releases.txt"))
-    assert (refused.status, ".csv or .parquet" in refused.errors) == (1, True)
+    assert (refused.status, ".csv or .parquet" in refused.errors) == (2, True)
     refused = ask("analyse", "releases", "commute", "--output", str(tmp_path / "none" / "releases.csv"))
-    assert (refused.status, "No such file" in refused.errors) == (1, True)
+    assert (refused.status, "No such directory" in refused.errors) == (2, True)
 
     # Statistics of the same question are read off the same release.
     for statistic in ("sum", "variance", "sd"):

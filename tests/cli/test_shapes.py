@@ -1,5 +1,6 @@
 """Histograms, distributions and quantiles on the command line, against a running service."""
 
+import csv
 import json
 
 import pytest
@@ -52,6 +53,47 @@ def test_a_poll_is_made_loaded_and_shown(ask: Asker, tmp_path):
     assert shown.splitlines()[0].split("\t")[:2] == ["choice", "share"]
     refused = ask("analyse", "mean", "party")
     assert "ask for its shares" in refused.errors
+    kept = tmp_path / "shares.csv"
+    assert ask("analyse", "shares", "party", "--output", str(kept)).status == 0
+    with kept.open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert [row["choices.choice"] for row in rows] == ["red", "green", "25"]
+    assert [float(row["choices.share"]) for row in rows] == [one["share"] for one in found["choices"]]
+
+
+def test_labels_are_compared_and_kept_and_a_file_that_cannot_be_written_costs_nothing(ask: Asker, tmp_path):
+    study = ("study", "create", "towns", "--lower", "0", "--upper", "100", "--attributes", "town=north,south")
+    assert ask("admin", *study).status == 0
+    file = tmp_path / "towns.csv"
+    towns = ("north", "south")
+    file.write_text(
+        "subject,value,town\n" + "".join(f"t{n},{20 + 60 * (n % 2)},{towns[n % 2]}\n" for n in range(80))
+    )
+    done = ask(
+        *("contribute", "contribute", "towns", str(file), "--trust", "central", "--epsilon", "5"),
+        *("--directory", str(tmp_path / "device")),
+    )
+    assert done.status == 0, done.errors
+    difference = ("analyse", "difference", "towns", "town:south,north")
+    for name, reason in (("d.txt", "must end in .csv or .parquet"), ("none/d.csv", "No such directory")):
+        refused = ask(*difference, "--output", str(tmp_path / name))
+        assert (refused.status, reason in " ".join(refused.errors.split())) == (2, True), refused.errors
+    assert json.loads(ask("analyse", "releases", "towns", "--json").output) == []
+    for name, words, statistics in (
+        ("d.csv", difference, ["difference", "mean", "mean"]),
+        ("s.csv", ("analyse", "mean", "towns", "--standardize", "town:north=.2,south=.8"), ["mean"] * 3),
+        ("b.csv", ("analyse", "mean", "towns", "--by", "town", "--simultaneous"), ["mean"] * 3),
+    ):
+        found = json.loads(ask(*words, "--json").output)
+        assert found["id"] in ask(*words).output
+        assert ask(*words, "--output", str(tmp_path / name)).status == 0
+        with (tmp_path / name).open(newline="") as lines:
+            kept = list(csv.DictReader(lines))
+        assert [row["statistic"] for row in kept] == statistics
+        assert [row["where.town"] for row in kept] == ["", "north", "south"]
+        assert float(kept[0]["estimate"]) == found["estimate"]
+    assert float(kept[1]["simultaneous.lower"]) <= float(kept[1]["interval.lower"])
+    assert len(json.loads(ask("analyse", "releases", "towns", "--json").output)) == 1
 
 
 def test_a_histogram_a_distribution_and_quantiles_are_asked_for_and_shown(ask: Asker, study: str):

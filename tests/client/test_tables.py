@@ -166,6 +166,17 @@ def bars(ax: Any) -> dict[str, float]:
     return dict(zip(labels, (patch.get_width() for patch in ax.patches), strict=True))
 
 
+def drawn_ends(ax: Any, style: str) -> list[tuple[float, ...]]:
+    """The ends of the intervals that are drawn in a style."""
+    lines = [line for container in ax.containers[1:] for line in container.lines[2]]
+    return sorted(
+        tuple(sorted(segment[:, 0]))
+        for line in lines
+        if (line.get_linestyle()[0][1] is None) is (style == "solid")
+        for segment in line.get_segments()
+    )
+
+
 @pytest.fixture
 def ax() -> Any:
     from matplotlib.figure import Figure
@@ -180,6 +191,16 @@ def ax() -> Any:
         (histogram(), {"0 to 30": 0.4, "30 to 60": 0.6}),
         (release(groups=GROUPS), {"all": 32.5, "north": 30, "south": 40}),
         (build(Release, {**MEAN, "choices": CHOICES}), {"a<b>": 0.25, "c": 1}),
+        (
+            release(statistic="difference", between={"region": ["north", "south"]}, groups=GROUPS),
+            {"north less south": 32.5},
+        ),
+        (
+            release(
+                standardize={"region": {"north": Decimal("0.5"), "south": Decimal("0.5")}}, groups=GROUPS
+            ),
+            {"standardized": 32.5, "north": 30, "south": 40},
+        ),
     ],
 )
 def test_a_plot_has_a_bar_for_each_estimate_and_its_interval(
@@ -187,13 +208,38 @@ def test_a_plot_has_a_bar_for_each_estimate_and_its_interval(
 ) -> None:
     assert shown.plot(ax) is ax
     assert bars(ax) == expected
-    intervals = [line for container in ax.containers[1:] for line in container.lines[2]]
-    ends = sorted(tuple(sorted(segment[:, 0])) for line in intervals for segment in line.get_segments())
-    wanted: dict[str, tuple[float, float]] = {"all": (30, 35), "north": (28, 31), "south": (38, 44)}
+    ends = drawn_ends(ax, "solid")
+    wanted: dict[str, tuple[float, float]] = dict.fromkeys(
+        ("all", "north less south", "standardized"), (30, 35)
+    )
+    wanted |= {"north": (28, 31), "south": (38, 44)}
     wanted |= {"0 to 30": (0.3, 1), "30 to 60": (0, 0.7), "a<b>": (0, 1), "c": (0, 1)}
     pairs = sorted(wanted[name] for name in expected if name in wanted)
     assert ends == [pytest.approx(pair) for pair in pairs]
     assert (ax.get_xlabel(), ax.get_title()) == (shown.statistic, "commute")
+
+
+def test_intervals_that_hold_together_are_dashed_and_what_is_drawn_to_the_whole_is_a_dot(ax: Any) -> None:
+    wide = {"level": Decimal("0.95"), "lower": 27, "upper": 45}
+    more = {"simultaneous": wide, "drawn_to_whole": Decimal("31.5")}
+    shown = release(groups=[group | more for group in GROUPS])
+    shown.plot(ax)
+    assert drawn_ends(ax, "dashed") == [(27, 45)] * 2
+    assert len(drawn_ends(ax, "solid")) == 3
+    assert [line.get_xdata()[0] for line in ax.lines if line.get_marker() == "o"] == [31.5, 31.5]
+    assert list(shown.to_dataframe()["drawn_to_whole"].dropna()) == [31.5, 31.5]
+    assert list(shown.to_dataframe()["simultaneous.upper"].dropna()) == [45, 45]
+    assert "drawn_to_whole" in shown._repr_html_()
+
+
+def test_a_difference_has_a_line_at_zero(ax: Any) -> None:
+    between = {"region": ["north", "south"]}
+    found = release(statistic="difference", of="mean", between=between, groups=GROUPS)
+    found.plot(ax)
+    assert [list(line.get_xdata()) for line in ax.lines if line.get_marker() in ("None", "")][-1] == [0, 0]
+    rows = found.to_dataframe()
+    assert list(rows["statistic"]) == ["difference", "mean", "mean"]
+    assert list(rows["between.region"].notna()) == [True, False, False]
 
 
 def test_a_plan_is_drawn_without_an_axes_of_the_caller(client: Any, service: FakeService) -> None:
