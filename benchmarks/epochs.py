@@ -43,7 +43,7 @@ FILL = """
 
 
 def run(*, quick: bool) -> list[Ratio]:
-    """Fill a study of one epoch and studies of many, then measure all of them."""
+    """Fill a study of one epoch and studies of many, measure all of them, and audit the ledger."""
     epochs, charged, rounds = (QUICK_EPOCHS, QUICK_CHARGED, 3) if quick else (EPOCHS, CHARGED, 15)
     slugs = ("one", "central", "local", "daily", "old", "young")
     with installation() as here:
@@ -63,6 +63,8 @@ def run(*, quick: bool) -> list[Ratio]:
             ):
                 for what, ask in (("release", _release), ("plan", _plan))[: 2 if goal else 1]:
                     results.append(compare(port, here, slug, f"{what} over {name}", ask, rounds, goal))
+        if findings := here.use(lambda services: services.ledger.audit()).findings:
+            raise RuntimeError(f"the audit found {findings}")
     return results
 
 
