@@ -9,18 +9,28 @@ K-means tells them apart by epoch. `lineage` keeps in which cohort the people of
 contributions are never written again. Thus a study has as many rows for reports as they have epsilons,
 however many epochs it has.
 
+*Cohorts that were charged alike become one*: a fold unites the central cohorts that have the same key and
+have spent the same, most of all those who have spent everything, so that there is a row for each key and
+amount spent. Such a row begins with what its people had spent `before`, and takes in people until it is
+charged itself; `lineage.former` keeps the cohorts that they were in, with the charges that they paid there.
+Studies that keep pieces are left out: these name the cohorts that they were drawn for, and epochs that were
+charged one after the other are in different ones. So are studies with an open session, whose rounds know
+their people by what cohorts were charged.
+
 Why that is exact: members of a cohort have the same trust, segment, offer and spent, before and after;
 answers, prices and limits depend on groups of equal offers and on their sums, which add up. Every charge of a
-cohort came after its youngest lineage, so what a person was charged is what the person's cohort was, and the
-audit recomputes it (`app.store.ledger`). A lineage keeps the reach that its reports were summed with, so who
-leaves takes out what they put in.
+cohort came after its youngest lineage, and a former one, which has no people left, is never charged again. So
+what a person was charged is what the person's cohort and the former ones were, and the audit recomputes it
+(`app.store.ledger`). A lineage keeps the reach that its reports were summed with, so who leaves takes out
+what they put in.
 
 Why it is private: an answer must be made from the people it charges. A fold holds the lock of the study's
-cohorts alone, and notes its epoch in every cohort that it lets people into; `app.store.releases.CHARGE`
-refuses a draft that has not seen that epoch, as it refuses one whose cohort has lost a member. What a step
-refines is made of cohorts that were charged (`piece.charged` is above 0), so no person joins them:
-that the count of a cohort in a piece is unchanged still means that the people are. All this holds for both
-relations; in add_remove_one studies cohorts are shown to admins alone, and answers see groups as before.
+cohorts alone, and notes its epoch in every cohort that it lets people into, also in those that it unites;
+`app.store.releases.CHARGE` refuses a draft that has not seen that epoch, as it refuses one whose cohort has
+lost a member. What a step refines is made of cohorts that were charged (`piece.charged` is above 0), so no
+person joins them: that the count of a cohort in a piece is unchanged still means that the people are. All
+this holds for both relations; in add_remove_one studies cohorts are shown to admins alone, and answers see
+groups as before.
 """
 
 from collections.abc import Sequence
@@ -118,7 +128,7 @@ READ_WITHIN_REACH = Sql(f"""
 """)
 
 COUNT_REPORTS = Sql.of(int)("""
-    SELECT coalesce(sum(count), 0) FROM cohort WHERE study_id = :study_id AND trust = 'local'
+    SELECT coalesce(sum(count), 0) FROM cohort WHERE study_id = :study_id AND trust = 'local' AND count > 0
 """)
 
 # Of several cohorts that people could join, which there may be from before cohorts were shared, the newest.
@@ -140,6 +150,7 @@ FOLD = Sql("""
     open AS (
         SELECT max(id) AS id, trust, segment, epsilon, carried FROM cohort
         WHERE study_id = :study_id AND (trust = 'local' OR trust = 'central' AND spent = carried)
+          AND count > 0
         GROUP BY 2, 3, 4, 5
     ),
     joined AS (
@@ -152,9 +163,10 @@ FOLD = Sql("""
     ),
     made AS (
         INSERT INTO cohort
-            (study_id, epoch, trust, segment, epsilon, carried, count, total, total_squares, reach, spent)
-        SELECT :study_id, epoch, trust, segment, epsilon, carried, count, total, total_squares, reach,
-               CASE WHEN trust = 'local' THEN epsilon ELSE carried END AS spent
+            (study_id, epoch, trust, segment, epsilon, carried, before, count, total, total_squares, reach,
+             spent)
+        SELECT :study_id, epoch, trust, segment, epsilon, carried, carried, count, total, total_squares,
+               reach, CASE WHEN trust = 'local' THEN epsilon ELSE carried END AS spent
         FROM keyed LEFT JOIN open USING (trust, segment, epsilon, carried) WHERE open.id IS NULL
         ORDER BY epoch, trust, epsilon, carried, segment
         RETURNING id, trust, segment, epsilon, carried
@@ -163,6 +175,50 @@ FOLD = Sql("""
     SELECT :study_id, fresh.epoch, trust, segment, epsilon, carried, known.id, fresh.reach
     FROM fresh JOIN (SELECT * FROM joined UNION ALL SELECT * FROM made) AS known
         USING (trust, segment, epsilon, carried)
+""")
+
+# People whose cohort has paid join the one of their key and amount that has not paid since people came in.
+UNITE = Sql("""
+    WITH alike AS MATERIALIZED (
+        SELECT segment, epsilon, carried, spent, max(id) FILTER (WHERE spent = before) AS united
+        FROM cohort
+        WHERE study_id = :study_id AND count > 0 AND trust = 'central' AND spent > carried
+          AND NOT EXISTS (SELECT FROM piece WHERE study_id = :study_id)
+          AND NOT EXISTS (SELECT FROM session WHERE study_id = :study_id AND state = 'open')
+        GROUP BY 1, 2, 3, 4 HAVING count(*) > 1
+    ),
+    leaving AS MATERIALIZED (
+        SELECT cohort.id, segment, epsilon, carried, spent, united, count, total, total_squares
+        FROM cohort JOIN alike USING (segment, epsilon, carried, spent)
+        WHERE study_id = :study_id AND count > 0 AND trust = 'central' AND id IS DISTINCT FROM united
+    ),
+    coming AS MATERIALIZED (
+        SELECT segment, epsilon, carried, spent, united, sum(count) AS count, sum(total) AS total,
+               sum(total_squares) AS total_squares
+        FROM leaving GROUP BY 1, 2, 3, 4, 5
+    ),
+    joined AS (
+        UPDATE cohort
+        SET epoch = :epoch, count = cohort.count + coming.count, total = cohort.total + coming.total,
+            total_squares = cohort.total_squares + coming.total_squares
+        FROM coming WHERE cohort.id = coming.united
+        RETURNING cohort.id, cohort.segment, cohort.epsilon, cohort.carried, cohort.spent
+    ),
+    made AS (
+        INSERT INTO cohort (study_id, epoch, trust, segment, epsilon, carried, before, spent, count, total,
+                            total_squares)
+        SELECT :study_id, :epoch, 'central', segment, epsilon, carried, spent, spent, count, total,
+               total_squares
+        FROM coming WHERE united IS NULL ORDER BY epsilon, carried, spent, segment
+        RETURNING id, segment, epsilon, carried, spent
+    ),
+    emptied AS (
+        UPDATE cohort SET count = 0, total = 0, total_squares = 0 FROM leaving WHERE cohort.id = leaving.id
+    )
+    UPDATE lineage SET former = lineage.former || lineage.cohort_id, cohort_id = known.id
+    FROM leaving JOIN (SELECT * FROM joined UNION ALL SELECT * FROM made) AS known
+        USING (segment, epsilon, carried, spent)
+    WHERE lineage.cohort_id = leaving.id
 """)
 
 READ_TALLY = Sql.of(int)("""
@@ -243,6 +299,7 @@ async def fold(connection: Connection, study_id: int) -> None:
             reaches=[row.cohort.reach for row in rows],
             segments=[row.cohort.segment for row in rows],
         )
+    await UNITE.run(connection, study_id=study_id, epoch=epochs.sealed)
     await MARK_FOLDED.run(connection, study_id=study_id, sealed=epochs.sealed)
 
 

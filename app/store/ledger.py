@@ -112,12 +112,22 @@ _CHECKS = {
         SELECT id AS cohort, spent, epsilon FROM cohort WHERE spent > epsilon OR spent < carried
     """,
     "spent is not the sum of a cohort's charges": """
-        SELECT cohort.id AS cohort, cohort.spent, cohort.carried, coalesce(c.epsilon, 0) AS charged
+        SELECT cohort.id AS cohort, cohort.spent, cohort.before, coalesce(c.epsilon, 0) AS charged
         FROM cohort LEFT JOIN (
             SELECT cohort_id, sum(epsilon) AS epsilon FROM charge GROUP BY cohort_id
         ) c ON c.cohort_id = cohort.id
         WHERE CASE WHEN cohort.trust = 'local' THEN cohort.spent <> cohort.epsilon OR c.epsilon <> 0
-                   ELSE cohort.spent <> cohort.carried + coalesce(c.epsilon, 0) END
+                   ELSE cohort.spent <> cohort.before + coalesce(c.epsilon, 0) END
+    """,
+    "what people brought into a cohort is not what their former ones were charged": """
+        SELECT cohort.id AS cohort, cohort.before, cohort.carried, coalesce(sum(charge.epsilon), 0) AS charged
+        FROM (
+            SELECT cohort_id, former, unnest(former || cohort_id) AS was_in
+            FROM (SELECT DISTINCT cohort_id, former FROM lineage) people
+        ) each_of JOIN cohort ON cohort.id = each_of.cohort_id
+        LEFT JOIN charge ON charge.cohort_id = each_of.was_in AND each_of.was_in <> each_of.cohort_id
+        GROUP BY cohort.id, each_of.former
+        HAVING cohort.before <> cohort.carried + coalesce(sum(charge.epsilon), 0)
     """,
     "a charge belongs to no release or no cohort": """
         SELECT CAST(charge.release_id AS text) AS release, charge.cohort_id AS cohort FROM charge
@@ -137,12 +147,13 @@ _CHECKS = {
                                     OR g.total_squares <> coalesce(c.squares, 0))
     """,
     "a cohort has people of another key, or who joined after it was charged": """
-        SELECT lineage.cohort_id AS cohort, lineage.epoch, paid.epoch AS charged FROM lineage
-        LEFT JOIN cohort g ON g.id = lineage.cohort_id
+        SELECT lineage.was_in AS cohort, lineage.epoch, paid.epoch AS charged
+        FROM (SELECT *, unnest(former || cohort_id) AS was_in FROM lineage) lineage
+        LEFT JOIN cohort g ON g.id = lineage.was_in
         LEFT JOIN (
             SELECT charge.cohort_id, min(release.epoch) AS epoch
             FROM charge JOIN release ON release.id = charge.release_id GROUP BY 1
-        ) paid ON paid.cohort_id = lineage.cohort_id
+        ) paid ON paid.cohort_id = lineage.was_in
         WHERE lineage.epoch > paid.epoch OR lineage.epoch > g.epoch OR lineage.reach > g.reach
            OR (lineage.study_id, lineage.trust, lineage.segment, lineage.epsilon, lineage.carried)
               IS DISTINCT FROM (g.study_id, g.trust, g.segment, g.epsilon, g.carried)

@@ -164,18 +164,21 @@ cohort = Table(
     Column("trust", trust, nullable=False),
     Column("epsilon", BigInteger, nullable=False, comment="the most each member may spend; public: 0"),
     Column("carried", BigInteger, nullable=False, comment="what each had spent before"),
+    Column("before", BigInteger, nullable=False, comment="carried, or spent when cohorts became this one"),
     Column("count", BigInteger, nullable=False, comment="live members"),
     Column("total", Numeric, nullable=False, comment="sum of their values"),
     Column(
         "total_squares", Numeric, nullable=False, comment="of reports, or of steps from the middle / 2^15"
     ),
     Column("reach", BigInteger, comment="steps outside the grid that reports count at most; NULL: all"),
-    Column("spent", BigInteger, nullable=False, comment="carried + its charges; local: epsilon"),
+    Column("spent", BigInteger, nullable=False, comment="before + its charges; local: epsilon"),
     Column("segment", SmallInteger, nullable=False, server_default="0", comment="of its members"),
-    UniqueConstraint("study_id", "epoch", "trust", "epsilon", "carried", "segment", name="uq_cohort_key"),
-    CheckConstraint("carried <= spent AND spent <= epsilon", name="spent_within_epsilon"),
+    CheckConstraint(
+        "carried <= before AND before <= spent AND spent <= epsilon", name="spent_within_epsilon"
+    ),
     CheckConstraint("count >= 0", name="count_not_negative"),
-    Index("ix_cohort_study_id_id", "study_id", "id"),
+    # Of cohorts that became one the former ones stay, empty, with what they were charged.
+    Index("ix_cohort_study_id_id", "study_id", "id", postgresql_where=text("count > 0")),
     # A release changes a row for each cohort: with room in its page none of the indexes has to.
     postgresql_with={"fillfactor": 50},
 )
@@ -191,6 +194,7 @@ lineage = Table(
     Column("carried", BigInteger, primary_key=True, autoincrement=False, comment="as in the cohort"),
     Column("cohort_id", BigInteger, ForeignKey("cohort.id"), nullable=False),
     Column("reach", BigInteger, comment="steps outside the grid that a report counts; NULL: all"),
+    Column("former", ARRAY(BigInteger), nullable=False, server_default="{}", comment="cohorts of before"),
     Index("ix_lineage_cohort_id", "cohort_id"),
 )
 

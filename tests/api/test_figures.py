@@ -252,9 +252,9 @@ FILL = """
                        delta, dimension, local_mechanism, created_at)
     SELECT 's' || n, 't', '0', '1', 'replace_one', '{central}', 1, 10, 1, 0, 1, 'laplace', now()
     FROM generate_series(1, 200) n ORDER BY n;
-    INSERT INTO cohort (study_id, epoch, trust, epsilon, carried, count, total, total_squares,
+    INSERT INTO cohort (study_id, epoch, trust, epsilon, carried, before, count, total, total_squares,
                         spent)
-    SELECT (SELECT min(id) FROM study) + n % 200, 1, 'central', n, 0, 1, 0, 0, 0
+    SELECT (SELECT min(id) FROM study) + n % 200, 1, 'central', n, 0, 0, 1, 0, 0, 0
     FROM generate_series(1, 4000) n;
     INSERT INTO release (id, number, study_id, question, sequence, epoch, estimator, estimator_version, noise,
                          body, estimate, epsilon_max, previous_hash, hash, created_at)

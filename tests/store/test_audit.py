@@ -38,6 +38,7 @@ PIECES = "a question's pieces were not charged what its releases charged"
 HIDDEN = "it is kept who is in a sum where that is secret"
 JOINED = "a cohort of a piece has people who were not there when it was drawn"
 FOLDED = "a cohort does not hold what was folded into it"
+BROUGHT = "what people brought into a cohort is not what their former ones were charged"
 SHARED = "a cohort has people of another key, or who joined after it was charged"
 UNSEEN = "an epoch that is not folded does not hold what was acknowledged"
 FUTURE = "a contribution carries an epoch that has not begun"
@@ -92,6 +93,11 @@ IN_PIECE = "(SELECT min(cohort) FROM piece, unnest(cohorts) AS cohort)"
 LAST_LINK = "SELECT number, hash FROM release ORDER BY number DESC LIMIT 1"
 
 TAMPERINGS = (
+    tampering(
+        "people who were in a charged cohort before",
+        BROUGHT,
+        f"UPDATE lineage SET former = ARRAY[{CENTRAL}] WHERE cohort_id <> {CENTRAL}",
+    ),
     tampering(
         "a coordinate lost",
         VECTOR,
@@ -836,5 +842,5 @@ async def test_findings_can_be_read(honest_url: str):
     (finding,) = report.findings
     assert re.fullmatch(r"[a-z' ]+", finding.rule)
     (example,) = finding.examples
-    assert set(example) == {"cohort", "spent", "carried", "charged"}
+    assert set(example) == {"cohort", "spent", "before", "charged"}
     assert example["charged"] > 0

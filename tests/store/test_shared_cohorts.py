@@ -59,7 +59,7 @@ async def history(bench: Workbench, relation: Relation, seed: int) -> Mapping[st
     people = {}
     for name in sorted(set(names)):
         statement = await bench.services.budgets.statement(KEY.digest(name))
-        people[name] = (statement.account.reserved, statement.account.spent)
+        people[name] = (statement.account.reserved, statement.account.spent, await charges(bench, name))
     plan = await bench.services.releases.plan(study, SMALL)
     for answer in answers:
         for hidden in ("study", "refines", "standard_error", "predicted_error"):
@@ -82,6 +82,7 @@ async def test_people_pay_the_same_where_epochs_share_cohorts(
     await bench.execute("UPDATE cohort SET count = 0, total = 0, total_squares = 0", "DELETE FROM tally")
     assert everyone
     monkeypatch.setattr(cohorts, "FOLD", apart())
+    monkeypatch.setattr(cohorts, "UNITE", NOT_UNITED)
     before = await bench.value(several)
     assert await history(bench, relation, seed) == shared
     assert await bench.value(several) == before
@@ -178,4 +179,130 @@ async def test_a_process_that_dies_while_it_folds_has_let_no_person_in(database_
         await bench.assert_clean()
         await bench.replicas[1].releases.release(study, SMALL, None)
         assert await bench.fetch("SELECT count::int, epoch FROM cohort") == [{"count": 7, "epoch": 2}]
+        await bench.assert_clean()
+
+
+NOT_UNITED = Sql[Any]("SELECT 1 WHERE CAST(:study_id AS int) IS NULL OR CAST(:epoch AS int) IS NULL")
+
+
+async def charges(bench: Workbench, name: str) -> list[int]:
+    """What each charge of a person came to, the newest first."""
+    page = await bench.services.budgets.charges(KEY.digest(name), 100, None, None)
+    return [one.cost for one in page.items]
+
+
+async def rows(bench: Workbench) -> list[tuple[int, int, int]]:
+    """People, what each has spent [per mill], and former cohorts of each, of each cohort that has people."""
+    found = await bench.fetch("""
+        SELECT count::int AS people, (spent / 1000)::int AS spent, max(cardinality(former)) AS former
+        FROM cohort g JOIN lineage ON cohort_id = g.id WHERE count > 0 GROUP BY g.id ORDER BY 2, 1
+    """)
+    return [(row["people"], row["spent"], row["former"]) for row in found]
+
+
+async def days(bench: Workbench, study: Study, number: int, share: int) -> None:
+    """Some days, on each of which two people come and an answer charges who can pay."""
+    for day in range(number):
+        await bench.crowd(study, 2, prefix=f"day-{day}")
+        await bench.services.releases.release(study, Ask(estimator="transformed", share=share), None)
+
+
+async def test_cohorts_that_were_charged_alike_become_one(bench: Workbench):
+    """Where all have spent all, a study has a row for each amount, however many days there were."""
+    changes = {"relation": Relation.ADD_REMOVE_ONE, "trust": frozenset({Trust.CENTRAL})}
+    study = await bench.study(**changes)
+    await days(bench, study, 6, MICRO // 2)
+    await bench.fold(study)
+    await bench.crowd(study, 1, prefix="late")
+    united = {name: await charges(bench, name) for name in ("day-0-0", "day-4-1", "day-5-0")}
+    await bench.fold(study)
+    assert await rows(bench) == [(1, 0, 0), (2, 500, 0), (10, 1000, 1)]
+    assert {name: await charges(bench, name) for name in united} == united
+    assert united["day-0-0"] == [MICRO // 2] * 2
+    spent = await bench.services.budgets.statement(KEY.digest("day-0-0"))
+    assert spent.account.spent == MICRO
+    await bench.assert_clean()
+    # Who leaves takes out what they put in, and what they have spent stays spent.
+    await bench.services.contributions.withdraw(study, KEY.digest("day-1-0"))
+    assert [people for people, *_ in await rows(bench)] == [1, 2, 9]
+    left = await bench.services.budgets.statement(KEY.digest("day-1-0"))
+    assert (left.account.spent, left.account.reserved) == (MICRO, MICRO)
+    await bench.services.releases.release(study, Ask(estimator="transformed", share=MICRO // 2), None)
+    await bench.assert_clean()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE lineage SET former = '{}'",
+        "UPDATE lineage SET former = former || former WHERE former <> '{}'",
+        """UPDATE lineage SET former = array_replace(
+               former, former[1], (SELECT min(id) FROM cohort WHERE before > 0))""",
+        "UPDATE cohort SET before = before - 1 WHERE before > 0",
+        "UPDATE cohort SET before = before - 1, spent = spent - 1 WHERE before > 0",
+        """UPDATE charge SET cohort_id = (SELECT max(id) FROM cohort)
+           WHERE cohort_id = (SELECT min(former[1]) FROM lineage)""",
+    ],
+)
+async def test_the_audit_finds_other_former_cohorts_and_another_beginning(bench: Workbench, change: str):
+    study = await bench.study(relation=Relation.ADD_REMOVE_ONE, trust=frozenset({Trust.CENTRAL}))
+    await days(bench, study, 3, MICRO)
+    await bench.crowd(study, 1, prefix="late")
+    await bench.fold(study)
+    await bench.assert_clean()
+    await bench.execute("ALTER TABLE charge DISABLE TRIGGER append_only", change)
+    found = await bench.services.ledger.audit()
+    assert "what people brought into a cohort is not what their former ones were charged" in {
+        one.rule for one in found.findings
+    }
+
+
+async def test_a_draft_from_before_its_cohorts_became_one_is_never_published(database_url: str):
+    slow = InterceptedDatabase.open(database_url)
+    async with workbench(database_url, replicas=2, databases=[slow]) as bench:
+        study = await bench.study(relation=Relation.ADD_REMOVE_ONE, trust=frozenset({Trust.CENTRAL}))
+        await days(bench, study, 3, MICRO * 2 // 5)
+        assert await rows(bench) == [(2, 400, 0), (2, 800, 0), (2, 800, 0)]
+        other = bench.replicas[1]
+
+        async def change() -> None:
+            await other.contributions.contribute(study, offer("late"))
+            await other.database.run_tx("test.seal", lambda c: cohorts.seal(c, study.id))
+            await other.database.run_tx("test.fold", lambda c: cohorts.fold(c, study.id))
+
+        begun = slow.begun[MOMENT]
+        slow.interceptions[MOMENT] = Interception(first=change)
+        await bench.services.releases.release(study, Ask(estimator="transformed", share=MICRO // 5), None)
+        assert slow.begun[MOMENT] == begun + 2
+        assert await rows(bench) == [(1, 200, 0), (2, 600, 0), (4, 1000, 1)]
+        parts = [MICRO // 5, MICRO * 2 // 5, MICRO * 2 // 5]
+        assert [await charges(bench, f"day-{day}-0") for day in range(3)] == [parts, parts, parts[:2]]
+        await bench.assert_clean()
+
+
+async def test_cohorts_of_pieces_and_of_open_sessions_stay_apart(bench: Workbench):
+    study = await bench.study(trust=frozenset({Trust.CENTRAL}))
+    for day in range(3):
+        await bench.crowd(study, 2, prefix=f"day-{day}")
+        await bench.services.releases.release(study, Ask(share=MICRO), None, fresh=True, allow_worse=True)
+    await bench.crowd(study, 2, prefix="late")
+    await bench.fold(study)
+    assert [former for *_, former in await rows(bench)] == [0] * 4
+    await bench.assert_clean()
+
+
+async def test_a_process_that_dies_while_it_unites_has_changed_nothing(database_url: str):
+    slow = InterceptedDatabase.open(database_url)
+    async with workbench(database_url, replicas=2, databases=[slow]) as bench:
+        study = await bench.study(relation=Relation.ADD_REMOVE_ONE, trust=frozenset({Trust.CENTRAL}))
+        await days(bench, study, 2, MICRO)
+        await bench.crowd(study, 1, prefix="late")
+        before = await rows(bench)
+        slow.interceptions["release.fold"] = Interception(before_commit=crash)
+        with pytest.raises(Crash):
+            await bench.services.releases.release(study, Ask(estimator="transformed"), None)
+        assert await rows(bench) == before == [(2, 1000, 0), (2, 1000, 0)]
+        await bench.assert_clean()
+        await bench.replicas[1].releases.release(study, Ask(estimator="transformed"), None)
+        assert await rows(bench) == [(1, 1000, 0), (4, 1000, 1)]
         await bench.assert_clean()
