@@ -183,7 +183,7 @@ UNITE = Sql("""
         SELECT segment, epsilon, carried, spent, max(id) FILTER (WHERE spent = before) AS united
         FROM cohort
         WHERE study_id = :study_id AND count > 0 AND trust = 'central' AND spent > carried
-          AND NOT EXISTS (SELECT FROM piece WHERE study_id = :study_id)
+          AND NOT EXISTS (SELECT FROM piece WHERE study_id = :study_id AND cohorts <> '{}')
           AND NOT EXISTS (SELECT FROM session WHERE study_id = :study_id AND state = 'open')
         GROUP BY 1, 2, 3, 4 HAVING count(*) > 1
     ),

@@ -120,14 +120,15 @@ _CHECKS = {
                    ELSE cohort.spent <> cohort.before + coalesce(c.epsilon, 0) END
     """,
     "what people brought into a cohort is not what their former ones were charged": """
-        SELECT cohort.id AS cohort, cohort.before, cohort.carried, coalesce(sum(charge.epsilon), 0) AS charged
+        SELECT cohort.id AS cohort, before, carried, coalesce(charged, 0) AS charged
         FROM (
-            SELECT cohort_id, former, unnest(former || cohort_id) AS was_in
-            FROM (SELECT DISTINCT cohort_id, former FROM lineage) people
-        ) each_of JOIN cohort ON cohort.id = each_of.cohort_id
-        LEFT JOIN charge ON charge.cohort_id = each_of.was_in AND each_of.was_in <> each_of.cohort_id
-        GROUP BY cohort.id, each_of.former
-        HAVING cohort.before <> cohort.carried + coalesce(sum(charge.epsilon), 0)
+            SELECT each_of.cohort_id, former, sum(epsilon) AS charged FROM (
+                SELECT cohort_id, former, unnest(former || cohort_id) AS was_in
+                FROM (SELECT DISTINCT cohort_id, former FROM lineage) people
+            ) each_of LEFT JOIN charge ON charge.cohort_id = was_in AND was_in <> each_of.cohort_id
+            GROUP BY 1, 2
+        ) brought JOIN cohort ON cohort.id = brought.cohort_id
+        WHERE before <> carried + coalesce(charged, 0)
     """,
     "a charge belongs to no release or no cohort": """
         SELECT CAST(charge.release_id AS text) AS release, charge.cohort_id AS cohort FROM charge
