@@ -94,6 +94,7 @@ def show_release(found: Release, as_json: bool, output: Path | None) -> None:
         f"predicted error{error_of}": None if found.standard_error else found.predicted_error,
         "share": _share(found),
         "combines": found.combines and f"{len(found.combines)} answers",
+        "mean of": found.weights and "the people of all these answers; who is in several counts more",
         "largest charge": found.epsilon_max,
         "estimator": found.estimator,
         "relation": found.relation,

@@ -242,3 +242,37 @@ async def test_of_a_withdrawn_value_a_dump_has_what_was_charged_for_alone(servic
     told = (abs(left - after["weight"] * GRID_SIZE) - abs(left)) / after["scale"]
     assert after["charged"] == 600_000
     assert abs(told) <= 0.6 + 1e-12
+
+
+async def test_of_a_withdrawn_secret_person_a_dump_has_what_was_charged_for_alone(service: Service) -> None:
+    """The same where it is secret who is there: the part of both sums, under noise that is not kept."""
+    study = await service.study(lower=LOWER, upper=UPPER, relation="add_remove_one")
+    await service.crowd(study, 40)
+    subject, value = "leaver", float(VALUES["central"])
+    await service.contribute(study, subject, value=value)
+    question = {"share": 0.6, "estimator": "transformed"}
+    made = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=question)
+    assert made.status_code == 201, made.text
+
+    async def kept() -> tuple[int, int, int, int]:
+        connection = await asyncpg.connect(service.database_url)
+        try:
+            row = await connection.fetchrow("SELECT first, second, total, count FROM piece, cohort")
+        finally:
+            await connection.close()
+        assert row is not None
+        first, second, total, count = map(int, row)
+        return first, second, total, count * GRID_SIZE - total
+
+    first, second, total, rest = await kept()
+    gone = await service.call("DELETE", f"/v1/studies/{study}/contributions/{subject}", "contribute")
+    assert gone.status_code == 204
+    after = await kept()
+    assert after[:2] == (first, second)
+    point = round(GRID_SIZE * (value - LOWER) / (UPPER - LOWER))
+    assert (total - after[2], rest - after[3]) == (point, GRID_SIZE - point)
+    content = await dump(service, "--data-only", "--inserts")
+    for secret in (VALUES["central"], point, total, rest, first - 600_000 * total, second - 600_000 * rest):
+        assert not found(str(secret), content)
+    for known in (first, second, after[2]):
+        assert found(str(known), content)

@@ -217,6 +217,20 @@ def test_a_token_is_limited_and_rotated(ask):
             assert client.get("/v1/studies").status_code == status
 
 
+def test_answers_of_secret_people_are_combined_and_say_of_whom_they_are(ask):
+    ask("admin", "study", "create", "age", "--lower", "0", "--upper", "100", "--relation", "add_remove_one")
+    made = [
+        json.loads(ask("analyse", "release", "age", "--share", share, "--json").output)["id"]
+        for share in ("0.1", "0.3")
+    ]
+    found = json.loads(ask("analyse", "mean", "age", "--json").output)
+    assert found["combines"] == made
+    assert [round(weight, 3) for weight in found["weights"]] == [0.1, 0.9]
+    shown = ask("analyse", "mean", "age").output
+    assert "2 answers" in shown
+    assert "the people of all these answers" in shown
+
+
 def test_tokens_are_made_listed_and_revoked(ask):
     token = ask("admin", "token", "create", "app", "--role", "analyse").output.strip()
     assert re.fullmatch(r"dither_\S{40,}", token)

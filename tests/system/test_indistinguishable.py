@@ -168,6 +168,8 @@ async def test_an_analyst_cannot_tell_whether_somebody_is_there(
     answered = [body for status, _, body in without if status == 201]
     assert len(answered) == RELEASES
     assert any(status == 200 and b"<svg" in body for status, _, body in without), "plots are compared too"
+    combined = [body for _, _, body in without if b'"combines"' in body]
+    assert any(body.count(b'"ID"') > RELEASES for body in combined), "combinations are compared too"
 
 
 async def test_the_comparison_sees_a_count_where_it_is_public(
