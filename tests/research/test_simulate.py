@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
@@ -30,13 +32,29 @@ from tests.system.load import findings, make_study
 # ------------------------------------------------------------------------------------ people
 
 
+def span(lower: int, upper: int) -> SimpleNamespace:
+    return SimpleNamespace(lower=Decimal(lower), upper=Decimal(upper))
+
+
+def asked_of(**fields: Any) -> Any:
+    """What the people need of a study."""
+    plain = {"lower": Decimal("-1.5"), "upper": Decimal(2), "dimension": 1, "choices": (), "measures": {}}
+    return SimpleNamespace(**plain | fields)
+
+
 def test_values_are_read_line_by_line(tmp_path: Path) -> None:
     file = tmp_path / "values"
     file.write_text("1.5\n\n 2,3 \n4 5 6\n")
-    assert read_values(file) == ["1.5", ("2", "3"), ("4", "5", "6")]
+    assert read_values(file, asked_of()) == ["1.5", ("2", "3"), ("4", "5", "6")]
+    assert read_values(file, asked_of(choices=("2,3",))) == ["1.5", "2,3", "4 5 6"]
+    two = asked_of(measures={"income": span(0, 9000), "age": span(18, 98)})
+    with pytest.raises(typer.BadParameter, match="income, age"):
+        read_values(file, two)
+    file.write_text("1200, 44\n")
+    assert read_values(file, two) == [{"income": "1200", "age": "44"}]
     file.write_text("\n")
     with pytest.raises(typer.BadParameter):
-        read_values(file)
+        read_values(file, asked_of())
 
 
 def test_devices_and_values_are_repeatable_and_values_come_again() -> None:
@@ -48,16 +66,17 @@ def test_devices_and_values_are_repeatable_and_values_come_again() -> None:
 
 
 def test_generated_values_lie_in_the_range_and_have_its_dimension() -> None:
-    class Range:
-        lower, upper, dimension = Decimal("-1.5"), Decimal(2), 2
-
-    values = generate_values(Range(), 500, "seed")  # type: ignore[arg-type]  # what it needs of a study
+    values = generate_values(asked_of(dimension=2), 500, "seed")
     numbers = [Decimal(part) for value in values for part in value]
     assert len(numbers) == 1000
     assert Decimal("-1.5") <= min(numbers) < Decimal("-1.4")
     assert Decimal("1.9") < max(numbers) <= 2
-    Range.dimension = 1
-    assert all(isinstance(value, str) for value in generate_values(Range(), 5, "seed"))  # type: ignore[arg-type]  # a fake
+    assert all(isinstance(value, str) for value in generate_values(asked_of(), 5, "seed"))
+    assert set(generate_values(asked_of(choices=("red", "green")), 50, "seed")) == {"red", "green"}
+    measured = generate_values(asked_of(measures={"a": span(0, 1), "b": span(5, 6)}), 50, "seed")
+    rows = [value for value in measured if isinstance(value, dict)]
+    assert len(rows) == 50
+    assert all(set(row) == {"a", "b"} and 5 <= Decimal(row["b"]) <= 6 for row in rows)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
@@ -269,6 +288,17 @@ def test_a_crowd_in_two_processes_takes_part_and_another_contributes(
     with service.client() as admin:
         budget = admin.get("/v1/subjects/other-7/budget").json()
     assert budget["epsilon"]["spent"] == 0.5
+
+    # A poll with regions: each device answers with one of its choices, and says its label.
+    labels = {"region": ["north", "south"]}
+    poll = {"trust": ["local"], "choices": ["red", "green", "blue"], "attributes": labels}
+    make_study(service, "poll", lower=None, upper=None, **poll)
+    start = command.index("--values")
+    asked = [*command[:start], "--epsilon", "2", "--count", "40"]
+    with pytest.raises(SystemExit) as end:
+        main(["poll" if word == "age" else word for word in asked])
+    voted = json.loads(capsys.readouterr().out)
+    assert (end.value.code, voted["answers"], voted["refused"]) == (0, 40, {})
     assert asyncio.run(findings(service)) == []
 
     # A limit of their own below the price of the session: everybody refuses, and nothing is sent.

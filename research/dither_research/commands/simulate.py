@@ -45,7 +45,7 @@ def devices(
             metavar="FILE",
             exists=True,
             dir_okay=False,
-            help="One value a line. [default: uniform in the study's range]",
+            help="One value a line: a number, a choice, or several numbers. [default: uniform]",
         ),
     ] = None,
     seed: Annotated[
@@ -91,8 +91,10 @@ def devices(
             found = client.study(study)
             about = None if session is None else client.session(session)
         _check(found, about)
-        own = read_values(values) if values is not None else generate_values(found, count or 1000, seed)
-        people = make_devices(own, count or len(own), prefix=prefix, seed=seed)
+        own = (
+            read_values(values, found) if values is not None else generate_values(found, count or 1000, seed)
+        )
+        people = make_devices(own, count or len(own), prefix=prefix, seed=seed, attributes=found.attributes)
         started = time.time()
         orders = Orders(
             url=url,

@@ -224,6 +224,7 @@ class _Fleet:
     async def _act(self, device: Device, count: Callable[[Participation], None]) -> None:
         orders = self._orders
         if orders.session is not None:
+            assert not isinstance(device.value, dict), "a study of measures holds no session"
             part = await self._client.participate(
                 orders.session, subject=device.subject, value=device.value, on_progress=count
             )
@@ -237,6 +238,7 @@ class _Fleet:
             value=device.value,
             epsilon=orders.epsilon,
             trust="local",
+            attributes=device.attributes or None,
             check_spent=False,  # no other device has these subjects
         )
         self._succeed()

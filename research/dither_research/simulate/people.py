@@ -4,7 +4,8 @@ Everything here is repeatable from the seed. What protects people never is: thei
 operating system's entropy.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from dither_research.seeded import seeded
 DAY_SECONDS = 20.0
 """Every device is online for the same share of each of these, and then offline for the rest."""
 
-Value = str | tuple[str, ...]
+Value = str | tuple[str, ...] | dict[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,41 +26,82 @@ class Device:
 
     Attributes:
         subject: Its owner.
-        value: Of its owner, as decimal text; a tuple in a study of vectors.
+        value: Of its owner, as decimal text; a tuple in a study of vectors, by name in one of measures, a
+            label in one of choices.
         phase: When in a day it comes online, as a share of a day.
+        attributes: The labels of its owner, in a study with attributes.
     """
 
     subject: str
     value: Value
     phase: float
+    attributes: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_values(path: Path) -> list[Value]:
-    """One value a line; the coordinates of a vector are separated by commas or blanks.
+def read_values(path: Path, study: Study) -> list[Value]:
+    """One value a line: of choices a label; several numbers are separated by commas or blanks.
 
     Raises:
-        BadParameter: there is none.
+        BadParameter: there is none, or a line has not one number a measure.
     """
-    lines = (line.replace(",", " ").split() for line in path.read_text(encoding="utf-8").splitlines())
-    values = [tuple(parts) if len(parts) > 1 else parts[0] for parts in lines if parts]
-    if not values:
-        raise usage_error(f"--values: there is no number in {path}")
-    return values
+    lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if not lines:
+        raise usage_error(f"--values: there is no value in {path}")
+    if study.choices:
+        return list(lines)
+    rows = [line.replace(",", " ").split() for line in lines]
+    if study.measures and any(len(row) != len(study.measures) for row in rows):
+        raise usage_error(f"--values: each line must have {', '.join(study.measures)}")
+    return [_value(study, row) for row in rows]
 
 
 def generate_values(study: Study, count: int, seed: str) -> list[Value]:
-    """Uniform values of the study's range, to four digits of it."""
-    places = seeded(f"simulated values {seed}").integers(0, 10_001, size=(count, study.dimension))
-    width = study.upper - study.lower
-    rows = [[str(study.lower + width * Decimal(int(place)) / 10_000) for place in row] for row in places]
-    return [tuple(row) if len(row) > 1 else row[0] for row in rows]
-
-
-def make_devices(values: list[Value], count: int, *, prefix: str, seed: str) -> list[Device]:
-    """The devices; where there are more of them than values, values come again."""
-    phases = seeded(f"simulated days {seed}").random(count)
+    """Uniform values of the study's range, to four digits of it, or uniform choices."""
+    source = seeded(f"simulated values {seed}")
+    if study.choices:
+        return [study.choices[place] for place in source.integers(0, len(study.choices), size=count)]
+    ranges = [(one.lower, one.upper) for one in study.measures.values()]
+    ranges = ranges or [(study.lower, study.upper)] * study.dimension
+    places = source.integers(0, 10_001, size=(count, len(ranges)))
     return [
-        Device(subject=f"{prefix}{number}", value=values[number % len(values)], phase=float(phases[number]))
+        _value(
+            study,
+            [
+                str(lower + (upper - lower) * Decimal(int(place)) / 10_000)
+                for place, (lower, upper) in zip(row, ranges, strict=True)
+            ],
+        )
+        for row in places
+    ]
+
+
+def _value(study: Study, parts: list[str]) -> Value:
+    if study.measures:
+        return dict(zip(study.measures, parts, strict=True))
+    return tuple(parts) if len(parts) > 1 else parts[0]
+
+
+def make_devices(
+    values: list[Value],
+    count: int,
+    *,
+    prefix: str,
+    seed: str,
+    attributes: Mapping[str, Sequence[str]] | None = None,
+) -> list[Device]:
+    """The devices; where there are more of them than values, values come again. Labels are uniform."""
+    phases, source = seeded(f"simulated days {seed}").random(count), seeded(f"simulated labels {seed}")
+    labels = {
+        name: [its[place] for place in source.integers(0, len(its), size=count)]
+        for name, its in (attributes or {}).items()
+    }
+    return [
+        Device(
+            subject=f"{prefix}{number}",
+            value=values[number % len(values)],
+            phase=float(phases[number]),
+            attributes={name: own[number] for name, own in labels.items()},
+        )
         for number in range(count)
     ]
 
