@@ -14,6 +14,7 @@ from app.services.questions import Ask
 from app.store import cohorts
 from app.store.sql import Sql
 from tests.store.faults import Crash, InterceptedDatabase, Interception, crash
+from tests.store.session_kit import Stage
 from tests.store.workbench import KEY, Workbench, offer, workbench
 
 SMALL = Ask(share=MICRO // 20)
@@ -281,13 +282,25 @@ async def test_a_draft_from_before_its_cohorts_became_one_is_never_published(dat
 
 
 async def test_cohorts_of_pieces_and_of_open_sessions_stay_apart(bench: Workbench):
-    study = await bench.study(trust=frozenset({Trust.CENTRAL}))
-    for day in range(3):
-        await bench.crowd(study, 2, prefix=f"day-{day}")
-        await bench.services.releases.release(study, Ask(share=MICRO), None, fresh=True, allow_worse=True)
-    await bench.crowd(study, 2, prefix="late")
-    await bench.fold(study)
-    assert [former for *_, former in await rows(bench)] == [0] * 4
+    asked = await bench.study(trust=frozenset({Trust.CENTRAL}))
+    counted = await bench.study(trust=frozenset({Trust.CENTRAL}), tilt=0)
+    stage = await Stage.set(bench, counted)
+    for day in range(2):
+        for study in (asked, counted):
+            await bench.crowd(study, 200, prefix=f"day-{day}")
+        await bench.services.releases.release(asked, Ask(share=MICRO), None, fresh=True, allow_worse=True)
+        bins = Ask(statistic="histogram", parameters={"bins": "4"}, share=MICRO)
+        await bench.services.shapes.release(counted, bins, None)
+
+    async def after_more_came(prefix: str) -> list[tuple[int, int, int]]:
+        for study in (asked, counted):
+            await bench.crowd(study, 1, prefix=prefix)
+            await bench.fold(study)
+        return await rows(bench)
+
+    assert await after_more_came("during") == [(1, 0, 0)] * 2 + [(200, 1000, 0)] * 4
+    await stage.finish()
+    assert await after_more_came("after") == [(2, 0, 0)] * 2 + [(200, 1000, 0)] * 2 + [(400, 1000, 1)]
     await bench.assert_clean()
 
 
