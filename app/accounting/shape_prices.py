@@ -2,7 +2,8 @@ r"""Prices of one person's place in counts by bin, and in draws of a cell by ran
 
 *Bins.* A person of weight W is in one of K bins and adds W to its count. add_remove_one: one count moves by
 W. replace_one: one count falls by W and another one rises by W, so under Laplace noise of one scale b the
-loss is :math:`2 W / b` in place of :math:`W / b`.
+loss is :math:`2 W / b` in place of :math:`W / b`. Under Gaussian noise the squares of the moves count:
+:math:`\mu^2 = 2 W^2 / (\sigma^2 - 9)` in place of :math:`W^2 / (\sigma^2 - 9)` (`app.accounting.gaussian`).
 
 *Cells.* `app.mechanisms.permute_and_flip` draws one of the cells of a range by integer scores. Its loss is
 the range of what the scores move by over its scale: a part of the move that all scores share cancels. With a
@@ -28,38 +29,43 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import isfinite
 
+from app.accounting.gaussian import effective_variance, mu2_cost
 from app.core.epsilon import epsilon_cost
 from app.core.errors import InternalFault
-from app.core.noise import DiscreteLaplace
+from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Relation
 
 
-def bins_cost(weight: int, noise: DiscreteLaplace, relation: Relation) -> int:
+def bins_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian, relation: Relation) -> int:
     """Price counts by bin for each person of one weight.
 
     Args:
         weight: What a person adds to the count of a bin, at least 0.
-        noise: One scale a bin, at least two [units of the counts].
+        noise: One scale, or sigma, a bin, at least two [units of the counts].
         relation: The neighboring relation.
 
     Returns:
-        The cost, rounded up [micro-epsilon].
+        The cost, rounded up [micro-epsilon; of Gaussian noise 1e-6 of mu^2].
 
     Raises:
         InternalFault: a weight below 0 or no integer, fewer than two bins, a scale that is not positive and
-            finite.
+            finite, a sigma that is out of range.
 
     Privacy: this is the price; exact, never too low, looks at no data.
 
     References:
-        Dwork, McSherry, Nissim, Smith, TCC 2006, doi:10.1007/11681878_14, proposition 1.
+        Dwork, McSherry, Nissim, Smith, TCC 2006, doi:10.1007/11681878_14, proposition 1; Dong, Roth, Su,
+        arXiv:1905.02383, theorem 2.7 and corollary 3.3.
     """
-    if type(weight) is not int or weight < 0 or len(noise.scales) < 2:
+    gaussian = isinstance(noise, DiscreteGaussian)
+    sizes = noise.sigmas if isinstance(noise, DiscreteGaussian) else noise.scales
+    if type(weight) is not int or weight < 0 or len(sizes) < 2:
         raise InternalFault("The noise does not fit the bins.")
-    if not all(isfinite(scale) and scale > 0 for scale in noise.scales):
+    if not gaussian and not all(isfinite(scale) and scale > 0 for scale in sizes):
         raise InternalFault("A Laplace scale is out of range.")
-    second, first = sorted(1 / Fraction(scale) for scale in noise.scales)[-2:]
-    return epsilon_cost(weight * (first if relation is Relation.ADD_REMOVE_ONE else first + second))
+    of_one = [1 / (effective_variance(size) if gaussian else Fraction(size)) for size in sizes]
+    moved = sum(sorted(of_one)[-1 if relation is Relation.ADD_REMOVE_ONE else -2 :], Fraction(0))
+    return mu2_cost(weight**2 * moved) if gaussian else epsilon_cost(weight * moved)
 
 
 def rank_range(rank: Fraction, relation: Relation) -> int:

@@ -1,20 +1,28 @@
 """What the share of some bins is read off where the number of people is secret."""
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 from app.core.epsilon import MICRO
-from app.estimators.pivot import laplace_tail, ratio
+from app.estimators.pivot import ratio
 from app.estimators.quantiles import ErrorLaw
 
 
 @dataclass(frozen=True, slots=True)
 class BinPivot:
-    """The noisy counts of `inside` of `bins` bins and those of the others: (1 - p) s1 - p s2."""
+    """The noisy counts of `inside` of `bins` bins and those of the others: (1 - p) s1 - p s2.
+
+    Attributes:
+        inside, bins: How many.
+        unit: One epsilon times one person [units of the counts].
+        sigma: Of Gaussian noise of a bin [`unit`]; 0 where it is Laplace noise of scale 1.
+    """
 
     inside: int
     bins: int
     unit: float = float(MICRO)
+    sigma: float = 0.0
 
     def position(self, first: int, second: int) -> Fraction:
         """See `ratio`."""
@@ -26,21 +34,23 @@ class BinPivot:
 
     def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
         """One a bin, of scale 1 - p or p."""
-        parts = ((1 - p, self.inside), (p, self.bins - self.inside))
+        parts = () if self.sigma else ((1 - p, self.inside), (p, self.bins - self.inside))
         return tuple(part for part in parts if part[0] > 0)
 
     def normal(self, p: float) -> float:
-        """None."""
-        return 0.0
+        """Of Gaussian noise."""
+        return self.sigma**2 * ((1 - p) ** 2 * self.inside + p**2 * (self.bins - self.inside))
 
     def tail(self, p: float, x: float) -> float:
         """The law of all of them."""
-        return laplace_tail(self.laplaces(p), x)
+        return ErrorLaw(sigma=math.sqrt(self.normal(p)), laplaces=self.laplaces(p)).tail(x)
 
     def mass(self, first: float, second: float) -> float:
         """s1 + s2 is the total weight."""
         return first + second
 
     def mass_law(self) -> ErrorLaw:
-        """A Laplace of scale 1 a bin."""
-        return ErrorLaw(sigma=0.0, laplaces=((1.0, self.bins),))
+        """The noise of all bins."""
+        return ErrorLaw(
+            sigma=self.sigma * math.sqrt(self.bins), laplaces=() if self.sigma else ((1.0, self.bins),)
+        )

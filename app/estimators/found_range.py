@@ -43,7 +43,7 @@ from fractions import Fraction
 
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE, Grid
-from app.core.noise import DiscreteLaplace, Noise, NoNoise
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
 from app.estimators.shares import SharesPlan
 
 MANTISSAS = (10, 15, 20, 30, 50, 70)
@@ -119,20 +119,21 @@ def find(plan: SharesPlan, edges: Sequence[int], counts: Sequence[int]) -> Found
 
     Privacy: post-processing of the counts.
     """
-    first, last = outermost(plan.noise.scales[0], counts, plan.weighing.mass or sum(counts))
+    total = plan.weighing.mass or sum(counts)
+    first, last = outermost(plan.scale, plan.above(RISK / len(counts)), counts, total)
     return FoundRange(low=edges[first], high=edges[last + 1], outside=plan.outside(counts, first, last))
 
 
-def outermost(scale: float, counts: Sequence[int], total: int) -> tuple[int, int]:
+def outermost(scale: float, clear: float, counts: Sequence[int], total: int) -> tuple[int, int]:
     """The first and the last bin of the range; see the module's docstring.
 
     Args:
         scale: Of the noise of a count [units of the counts].
+        clear: What is no noise [the same].
         counts: Noisy, one a bin.
         total: The weight of all people, noisy where it is secret.
     """
     bins = len(counts)
-    clear = scale * math.log(bins / (2 * RISK))
     seen = [place for place, count in enumerate(counts) if count > clear]
     if not seen or (1 - MOST_OUTSIDE) * total <= clear:
         return 0, bins - 1
@@ -151,11 +152,12 @@ def narrowed(noise: Noise, width: int) -> Noise:
     """Noise for a sum over the whole range as noise for one over a part of it; never less than its share.
 
     Args:
-        noise: Laplace noise, or none.
+        noise: Laplace or Gaussian noise, or none.
         width: Of the part [grid steps].
 
     Returns:
-        Scales times width / 2^30, rounded up to a double.
+        Scales times width / 2^30, rounded up to a double. Of Gaussian noise 3 more: discrete noise of sigma
+        is worth sigma^2 - 9, which must not fall by more than the square of the width.
 
     Raises:
         InternalFault: other noise.
@@ -166,6 +168,10 @@ def narrowed(noise: Noise, width: int) -> Noise:
         case DiscreteLaplace(scales=scales):
             return DiscreteLaplace(
                 scales=tuple(_at_least(Fraction(scale) * width / GRID_SIZE) for scale in scales)
+            )
+        case DiscreteGaussian(sigmas=sigmas):
+            return DiscreteGaussian(
+                sigmas=tuple(_at_least(Fraction(sigma) * width / GRID_SIZE + 3) for sigma in sigmas)
             )
         case _:
             raise InternalFault("There is no such noise for a part of the range.")

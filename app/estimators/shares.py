@@ -2,14 +2,18 @@ r"""Shares of people by bin, and the distribution function, from one noisy count
 
 Each of K bins has the integer count :math:`N_k = \sum_{x_i \in k} W_i` plus discrete Laplace noise. A person
 who is replaced moves two counts by W each, so with the scale 2 in units of one epsilon the price is W; one
-who is added moves one, so there the scale is 1 (`app.accounting.shape_prices`).
+who is added moves one, so there the scale is 1 (`app.accounting.shape_prices`). Under Gaussian noise of
+:math:`\sigma` a person pays :math:`\mu^2 = 2 W^2 / \sigma^2`, or the half of that. An offer of mu^2 weighs
+:math:`\sqrt 2 \mu` (`app.estimators.calibration`), so sigma is 2, or :math:`\sqrt 2`; a unit more of the
+weights, since discrete noise costs a little more.
 
 *replace_one.* The total T is public. With b the scale over T, the share of any j bins is estimated by
 
 .. math:: \frac{\sum_{k \in J} N_k}{T} + \frac jK \Big(1 - \frac{\sum_k N_k}{T}\Big),
 
 the noisy counts moved onto the plane on which they sum to T. Its noise has exactly the law of j Laplaces of
-scale :math:`(1 - j/K) b` and K - j of scale :math:`(j/K) b`. Shares of single bins are then projected on the
+scale :math:`(1 - j/K) b` and K - j of scale :math:`(j/K) b`; of Gaussians with the standard deviation b
+that is one of variance :math:`j (1 - j/K) b^2`. Shares of single bins are then projected on the
 simplex, cumulated ones by isotonic regression, which can only bring them nearer to the truth.
 
 *Weights.* The error of all bins together is at most
@@ -17,7 +21,7 @@ simplex, cumulated ones by isotonic regression, which can only bring them nearer
 these sum to at most 1 - 1/K; the noise of scale 2 eta in K bins has variance 8 K eta^2, of which the plane
 leaves 1 - 1/K; and two distributions that differ by tilt in total variation differ by at most 2 tilt^2 in
 squares. Divided by 4 (K - 1) that is the target of `app.estimators.affine` with variance 1 / 4K in place of
-s2.
+s2. Under Gaussian noise 4 (K - 1) takes the place of 8 (K - 1), and 2 (K - 1) that of what is divided by.
 
 *Reports.* Local people who report a choice have a part in it, bin by bin: with :math:`c_h` the weight of one
 report of group h and :math:`\lambda = \sum m_h c_h` the shares are :math:`1 - \lambda` times those of the
@@ -35,18 +39,19 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from app.core.epsilon import MICRO
 from app.core.grid import Grid
-from app.core.noise import DiscreteLaplace
-from app.core.study import Relation
+from app.core.noise import DiscreteGaussian, DiscreteLaplace
+from app.core.study import Currency, Relation
 from app.estimators.bin_pivot import BinPivot
+from app.estimators.bin_shares import BinShares, columns, on_simplex, rising_band, shares_of
 from app.estimators.choice_reports import Reported
-from app.estimators.interface import Coverage, Interval
+from app.estimators.interface import Coverage
 from app.estimators.pivot import MASS_RISK, PivotReader, ratio
 from app.estimators.quantiles import LEVEL, error_law
 from app.estimators.weighing import Target, Weighing
@@ -60,41 +65,10 @@ _LEVELS = 24
 _BISECTIONS = 40
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """What is said of a bin, or of all bins up to one.
-
-    Attributes:
-        share: The estimate, in [0, 1].
-        interval: For the dataset. Of cumulated bins it is a band: all hold together.
-        population_interval: For the population; of cumulated bins a band.
-        simultaneous: For the dataset, such that those of all bins hold together.
-    """
-
-    share: float
-    interval: Interval
-    population_interval: Interval
-    simultaneous: Interval
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BinShares:
-    """What an answer says of all bins.
-
-    Attributes:
-        bins: Each of them.
-        cumulative: Bins up to and with each of them, the last one excepted; rising.
-        noisy_count: add_remove_one: the noisy total weight over the cap.
-    """
-
-    bins: tuple[Share, ...]
-    cumulative: tuple[Share, ...]
-    noisy_count: float | None
-
-
-def target_of(bins: int, tilt: float) -> Target:
+def target_of(bins: int, tilt: float, currency: Currency = Currency.LAPLACE) -> Target:
     """What weights make small; see the module's docstring."""
-    return Target(variance=1 / (4 * bins), tilt=tilt / math.sqrt(2 * (bins - 1)))
+    times = 2 if currency is Currency.GAUSSIAN else 1
+    return Target(variance=times / (4 * bins), tilt=tilt * math.sqrt(times / (2 * (bins - 1))))
 
 
 @dataclass(frozen=True)
@@ -114,23 +88,25 @@ class SharesPlan:
     reported: tuple[Reported, ...] = ()
 
     @property
-    def noise(self) -> DiscreteLaplace:
-        """Of the count of each bin [micro-epsilon, as weights]."""
-        moves = 2 if self._public else 1
-        return DiscreteLaplace(scales=(float(moves * MICRO),) * self.bins)
+    def noise(self) -> DiscreteLaplace | DiscreteGaussian:
+        """Of the count of each bin [units of the weights]."""
+        moves, unit = 2 if self._public else 1, self.weighing.unit
+        if self._gaussian:
+            return DiscreteGaussian(sigmas=(math.sqrt(2 * moves) * unit + 1,) * self.bins)
+        return DiscreteLaplace(scales=(float(moves * unit),) * self.bins)
 
     @property
     def predicted_error(self) -> float:
         """Root mean square error of a bin's share, over all bins."""
         rest = 1 - 1 / self.bins
         if self._public:
-            noise = 2 * self.bins * rest * self._scale**2
+            noise = self.bins * rest * self._variance
             noise += sum(group.scale * group.noise.total for group in self.reported)
             bias = 2 * self.weighing.bias**2
             return min(1.0, math.sqrt((rest * self.weighing.squares + noise + bias) / self.bins))
         if not self.people:
             return 1.0
-        return min(1.0, math.sqrt(2 * rest) * MICRO / (self.weighing.cap * self.people))
+        return min(1.0, math.sqrt(rest * self._of_bin) / (self.weighing.cap * self.people))
 
     @property
     def interval_width(self) -> float:
@@ -180,10 +156,30 @@ class SharesPlan:
     def _public(self) -> bool:
         return self.weighing.relation is Relation.REPLACE_ONE
 
+    @property
+    def _gaussian(self) -> bool:
+        return self.weighing.currency is Currency.GAUSSIAN
+
+    @property
+    def scale(self) -> float:
+        """Of the noise of a bin: the scale, or the standard deviation of Gaussian noise [as weights]."""
+        noise = self.noise
+        return noise.sigmas[0] if isinstance(noise, DiscreteGaussian) else noise.scales[0]
+
+    def above(self, risk: float) -> float:
+        """What the noise of a bin exceeds with this probability, below 1/2 [as weights]."""
+        times = NormalDist().inv_cdf(1 - risk) if self._gaussian else -math.log(2 * risk)
+        return self.scale * times
+
+    @property
+    def _of_bin(self) -> float:
+        """The variance of a bin's noise [units of the weights, squared]."""
+        return (1 if self._gaussian else 2) * self.scale**2
+
     @cached_property
-    def _scale(self) -> float:
-        """b: the scale of a bin's noise over the total weight."""
-        return self.weighing.private * self.noise.scales[0] / max(self.weighing.mass, 1)
+    def _variance(self) -> float:
+        """The same of the shares of all bins, before they are moved onto the plane."""
+        return self._of_bin * (self.weighing.private / max(self.weighing.mass, 1)) ** 2
 
     @property
     def _step(self) -> float:
@@ -203,12 +199,15 @@ class SharesPlan:
         )
 
     def _margin(self, inside: int, variance: float, level: float, step: float) -> float:
-        """Half of an interval for `inside` bins, given the variance of what is not Laplace noise."""
+        """Half of an interval for `inside` bins, given the variance of what is not noise of the bins."""
         part = inside / self.bins
-        law = error_law(
-            normal_variance=variance,
-            laplaces=(((1 - part) * self._scale, inside), (part * self._scale, self.bins - inside)),
-        )
+        laplaces: tuple[tuple[float, int], ...] = ()
+        if self._gaussian:
+            variance += inside * (1 - part) * self._variance
+        else:
+            scale = math.sqrt(self._variance / 2)
+            laplaces = (((1 - part) * scale, inside), (part * scale, self.bins - inside))
+        law = error_law(normal_variance=variance, laplaces=laplaces)
         return law.quantile(level) + step + self.weighing.bias
 
     def _plane(self, counts: Sequence[int], reports: Sequence[Sequence[int]]) -> NDArray[np.float64]:
@@ -232,7 +231,7 @@ class SharesPlan:
         shares = on_simplex(plane)
         if self.reported:  # A choice has no order, so nothing is cumulated.
             every: Coverage = "worst_case"
-            single = _shares(shares, (dataset, population, jointly), (every, every, every))
+            single = shares_of(shares, (dataset, population, jointly), (every, every, every))
             return BinShares(bins=single, cumulative=(), noisy_count=None)
         # Cumulated bins: bands whose ends hold together, by the union bound over all of them.
         cumulated = np.cumsum(plane)[:-1]
@@ -248,8 +247,8 @@ class SharesPlan:
         exact: Coverage = "worst_case" if weighing.uneven else "exact"
         joint: Coverage = "worst_case" if weighing.uneven else "at_least"
         return BinShares(
-            bins=_shares(shares, (dataset, population, jointly), (exact, "worst_case", joint)),
-            cumulative=_shares(rising, (*bands, bands[0]), (joint, "worst_case", joint)),
+            bins=shares_of(shares, (dataset, population, jointly), (exact, "worst_case", joint)),
+            cumulative=shares_of(rising, (*bands, bands[0]), (joint, "worst_case", joint)),
             noisy_count=None,
         )
 
@@ -317,16 +316,16 @@ class SharesPlan:
             self._hulls_secret(place, count, total - count, each, sampled)
             for place, count in enumerate(within, 1)
         ]
-        bands = [rising_band(*_columns([one[place] for one in cumulated])) for place in (0, 1)]
+        bands = [rising_band(*columns([one[place] for one in cumulated])) for place in (0, 1)]
         rising = np.clip(scipy.optimize.isotonic_regression(np.cumsum(raw)[:-1]).x, 0.0, 1.0)
         coverage: Coverage = "at_least" if equal else "worst_case"
         coverages: tuple[Coverage, Coverage, Coverage] = (coverage, "worst_case", coverage)
         sets = [
-            _columns([one[place] for one in hulls]) for hulls, place in ((single, 0), (single, 1), (joint, 0))
+            columns([one[place] for one in hulls]) for hulls, place in ((single, 0), (single, 1), (joint, 0))
         ]
         return BinShares(
-            bins=_shares(on_simplex(raw), sets, coverages),
-            cumulative=_shares(rising, (*bands, bands[0]), coverages),
+            bins=shares_of(on_simplex(raw), sets, coverages),
+            cumulative=shares_of(rising, (*bands, bands[0]), coverages),
             noisy_count=max(total, 0) / self.weighing.cap,
         )
 
@@ -337,63 +336,13 @@ class SharesPlan:
 
         Args:
             inside: How many bins.
-            first, second: The sums [micro-epsilon].
+            first, second: The sums [units of the weights].
             dataset, population: Probability that either interval does not hold the share.
         """
-        pivot = BinPivot(inside, self.bins)
-        weighing = self.weighing
-        reader = PivotReader(grid=UNIT, cap=weighing.cap / MICRO, floor=weighing.floor / MICRO, pivot=pivot)
+        weighing, unit = self.weighing, self.weighing.unit
+        sigma = math.sqrt(self._of_bin) / unit if self._gaussian else 0.0
+        pivot = BinPivot(inside, self.bins, float(unit), sigma)
+        reader = PivotReader(grid=UNIT, cap=weighing.cap / unit, floor=weighing.floor / unit, pivot=pivot)
         center = float(ratio(first, second))
         sums = first / pivot.unit, second / pivot.unit, center
         return reader.dataset_hull(*sums, dataset), reader.population_hull(*sums, population)
-
-
-def on_simplex(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The nearest shares that are not negative and sum to 1 (Euclidean projection).
-
-    >>> on_simplex(np.array([0.75, 0.5, -0.25])).tolist()
-    [0.625, 0.375, 0.0]
-    """
-    falling = np.sort(shares)[::-1]
-    excess = (np.cumsum(falling) - 1) / np.arange(1, shares.size + 1)
-    level = float(excess[np.flatnonzero(falling > excess)[-1]])
-    return np.asarray(np.maximum(shares - level, 0.0), dtype=np.float64)
-
-
-def rising_band(
-    lower: NDArray[np.float64], upper: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The part of a band that a rising function can lie in: where the band holds it, so does this."""
-    return np.maximum.accumulate(lower), np.minimum.accumulate(upper[::-1])[::-1]
-
-
-def _columns(ends: Sequence[tuple[float, float]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return np.array([lower for lower, _ in ends]), np.array([upper for _, upper in ends])
-
-
-def _shares(
-    estimates: NDArray[np.float64],
-    ends: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]],
-    coverages: tuple[Coverage, Coverage, Coverage],
-) -> tuple[Share, ...]:
-    """Estimates with their intervals, within [0, 1] and extended to the estimate if they do not hold it."""
-    shares = []
-    for place, estimate in enumerate(estimates.tolist()):
-        intervals = [
-            Interval(
-                level=LEVEL,
-                lower=max(0.0, min(float(lower[place]), estimate)),
-                upper=min(1.0, max(float(upper[place]), estimate)),
-                coverage=coverage,
-            )
-            for (lower, upper), coverage in zip(ends, coverages, strict=True)
-        ]
-        shares.append(
-            Share(
-                share=estimate,
-                interval=intervals[0],
-                population_interval=intervals[1],
-                simultaneous=intervals[2],
-            )
-        )
-    return tuple(shares)

@@ -16,8 +16,9 @@ import numpy as np
 
 from app.core.cohort import Group
 from app.core.epsilon import MAX_EPSILON, MICRO
-from app.core.study import Relation, Trust
+from app.core.study import Currency, Relation, Trust
 from app.estimators.affine import AffineProblem
+from app.estimators.calibration import GAUSSIAN_UNIT, gaussian_weight
 from app.estimators.interface import NotApplicable
 from app.estimators.linear import participants
 from app.estimators.pivot import offered_weight
@@ -47,16 +48,17 @@ class Weighing:
 
     Attributes:
         relation: The neighboring relation.
-        weights: Of one person of each group; 0 for those who take no part [micro-epsilon].
-        mass: replace_one: the weights of all people together [micro-epsilon], without local people; 0 where
-            that is secret.
+        currency: What people offer.
+        weights: Of one person of each group; 0 for those who take no part [an epsilon of 1 is `unit`].
+        mass: replace_one: the weights of all people together [the same], without local people; 0 where that
+            is secret.
         squares: replace_one: sum of c_i^2, c_i the weight over `mass`.
         uneven: replace_one: sum of (c_i - 1/n)^2 over all n people of the study.
         largest: replace_one: the largest c_i.
         reports: replace_one: c_i of one local person of each group; empty without reports. All others
             together weigh `private`.
         bias: replace_one: the most that unequal weights move a share, within the question's tilt.
-        cap, floor: add_remove_one: the most and the least that a person can offer [micro-epsilon].
+        cap, floor: add_remove_one: the most and the least that a person can weigh [the same].
         private: The part of the whole weight that central and public people have.
     """
 
@@ -71,6 +73,21 @@ class Weighing:
     cap: int = 1
     floor: int = 1
     private: float = 1.0
+    currency: Currency = Currency.LAPLACE
+
+    @property
+    def unit(self) -> int:
+        """The weight of an offer of epsilon 1, and under Gaussian noise of what is worth as much."""
+        return _unit(self.currency)
+
+
+def _unit(currency: Currency) -> int:
+    return GAUSSIAN_UNIT if currency is Currency.GAUSSIAN else MICRO
+
+
+def _weight(offer: int, currency: Currency) -> int:
+    """What an offer buys: itself, or what mu^2 buys, see `app.estimators.calibration.purse`."""
+    return gaussian_weight(offer) if currency is Currency.GAUSSIAN else offer
 
 
 def weigh_public(
@@ -79,6 +96,7 @@ def weigh_public(
     target: Target,
     tilt: float,
     noises: Mapping[int, float] = NO_REPORTS,
+    currency: Currency = Currency.LAPLACE,
 ) -> Weighing:
     """Weights min(epsilon, tau) for a study whose number of people is public.
 
@@ -89,6 +107,7 @@ def weigh_public(
         tilt: The question's, in [0, 1].
         noises: For each group whose reports have a part in the answer the variance of one report, in the unit
             of the target.
+        currency: What groups offer.
 
     Returns:
         The weights. Public people weigh tau; where no person is central they weigh `MAX_EPSILON`, which
@@ -102,11 +121,13 @@ def weigh_public(
     central, public = participants(groups, Trust.CENTRAL), participants(groups, Trust.PUBLIC)
     if not central and not public and not noises:
         raise NotApplicable("No person central or public can take part.")
-    largest = max((groups[index].epsilon for index in central), default=MAX_EPSILON)
+    unit = _unit(currency)
+    limits = {index: _weight(groups[index].epsilon, currency) for index in central}
+    largest = max(limits.values(), default=MAX_EPSILON * unit // MICRO)
     saturated, reports = largest, np.zeros(len(groups))
     if central or noises:
         solution = AffineProblem(
-            np.array([groups[index].epsilon for index in central], dtype=np.float64) / MICRO,
+            np.array(list(limits.values()), dtype=np.float64) / unit,
             np.array([groups[index].count for index in central], dtype=np.float64),
             public=sum(groups[index].count for index in public),
             noises=np.array(list(noises.values())),
@@ -116,10 +137,10 @@ def weigh_public(
         ).solve(target.variance)
         reports[list(noises)] = solution.reports
         if central and math.isfinite(solution.tau):
-            saturated = max(1, math.floor(solution.tau * MICRO))
+            saturated = max(1, math.floor(solution.tau * unit))
     weights = [0] * len(groups)
-    for index in central:
-        weights[index] = min(groups[index].epsilon, saturated)
+    for index, limit in limits.items():
+        weights[index] = min(limit, saturated)
     for index in public:
         weights[index] = saturated
     # How unequal they are, over all people of the study.
@@ -141,20 +162,25 @@ def weigh_public(
         reports=tuple(reports.tolist()) if noises else (),
         private=private,
         bias=0.0 if equal else tilt * (float(np.dot(sizes, deviations)) + absent / people) / 2,
+        currency=currency,
     )
 
 
-def weigh_secret(groups: Sequence[Group], *, cap: int, floor: int) -> Weighing:
+def weigh_secret(
+    groups: Sequence[Group], *, cap: int, floor: int, currency: Currency = Currency.LAPLACE
+) -> Weighing:
     """Weights for a study whose number of people is secret: everyone counts by their own offer.
 
     Args:
         groups: The groups; their sizes are not looked at.
-        cap: The most that any person may be charged [micro-epsilon].
-        floor: The least that any person offers [micro-epsilon].
+        cap: The most that any person may be charged [the currency].
+        floor: The least that any person offers [the currency].
+        currency: What groups offer.
     """
     return Weighing(
         relation=Relation.ADD_REMOVE_ONE,
-        weights=tuple(offered_weight(group, cap) for group in groups),
-        cap=max(cap, 1),
-        floor=max(min(floor, cap), 0),
+        weights=tuple(_weight(offered_weight(group, cap), currency) for group in groups),
+        cap=max(_weight(cap, currency), 1),
+        floor=max(_weight(min(floor, cap), currency), 0),
+        currency=currency,
     )

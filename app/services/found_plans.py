@@ -88,7 +88,7 @@ class FoundPlan:
         estimator, groups = mean_estimator(study), groups_of(crowd, second)
         asked = mean_question(study, question, crowd, second)
         mean = estimator.plan(groups, asked)
-        of_mean = group_costs(mean.queries, mean.noise, relation, groups)
+        of_mean = group_costs(mean.queries, mean.noise, relation, groups, study.noise)
         costs = added_up(crowd, of_bins, of_mean)
         most, declared = max(costs, default=0), mean_question(study, question, crowd, int)
         if relation is Relation.ADD_REMOVE_ONE:

@@ -12,7 +12,7 @@ from app.services.shape_crowd import ShapeCrowd
 from app.services.shape_questions import ShapeQuestion
 
 Part = Callable[[int], int]
-"""What a part of the release may take of an offer [both micro-epsilon]."""
+"""What a part of the release may take of an offer [both in the study's currency]."""
 
 _MEANS = {Relation.REPLACE_ONE: "adpm", Relation.ADD_REMOVE_ONE: "transformed"}
 
@@ -45,8 +45,9 @@ def mean_question(
     return Question(
         relation=study.relation,
         grid=study.grid,
-        cap=part(question.offer(study.epsilon_max)),
-        floor=part(question.offer(study.epsilon_min)),
+        cap=part(question.offer(study.amount(study.epsilon_max))),
+        floor=part(question.offer(study.amount(study.epsilon_min))),
+        delta=study.delta,
         people=crowd.people if study.relation is Relation.REPLACE_ONE else None,
         expected_size=question.expected_size,
         tilt=(question.tilt or 0) / MICRO,

@@ -11,14 +11,14 @@ from app.core.cohort import Cohort, Group
 from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted, InternalFault
 from app.core.grid import Grid
-from app.core.noise import DiscreteLaplace
 from app.core.release import Charge
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators import ranks, shares
+from app.estimators.bin_shares import BinShares, Share
 from app.estimators.choice_reports import Reported, report_noise
 from app.estimators.interface import Interval
 from app.estimators.ranks import Beside, RankPlan
-from app.estimators.shares import BinShares, Share, SharesPlan
+from app.estimators.shares import SharesPlan
 from app.estimators.weighing import Weighing, weigh_public, weigh_secret
 from app.mechanisms.draw import draw
 from app.mechanisms.permute_and_flip import choose
@@ -50,7 +50,7 @@ class ShapePlan:
         crowd: Whom it was made for.
         weighing: What each group's people count for.
         plan: Of the statistic.
-        costs: What each person of each group pays [micro-epsilon].
+        costs: What each person of each group pays [the study's currency].
         most: The largest charge to a person; in add_remove_one studies the largest that is possible.
         grid: Of the study.
         edges: Ends of the bins, for a histogram [data's unit].
@@ -97,7 +97,8 @@ class ShapePlan:
     def noise_json(self) -> str:
         """The noise, for the ledger: what is needed to compute the price again."""
         if isinstance(self.plan, SharesPlan):
-            return json.dumps({"mechanism": DiscreteLaplace.__name__, **asdict(self.plan.noise)})
+            noise = self.plan.noise
+            return json.dumps({"mechanism": type(noise).__name__, **asdict(noise)})
         return json.dumps(draws_json(self.plan))
 
     def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
@@ -299,18 +300,20 @@ def weigh(
         study, question: What is asked of which study.
         groups: Who is there, and what they offer for these counts.
         people: All with a live contribution.
-        part: What of an offer that is [micro-epsilon]; all of it if not given.
+        part: What of an offer that is [the study's currency]; all of it if not given.
         beside: The people who answered searches, the last group.
 
     Raises:
         NotApplicable: no person central or public is there.
     """
     if study.relation is Relation.ADD_REMOVE_ONE:
-        cap, floor = (part(question.offer(end)) for end in (study.epsilon_max, study.epsilon_min))
-        return weigh_secret(groups, cap=cap, floor=floor)
+        cap, floor = (
+            part(question.offer(study.amount(end))) for end in (study.epsilon_max, study.epsilon_min)
+        )
+        return weigh_secret(groups, cap=cap, floor=floor, currency=study.noise)
     tilt = (question.tilt or 0) / MICRO
     bins = len(question.starts) + 1
-    target = shares.target_of(bins, tilt) if question.counts_bins else ranks.target_of(tilt)
+    target = shares.target_of(bins, tilt, study.noise) if question.counts_bins else ranks.target_of(tilt)
     noises = {
         place: report_noise(bins, group.epsilon).total / (4 * (bins - 1))
         for place, group in enumerate(groups)
@@ -318,7 +321,7 @@ def weigh(
     }
     if beside is not None:
         noises[len(groups) - 1] = beside.report
-    return weigh_public(groups, people, target, tilt, noises)
+    return weigh_public(groups, people, target, tilt, noises, study.noise)
 
 
 def _price(plan: SharesPlan | RankPlan, weight: int, relation: Relation) -> int:

@@ -85,6 +85,7 @@ class ShapeQuestion:
         part: Of the price that finds the range [ppm]; for a mean over a found range.
         share: Part of each personal epsilon [ppm].
         epsilon: The most that any person may be charged, or None [micro-epsilon].
+        cap: The same in the study's currency.
         expected_size: add_remove_one: the number of people to predict for.
         tilt: [ppm]; None in add_remove_one studies.
     """
@@ -95,22 +96,23 @@ class ShapeQuestion:
     quantile: Fraction | None
     share: int
     epsilon: int | None
+    cap: int | None
     expected_size: float | None
     tilt: int | None
     part: int | None = None
     choices: tuple[str, ...] = ()
 
-    def offer(self, epsilon: int) -> int:
-        """What a person with this epsilon may be charged [micro-epsilon]."""
-        offer = share_of(epsilon, self.share)
-        return offer if self.epsilon is None else min(offer, self.epsilon)
+    def offer(self, amount: int) -> int:
+        """What a person who offers this much may be charged [both in the study's currency]."""
+        offer = share_of(amount, self.share)
+        return offer if self.cap is None else min(offer, self.cap)
 
     def share_taken(self, study: StudyDefinition) -> int:
         """The most that a release takes of any person's epsilon [ppm]."""
-        if self.epsilon is None:
+        if self.cap is None:
             return self.share
-        least = max(1, round_down_to_significant(study.epsilon_min))
-        return min(self.share, -(-self.epsilon * MICRO // least))
+        least = max(1, study.amount(round_down_to_significant(study.epsilon_min)))
+        return min(self.share, -(-self.cap * MICRO // least))
 
     @property
     def digest(self) -> bytes:
@@ -180,12 +182,10 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
     if study.dimension > 1:
         reason = f"values of this study have {study.dimension} coordinates: start a K-means session instead"
         raise InvalidRequest.field("statistic", reason)
-    if study.delta:
-        # What people offer and pay there need not be epsilons, in which these prices are.
-        if ask.statistic == MEAN:
-            raise InvalidRequest.field(RANGE, "no range is found in a study with gaussian noise")
-        raise InvalidRequest.field("statistic", f"there is no {ask.statistic} in a study with gaussian noise")
     estimator, of = ESTIMATORS[ask.statistic], _PHRASES.get(ask.statistic, f"a {ask.statistic}")
+    if study.delta and estimator not in (HISTOGRAM, FOUND_RANGE):
+        # Draws by rank have a price in epsilon alone.
+        raise InvalidRequest.field("statistic", f"there is no {ask.statistic} in a study with gaussian noise")
     errors: list[FieldError] = []
     errors += [
         FieldError(name, "applies to mean, sum, variance and sd over the declared range")
@@ -242,6 +242,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         quantile=quantile,
         share=study.default_share if ask.share is None else ask.share,
         epsilon=ask.epsilon,
+        cap=None if ask.epsilon is None else study.amount(ask.epsilon),
         expected_size=ask.expected_size,
         tilt=None if secret else study.tilt if ask.tilt is None else ask.tilt,
         part=part,

@@ -12,7 +12,6 @@ from uuid import UUID, uuid4
 
 from app.core.clock import Clock
 from app.core.cohort import Cohort
-from app.core.epsilon import epsilon_to_json
 from app.core.errors import BudgetExhausted, InternalFault, PrivacyRefusal, ServiceError, Unavailable
 from app.core.quota import QuotaExhausted
 from app.core.release import Draft, Facts, StoredRelease, Used
@@ -23,6 +22,7 @@ from app.services import shape_kinds
 from app.services.drafting import Planned, PlannedEstimator
 from app.services.found_plans import FoundPlan
 from app.services.observer import Observer
+from app.services.planning import in_units
 from app.services.publishing import Answered, persist, published, replayed
 from app.services.questions import Ask
 from app.services.releases import Answer
@@ -92,8 +92,8 @@ class Shapes:
             summary=SUMMARIES[question.estimator] + (made.joined if isinstance(made, ShapePlan) else ""),
             predicted_error=made.predicted_error,
             predicted_error_at_tilt_0=None,
-            epsilon_max=made.most,
-            epsilon_max_total=made.most,
+            epsilon_max=definition.epsilon(made.most),
+            epsilon_max_total=definition.epsilon(made.most),
             one_report_moves=made.one_report_moves if isinstance(made, ShapePlan) else None,
             statistics=BY_BINS if question.estimator == HISTOGRAM else (ask.statistic,),
             answers_left=left,
@@ -294,7 +294,7 @@ class Shapes:
             **answer,
             "predicted_error": made.predicted_error,
             "relation": study.definition.relation.value,
-            "epsilon_max": epsilon_to_json(made.most),
+            **in_units(study.definition, "epsilon_max", made.most),
             "created_at": now.isoformat(),
         }
         if question.tilt is not None:

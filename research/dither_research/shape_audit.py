@@ -1,5 +1,6 @@
 """What `dither audit privacy` looks at of histograms, quantiles and found ranges, with planted bugs."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -7,26 +8,32 @@ from itertools import accumulate
 from operator import add
 
 import numpy as np
+from dither.device.gaussian import epsilon_at
+from numpy.typing import NDArray
 
 from app.accounting.costs import group_costs
 from app.accounting.shape_prices import bins_cost, rank_range, ranks_cost
 from app.core.cohort import Group
-from app.core.epsilon import MICRO
+from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.grid import GRID_SIZE, square
-from app.core.noise import DiscreteLaplace
+from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Relation, Trust
-from app.estimators.found_range import narrowed, outermost
+from app.estimators.found_range import RISK, narrowed, outermost
 from app.estimators.interface import UNIT_SCALE, Query
 from app.estimators.ranks import Draw, RankPlan
 from app.estimators.transformed import complementary_queries
 from app.estimators.weighing import Weighing
 from app.mechanisms.draw import draw
 from app.mechanisms.permute_and_flip import choose
+from dither_research.pair_audit import DELTA
 from dither_research.privacy_audit import STEPS, Cells, Subject, cells
 
 WEIGHT = MICRO
 COARSE = np.array([-1.0, 0.0, 0.5, 1.0, 2.0])
 """Edges of cells where an output has several parts."""
+
+GAUSSIAN_EDGES = np.linspace(-6, 6, 49)
+"""The same of what Gaussian noise is on, in units of what the person moves it by."""
 
 FEW, MANY = 40, 800
 """Empty cells on either side of the target: so unequal, a draw shows nearly all of its price."""
@@ -42,6 +49,7 @@ def shape_subjects() -> Iterator[Subject]:
     for relation in Relation:
         moves = 2 if relation is Relation.REPLACE_ONE else 1
         yield bins_subject(f"histogram, {relation}", relation, scale=float(moves * MICRO))
+        yield gaussian_bins_subject(f"histogram with gaussian noise, {relation}", relation, moves=moves)
     yield ranks_subject("quantile, one draw", draws=1)
     yield ranks_subject("quantile, three draws that share a price", draws=3)
     yield ranks_subject("quantile, searches joined in", draws=1, searched=True)
@@ -54,6 +62,9 @@ def shape_controls() -> Iterator[Subject]:
     """Planted bugs: each claims the price that its careless programmer would."""
     yield bins_subject(
         "a histogram priced at 1 instead of 2", Relation.REPLACE_ONE, scale=float(MICRO), claimed=1.0
+    )
+    yield gaussian_bins_subject(
+        "a gaussian histogram priced at one of its two moves", Relation.REPLACE_ONE, moves=1, planted=True
     )
     yield ranks_subject("quantile scores weighed by twice the weight of the price", draws=1, counted=2)
     yield ranks_subject("a quantile whose searches are exact counts", draws=1, searched=True, exact=True)
@@ -71,16 +82,10 @@ def bins_subject(name: str, relation: Relation, *, scale: float, claimed: float 
         claimed: What a planted bug claims in place of the price.
     """
     noise = DiscreteLaplace(scales=(scale, scale))
-    neighbors = [[WEIGHT, 0], [0, WEIGHT]] if relation is Relation.REPLACE_ONE else [[0, 0], [0, WEIGHT]]
 
     def outputs(draws: int) -> tuple[Cells, Cells]:
         first, second = (
-            cells(
-                np.array([np.add(counts, draw(noise, queries=2)) for _ in range(draws)], dtype=np.float64),
-                np.full(2, float(WEIGHT)),
-                STEPS,
-            )
-            for counts in neighbors
+            cells(counts, np.full(2, float(WEIGHT)), STEPS) for counts in _noisy_bins(noise, relation, draws)
         )
         return first, second
 
@@ -91,6 +96,40 @@ def bins_subject(name: str, relation: Relation, *, scale: float, claimed: float 
         outputs=outputs,
         planted=claimed is not None,
     )
+
+
+def gaussian_bins_subject(name: str, relation: Relation, *, moves: int, planted: bool = False) -> Subject:
+    """The same under Gaussian noise, at mu^2 of 2 if one person moves this number of bins.
+
+    Of two counts that move by the same their difference is sufficient, and of one that moves this one is.
+    """
+    noise = DiscreteGaussian(sigmas=(math.sqrt(moves / 2) * WEIGHT,) * 2)
+    seen = (-1.0, 1.0) if relation is Relation.REPLACE_ONE else (0.0, 1.0)
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        first, second = (
+            np.digitize(counts @ np.array(seen) / WEIGHT, GAUSSIAN_EDGES)
+            for counts in _noisy_bins(noise, relation, draws)
+        )
+        return first, second
+
+    price = 2 * MICRO if planted else bins_cost(WEIGHT, noise, relation)
+    return Subject(
+        name=name,
+        claimed=epsilon_at(Fraction(price), DELTA) / MICRO,
+        delta=DELTA / DELTA_UNIT,
+        outputs=outputs,
+        planted=planted,
+    )
+
+
+def _noisy_bins(
+    noise: DiscreteLaplace | DiscreteGaussian, relation: Relation, draws: int
+) -> Iterator[NDArray[np.float64]]:
+    """Draws of two noisy counts on each of two neighbors, shape (draws, 2)."""
+    neighbors = [[WEIGHT, 0], [0, WEIGHT]] if relation is Relation.REPLACE_ONE else [[0, 0], [0, WEIGHT]]
+    for counts in neighbors:
+        yield np.array([np.add(counts, draw(noise, queries=2)) for _ in range(draws)], dtype=np.float64)
 
 
 def ranks_subject(
@@ -226,7 +265,8 @@ def found_subject(name: str, relation: Relation, *, exact: bool = False) -> Subj
         scale = noise.scales[0]
         if exact:
             scale, counts = 1.0, [PART * (a + b) for a, b in zip(OTHERS, mine_in, strict=True)]
-        first, last = outermost(scale, counts, sum(OTHERS) * PART)
+        clear = scale * math.log(len(counts) / (2 * RISK))
+        first, last = outermost(scale, clear, counts, sum(OTHERS) * PART)
         low, width = EDGES[first], EDGES[last + 1] - EDGES[first]
         sums = [0] * len(queries)
         if mine is not None:

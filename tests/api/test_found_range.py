@@ -140,10 +140,19 @@ async def test_a_range_that_makes_no_sense_names_its_field(
         assert_problem(response, "invalid_request", 422, field)
 
 
-async def test_studies_with_gaussian_noise_and_vectors_find_no_range(service: Service):
-    gaussian = await service.study(noise="gaussian", delta=1e-6)
-    response = await service.call("GET", f"/v1/studies/{gaussian}/statistics/mean", "analyse", params=FOUND)
-    assert_problem(response, "invalid_request", 422, "range")
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove_one"])
+async def test_a_range_is_found_with_gaussian_noise_at_the_price_of_a_mean(service: Service, relation: str):
+    study = await service.study(
+        noise="gaussian", delta=1e-6, relation=relation, epsilon={"min": 1, "max": 1}, default_share=0.5
+    )
+    await crowd(service, study, 300)
+    answer = await get(service, study, "statistics/mean", **FOUND)
+    assert answer["mu2_max"] == pytest.approx(0.056028 / 2, abs=2e-6)
+    assert await spent(service, study, "p3") == pytest.approx(answer["epsilon_max"], abs=1e-5)
+    assert 0 <= answer["interval"]["lower"] <= answer["estimate"] <= answer["interval"]["upper"] <= 100
+
+
+async def test_studies_of_vectors_find_no_range(service: Service):
     plane = await service.study(dimension=2)
     response = await service.call("GET", f"/v1/studies/{plane}/statistics/mean", "analyse", params=FOUND)
     assert_problem(response, "invalid_request", 422, "statistic")

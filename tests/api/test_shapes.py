@@ -48,6 +48,27 @@ async def test_a_histogram_and_the_distribution_are_one_release_at_the_price_of_
     assert ("noisy_count" in histogram) == secret
 
 
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove_one"])
+async def test_a_histogram_with_gaussian_noise_costs_what_a_mean_costs(service: Service, relation: str):
+    """mu^2 of epsilon 1 at delta 1e-6 is .056028; a half of it is what a release at that share charges."""
+    study = await service.study(
+        noise="gaussian", delta=1e-6, relation=relation, epsilon={"min": 1, "max": 1}, default_share=0.5
+    )
+    await service.crowd(study, 400)
+    histogram = await get(service, study, "statistics/histogram", edges="20,50")
+    assert histogram["mu2_max"] == pytest.approx(0.056028 / 2, abs=2e-6)
+    assert histogram["delta"] == 1e-6
+    assert sum(one["share"] for one in histogram["bins"]) == pytest.approx(1)
+    plan = await get(service, study, "plan", statistic="histogram", edges="20,50")
+    assert plan["estimators"][0]["epsilon_max"] == histogram["epsilon_max"]
+    again = await get(service, study, "statistics/distribution", edges="20,50")
+    assert again["id"] == histogram["id"]
+    assert await spent(service, study, "p7") == pytest.approx(histogram["epsilon_max"], abs=1e-5)
+    for statistic in ("median", "describe"):
+        refused = await service.call("GET", f"/v1/studies/{study}/statistics/{statistic}", "analyse")
+        assert_problem(refused, "invalid_request", 422, "statistic")
+
+
 @pytest.mark.parametrize("terms", [{}, ADD_REMOVE])
 async def test_a_median_is_the_quantile_one_half_and_lies_in_its_interval(
     service: Service, terms: dict[str, Any]

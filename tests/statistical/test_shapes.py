@@ -11,7 +11,7 @@ import pytest
 
 from app.core.cohort import Group
 from app.core.epsilon import MICRO
-from app.core.study import Relation, Trust
+from app.core.study import Currency, Relation, Trust
 from app.estimators import ranks, shares
 from app.estimators.ranks import RankPlan
 from app.estimators.shares import SharesPlan
@@ -32,11 +32,11 @@ TRUE = np.array([0.02, 0.4, 0.25, 0.33])
 RUNS = 150
 
 
-def weighing_of(relation: Relation, target: Target) -> Weighing:
+def weighing_of(relation: Relation, target: Target, currency: Currency = Currency.LAPLACE) -> Weighing:
     if relation is Relation.ADD_REMOVE_ONE:
         equal = [Group(trust=Trust.CENTRAL, epsilon=MICRO, count=size) for size in SIZES]
-        return weigh_secret(equal, cap=MICRO, floor=MICRO)
-    return weigh_public(GROUPS, PEOPLE, target, 0.0)
+        return weigh_secret(equal, cap=MICRO, floor=MICRO, currency=currency)
+    return weigh_public(GROUPS, PEOPLE, target, 0.0, currency=currency)
 
 
 def at_least(hits: int, tries: int, level: float) -> bool:
@@ -44,10 +44,11 @@ def at_least(hits: int, tries: int, level: float) -> bool:
     return hits >= tries * level - 5 * math.sqrt(tries * level * (1 - level))
 
 
+@pytest.mark.parametrize("currency", Currency)
 @pytest.mark.parametrize("relation", Relation)
-def test_intervals_and_bands_cover_and_narrower_ones_do_not(relation: Relation):
+def test_intervals_and_bands_cover_and_narrower_ones_do_not(relation: Relation, currency: Currency):
     rng = np.random.default_rng()
-    weighing = weighing_of(relation, shares.target_of(4, 0))
+    weighing = weighing_of(relation, shares.target_of(4, 0, currency), currency)
     plan = SharesPlan(bins=4, weighing=weighing)
     weights = np.array(weighing.weights)
     covered = dict.fromkeys(("dataset", "population", "jointly", "band", "sampled band", "narrow"), 0)
@@ -81,17 +82,20 @@ def test_intervals_and_bands_cover_and_narrower_ones_do_not(relation: Relation):
     assert not at_least(covered["narrow"], 4 * RUNS, 0.95)
 
 
-def test_shares_err_as_predicted():
+@pytest.mark.parametrize("currency", Currency)
+def test_shares_err_as_predicted(currency: Currency):
     """Mean square of the error over its prediction, for equal epsilons and uniform bins: 1 up to noise."""
     bins, people, runs = 5, 400, 600
     group = [Group(trust=Trust.CENTRAL, epsilon=MICRO, count=people)]
-    plan = SharesPlan(bins=bins, weighing=weigh_public(group, people, shares.target_of(bins, 0), 0.0))
+    target = shares.target_of(bins, 0, currency)
+    plan = SharesPlan(bins=bins, weighing=weigh_public(group, people, target, 0.0, currency=currency))
+    weight = plan.weighing.weights[0]
     rng = np.random.default_rng()
     squares = []
     for _ in range(runs):
-        counts = rng.multinomial(people, np.full(bins, 1 / bins)) * MICRO
+        counts = rng.multinomial(people, np.full(bins, 1 / bins)) * weight
         noisy = np.array([int(c) + z for c, z in zip(counts, draw(plan.noise, queries=bins), strict=True)])
-        plane = noisy / (people * MICRO)
+        plane = noisy / (people * weight)
         plane += (1 - plane.sum()) / bins
         squares.append(np.mean((plane - 1 / bins) ** 2))
     ratio = np.mean(squares) / plan.predicted_error**2

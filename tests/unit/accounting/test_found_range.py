@@ -26,6 +26,7 @@ STEPS = range(7)
 BOX = range(-2, 5)
 """Noisy counts that are looked at; a loss is the same or less further out."""
 
+CLEAR = 0.2 * math.log(len(EDGES[1:]) / (2 * found_range.RISK))
 OF_BINS, OF_SUM = 2.0, 3.0
 """Scales of noise, in people for the counts, and in ranges for the sums."""
 
@@ -59,7 +60,7 @@ def loss(first: tuple[int, ...], second: tuple[int, ...], relation: Relation, *,
         for values in (first, second):
             seen = counts_of(values) if exact_range else noisy
             start, end = found_range.outermost(
-                0.2, seen, 2 if relation is Relation.REPLACE_ONE else sum(seen)
+                0.2, CLEAR, seen, 2 if relation is Relation.REPLACE_ONE else sum(seen)
             )
             ranges.append((EDGES[start], EDGES[end + 1] - EDGES[start]))
         if ranges[0] != ranges[1]:

@@ -10,12 +10,14 @@ import pytest
 from scipy.integrate import quad
 
 from app.accounting.shape_prices import bins_cost, rank_range, ranks_cost
+from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
-from app.core.noise import DiscreteLaplace
-from app.core.study import Relation
+from app.core.noise import DiscreteGaussian, DiscreteLaplace
+from app.core.study import Currency, Relation, Trust
 from app.estimators.ranks import Draw, RankPlan
-from app.estimators.weighing import Weighing
+from app.estimators.shares import SharesPlan, target_of
+from app.estimators.weighing import Weighing, weigh_public, weigh_secret
 
 REPLACE, ADD = Relation.REPLACE_ONE, Relation.ADD_REMOVE_ONE
 
@@ -41,6 +43,42 @@ def test_bins_cost_the_largest_l1_move_and_less_than_a_micro_more(
         for moved in moves(len(scales), relation)
     )
     assert 0 <= Fraction(cost, MICRO) - largest < Fraction(1, MICRO)
+
+
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("sigmas", [(3e5, 3e5), (2e6, 2e6, 2e6), (1.5e5, 4e5, 2.25e5, 8e5)])
+@pytest.mark.parametrize("weight", [0, 1, 7, 123_457])
+def test_gaussian_bins_cost_the_largest_l2_move_and_less_than_a_micro_more(
+    relation: Relation, sigmas: tuple[float, ...], weight: int
+):
+    """Discrete noise of sigma is worth sigma^2 - 9; of two bins that move the squares add up."""
+    cost = bins_cost(weight, DiscreteGaussian(sigmas=sigmas), relation)
+    largest = max(
+        sum(
+            (weight * move) ** 2 / (Fraction(sigma) ** 2 - 9)
+            for move, sigma in zip(moved, sigmas, strict=True)
+        )
+        for moved in moves(len(sigmas), relation)
+    )
+    assert 0 <= Fraction(cost, MICRO) - largest < Fraction(1, MICRO)
+
+
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("mu2", [1, 56_028, 419_500, 4_001_800, 10**9])
+def test_what_mu2_weighs_in_gaussian_bins_costs_that_and_little_less(relation: Relation, mu2: int):
+    groups = [Group(trust=Trust.CENTRAL, epsilon=mu2, count=10)]
+    if relation is ADD:
+        weighing = weigh_secret(groups, cap=mu2, floor=mu2, currency=Currency.GAUSSIAN)
+    else:
+        weighing = weigh_public(groups, 10, target_of(5, 0.0), 0.0, currency=Currency.GAUSSIAN)
+    plan = SharesPlan(bins=5, weighing=weighing)
+    cost = bins_cost(weighing.weights[0], plan.noise, relation)
+    assert mu2 * (1 - 1e-4) - 1 <= cost <= mu2
+
+
+def test_gaussian_bins_need_a_sigma_that_has_a_price():
+    with pytest.raises(InternalFault):
+        bins_cost(1, DiscreteGaussian(sigmas=(2.0, 2.0)), REPLACE)
 
 
 def test_the_price_of_a_histogram_is_reached_by_the_probabilities_themselves():

@@ -12,6 +12,7 @@ from dither.device.choices import ChoiceRandomizer
 
 from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted
+from app.core.noise import DiscreteLaplace
 from app.core.study import Relation, Trust
 from app.estimators.choice_reports import report_noise
 from app.estimators.interface import NotApplicable
@@ -106,7 +107,7 @@ def test_each_person_pays_the_largest_move_over_all_neighbors_and_less_than_a_mi
     profile = [(Trust.CENTRAL, 0.123, 1), (Trust.CENTRAL, 1.7, 2), (Trust.CENTRAL, 9, 1)]
     plan = plan_of(profile, 3, relation=relation) if secret else plan_of(profile, 3)
     charges = {charge.cohort_id: charge.epsilon for charge in plan.charges()}
-    scale = Fraction(shares_of(plan).noise.scales[0])
+    scale = Fraction(shares_of(plan).scale)
     moved: dict[int, Fraction] = dict.fromkeys(charges, Fraction(0))
     owners = [1, 2, 2, 3]
 
@@ -157,5 +158,5 @@ def test_who_cannot_pay_is_left_out_and_no_one_at_all_is_refused():
     with pytest.raises(NotApplicable):
         shape_plans.make(study, question, [])
     secret = plan_of([(Trust.CENTRAL, 1, 10)], relation=Relation.ADD_REMOVE_ONE)
-    assert shares_of(secret).noise.scales == (float(MICRO),) * 5
-    assert shares_of(everyone).noise.scales == (2.0 * MICRO,) * 5
+    assert shares_of(secret).noise == DiscreteLaplace(scales=(float(MICRO),) * 5)
+    assert shares_of(everyone).noise == DiscreteLaplace(scales=(2.0 * MICRO,) * 5)

@@ -9,11 +9,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from app.accounting.gaussian import effective_variance
 from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE, Grid
-from app.core.noise import DiscreteGaussian, DiscreteLaplace, NoNoise
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, NoNoise
 from app.core.study import Relation, Trust
 from app.estimators import shares
 from app.estimators.found_range import EQUAL, RISK, FoundRange, find, ladder, narrowed
@@ -50,7 +51,7 @@ def plan_of(people: int, bins: int, relation: Relation = Relation.REPLACE_ONE) -
 def found_bins(counts: list[float], people: int = 10_000) -> tuple[int, int]:
     """The first and the last bin, from noisy counts in scales of their noise."""
     plan = plan_of(people, len(counts))
-    found = find(plan, range(len(counts) + 1), [round(one * plan.noise.scales[0]) for one in counts])
+    found = find(plan, range(len(counts) + 1), [round(one * plan.scale) for one in counts])
     return found.low, found.high - 1
 
 
@@ -101,10 +102,26 @@ def test_noise_for_a_part_of_the_range_is_never_less_than_its_part(scale: float,
     assert part <= Fraction(noise.scales[0]) <= part * (1 + Fraction(1, 2**52))
 
 
-def test_only_laplace_noise_is_narrowed():
+@pytest.mark.parametrize("sigma", [2.0**40 / 3, 2.0**56])
+@pytest.mark.parametrize("width", [1_000, 12_345_678, GRID_SIZE])
+def test_gaussian_noise_for_a_part_of_the_range_costs_no_more_than_that_for_all_of_it(
+    sigma: float, width: int
+):
+    """What a person moves the sum by is in steps of the range: mu^2 is (steps)^2 over what sigma is worth."""
+    noise = narrowed(DiscreteGaussian(sigmas=(sigma,)), width)
+    assert isinstance(noise, DiscreteGaussian)
+    price, whole = (
+        Fraction(steps) ** 2 / effective_variance(size)
+        for steps, size in ((width, noise.sigmas[0]), (GRID_SIZE, sigma))
+    )
+    assert price <= whole
+    assert noise.sigmas[0] <= (sigma * width / GRID_SIZE + 3) * (1 + 2**-52)
+
+
+def test_other_noise_is_not_narrowed():
     assert narrowed(NoNoise(), 7) == NoNoise()
     with pytest.raises(InternalFault):
-        narrowed(DiscreteGaussian(sigmas=(8.0,)), 7)
+        narrowed(Hourglass(sensitivity=2, epsilon=1, step=0), 7)
 
 
 @pytest.mark.parametrize("relation", Relation)

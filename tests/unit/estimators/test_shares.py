@@ -10,11 +10,12 @@ import pytest
 
 from app.core.cohort import Group
 from app.core.epsilon import MICRO
-from app.core.study import Relation, Trust
+from app.core.study import Currency, Relation, Trust
 from app.estimators import ranks, shares
+from app.estimators.bin_shares import on_simplex, rising_band
 from app.estimators.interface import NotApplicable
 from app.estimators.quantiles import error_law
-from app.estimators.shares import SharesPlan, on_simplex, rising_band
+from app.estimators.shares import SharesPlan
 from app.estimators.weighing import Weighing, weigh_public, weigh_secret
 
 
@@ -28,17 +29,23 @@ CROWD = central((0.05, 40), (0.3, 60), (2, 30), (9, 20))
 
 
 @pytest.mark.parametrize("tilt", [0.0, 0.1, 1.0])
-@pytest.mark.parametrize("kind", [2, 5, 40, "rank"])
+@pytest.mark.parametrize("kind", [2, 5, 40, "rank", "gaussian"])
 def test_weights_reach_the_smallest_worst_case_error_that_a_solver_finds(kind: int | str, tilt: float):
+    """Under Gaussian noise an offer of mu^2 weighs sqrt(2) mu, and a bin has the variance (2 eta)^2."""
     counts = np.array([group.count for group in CROWD], dtype=float)
     offers = np.array([group.epsilon for group in CROWD]) / MICRO
+    currency = Currency.LAPLACE
     people = int(counts.sum())
-    if isinstance(kind, str):
+    if kind == "gaussian":
+        currency, offers = Currency.GAUSSIAN, np.sqrt(2 * offers)
+        target = shares.target_of(5, tilt, currency)
+        spread, noise, bias = 1 - 1 / 5, 4.0 * 4, 2 * tilt**2
+    elif isinstance(kind, str):
         target, spread, noise, bias = ranks.target_of(tilt), 0.25, 8.0, tilt**2
     else:
         target = shares.target_of(kind, tilt)
         spread, noise, bias = 1 - 1 / kind, 8.0 * (kind - 1), 2 * tilt**2
-    weighing = weigh_public(CROWD, people, target, tilt)
+    weighing = weigh_public(CROWD, people, target, tilt, currency=currency)
     weights = np.array(weighing.weights) / weighing.mass
     eta = float(np.max(weights / offers))
 
@@ -84,7 +91,7 @@ def test_public_people_alone_have_next_to_no_noise_and_nobody_has_no_answer():
     weighing = weigh_public(
         [Group(trust=Trust.PUBLIC, epsilon=0, count=10)], 10, shares.target_of(4, 0.1), 0.1
     )
-    assert SharesPlan(bins=4, weighing=weighing).noise.scales[0] / weighing.mass < 1e-6
+    assert SharesPlan(bins=4, weighing=weighing).scale / weighing.mass < 1e-6
     with pytest.raises(NotApplicable):
         weigh_public([], 0, shares.target_of(4, 0.1), 0.1)
 

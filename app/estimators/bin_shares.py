@@ -1,0 +1,94 @@
+"""What an answer says of bins: shares that sum to 1, and distribution functions that rise."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.estimators.interface import Coverage, Interval
+from app.estimators.quantiles import LEVEL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What is said of a bin, or of all bins up to one.
+
+    Attributes:
+        share: The estimate, in [0, 1].
+        interval: For the dataset. Of cumulated bins it is a band: all hold together.
+        population_interval: For the population; of cumulated bins a band.
+        simultaneous: For the dataset, such that those of all bins hold together.
+    """
+
+    share: float
+    interval: Interval
+    population_interval: Interval
+    simultaneous: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinShares:
+    """What an answer says of all bins.
+
+    Attributes:
+        bins: Each of them.
+        cumulative: Bins up to and with each of them, the last one excepted; rising.
+        noisy_count: add_remove_one: the noisy total weight over the cap.
+    """
+
+    bins: tuple[Share, ...]
+    cumulative: tuple[Share, ...]
+    noisy_count: float | None
+
+
+def on_simplex(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The nearest shares that are not negative and sum to 1 (Euclidean projection).
+
+    >>> on_simplex(np.array([0.75, 0.5, -0.25])).tolist()
+    [0.625, 0.375, 0.0]
+    """
+    falling = np.sort(shares)[::-1]
+    excess = (np.cumsum(falling) - 1) / np.arange(1, shares.size + 1)
+    level = float(excess[np.flatnonzero(falling > excess)[-1]])
+    return np.asarray(np.maximum(shares - level, 0.0), dtype=np.float64)
+
+
+def rising_band(
+    lower: NDArray[np.float64], upper: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The part of a band that a rising function can lie in: where the band holds it, so does this."""
+    return np.maximum.accumulate(lower), np.minimum.accumulate(upper[::-1])[::-1]
+
+
+def columns(ends: Sequence[tuple[float, float]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Lower ends, and upper ends."""
+    return np.array([lower for lower, _ in ends]), np.array([upper for _, upper in ends])
+
+
+def shares_of(
+    estimates: NDArray[np.float64],
+    ends: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]],
+    coverages: tuple[Coverage, Coverage, Coverage],
+) -> tuple[Share, ...]:
+    """Estimates with their intervals, within [0, 1] and extended to the estimate if they do not hold it."""
+    shares = []
+    for place, estimate in enumerate(estimates.tolist()):
+        intervals = [
+            Interval(
+                level=LEVEL,
+                lower=max(0.0, min(float(lower[place]), estimate)),
+                upper=min(1.0, max(float(upper[place]), estimate)),
+                coverage=coverage,
+            )
+            for (lower, upper), coverage in zip(ends, coverages, strict=True)
+        ]
+        shares.append(
+            Share(
+                share=estimate,
+                interval=intervals[0],
+                population_interval=intervals[1],
+                simultaneous=intervals[2],
+            )
+        )
+    return tuple(shares)
