@@ -90,7 +90,7 @@ class Studies:
         sort: str,
     ) -> Page[StudyLine]:
         """The studies that a token may see as people look for them (`app.store.studies.list_studies`)."""
-        behind = decode_cursor(cursor, int, 0)
+        behind = decode_cursor(cursor, str, None)
         items = await self._database.run_tx(
             "study.list",
             lambda c: store.list_studies(
@@ -104,7 +104,7 @@ class Studies:
                 limit=limit + 1,
             ),
         )
-        return page_of(items, limit, lambda _: str(behind + limit))
+        return page_of(items, limit, lambda line: line.study.definition.slug, behind=behind)
 
     async def cohorts(self, study: Study, limit: int, cursor: str | None) -> Page[CohortLine]:
         """A study's cohorts as the ledger charges them, in the order of their ids. For admins."""

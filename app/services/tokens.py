@@ -207,14 +207,14 @@ class Tokens:
         self, limit: int, cursor: str | None, *, search: str, state: str | None, sort: str
     ) -> Page[TokenLine]:
         """Tokens as people look for them (`app.store.tokens.list_tokens`)."""
-        behind, now = decode_cursor(cursor, int, 0), self._clock.now()
+        behind, now = decode_cursor(cursor, UUID, None), self._clock.now()
         items = await self._database.run_tx(
             "token.list",
             lambda c: store.list_tokens(
                 c, now=now, search=search, state=state, sort=sort, behind=behind, limit=limit + 1
             ),
         )
-        return page_of(items, limit, lambda _: str(behind + limit))
+        return page_of(items, limit, lambda line: str(line.token.id), behind=behind)
 
     async def get(self, token_id: UUID) -> TokenRecord:
         """One token, without its secret.

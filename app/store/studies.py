@@ -42,16 +42,21 @@ LIST = Sql.of(StudyLine)(f"""
                (SELECT release.created_at FROM release WHERE release.study_id = study.id
                 ORDER BY number DESC LIMIT 1) AS released_at
         FROM study LEFT JOIN closing ON closing.target = study.slug
-        WHERE (CAST(:slugs AS text[]) IS NULL OR slug = ANY(CAST(:slugs AS text[])))
-          AND (CAST(:state AS text) IS NULL OR CAST(state AS text) = :state)
-          AND (CAST(:series AS text) IS NULL OR series = :series)
-          AND strpos(lower(slug || ' ' || title), lower(:search)) > 0
+        WHERE CAST(:slugs AS text[]) IS NULL OR slug = ANY(CAST(:slugs AS text[]))
+    ), placed AS (
+        SELECT line.*, row_number() OVER (
+            ORDER BY CASE :sort WHEN 'title' THEN lower(title) END,
+                     CASE :sort WHEN 'created' THEN created_at WHEN 'closed' THEN closed_at
+                                WHEN 'released' THEN released_at END DESC NULLS LAST, slug
+        ) AS place
+        FROM line
     )
-    SELECT * FROM line
-    ORDER BY CASE :sort WHEN 'title' THEN lower(title) END,
-             CASE :sort WHEN 'created' THEN created_at WHEN 'closed' THEN closed_at
-                        WHEN 'released' THEN released_at END DESC NULLS LAST, slug
-    OFFSET :behind LIMIT :limit
+    SELECT {COLUMNS}, closed_at, released_at FROM placed
+    WHERE (CAST(:state AS text) IS NULL OR CAST(state AS text) = :state)
+      AND (CAST(:series AS text) IS NULL OR series = :series)
+      AND strpos(lower(slug || ' ' || title), lower(:search)) > 0
+      AND (CAST(:behind AS text) IS NULL OR place > (SELECT place FROM placed WHERE slug = :behind))
+    ORDER BY place LIMIT :limit
 """)
 
 EDIT = Sql.of(Study)(f"""
@@ -119,7 +124,7 @@ async def list_studies(
     state: str | None,
     series: str | None,
     sort: str,
-    behind: int,
+    behind: str | None,
     limit: int,
 ) -> list[StudyLine]:
     """Studies as people look for them.
@@ -130,7 +135,8 @@ async def list_studies(
         search: Part of the slug or the title.
         state, series: This one only unless None.
         sort: `title`; or newest first, `created`, `closed` or `released`; by slug otherwise.
-        behind, limit: Which part of that list.
+        behind: Only what comes after this slug in that order, unless None.
+        limit: Most of them.
     """
     return await LIST.all(
         connection,

@@ -117,13 +117,19 @@ LIST = Sql.of(TokenLine)(f"""
                CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN expires_at <= :now THEN 'expired'
                     ELSE 'valid' END AS state
         FROM token LEFT JOIN made ON made.target = CAST(token.id AS text)
+    ), placed AS (
+        SELECT line.*, row_number() OVER (
+            ORDER BY CASE :sort WHEN 'name' THEN lower(name) WHEN 'owner' THEN lower(owner) END,
+                     CASE :sort WHEN 'used' THEN last_used_on END DESC NULLS LAST, created_at DESC, id
+        ) AS place
+        FROM line
     )
-    SELECT * FROM line
-    WHERE (CAST(:state AS text) IS NULL OR state = :state)
-      AND strpos(lower(concat_ws(' ', name, role, owner, array_to_string(studies, ' '))), lower(:search)) > 0
-    ORDER BY CASE :sort WHEN 'name' THEN lower(name) WHEN 'owner' THEN lower(owner) END,
-             CASE :sort WHEN 'used' THEN last_used_on END DESC NULLS LAST, created_at DESC, id
-    OFFSET :behind LIMIT :limit
+    SELECT {OWN}, placed.owner, placed.state FROM token JOIN placed ON placed.id = token.id
+    WHERE (CAST(:state AS text) IS NULL OR placed.state = :state)
+      AND strpos(lower(concat_ws(' ', token.name, token.role, placed.owner,
+                                 array_to_string(token.studies, ' '))), lower(:search)) > 0
+      AND (CAST(:behind AS uuid) IS NULL OR place > (SELECT place FROM placed WHERE id = :behind))
+    ORDER BY place LIMIT :limit
 """)
 
 REVOKE = Sql.of(UUID)("UPDATE token SET revoked_at = coalesce(revoked_at, :at) WHERE id = :id RETURNING id")
@@ -223,7 +229,7 @@ async def list_tokens(
     search: str,
     state: str | None,
     sort: str,
-    behind: int,
+    behind: UUID | None,
     limit: int,
 ) -> list[TokenLine]:
     """Tokens as people look for them.
@@ -234,7 +240,8 @@ async def list_tokens(
         search: Part of the name, the role, the owner or a slug.
         state: This one only unless None.
         sort: `name`, `owner`, or `used` for those used last; newest first otherwise.
-        behind, limit: Which part of that list.
+        behind: Only what comes after this token in that order, unless None.
+        limit: Most of them.
     """
     return await LIST.all(
         connection, now=now, search=search, state=state, sort=sort, behind=behind, limit=limit

@@ -90,6 +90,33 @@ async def test_a_list_goes_on_with_what_was_looked_for(
     assert "cursor=" not in admin.page
 
 
+async def test_what_comes_to_a_list_between_two_pages_moves_nothing(
+    admin: Browser, service: Service, three: None, monkeypatch: pytest.MonkeyPatch
+):
+    """A page begins behind the last line of the one before, not after so many lines."""
+    for page, fresh in (("studies", {"slug": "newest"}), ("tokens", {"name": "newest"})):
+        monkeypatch.setattr(f"app.dashboard.pages.{page}.ROWS", 2)
+        await admin.get(f"/dashboard/{page}?sort=created" if page == "studies" else f"/dashboard/{page}")
+        link = re.search(r'href="(\?[^"]*cursor=[^"]*)"', admin.page)
+        assert link is not None
+        following = f"/dashboard/{page}{link[1].replace('&amp;', '&')}"
+        await admin.get(following)
+        before = re.search(r"<tbody>(.*?)</tbody>", admin.page, re.DOTALL)
+        document = {"lower": 0, "upper": 1} if page == "studies" else {"role": "analyse"}
+        made = await service.call(
+            "POST", "/v1/studies" if page == "studies" else "/v1/admin/tokens", "admin", json=document | fresh
+        )
+        assert made.status_code == 201, made.text
+        await admin.get(following)
+        after = re.search(r"<tbody>(.*?)</tbody>", admin.page, re.DOTALL)
+        assert before is not None
+        assert after is not None
+        rows = [re.sub(r'value="[^"]*"', "", one[1]).strip() for one in (before, after)]
+        assert rows[0] == rows[1]
+        assert "newest" not in rows[1]
+        assert (await admin.get(f"/dashboard/{page}?cursor=bm9uZQ")).status_code == 422
+
+
 @pytest.mark.parametrize(
     "query",
     [

@@ -29,7 +29,7 @@ from app.services.replies import Idempotency
 from app.services.shape_questions import DESCRIBE, SHAPES, of_shape
 from app.web import documents_out, question_params
 from app.web.documents.figures import EpsilonsOut
-from app.web.documents.lists import is_number, is_uuid
+from app.web.documents.lists import is_slug, is_uuid
 from app.web.documents.plan import PlanOut
 from app.web.documents.release import ChargeOut, ReleaseOut
 from app.web.documents.session import session_document
@@ -55,7 +55,7 @@ async def list_studies(request: PageRequest) -> Response:
     filters = forms.given(request.query_params, "search", "state", "series", "sort")
     lines = await services.studies.listing(
         ROWS,
-        forms.cursor(request, is_number),
+        forms.cursor(request, is_slug),
         request.principal,
         search=filters.get("search", ""),
         state=forms.chosen(request, "state", StudyState),

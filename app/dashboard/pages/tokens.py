@@ -12,7 +12,7 @@ from app.dashboard import forms
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, PageRoute, redirect
-from app.web.documents.lists import is_number
+from app.web.documents.lists import is_uuid
 from app.web.documents.token import QuotaIn, TokenIn, TokenOut
 
 ROWS = 50
@@ -105,7 +105,7 @@ async def _page(
     filters = forms.given(request.query_params, "search", "state", "sort")
     page = await services.tokens.listing(
         ROWS,
-        forms.cursor(request, is_number),
+        forms.cursor(request, is_uuid),
         search=filters.get("search", ""),
         state=forms.chosen(request, "state", STATES),
         sort=forms.chosen(request, "sort", SORTS) or "",
