@@ -59,65 +59,41 @@ def histogram(
     x: str,
     y: str,
     logarithmic: bool = False,
+    on_top: bool = False,
     size: Size = HALF,
 ) -> Markup:
-    """Bars over bins, those of several series side by side."""
+    """Bars over bins, those of several series side by side, or on top of each other."""
     if not bins:
         return Markup("")
-    top = nice_ceiling(max((value for one in series for value in one.values), default=0))
+    rows = list(zip(*(one.values for one in series), strict=True))
+    heights = [sum(values) if on_top else max(values) for values in rows]
+    top = nice_ceiling(max(heights, default=0.0))
+    low, high = bins[0].lower, bins[-1].upper
+    if logarithmic:
+        low = low or bins[0].upper / 2
 
     def marks(across: Scale, up: Scale) -> Sequence[str]:
         drawn = []
-        for place, one in enumerate(series):
-            for bin_, value in zip(bins, one.values, strict=True):
-                left, right = across(bin_.lower), across(bin_.upper)
-                width = (right - left) / len(series)
+        for bin_, values in zip(bins, rows, strict=True):
+            left, right = across(max(bin_.lower, low)), across(bin_.upper)
+            width, below = (right - left) / (1 if on_top else len(series)), 0.0
+            for one, value in zip(series, values, strict=True):
                 text = f"{one.name}: {value:,.10g} at {bin_.lower:.6g} to {bin_.upper:.6g}"
-                drawn.append(bar(left + place * width, width, up(0), up(value), one.tone, text))
+                drawn.append(bar(left, width, up(below), up(below + value), one.tone, text))
+                if on_top:
+                    below += value
+                else:
+                    left += width
         return drawn
 
-    low, high = bins[0].lower, bins[-1].upper
     return draw_both(
         title,
-        lambda start, end: (
-            Logarithmic(low or bins[0].upper / 2, high, start, end)
-            if logarithmic
-            else Linear(low, high, start, end)
-        ),
+        lambda start, end: (Logarithmic if logarithmic else Linear)(low, high, start, end),
         lambda start, end: Linear(0, top, start, end),
         marks,
         x=x,
         y=y,
         size=size,
-    )
-
-
-def stacked(title: str, bins: Sequence[Bin], series: Sequence[Series], *, x: str, y: str) -> Markup:
-    """Bars over bins of a logarithmic scale, those of several series on top of each other."""
-    if not bins:
-        return Markup("")
-    top = nice_ceiling(max(sum(values) for values in zip(*(one.values for one in series), strict=True)))
-    low = bins[0].lower or bins[0].upper / 2
-
-    def marks(across: Scale, up: Scale) -> Sequence[str]:
-        drawn = []
-        for place, bin_ in enumerate(bins):
-            below = 0.0
-            left, right = across(max(bin_.lower, low)), across(bin_.upper)
-            for one in series:
-                value = one.values[place]
-                text = f"{one.name}: {value:,.10g} at {bin_.lower:.6g} to {bin_.upper:.6g}"
-                drawn.append(bar(left, right - left, up(below), up(below + value), one.tone, text))
-                below += value
-        return drawn
-
-    return draw_both(
-        title,
-        lambda start, end: Logarithmic(low, bins[-1].upper, start, end),
-        lambda start, end: Linear(0, top, start, end),
-        marks,
-        x=x,
-        y=y,
     )
 
 

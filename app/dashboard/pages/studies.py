@@ -283,7 +283,7 @@ async def _page(
 def profile_plot(profile: EpsilonsOut) -> Markup:
     """Who offers how much, and trusts whom."""
     private = [one for one in profile.bins if one.upper > 0]
-    return plots.stacked(
+    return plots.histogram(
         "People by personal epsilon and trust tag",
         [plots.Bin(one.lower, one.upper) for one in private],
         [
@@ -292,6 +292,8 @@ def profile_plot(profile: EpsilonsOut) -> Markup:
         ],
         x="personal epsilon",
         y="people",
+        logarithmic=True,
+        on_top=True,
     )
 
 

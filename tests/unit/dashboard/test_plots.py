@@ -81,12 +81,14 @@ def test_the_bars_of_a_histogram_are_as_high_as_their_values():
 
 def test_stacked_bars_do_not_overlap():
     for drawing in drawings(
-        plots.stacked(
+        plots.histogram(
             "t",
             [Bin(1, 2), Bin(2, 5)],
             [Series("central", "a", [3, 1]), Series("local", "b", [1, 1])],
             x="epsilon",
             y="people",
+            logarithmic=True,
+            on_top=True,
         )
     ):
         lower, upper = (
