@@ -101,8 +101,10 @@ PAGE = Sql.of(StoredRelease)(f"""
 WHOLE_MEAN = """release.standard_error IS NOT NULL AND release.estimator <> 'found_range'
       AND CAST(convert_from(release.body, 'UTF8') AS jsonb)->'where' IS NULL"""
 
+# Where the number of people is secret, a combination has a mean of the counts of its answers: no news.
 READ_LAST_MEAN = Sql.of(StoredRelease)(f"""
     {STORED} WHERE release.study_id = :study_id AND {WHOLE_MEAN}
+      AND CAST(convert_from(release.body, 'UTF8') AS jsonb)->'weights' IS NULL
       AND coalesce(CAST(convert_from(release.body, 'UTF8') AS jsonb)->>'measure', '') = CAST(:measure AS text)
     ORDER BY release.number DESC LIMIT 1
 """)

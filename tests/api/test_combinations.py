@@ -229,6 +229,12 @@ async def test_where_it_is_secret_who_is_there_three_answers_are_read_as_a_narro
     stored = await service.call("GET", f"/v1/releases/{best['id']}", "analyse")
     assert stored.content == again.content
     assert (await mean(service, "?share=0.2"))["id"] == answers[-1]["id"]
+    # How many people there are is foretold by the newest answer alone.
+    later = await ask(service, share=0.2)
+    _, second, third = answers
+    assert later["predicted_error"] * third["noisy_count"] == pytest.approx(
+        third["predicted_error"] * second["noisy_count"]
+    )
     report = await service.api.services.ledger.audit()
     assert not report.findings
 
