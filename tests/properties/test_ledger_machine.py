@@ -398,6 +398,10 @@ class LedgerMachine(RuleBasedStateMachine):
         assert self._run(self._differences(self._model, self._bodies)) == []
         assert self._run(self._bench.findings()) == []
 
+    def united(self) -> int:
+        """How many epochs' people have been in another cohort before."""
+        return self._run(self._bench.value("SELECT count(*)::int FROM lineage WHERE former <> '{}'"))
+
     async def _differences(self, expected: Model, bodies: dict[int, StoredRelease]) -> list[str]:
         services = self._bench.services
         found = [
@@ -514,3 +518,27 @@ def test_the_ledger_does_what_the_plain_model_does(postgres_server: Server) -> N
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+def test_cohorts_that_become_one_are_what_the_plain_model_says(postgres_server: Server) -> None:
+    """Random histories hardly ever spend all of several epochs that offer the same: here these go first."""
+
+    class OnThisServer(LedgerMachine):
+        server = postgres_server
+
+    state, ask = OnThisServer(), Question("secret", 0, new=True)
+    try:
+        state.crowd([MICRO] * 3)
+        dave, carol = (
+            Contribute("secret", name, Trust.CENTRAL, epsilon, GRID_SIZE // 2)
+            for name, epsilon in (("dave", MICRO), ("carol", 3 * MICRO))
+        )
+        for operation in (ask, dave, ask, Withdraw("secret", "carol"), carol, ask):
+            state.one(operation)
+            state.the_ledger_is_the_model()
+        assert state.united() == 2
+        state.overtaken((ask, Withdraw("secret", "alice")), "release.publish")
+        state.at_once((Withdraw("secret", "dave"), ask), 2)
+        state.the_ledger_is_the_model()
+    finally:
+        state.teardown()
