@@ -22,7 +22,7 @@ def checked_measures(document: object) -> object:
     Raises:
         InvalidRequest: names every offending field.
     """
-    reason = "is not supported for a measure: each is one number with lower and upper"
+    reason = "is not supported: a measure is one number with lower and upper; ask for others in another study"
     measures = document if isinstance(document, dict) else {}
     found = [
         FieldError(f"measures.{name}", "is the name of another field of contributions")

@@ -254,7 +254,7 @@ class StudyIn(WireIn):
             )
         if Trust.LOCAL in value and info.data.get("measures"):
             raise InvalidValue(
-                "local reports of several measures are not supported: take central and public people"
+                "local reports of several measures are not supported: make a study for each measure"
             )
         return value
 
