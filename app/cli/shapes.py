@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from app.cli.answers import Output, show_release
-from app.cli.ask import Epsilon, ExpectedSize, Share, Tilt, question_of
+from app.cli.ask import Epsilon, ExpectedSize, Of, Share, Tilt, question_of
 from app.cli.common import AsJson
 from app.cli.http import DEFAULT_URL, StudyName, Token, Url, service
 
@@ -37,12 +37,15 @@ def _over_bins(statistic: Literal["histogram", "distribution"], help_text: str) 
         epsilon: Epsilon = None,
         expected_size: ExpectedSize = None,
         tilt: Tilt = None,
+        where: Of = None,
         url: Url = DEFAULT_URL,
         token: Token = None,
         output: Output = None,
         as_json: AsJson = False,
     ) -> None:
-        question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
+        question = question_of(
+            share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt, where=where
+        )
         with service(url, token) as client:
             show_release(
                 getattr(client, statistic)(study, edges=edges, bins=bins, **question), as_json, output
@@ -68,13 +71,14 @@ def shares(
     epsilon: Epsilon = None,
     expected_size: ExpectedSize = None,
     tilt: Tilt = None,
+    where: Of = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Show which part of the people made each choice. The first to ask spends; asking again is free."""
-    question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
+    question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt, where=where)
     with service(url, token) as client:
         show_release(client.shares(study, **question), as_json, output)
 
@@ -87,13 +91,14 @@ def quantile(
     epsilon: Epsilon = None,
     expected_size: ExpectedSize = None,
     tilt: Tilt = None,
+    where: Of = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the value that a part of the people does not exceed. The first to ask spends for it."""
-    question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
+    question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt, where=where)
     with service(url, token) as client:
         show_release(client.quantile(study, q, **question | _of(candidates)), as_json, output)
 
@@ -108,12 +113,15 @@ def _over_candidates(statistic: Literal["median", "describe"], help_text: str) -
         epsilon: Epsilon = None,
         expected_size: ExpectedSize = None,
         tilt: Tilt = None,
+        where: Of = None,
         url: Url = DEFAULT_URL,
         token: Token = None,
         output: Output = None,
         as_json: AsJson = False,
     ) -> None:
-        question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt)
+        question = question_of(
+            share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt, where=where
+        )
         with service(url, token) as client:
             show_release(getattr(client, statistic)(study, **question | _of(candidates)), as_json, output)
 

@@ -72,7 +72,7 @@ _ONLY: Mapping[str, Callable[[StudyDefinition], bool]] = {
     "tilt": lambda study: not _secret(study),
     "expected_size": _secret,
     "fresh": lambda study: not _secret(study),
-    "where": _with_labels,
+    "where": lambda study: bool(study.attributes.labels),
     "by": _with_labels,
     "between": _with_known_labels,
     "standardize": _with_known_labels,

@@ -144,15 +144,8 @@ class Resolved:
         return document
 
     def among(self, study: StudyDefinition, cohorts: Sequence[Cohort]) -> Sequence[Cohort]:
-        """Those of whom it asks. To all others it is as if they were not there: they pay nothing.
-
-        Which segment a person is in is public in a replace_one study. In an add_remove_one study all that an
-        answer to the question says of people is in noise that was drawn for a study of these people alone.
-        """
-        if not self.where:
-            return cohorts
-        segments = study.attributes.where(self.where)
-        return [cohort for cohort in cohorts if cohort.segment in segments]
+        """Those of whom it asks, see `among`."""
+        return among(study, self.where, cohorts)
 
     def asked(self) -> dict[str, object]:
         """Share, caps, tilt and the estimator's parameters, as JSON."""
@@ -241,10 +234,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
         values[MOMENTS.name] = 2
     elif values.get(MOMENTS.name) == MOMENTS.default:
         del values[MOMENTS.name]  # Questions of before it was a parameter keep their digests.
-    try:
-        where = study.attributes.conditions(ask.where) if ask.where else {}
-    except ValueError as error:
-        raise InvalidRequest.field("where", str(error)) from None
+    where = conditions(study, ask)
     return Resolved(
         estimator=name,
         share=study.default_share if ask.share is None else ask.share,
@@ -258,6 +248,26 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
         measure=ask.measure,
         spread=spread,
     )
+
+
+def among(study: StudyDefinition, where: Mapping[str, str], cohorts: Sequence[Cohort]) -> Sequence[Cohort]:
+    """Those of whom a question asks. To all others it is as if they were not there: they pay nothing.
+
+    Which segment a person is in is public in a replace_one study. In an add_remove_one study all that an
+    answer to the question says of people is in noise that was drawn for a study of these people alone.
+    """
+    if not where:
+        return cohorts
+    segments = study.attributes.where(where)
+    return [cohort for cohort in cohorts if cohort.segment in segments]
+
+
+def conditions(study: StudyDefinition, ask: Ask) -> Mapping[str, str]:
+    """Of whom a question asks, checked: the label of each attribute that it names."""
+    try:
+        return study.attributes.conditions(ask.where) if ask.where else {}
+    except ValueError as error:
+        raise InvalidRequest.field("where", str(error)) from None
 
 
 def check_measure(study: StudyDefinition, ask: Ask) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from app.core.epsilon import MICRO, round_down_to_significant, share_of
@@ -15,7 +15,7 @@ from app.core.study import NO_TILT, NOT_OF_CHOICES, ONE_BY_ONE, Relation, StudyD
 from app.estimators.found_range import ladder
 from app.estimators.ranks import CELLS
 from app.estimators.registry import AUTO
-from app.services.questions import FOUND, MEAN, RANGE, Ask, check_measure
+from app.services.questions import FOUND, MEAN, RANGE, Ask, check_measure, conditions
 
 HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN = "histogram", "distribution", "quantile", "median"
 DESCRIBE, SHARES = "describe", "shares"
@@ -83,6 +83,7 @@ class ShapeQuestion:
         choices: The labels of all bins, for shares of choices.
         quantile: q, for quantiles.
         part: Of the price that finds the range [ppm]; for a mean over a found range.
+        where: Of whom: the label of each attribute that it names; empty for all people.
         share: Part of each personal epsilon [ppm].
         epsilon: The most that any person may be charged, or None [micro-epsilon].
         cap: The same in the study's currency.
@@ -101,6 +102,7 @@ class ShapeQuestion:
     tilt: int | None
     part: int | None = None
     choices: tuple[str, ...] = ()
+    where: Mapping[str, str] = field(default_factory=dict)
 
     def offer(self, amount: int) -> int:
         """What a person who offers this much may be charged [both in the study's currency]."""
@@ -132,7 +134,9 @@ class ShapeQuestion:
             "expected_size": self.expected_size,
             "tilt": self.tilt or None,
         }
-        return asked if self.part is None else asked | {PART: self.part}
+        if self.part is not None:
+            asked[PART] = self.part
+        return asked | {"where": dict(self.where)} if self.where else asked
 
     @property
     def counts_bins(self) -> bool:
@@ -187,11 +191,8 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         # Draws by rank have a price in epsilon alone.
         raise InvalidRequest.field("statistic", f"there is no {ask.statistic} in a study with gaussian noise")
     errors: list[FieldError] = []
-    errors += [
-        FieldError(name, "applies to mean, sum, variance and sd over the declared range")
-        for name in ("where", "by")
-        if getattr(ask, name)
-    ]
+    if ask.by:
+        errors.append(FieldError("by", "applies to mean, sum, variance and sd over the declared range"))
     if ask.estimator not in (None, AUTO, estimator):
         errors.append(FieldError("estimator", f"must be {estimator} for {of}"))
     secret = study.relation is Relation.ADD_REMOVE_ONE
@@ -213,11 +214,13 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         for name in ask.parameters
         if name not in known[ask.statistic]
     ]
+    where: Mapping[str, str] = {}
     starts: tuple[int, ...] = ()
     edges: tuple[float, ...] = ()
     quantile: Fraction | None = None
     part: int | None = None
     try:
+        where = conditions(study, ask)
         if estimator == HISTOGRAM:
             starts, edges = _bins(study, ask.parameters)
         elif estimator == SHARES:
@@ -247,6 +250,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         tilt=None if secret else study.tilt if ask.tilt is None else ask.tilt,
         part=part,
         choices=study.choices,
+        where=where,
     )
 
 

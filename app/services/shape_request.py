@@ -14,7 +14,7 @@ from app.core.study import Relation, Study
 from app.core.study import assumption as of_mean
 from app.estimators.interface import NotApplicable
 from app.services import gain, shape_kinds
-from app.services.questions import Ask
+from app.services.questions import Ask, among
 from app.services.replies import Idempotency
 from app.services.shape_plans import MOST_STEPS
 from app.services.shape_questions import DESCRIBE, FOUND_RANGE, ShapeQuestion, resolve
@@ -91,9 +91,13 @@ class ShapeRequest:
             as_good=gain.AS_GOOD,
         )
 
+    def among(self, cohorts: Sequence[Cohort]) -> Sequence[Cohort]:
+        """Those of whom it asks."""
+        return among(self.study.definition, self.question.where, cohorts)
+
     async def searched(self, connection: Connection) -> Searched | None:
-        """What finished searches say, where a quantile is asked for."""
-        if self.question.quantile is None or not self.compares:
+        """What finished searches say, where a quantile of all people is asked for: answers have no labels."""
+        if self.question.quantile is None or self.question.where or not self.compares:
             return None
         records = await sessions.read_finished(connection, self.study.id, SessionProtocol.QUANTILE)
         if not records:

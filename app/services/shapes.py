@@ -65,7 +65,7 @@ class Shapes:
             connection: Connection,
         ) -> tuple[Sequence[Cohort], Searched | None, float | None, StoredRelease | None]:
             # Under add_remove_one a plan looks at no person.
-            rows = await cohorts.read_profile(connection, study.id) if request.compares else []
+            rows = request.among(await cohorts.read_profile(connection, study.id)) if request.compares else []
             searched = await request.searched(connection)
             best = await request.best(connection, people_of(rows, searched))
             return rows, searched, best, await request.standing(connection, any_share=True)
@@ -205,7 +205,7 @@ class Shapes:
             connection: Connection,
         ) -> tuple[int, Sequence[Cohort], Searched | None, float | None]:
             epochs = await cohorts.read_epochs(connection, study.id)
-            rows = await cohorts.read_cohorts(connection, study.id)
+            rows = request.among(await cohorts.read_cohorts(connection, study.id))
             searched = await request.searched(connection)
             best = await request.best(connection, people_of(rows, searched))
             return epochs.folded, rows, searched, best
@@ -291,6 +291,7 @@ class Shapes:
             "statistic": question.statistic,
             "estimator": question.estimator,
             "parameters": question.parameters(),
+            **({"where": dict(question.where)} if question.where else {}),
             **answer,
             "predicted_error": made.predicted_error,
             "relation": study.definition.relation.value,

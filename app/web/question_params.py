@@ -49,8 +49,7 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
         "type": "string",
         "minLength": 1,
         "description": "Of whom, in a study with attributes: name:label, as region:north; several with "
-        "commas between, or repeated. Only people with these labels are asked and charged. For mean, sum, "
-        "variance and sd.",
+        "commas between, or repeated. Only people with these labels are asked and charged.",
         "examples": ["region:north"],
     },
     "by": {

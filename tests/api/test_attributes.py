@@ -243,6 +243,12 @@ async def people(service: Service, survey: str, each: int = 40) -> None:
     assert (await service.call("POST", path, "contribute", json=records)).json()["created"] == len(records)
 
 
+def near(answer: dict[str, Any], mean: float) -> bool:
+    """Whether the mean is within four intervals of 95 %: Laplace noise misses them once in 10^10 times."""
+    width = answer["interval"]["upper"] - answer["interval"]["lower"]
+    return bool(abs(answer["estimate"] - mean) <= 4 * width)
+
+
 async def test_a_question_about_a_label_asks_and_charges_its_people_alone(service: Service, survey: str):
     await people(service, survey)
     path = f"/v1/studies/{survey}/statistics/mean"
@@ -252,7 +258,7 @@ async def test_a_question_about_a_label_asks_and_charges_its_people_alone(servic
     assert north["where"] == {"region": "north"}
     assert (north["people"], north["epsilon_max"]) == (120, 5)
     assert plan.json()["estimators"][0]["epsilon_max"] == 5
-    assert north["interval"]["lower"] <= 20 <= north["interval"]["upper"]
+    assert near(north, 20)
     spent = "SELECT segment, spent FROM cohort WHERE trust = 'central' ORDER BY segment"
     assert await rows(service, spent) == [(0, 5e6), (1, 5e6), (2, 5e6), (3, 0), (4, 0), (5, 0)]
     old = await service.call("GET", f"{path}?where=age:60-&where=region:south&share=1", "analyse")
@@ -285,7 +291,7 @@ async def test_one_answer_has_every_label_at_the_price_of_one_mean(service: Serv
     for region, mean, count in (("north", 20, 120), ("south", 80, 120), ("east", 50, 1)):
         group = groups[region]
         assert (group["people"], group["people_left_out"]) == (count, 0)
-        assert group["interval"]["lower"] <= mean <= group["interval"]["upper"]
+        assert near(group, mean)
     assert groups["empty"] == {
         "where": {"region": "empty"},
         "people": 0,
@@ -293,7 +299,7 @@ async def test_one_answer_has_every_label_at_the_price_of_one_mean(service: Serv
         **dict.fromkeys(("estimate", "standard_error", "interval", "population_interval")),
         **dict.fromkeys(("error", "drawn_to_whole")),
     }
-    assert found["interval"]["lower"] <= 50 <= found["interval"]["upper"]
+    assert near(found, 50)
     spent = "SELECT DISTINCT spent FROM cohort WHERE trust = 'central'"
     assert await rows(service, spent) == [(5e6,)]
     for statistic in ("sum", "sd"):
@@ -356,7 +362,7 @@ async def test_gaussian_studies_are_asked_by_labels_too(service: Service):
     one = (await service.call("GET", f"{asked}?share=0.5", "analyse")).json()
     assert found["mu2_max"] == one["mu2_max"]
     for group, mean in zip(found["groups"], (20, 80), strict=True):
-        assert group["interval"]["lower"] <= mean <= group["interval"]["upper"]
+        assert near(group, mean)
     assert (await service.api.services.ledger.audit()).clean
 
 
@@ -372,11 +378,9 @@ async def test_gaussian_studies_are_asked_by_labels_too(service: Service):
 async def test_a_question_about_labels_that_are_not_declared_is_refused(
     service: Service, survey: str, where: str, reason: str
 ):
-    for path in (f"plan?where={where}", f"statistics/mean?where={where}"):
+    for path in (f"plan?where={where}", f"statistics/mean?where={where}", f"statistics/median?where={where}"):
         answer = await service.call("GET", f"/v1/studies/{survey}/{path}", "analyse")
         assert reason in assert_problem(answer, "invalid_request", 422, "where")["errors"][0]["reason"]
-    shape = await service.call("GET", f"/v1/studies/{survey}/statistics/median?where=region:north", "analyse")
-    assert_problem(shape, "invalid_request", 422, "where")
 
 
 async def test_of_a_secret_study_an_empty_label_is_answered_like_a_full_one(service: Service):

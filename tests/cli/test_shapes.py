@@ -94,6 +94,11 @@ def test_labels_are_compared_and_kept_and_a_file_that_cannot_be_written_costs_no
         assert float(kept[0]["estimate"]) == found["estimate"]
     assert float(kept[1]["simultaneous.lower"]) <= float(kept[1]["interval.lower"])
     assert len(json.loads(ask("analyse", "releases", "towns", "--json").output)) == 1
+    for asked in (("histogram", "--bins", "2"), ("median",)):
+        south = json.loads(
+            ask("analyse", asked[0], "towns", *asked[1:], "--where", "town:south", "--json").output
+        )
+        assert (south["where"], south["people"]) == ({"town": "south"}, 40)
 
 
 def test_a_histogram_a_distribution_and_quantiles_are_asked_for_and_shown(ask: Asker, study: str):

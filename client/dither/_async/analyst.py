@@ -175,6 +175,7 @@ class AsyncAnalyst(AsyncBase):
         *,
         edges: str | Sequence[Numeric] | None = None,
         bins: int | None = None,
+        where: Where | None = None,
         **parameters: Parameter,
     ) -> Release:
         """Which part of the people lies in each bin: the best release for this question so far.
@@ -185,6 +186,7 @@ class AsyncAnalyst(AsyncBase):
             study: The study's slug.
             edges: Where bins begin and end; what they leave of the range are bins of their own.
             bins: The number of equal bins over the range, in place of edges.
+            where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
             **parameters: The question's parameters, for example `share`, `epsilon` or `tilt`.
 
         Examples:
@@ -192,15 +194,16 @@ class AsyncAnalyst(AsyncBase):
             >>> [(one.lower, one.upper, one.share) for one in found.bins]
             [(0.0, 30.0, 0.4), (30.0, 60.0, 0.5), (60.0, 120.0, 0.1)]
         """
-        return await self._statistic(study, "histogram", by_bins(edges, bins) | parameters)
+        return await self._statistic(study, "histogram", by_bins(edges, bins) | parameters, where)
 
-    async def shares(self, study: str, **parameters: Parameter) -> Release:
+    async def shares(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
         """Which part of the people made each choice: the best release for this question so far.
 
         Privacy: as `mean`.
 
         Args:
             study: The study's slug; it asks for a choice.
+            where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
             **parameters: The question's parameters, for example `share`, `epsilon` or `tilt`.
 
         Examples:
@@ -208,7 +211,7 @@ class AsyncAnalyst(AsyncBase):
             >>> [(one.choice, one.share) for one in found.choices]
             [('red', 0.5), ('green', 0.3), ('blue', 0.2)]
         """
-        return await self._statistic(study, "shares", parameters)
+        return await self._statistic(study, "shares", parameters, where)
 
     async def distribution(
         self,
@@ -216,6 +219,7 @@ class AsyncAnalyst(AsyncBase):
         *,
         edges: str | Sequence[Numeric] | None = None,
         bins: int | None = None,
+        where: Where | None = None,
         **parameters: Parameter,
     ) -> Release:
         """Which part of the people lies below the end of each bin, never falling, with a band.
@@ -223,16 +227,18 @@ class AsyncAnalyst(AsyncBase):
         Privacy: read off the release of the histogram with the same bins: after that it costs nothing more.
 
         Args:
-            study, edges, bins, **parameters: As for `histogram`.
+            study, edges, bins, where, **parameters: As for `histogram`.
 
         Examples:
             >>> found = await analyst.distribution("commute", edges=[30, 60])
             >>> [(one.upper, one.share) for one in found.bins]
             [(30.0, 0.4), (60.0, 0.9), (120.0, 1.0)]
         """
-        return await self._statistic(study, "distribution", by_bins(edges, bins) | parameters)
+        return await self._statistic(study, "distribution", by_bins(edges, bins) | parameters, where)
 
-    async def quantile(self, study: str, q: Numeric, **parameters: Parameter) -> Release:
+    async def quantile(
+        self, study: str, q: Numeric, *, where: Where | None = None, **parameters: Parameter
+    ) -> Release:
         """The value at or below which a part `q` of the people lies.
 
         Privacy: as `mean`; three draws, for the value and for the ends of its interval, share the price.
@@ -240,6 +246,7 @@ class AsyncAnalyst(AsyncBase):
         Args:
             study: The study's slug.
             q: Above 0 and below 1, at most six decimals.
+            where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
             **parameters: The question's parameters, for example `share`, `epsilon` or `candidates`.
 
         Examples:
@@ -247,9 +254,9 @@ class AsyncAnalyst(AsyncBase):
             >>> print(found.estimate, found.interval.lower, found.interval.upper)
             58.0 51.0 66.0
         """
-        return await self._statistic(study, "quantile", {"q": exact_text("q", q)} | parameters)
+        return await self._statistic(study, "quantile", {"q": exact_text("q", q)} | parameters, where)
 
-    async def median(self, study: str, **parameters: Parameter) -> Release:
+    async def median(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
         """The value at or below which half of the people lie.
 
         Privacy: as `quantile`, of which it is the one at 0.5: both are one release.
@@ -259,15 +266,16 @@ class AsyncAnalyst(AsyncBase):
             >>> print(median.estimate)
             58.0
         """
-        return await self._statistic(study, "median", parameters)
+        return await self._statistic(study, "median", parameters, where)
 
-    async def describe(self, study: str, **parameters: Parameter) -> Release:
+    async def describe(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
         """Count, mean, standard deviation and quartiles: one release with one price.
 
         Privacy: as `mean`; mean and standard deviation have two fifths of the price, each quartile a fifth.
 
         Args:
             study: The study's slug.
+            where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
             **parameters: The question's parameters, for example `share`, `epsilon` or `candidates`.
 
         Examples:
@@ -277,11 +285,17 @@ class AsyncAnalyst(AsyncBase):
             >>> [one.estimate for one in found.quartiles]
             [22.0, 31.0, 40.0]
         """
-        return await self._statistic(study, "describe", parameters)
+        return await self._statistic(study, "describe", parameters, where)
 
-    async def _statistic(self, study: str, statistic: str, parameters: Mapping[str, Parameter]) -> Release:
+    async def _statistic(
+        self,
+        study: str,
+        statistic: str,
+        parameters: Mapping[str, Parameter],
+        where: Where | None = None,
+    ) -> Release:
         path = f"{study_path(study)}/statistics/{statistic}"
-        return await self._run(self._operations.calls.read(Release, path, parameters))
+        return await self._run(self._operations.calls.read(Release, path, {**of_whom(where), **parameters}))
 
     async def release(
         self,

@@ -176,6 +176,7 @@ class Analyst(Base):
         *,
         edges: str | Sequence[Numeric] | None = None,
         bins: int | None = None,
+        where: Where | None = None,
         **parameters: Parameter,
     ) -> Release:
         """Which part of the people lies in each bin: the best release for this question so far.
@@ -186,6 +187,7 @@ class Analyst(Base):
             study: The study's slug.
             edges: Where bins begin and end; what they leave of the range are bins of their own.
             bins: The number of equal bins over the range, in place of edges.
+            where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
             **parameters: The question's parameters, for example `share`, `epsilon` or `tilt`.
 
         Examples:
@@ -193,15 +195,16 @@ class Analyst(Base):
             >>> [(one.lower, one.upper, one.share) for one in found.bins]
             [(0.0, 30.0, 0.4), (30.0, 60.0, 0.5), (60.0, 120.0, 0.1)]
         """
-        return self._statistic(study, "histogram", by_bins(edges, bins) | parameters)
+        return self._statistic(study, "histogram", by_bins(edges, bins) | parameters, where)
 
-    def shares(self, study: str, **parameters: Parameter) -> Release:
+    def shares(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
         """Which part of the people made each choice: the best release for this question so far.
 
         Privacy: as `mean`.
 
         Args:
             study: The study's slug; it asks for a choice.
+            where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
             **parameters: The question's parameters, for example `share`, `epsilon` or `tilt`.
 
         Examples:
@@ -209,7 +212,7 @@ class Analyst(Base):
             >>> [(one.choice, one.share) for one in found.choices]
             [('red', 0.5), ('green', 0.3), ('blue', 0.2)]
         """
-        return self._statistic(study, "shares", parameters)
+        return self._statistic(study, "shares", parameters, where)
 
     def distribution(
         self,
@@ -217,6 +220,7 @@ class Analyst(Base):
         *,
         edges: str | Sequence[Numeric] | None = None,
         bins: int | None = None,
+        where: Where | None = None,
         **parameters: Parameter,
     ) -> Release:
         """Which part of the people lies below the end of each bin, never falling, with a band.
@@ -224,16 +228,18 @@ class Analyst(Base):
         Privacy: read off the release of the histogram with the same bins: after that it costs nothing more.
 
         Args:
-            study, edges, bins, **parameters: As for `histogram`.
+            study, edges, bins, where, **parameters: As for `histogram`.
 
         Examples:
             >>> found = analyst.distribution("commute", edges=[30, 60])
             >>> [(one.upper, one.share) for one in found.bins]
             [(30.0, 0.4), (60.0, 0.9), (120.0, 1.0)]
         """
-        return self._statistic(study, "distribution", by_bins(edges, bins) | parameters)
+        return self._statistic(study, "distribution", by_bins(edges, bins) | parameters, where)
 
-    def quantile(self, study: str, q: Numeric, **parameters: Parameter) -> Release:
+    def quantile(
+        self, study: str, q: Numeric, *, where: Where | None = None, **parameters: Parameter
+    ) -> Release:
         """The value at or below which a part `q` of the people lies.
 
         Privacy: as `mean`; three draws, for the value and for the ends of its interval, share the price.
@@ -241,6 +247,7 @@ class Analyst(Base):
         Args:
             study: The study's slug.
             q: Above 0 and below 1, at most six decimals.
+            where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
             **parameters: The question's parameters, for example `share`, `epsilon` or `candidates`.
 
         Examples:
@@ -248,9 +255,9 @@ class Analyst(Base):
             >>> print(found.estimate, found.interval.lower, found.interval.upper)
             58.0 51.0 66.0
         """
-        return self._statistic(study, "quantile", {"q": exact_text("q", q)} | parameters)
+        return self._statistic(study, "quantile", {"q": exact_text("q", q)} | parameters, where)
 
-    def median(self, study: str, **parameters: Parameter) -> Release:
+    def median(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
         """The value at or below which half of the people lie.
 
         Privacy: as `quantile`, of which it is the one at 0.5: both are one release.
@@ -260,15 +267,16 @@ class Analyst(Base):
             >>> print(median.estimate)
             58.0
         """
-        return self._statistic(study, "median", parameters)
+        return self._statistic(study, "median", parameters, where)
 
-    def describe(self, study: str, **parameters: Parameter) -> Release:
+    def describe(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
         """Count, mean, standard deviation and quartiles: one release with one price.
 
         Privacy: as `mean`; mean and standard deviation have two fifths of the price, each quartile a fifth.
 
         Args:
             study: The study's slug.
+            where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
             **parameters: The question's parameters, for example `share`, `epsilon` or `candidates`.
 
         Examples:
@@ -278,11 +286,17 @@ class Analyst(Base):
             >>> [one.estimate for one in found.quartiles]
             [22.0, 31.0, 40.0]
         """
-        return self._statistic(study, "describe", parameters)
+        return self._statistic(study, "describe", parameters, where)
 
-    def _statistic(self, study: str, statistic: str, parameters: Mapping[str, Parameter]) -> Release:
+    def _statistic(
+        self,
+        study: str,
+        statistic: str,
+        parameters: Mapping[str, Parameter],
+        where: Where | None = None,
+    ) -> Release:
         path = f"{study_path(study)}/statistics/{statistic}"
-        return self._run(self._operations.calls.read(Release, path, parameters))
+        return self._run(self._operations.calls.read(Release, path, {**of_whom(where), **parameters}))
 
     def release(
         self,
