@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from app.cli.answers import Output, show_release
-from app.cli.ask import Epsilon, ExpectedSize, Of, Share, Tilt, question_of
+from app.cli.ask import Epsilon, ExpectedSize, Measure, Of, Share, Tilt, question_of
 from app.cli.common import AsJson
 from app.cli.http import DEFAULT_URL, StudyName, Token, Url, service
 
@@ -38,6 +38,7 @@ def _over_bins(statistic: Literal["histogram", "distribution"], help_text: str) 
         expected_size: ExpectedSize = None,
         tilt: Tilt = None,
         where: Of = None,
+        measure: Measure = None,
         url: Url = DEFAULT_URL,
         token: Token = None,
         output: Output = None,
@@ -92,13 +93,16 @@ def quantile(
     expected_size: ExpectedSize = None,
     tilt: Tilt = None,
     where: Of = None,
+    measure: Measure = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the value that a part of the people does not exceed. The first to ask spends for it."""
-    question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt, where=where)
+    question = question_of(
+        share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt, where=where, measure=measure
+    )
     with service(url, token) as client:
         show_release(client.quantile(study, q, **question | _of(candidates)), as_json, output)
 
@@ -114,6 +118,7 @@ def _over_candidates(statistic: Literal["median", "describe"], help_text: str) -
         expected_size: ExpectedSize = None,
         tilt: Tilt = None,
         where: Of = None,
+        measure: Measure = None,
         url: Url = DEFAULT_URL,
         token: Token = None,
         output: Output = None,

@@ -184,12 +184,6 @@ NOT_OF_CHOICES = "is for studies of numbers, and this one asks for a choice: ask
 """Why a study of choices has no mean and no distribution."""
 
 
-ONE_BY_ONE = (
-    "has no answer in a study of several measures yet: ask for mean, sum, variance or sd of a measure"
-)
-"""Why other statistics of a study of measures are refused."""
-
-
 def assumption(tilt: int) -> str:
     """What an interval assumes of people, in words.
 

@@ -9,8 +9,8 @@ from app.core.study import Relation, Study, StudyDefinition
 from app.estimators import registry
 from app.services.questions import MEAN, SD, SUM, VARIANCE
 from app.services.reading import DIFFERENCE, READ
+from app.services.shape_questions import BY_BINS, SHAPES, SHARES
 from app.services.shape_questions import PARAMETERS as SHAPE_PARAMETERS
-from app.services.shape_questions import SHAPES, SHARES
 from app.web import question_params
 from app.web.documents.release import ReleaseOut
 
@@ -123,7 +123,9 @@ def statistics(study: StudyDefinition) -> Sequence[str]:
     read = [one for one in READ if not (_secret(study) and one in (SUM, DIFFERENCE))]
     if not _with_labels(study):
         read = [one for one in read if one != DIFFERENCE]
-    return read if study.measures else (*read, *(one for one in SHAPES if one != SHARES))
+    # Draws by rank have a price in epsilon alone.
+    shapes = BY_BINS if study.delta else [one for one in SHAPES if one != SHARES]
+    return [*read, *shapes]
 
 
 def readings_of(study: Study, release: ReleaseOut) -> Sequence[FormField]:

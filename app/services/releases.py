@@ -16,6 +16,7 @@ from app.core.study import Relation, Study
 from app.estimators.interface import NotApplicable
 from app.services import combining, combining_secret, drafting, planning
 from app.services.drafting import Planned
+from app.services.measured import summed
 from app.services.observer import Observer
 from app.services.paging import Page, decode_cursor, page_of
 from app.services.publishing import Answered, persist, published, replayed
@@ -24,7 +25,7 @@ from app.services.release_plans import plan
 from app.services.release_request import QuotaUse, ReleaseRequest, Situation
 from app.services.replies import Idempotency, Replies
 from app.services.saturation import Saturation
-from app.store import bins, cohorts, combined, pieces, quotas
+from app.store import cohorts, combined, pieces, quotas
 from app.store import releases as store
 from app.store.combined import Sources
 from app.store.database import Connection, Database, Run
@@ -354,26 +355,12 @@ class Releases:
 
 
 async def _read_cohorts(connection: Connection, request: ReleaseRequest) -> Sequence[Cohort]:
-    """The folded cohorts, with the sums of what the question is about.
-
-    Of one of several measures the sums are made now, in one scan. That they are those of the first draw of a
-    piece follows from what holds for every sum: a cohort of a piece with the same count has the same people
-    (`app.services.steps`), and who gives other numbers is a member of another cohort.
-
-    Raises:
-        CohortsChanged: a person left since the cohorts were read: a draft would be void.
-    """
+    """The folded cohorts, with the sums of what the question is about."""
     study, resolved = request.study, request.resolved
     rows: Sequence[Cohort] = await cohorts.read_cohorts(connection, study.id)
     if not resolved.measure:
         return rows
-    rows = resolved.among(study.definition, rows)
-    place = study.definition.measures.place(resolved.measure)
-    ids = [row.id for row in rows]
-    sums = {one.cohort: one for one in await bins.sum_measure(connection, study.id, ids, place)}
-    if any(row.id not in sums or sums[row.id].count != row.count for row in rows):
-        raise store.CohortsChanged
-    return [replace(row, total=sums[row.id].total, total_squares=sums[row.id].total_squares) for row in rows]
+    return await summed(connection, study, resolved.measure, resolved.among(study.definition, rows))
 
 
 async def _check_quota(connection: Connection, use: QuotaUse | None, study: Study) -> None:

@@ -11,7 +11,7 @@ from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import GRID_SIZE, NotANumber
 from app.core.numbers import parse_text
 from app.core.release import Asked
-from app.core.study import NO_TILT, NOT_OF_CHOICES, ONE_BY_ONE, Relation, StudyDefinition
+from app.core.study import NO_TILT, NOT_OF_CHOICES, Relation, StudyDefinition
 from app.estimators.found_range import ladder
 from app.estimators.ranks import CELLS
 from app.estimators.registry import AUTO
@@ -84,6 +84,7 @@ class ShapeQuestion:
         quantile: q, for quantiles.
         part: Of the price that finds the range [ppm]; for a mean over a found range.
         where: Of whom: the label of each attribute that it names; empty for all people.
+        measure: Of which number, in a study of several; empty in others.
         share: Part of each personal epsilon [ppm].
         epsilon: The most that any person may be charged, or None [micro-epsilon].
         cap: The same in the study's currency.
@@ -103,6 +104,7 @@ class ShapeQuestion:
     part: int | None = None
     choices: tuple[str, ...] = ()
     where: Mapping[str, str] = field(default_factory=dict)
+    measure: str = ""
 
     def offer(self, amount: int) -> int:
         """What a person who offers this much may be charged [both in the study's currency]."""
@@ -136,7 +138,13 @@ class ShapeQuestion:
         }
         if self.part is not None:
             asked[PART] = self.part
-        return asked | {"where": dict(self.where)} if self.where else asked
+        return asked | self.of_whom_and_what
+
+    @property
+    def of_whom_and_what(self) -> dict[str, object]:
+        """Condition and measure, where there are any, as they stand on releases."""
+        shown: dict[str, object] = {"where": dict(self.where)} if self.where else {}
+        return shown | {"measure": self.measure} if self.measure else shown
 
     @property
     def counts_bins(self) -> bool:
@@ -179,10 +187,8 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
     if ask.statistic == SHARES and not study.choices:
         reason = "is for studies of choices, and values of this one are numbers: ask for a histogram"
         raise InvalidRequest.field("statistic", reason)
-    if study.measures:
-        field = RANGE if ask.statistic == MEAN else "statistic"
-        raise InvalidRequest.field(field, ONE_BY_ONE)
     check_measure(study, ask)
+    study = study.of_measure(ask.measure)
     if study.dimension > 1:
         reason = f"values of this study have {study.dimension} coordinates: start a K-means session instead"
         raise InvalidRequest.field("statistic", reason)
@@ -251,6 +257,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         part=part,
         choices=study.choices,
         where=where,
+        measure=ask.measure,
     )
 
 

@@ -58,9 +58,10 @@ class ShapeRequest:
         Raises:
             InvalidRequest: it is not admissible.
         """
+        question = resolve(study.definition, ask)
         return cls(
-            study=study,
-            question=resolve(study.definition, ask),
+            study=replace(study, definition=study.definition.of_measure(question.measure)),
+            question=question,
             first=first,
             least=ask.share is not None or ask.epsilon is not None,
             idempotency=idempotency,
@@ -90,6 +91,12 @@ class ShapeRequest:
             at_least=self.least and not any_share,
             as_good=gain.AS_GOOD,
         )
+
+    @property
+    def place(self) -> int | None:
+        """Which coordinate of people's values it is about; None for the one value."""
+        measure = self.question.measure
+        return self.study.definition.measures.place(measure) if measure else None
 
     def among(self, cohorts: Sequence[Cohort]) -> Sequence[Cohort]:
         """Those of whom it asks."""

@@ -21,6 +21,7 @@ from app.estimators.interface import NotApplicable
 from app.services import shape_kinds
 from app.services.drafting import Planned, PlannedEstimator
 from app.services.found_plans import FoundPlan
+from app.services.measured import summed
 from app.services.observer import Observer
 from app.services.planning import in_units
 from app.services.publishing import Answered, persist, published, replayed
@@ -29,7 +30,7 @@ from app.services.releases import Answer
 from app.services.replies import Idempotency, Replies
 from app.services.shape_kinds import AnyPlan
 from app.services.shape_plans import LOCAL, SUMMARIES, ShapePlan
-from app.services.shape_questions import BY_BINS, HISTOGRAM
+from app.services.shape_questions import BY_BINS, DESCRIBE, HISTOGRAM
 from app.services.shape_request import ShapeRequest, answers_left, assumption, people_of
 from app.sessions.searched import Searched
 from app.store import bins, cohorts, quotas
@@ -59,7 +60,7 @@ class Shapes:
             InvalidRequest: the question is not admissible for this study.
         """
         request = ShapeRequest.of(study, ask)
-        question, definition = request.question, study.definition
+        question, definition = request.question, request.study.definition
 
         async def body(
             connection: Connection,
@@ -206,6 +207,8 @@ class Shapes:
         ) -> tuple[int, Sequence[Cohort], Searched | None, float | None]:
             epochs = await cohorts.read_epochs(connection, study.id)
             rows = request.among(await cohorts.read_cohorts(connection, study.id))
+            if question.estimator == DESCRIBE:
+                rows = await summed(connection, study, question.measure, rows)
             searched = await request.searched(connection)
             best = await request.best(connection, people_of(rows, searched))
             return epochs.folded, rows, searched, best
@@ -237,10 +240,10 @@ class Shapes:
         Raises:
             CohortsChanged: a person left since the cohorts were read: the draft would be void.
         """
-        study, starts = request.study, request.question.starts
+        study, starts, place = request.study, request.question.starts, request.place
         by_cell = {one.cohort_id: [0] * (len(starts) + 1) for one in used}
         ids = [cohort for cohort in by_cell if cohort not in reported]
-        for row in await run("release.bins", lambda c: bins.count_bins(c, study.id, ids, starts)):
+        for row in await run("release.bins", lambda c: bins.count_bins(c, study.id, ids, starts, place)):
             by_cell[row.cohort][row.bin] = row.count
         totals = {cohort: sum(counts) for cohort, counts in by_cell.items()}
         if reported:
@@ -263,7 +266,8 @@ class Shapes:
         """
         study, ids = request.study, [one.cohort_id for one in used]
         rows = await run(
-            "release.clipped", lambda c: bins.sum_clipped(c, study.id, ids, found.low, found.width)
+            "release.clipped",
+            lambda c: bins.sum_clipped(c, study.id, ids, found.low, found.width, request.place),
         )
         sums = {row.cohort: row for row in rows}
         if any(
@@ -291,7 +295,7 @@ class Shapes:
             "statistic": question.statistic,
             "estimator": question.estimator,
             "parameters": question.parameters(),
-            **({"where": dict(question.where)} if question.where else {}),
+            **question.of_whom_and_what,
             **answer,
             "predicted_error": made.predicted_error,
             "relation": study.definition.relation.value,

@@ -73,21 +73,31 @@ class MeasureSum:
     count: int
 
 
-COUNT_BINS = Sql.of(BinCount)(f"""
-    SELECT cohort_id AS cohort, width_bucket(c.value, CAST(:starts AS bigint[])) AS bin, count(*) AS count
-    FROM lineage JOIN contribution c ON {is_member("c")}
-    WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
-    GROUP BY cohort_id, bin
-""")
+@cache
+def _count_bins(place: int | None) -> Sql[BinCount]:
+    return Sql.of(BinCount)(f"""
+        SELECT cohort_id AS cohort, width_bucket({_value(place)}, CAST(:starts AS bigint[])) AS bin,
+               count(*) AS count
+        FROM lineage JOIN contribution c ON {is_member("c")}
+        WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
+        GROUP BY cohort_id, bin
+    """)
 
-SUM_CLIPPED = Sql.of(ClippedSum)(f"""
-    SELECT cohort_id AS cohort, count(*) AS count,
-           CAST(sum(least(greatest(c.value - CAST(:low AS bigint), 0), CAST(:width AS bigint))) AS bigint)
-               AS total
-    FROM lineage JOIN contribution c ON {is_member("c")}
-    WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
-    GROUP BY cohort_id
-""")
+
+@cache
+def _sum_clipped(place: int | None) -> Sql[ClippedSum]:
+    moved = f"least(greatest({_value(place)} - CAST(:low AS bigint), 0), CAST(:width AS bigint))"
+    return Sql.of(ClippedSum)(f"""
+        SELECT cohort_id AS cohort, count(*) AS count, CAST(sum({moved}) AS bigint) AS total
+        FROM lineage JOIN contribution c ON {is_member("c")}
+        WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
+        GROUP BY cohort_id
+    """)
+
+
+def _value(place: int | None) -> str:
+    """The one value of a contribution, or the coordinate that is a measure, from 0 on."""
+    return "c.value" if place is None else f"c.vector[{place + 1}]"
 
 
 @cache
@@ -114,7 +124,11 @@ SUM_MEASURE = Sql.of(MeasureSum)(f"""
 
 
 async def count_bins(
-    connection: Connection, study_id: int, cohorts: Sequence[int], starts: Sequence[int]
+    connection: Connection,
+    study_id: int,
+    cohorts: Sequence[int],
+    starts: Sequence[int],
+    place: int | None = None,
 ) -> list[BinCount]:
     """Count the live members of folded cohorts by bin.
 
@@ -123,13 +137,14 @@ async def count_bins(
         study_id: Their study.
         cohorts: Ids.
         starts: Where each bin but the first one begins, ascending; a value there belongs to it [grid steps].
+        place: Which coordinate is counted, from 0 on; None for the one value.
 
     Returns:
         The counts that are not 0. Raw: must not leave the services.
     """
     if not cohorts:
         return []
-    return await COUNT_BINS.all(connection, study_id=study_id, cohorts=cohorts, starts=starts)
+    return await _count_bins(place).all(connection, study_id=study_id, cohorts=cohorts, starts=starts)
 
 
 async def count_choices(
@@ -152,7 +167,12 @@ async def count_choices(
 
 
 async def sum_clipped(
-    connection: Connection, study_id: int, cohorts: Sequence[int], low: int, width: int
+    connection: Connection,
+    study_id: int,
+    cohorts: Sequence[int],
+    low: int,
+    width: int,
+    place: int | None = None,
 ) -> list[ClippedSum]:
     """Sum the values of the live members of folded cohorts, each moved into a range.
 
@@ -161,13 +181,14 @@ async def sum_clipped(
         study_id: Their study.
         cohorts: Ids.
         low, width: The range [grid steps].
+        place: Which coordinate is summed, from 0 on; None for the one value.
 
     Returns:
         A sum for each cohort with members. Raw: must not leave the services.
     """
     if not cohorts:
         return []
-    return await SUM_CLIPPED.all(connection, study_id=study_id, cohorts=cohorts, low=low, width=width)
+    return await _sum_clipped(place).all(connection, study_id=study_id, cohorts=cohorts, low=low, width=width)
 
 
 async def sum_measure(

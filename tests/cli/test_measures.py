@@ -40,10 +40,12 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
     assert found["id"] in ask("analyse", "sd", "household", "--measure", "age").output
     more = ("release", "household", "--measure", "age", "--share", "0.5", "--json")
     assert json.loads(ask("analyse", *more).output)["refines"] == found["id"]
+    ages = json.loads(ask("analyse", "histogram", "household", "--measure", "age", "--json").output)
+    assert (ages["statistic"], ages["measure"], ages["bins"][0]["lower"]) == ("histogram", "age", 18)
     for words, reason in (
         (("mean", "household"), "measure: is required in a study of several: income, age"),
         (("mean", "household", "--measure", "size"), "measure: must be one of the study's measures"),
-        (("median", "household"), "statistic: has no answer in a study of several measures yet"),
+        (("median", "household"), "measure: is required in a study of several: income, age"),
     ):
         refused = ask("analyse", *words)
         assert refused.status == 1

@@ -98,7 +98,7 @@ async def test_counts_that_miss_a_folded_person_are_never_published(
         await bench.assert_clean()
 
 
-async def test_a_study_with_gaussian_noise_has_no_such_answer(cluster: Workbench):
+async def test_a_study_with_gaussian_noise_has_no_draw_by_rank(cluster: Workbench):
     study = await cluster.study(delta=1_000_000)
     with pytest.raises(InvalidRequest, match="gaussian noise"):
-        await cluster.services.shapes.plan(study, BINS)
+        await cluster.services.shapes.plan(study, Ask(statistic="median"))
