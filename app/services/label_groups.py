@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from app.core.grid import Grid
 from app.estimators.interface import Conclusion
 from app.estimators.together import drawn_to_whole
 
@@ -12,29 +11,31 @@ NUMBERS = ("estimate", "standard_error", "interval", "population_interval", "err
 
 
 def labels_shown(
-    labels: Sequence[tuple[Mapping[str, str], int, int, Conclusion | None]], whole: Conclusion, grid: Grid
+    labels: Sequence[tuple[Mapping[str, str], int, int, Conclusion | None]], whole: Conclusion
 ) -> list[dict[str, object]]:
     """The answers for all labels, beside each the one that is drawn to the whole.
+
+    The one that is drawn starts where the noise left it, and the estimate has been drawn to the middle of the
+    range already: it stays between the estimate and the whole.
 
     Args:
         labels: For each its condition, its people, those of them who are left out, and its answer; None
             where there is none.
         whole: The answer for all people.
-        grid: The study's.
 
     Privacy: post-processing.
     """
     shown = [_shown(*label) for label in labels]
-    lower, upper = float(grid.lower), float(grid.upper)
     answers = [
-        (place, found.error)
+        (place, found.estimate, found.error)
         for place, (*_, found) in enumerate(labels)
         if found is not None and found.error is not None
     ]
     drawn = drawn_to_whole(
-        [(error.center, error.dataset.law.variance) for _, error in answers], whole.estimate
+        [(error.center, error.dataset.law.variance) for *_, error in answers], whole.estimate
     )
-    for (place, _), answer in zip(answers, drawn or (), strict=drawn is not None):
+    for (place, estimate, _), answer in zip(answers, drawn or (), strict=drawn is not None):
+        lower, upper = sorted((estimate, whole.estimate))
         shown[place]["drawn_to_whole"] = min(max(answer, lower), upper)
     return shown
 

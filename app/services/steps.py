@@ -299,7 +299,7 @@ def take(step: Step, cohorts: Sequence[Cohort]) -> tuple[Conclusion, Taken]:
     conclusion = read(step.plan, pieces, cohorts)
     if step.parts:
         labels = [_of_label(part, pieces) for part in step.parts]
-        groups = labels_shown(labels, conclusion, step.question.grid)
+        groups = labels_shown(labels, conclusion)
         conclusion = replace(conclusion, details={**conclusion.details, "groups": groups})
     changed = tuple(piece for piece in pieces if piece.number in step.finer | step.closed)
     return conclusion, Taken(before=step.before, changed=changed)

@@ -117,7 +117,7 @@ async def test_simultaneous_intervals_stand_beside_plain_ones(service: Service, 
     assert found["groups"][3]["drawn_to_whole"] is None
     drawn = [group["drawn_to_whole"] for group in found["groups"][:3]]
     for group, number in zip(found["groups"], drawn, strict=False):
-        ends = sorted((group["error"]["center"], found["estimate"]))
+        ends = sorted((group["estimate"], found["estimate"]))
         assert ends[0] - 1e-9 <= number <= ends[1] + 1e-9
 
 
