@@ -45,7 +45,12 @@ def _over_bins(statistic: Literal["histogram", "distribution"], help_text: str) 
         as_json: AsJson = False,
     ) -> None:
         question = question_of(
-            share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt, where=where
+            share=share,
+            epsilon=epsilon,
+            expected_size=expected_size,
+            tilt=tilt,
+            where=where,
+            measure=measure,
         )
         with service(url, token) as client:
             show_release(
@@ -125,7 +130,12 @@ def _over_candidates(statistic: Literal["median", "describe"], help_text: str) -
         as_json: AsJson = False,
     ) -> None:
         question = question_of(
-            share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt, where=where
+            share=share,
+            epsilon=epsilon,
+            expected_size=expected_size,
+            tilt=tilt,
+            where=where,
+            measure=measure,
         )
         with service(url, token) as client:
             show_release(getattr(client, statistic)(study, **question | _of(candidates)), as_json, output)

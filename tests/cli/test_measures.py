@@ -40,8 +40,12 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
     assert found["id"] in ask("analyse", "sd", "household", "--measure", "age").output
     more = ("release", "household", "--measure", "age", "--share", "0.5", "--json")
     assert json.loads(ask("analyse", *more).output)["refines"] == found["id"]
-    ages = json.loads(ask("analyse", "histogram", "household", "--measure", "age", "--json").output)
+    answered = ask("analyse", "histogram", "household", "--measure", "age", "--json")
+    assert answered.status == 0, answered.errors
+    ages = json.loads(answered.output)
     assert (ages["statistic"], ages["measure"], ages["bins"][0]["lower"]) == ("histogram", "age", 18)
+    quarters = json.loads(ask("analyse", "describe", "household", "--measure", "age", "--json").output)
+    assert (quarters["statistic"], quarters["measure"]) == ("describe", "age")
     for words, reason in (
         (("mean", "household"), "measure: is required in a study of several: income, age"),
         (("mean", "household", "--measure", "size"), "measure: must be one of the study's measures"),
