@@ -27,6 +27,7 @@ class Cohort:
         reach: Local cohorts only: how far outside the grid a report counts, if further out as the nearest
             that does [grid steps]; None: as it is. Fixed when the cohort is folded.
         segment: Number of the combination of labels that its members have.
+        silent: Members who did not report the measure that a question is about; `total` has none of them.
     """
 
     id: int
@@ -39,6 +40,7 @@ class Cohort:
     total_squares: int
     reach: int | None = None
     segment: int = 0
+    silent: int = 0
 
 
 class Cohorts(Columns[Cohort]):

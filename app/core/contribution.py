@@ -24,7 +24,8 @@ class Offer:
             `asked` in the study's currency.
         currency: Of the study.
         value: Grid point; for local the report; 0 where there is a vector.
-        vector: Grid points of the coordinates, in studies of vectors.
+        vector: Grid points of the coordinates, in studies of vectors; local: reports of measures, None for
+            one that was not reported.
         bounded: Whether it is a report whose range belongs to the whole epsilon.
         segment: Number of the combination of its labels, see `app.core.attributes`.
         drawn_at_most: The most with which an honest device can have drawn the report [the study's currency].
@@ -36,7 +37,7 @@ class Offer:
     asked: int
     epsilon: int
     value: int
-    vector: tuple[int, ...] | None = None
+    vector: tuple[int | None, ...] | None = None
     bounded: bool = False
     drawn_at_most: int = ANY_EPSILON
     currency: Currency = Currency.LAPLACE

@@ -27,7 +27,7 @@ class Holding:
     epsilon: int
     carried: int
     value: int | None
-    vector: tuple[int, ...] | None
+    vector: tuple[int | None, ...] | None
     epoch: int
     sender: UUID | None
     segment: int = 0
@@ -42,7 +42,7 @@ class Entry:
     carried: int
     value: int
     sender: UUID
-    vector: tuple[int, ...] | None = None
+    vector: tuple[int | None, ...] | None = None
     segment: int = 0
 
 

@@ -65,8 +65,9 @@ class Facts:
         noisy_count: People, with noise; None where their number is public.
         variance: Upper end of the interval for the population's; None without a second moment.
         epsilon_max: The most that it charged anyone [the study's currency].
-        people, people_left_out: Live contributions, and those of them that could not pay; None where their
-            number is secret.
+        people, people_left_out: Live contributions, and those of them that could not pay or did not report
+            the measure; None where their number is secret.
+        silent: Those who did not report it.
         width: Of the interval, as the plan predicted it [data's unit]; None where answers are not compared.
     """
 
@@ -77,6 +78,7 @@ class Facts:
     epsilon_max: int
     people: int | None = None
     people_left_out: int | None = None
+    silent: int = 0
     width: float | None = None
 
 

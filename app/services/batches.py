@@ -29,6 +29,8 @@ FIELDS = frozenset({"subject", "value", "report", "epsilon", "trust"})
 NUMBERS = frozenset({"value", "report", "epsilon"})
 WORDS = frozenset({"trust"})
 DIGEST_BYTES = 32
+_NOT_REPORTED = -(1 << 63)
+"""What stands for a measure that a device did not report: no report lies there."""
 
 START = 4
 """Bytes that tell the encoding of a CSV."""
@@ -91,7 +93,7 @@ class Batch:
             table = self._tables[name]
             tags.append(table.setdefault(getattr(offer, name), len(table)))
         if offer.vector is not None:
-            self._vectors.extend(offer.vector)
+            self._vectors.extend(_NOT_REPORTED if one is None else one for one in offer.vector)
 
     def refuse(self, code: str, fields: Sequence[FieldError] = ()) -> None:
         """Append a refused record."""
@@ -138,7 +140,10 @@ class Batch:
         fields: dict[str, Any] = {name: numbers[place] for name, numbers in self._numbers.items()}
         fields |= {name: tables[name][tags[place]] for name, tags in self._tags.items()}
         if self._dimension > 1:
-            fields["vector"] = tuple(self._vectors[first : first + self._dimension])
+            fields["vector"] = tuple(
+                None if one == _NOT_REPORTED else one
+                for one in self._vectors[first : first + self._dimension]
+            )
         return Offer(subject=bytes(self._subjects[start : start + DIGEST_BYTES]), **fields)
 
 

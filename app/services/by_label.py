@@ -139,6 +139,7 @@ def _without_noise(
         epsilon_max=0,
         epsilon_max_total=0,
         share_used=0,
+        silent=whole.people.silent,
     )
 
 
@@ -224,6 +225,7 @@ def _joined(
         epsilon_max=max((step.epsilon_max for step in made), default=0),
         epsilon_max_total=max((step.epsilon_max_total for step in made), default=0),
         share_used=max((step.share_used for step in made), default=0),
+        silent=whole.people.silent,
         parts=tuple(parts),
     )
 

@@ -48,6 +48,7 @@ class Combination:
             epsilon says what reports weigh, and how far the answer is drawn to the middle.
         used: Cohorts whose sums are read: public values, and reports.
         people, left_out: All live contributions, and central people who are in no sum.
+        silent: 0: answers about a measure are not combined.
         epsilon_max_total: What the sums have charged one person at most [the study's currency].
     """
 
@@ -59,6 +60,7 @@ class Combination:
     people: int
     left_out: int
     epsilon_max_total: int
+    silent: int = 0
 
 
 def apart(

@@ -9,7 +9,7 @@ from app.core.clock import Clock
 from app.core.cohort import Cohort
 from app.core.errors import InternalFault, ServiceError
 from app.core.piece import Piece, Taken
-from app.core.release import AllUsed, Charge, Draft, StoredRelease, Used
+from app.core.release import AllUsed, Charge, Draft, Facts, StoredRelease, Used
 from app.core.study import Currency, Relation, Study, StudyDefinition, Trust
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
 from app.services import combining, combining_secret, planning, steps
@@ -308,12 +308,29 @@ def _draft(
         estimator_version=made.estimator.version,
         noise=noise,
         body=body,
-        facts=planning.facts(definition, made.turnout, made.plan, made.conclusion, made.price.most),
+        facts=_facts(definition, made.turnout, made.plan, made.conclusion, made.price.most),
         charges=charges,
         used=used,
         created_at=now,
         taken=taken,
         apart=apart,
+    )
+
+
+def _facts(study: StudyDefinition, turnout: Turnout, plan: Plan, conclusion: Conclusion, most: int) -> Facts:
+    """What lists show of an answer that charges at most `most` [the study's currency], and compare by."""
+    count = conclusion.details.get("noisy_count")
+    public = study.relation is Relation.REPLACE_ONE
+    return Facts(
+        people=turnout.people if public else None,
+        people_left_out=turnout.left_out + turnout.silent if public else None,
+        silent=turnout.silent,
+        width=planning.interval_width(study, plan) if public else None,
+        estimate=conclusion.estimate,
+        standard_error=conclusion.standard_error,
+        noisy_count=float(count) if isinstance(count, int | float) else None,
+        variance=None if conclusion.variance is None else conclusion.variance.population_interval.upper,
+        epsilon_max=most,
     )
 
 

@@ -1,9 +1,11 @@
 """One record on its way in: every rule about a contribution's fields, for single and bulk alike."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from uuid import UUID
 
 from dither.device.choices import ChoiceRandomizer
+from dither.device.measures import epsilon_of_each, reported
 from dither.device.randomizers import randomizer
 
 from app.core.contribution import ANY_EPSILON, Offer
@@ -66,14 +68,17 @@ class Intake:
                     errors.append(FieldError(name, "is in the path, and not in the document"))
             elif name not in expected and not (name == "attributes" and self._places):
                 reason = "unknown field" if name not in _KNOWN else f"not for trust {trust.value}"
-                if name == ("value" if self._grids else "values"):
-                    reason = f"this study asks for {'values' if self._grids else 'one value'}"
+                several = "reports" if trust is Trust.LOCAL else "values"
+                if name in (_OF_ONE if self._grids else _OF_SEVERAL):
+                    reason = f"this study asks for {several if self._grids else 'one value'}"
                 errors.append(FieldError(name, reason))
         digest = self._subject(record.get("subject") if subject is None else subject, errors)
         asked = 0 if trust is Trust.PUBLIC else self._epsilon(record, trust, errors)
         amount = 0 if errors else self._definition.amount(asked)
         value, drawn, vector = 0, ANY_EPSILON, None
-        if self._grids:
+        if self._grids and trust is Trust.LOCAL:
+            vector = self._reports(record, amount, errors)
+        elif self._grids:
             vector = self._measures(record, errors)
         elif self._definition.dimension > 1:
             vector = self._vector(record, trust, errors)
@@ -207,6 +212,32 @@ class Intake:
             points.append(point or 0)
         return tuple(points)
 
+    def _reports(
+        self, record: Mapping[str, object], amount: int, errors: list[FieldError]
+    ) -> tuple[int | None, ...] | None:
+        """The report of each measure, None for those that the device did not choose.
+
+        A study takes none but those whose range belongs to the whole epsilon, and each is checked against the
+        part that the offer gives it.
+        """
+        given = record.get("reports")
+        if not isinstance(given, dict):
+            missing = "reports" not in record
+            errors.append(FieldError("reports", "missing" if missing else "must be an object"))
+            return None
+        errors += [
+            FieldError(f"reports.{name}", "unknown measure") for name in given if name not in self._grids
+        ]
+        each = epsilon_of_each(amount, len(self._grids)) if amount else 0
+        found = [
+            self._report(given, each, errors, name, f"reports.{name}")[0] if name in given else None
+            for name in self._grids
+        ]
+        if amount and len(given) != (number := reported(amount, len(self._grids))):
+            reason = f"a device reports {number} of {len(self._grids)} measures with this epsilon"
+            errors.append(FieldError("reports", reason))
+        return tuple(found)
+
     def _segment(self, record: Mapping[str, object], errors: list[FieldError]) -> int:
         """The number of the combination of labels, see `app.core.attributes`."""
         given = record.get("attributes", {})
@@ -229,18 +260,25 @@ class Intake:
             number = number * len(places) + place
         return number
 
-    def _report(self, record: Mapping[str, object], amount: int, errors: list[FieldError]) -> tuple[int, int]:
+    def _report(
+        self,
+        record: Mapping[str, object],
+        amount: int,
+        errors: list[FieldError],
+        name: str = "report",
+        field: str = "report",
+    ) -> tuple[int, int]:
         """A report, and the most with which it can have been drawn [the study's currency]."""
-        if _number(record, "report", errors) is None:
+        if _number({field: record[name]} if name in record else {}, field, errors) is None:
             return 0, 0
         try:
-            report = to_integer(str(record["report"]))
+            report = to_integer(str(record[name]))
         except NotANumber:
-            errors.append(FieldError("report", "must be an integer on the study's grid"))
+            errors.append(FieldError(field, "must be an integer on the study's grid"))
             return 0, 0
         drawn = drawn_at_most(self._randomizer, report, amount) if amount else 0
         if amount and not drawn:
-            errors.append(IMPOSSIBLE_REPORT)
+            errors.append(replace(IMPOSSIBLE_REPORT, field=field))
         return report, drawn
 
 
@@ -251,8 +289,10 @@ _FIELDS = {
 }
 _MEASURED = {
     Trust.CENTRAL: frozenset({"values", "epsilon", "trust"}),
+    Trust.LOCAL: frozenset({"reports", "epsilon", "trust"}),
     Trust.PUBLIC: frozenset({"values", "trust"}),
 }
+_OF_ONE, _OF_SEVERAL = frozenset({"value", "report"}), frozenset({"values", "reports"})
 _KNOWN = frozenset[str]().union(*_FIELDS.values(), *_MEASURED.values())
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Container, Sequence
 from dataclasses import asdict, dataclass
 from itertools import repeat
-from operator import ge
+from operator import ge, sub
 from typing import Protocol
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from app.core.epsilon import MICRO, delta_to_json, epsilon_to_json
 from app.core.errors import BudgetExhausted
 from app.core.grid import GRID_SIZE
 from app.core.piece import Piece
-from app.core.release import Charges, Facts
+from app.core.release import Charges
 from app.core.study import Currency, Relation, StudyDefinition, Trust, assumption
 from app.estimators import registry
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
@@ -24,8 +24,9 @@ from app.estimators.transformed import MOMENTS
 from app.mechanisms.draw import draw
 from app.services.questions import Resolved
 
-NOT_COMBINED = "in_no_answer"
-"""Why people are left out of an answer that combines others: none of these is about them."""
+NOT_COMBINED, NOT_REPORTED = "in_no_answer", "measure_not_reported"
+"""Why people are left out of an answer that combines others: none of these is about them. And why local
+people are of one about a measure: their devices reported others."""
 
 
 class Turnout(Protocol):
@@ -38,6 +39,10 @@ class Turnout(Protocol):
     @property
     def left_out(self) -> int:
         """Those who cannot pay."""
+
+    @property
+    def silent(self) -> int:
+        """Those who did not report the measure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +95,13 @@ class Crowd:
     @property
     def left_out(self) -> int:
         """Those of them that cannot pay what is asked."""
-        able = self.groups.column("participates")
-        return sum(
-            count
-            for count, participates in zip(self.groups.column("count"), able, strict=True)
-            if not participates
-        )
+        people = self.groups.rows("count", "participates", "trust")
+        return sum(count for count, able, trust in people if not able and trust is not Trust.LOCAL)
+
+    @property
+    def silent(self) -> int:
+        """Those of them who did not report the measure: groups of their own, of no cohort."""
+        return sum(self.cohorts.column("silent"))
 
     def sums(self, name: str) -> list[int]:
         """For each group the sum of a field over its cohorts."""
@@ -144,15 +150,19 @@ def crowd(
         place_of[trust, epsilon, carried, able, label] = merged.setdefault(key, len(merged))
     places = [place_of[kind] for kind in kinds]
     trusts = [trust for trust, *_ in merged]
+    silent = _added_up(places, here.column("silent"), len(merged))
+    rest = [place for place, count in enumerate(silent) if count]
+    own = [offer for _, offer, *_ in merged]
+    counts = map(sub, _added_up(places, here.column("count"), len(merged)), silent)
     columns: dict[str, Sequence[object]] = {
-        "trust": trusts,
-        "epsilon": [offer for _, offer, *_ in merged],
-        "count": _added_up(places, here.column("count"), len(merged)),
-        "participates": [able for _, _, able, _ in merged],
-        "reports": _reports(study, trusts, places, here),
+        "trust": trusts + [Trust.LOCAL] * len(rest),
+        "epsilon": own + [own[place] for place in rest],
+        "count": [*counts, *(silent[place] for place in rest)],
+        "participates": [able for _, _, able, _ in merged] + [False] * len(rest),
+        "reports": _reports(study, trusts, places, here) + [None] * len(rest),
     }
     return Crowd(
-        groups=Groups(columns, len(merged)),
+        groups=Groups(columns, len(merged) + len(rest)),
         cohorts=here,
         places=places,
         labels=[label for *_, label in merged] if secret else (),
@@ -354,9 +364,10 @@ def release_body(
         document["sd"] = asdict(conclusion.variance.root)
     if study.relation is Relation.REPLACE_ONE:
         document["people"] = turnout.people
-        document["people_left_out"] = turnout.left_out
-        reason = NOT_COMBINED if combines else BudgetExhausted.code
-        document["left_out_because"] = reason if turnout.left_out else None
+        document["people_left_out"] = turnout.left_out + turnout.silent
+        reasons = [NOT_COMBINED if combines else BudgetExhausted.code] if turnout.left_out else []
+        reasons += [NOT_REPORTED] if turnout.silent else []
+        document["left_out_because"] = " ".join(reasons) or None
     if combines:
         document["combines"] = [str(one) for one in combines]
     return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
@@ -374,22 +385,6 @@ def in_units(study: StudyDefinition, name: str, amount: int) -> dict[str, object
 def interval_width(study: StudyDefinition, plan: Plan) -> float:
     """Predicted width of the interval for the mean of the dataset [data's unit]."""
     return float(study.grid.width) if plan.interval_width is None else plan.interval_width()
-
-
-def facts(study: StudyDefinition, turnout: Turnout, plan: Plan, conclusion: Conclusion, most: int) -> Facts:
-    """What lists show of an answer that charges at most `most` [the study's currency], and compare by."""
-    count = conclusion.details.get("noisy_count")
-    public = study.relation is Relation.REPLACE_ONE
-    return Facts(
-        people=turnout.people if public else None,
-        people_left_out=turnout.left_out if public else None,
-        width=interval_width(study, plan) if public else None,
-        estimate=conclusion.estimate,
-        standard_error=conclusion.standard_error,
-        noisy_count=float(count) if isinstance(count, int | float) else None,
-        variance=None if conclusion.variance is None else conclusion.variance.population_interval.upper,
-        epsilon_max=most,
-    )
 
 
 def noise_json(plan: Plan, apart: Sequence[Piece] = ()) -> str:

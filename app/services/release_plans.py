@@ -10,13 +10,12 @@ from app.core.release import StoredRelease
 from app.core.study import Currency, Relation, Study, assumption
 from app.estimators import registry
 from app.estimators.interface import Estimator, NotApplicable
-from app.services import drafting, gain, planning
+from app.services import drafting, gain, measured, planning
 from app.services.answers_left import answers_left, steps_left
 from app.services.drafting import Newcomers, Planned, PlannedEstimator
 from app.services.questions import Ask
 from app.services.release_request import ReleaseRequest, Situation
 from app.services.steps import Step
-from app.store import cohorts
 from app.store.database import Connection, Database
 
 
@@ -36,7 +35,7 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
 
     async def body(connection: Connection) -> tuple[ReleaseRequest, Situation, StoredRelease | None]:
         request = await ReleaseRequest.of(study, ask, asker=None, fresh=fresh).towards(connection)
-        rows = [] if secret else _numbered(await cohorts.read_profile(connection, study.id))
+        rows = [] if secret else _numbered(await measured.read_profile(connection, study, request.resolved))
         stands = await request.standing(connection, any_share=True)
         return request, await Situation.read(connection, request, rows, epoch=0), stands
 

@@ -7,16 +7,14 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from app.core.clock import Clock
-from app.core.cohort import Cohort
 from app.core.errors import InternalFault, NotFound, PrivacyRefusal, ServiceError, Unavailable
 from app.core.quota import QuotaExhausted
 from app.core.records import CohortCharge
 from app.core.release import Draft, StoredRelease
 from app.core.study import Relation, Study
 from app.estimators.interface import NotApplicable
-from app.services import combining, combining_secret, drafting, planning
+from app.services import combining, combining_secret, drafting, measured, planning
 from app.services.drafting import Planned
-from app.services.measured import summed
 from app.services.observer import Observer
 from app.services.paging import Page, decode_cursor, page_of
 from app.services.publishing import Answered, persist, published, replayed
@@ -251,7 +249,7 @@ class Releases:
 
         async def body(connection: Connection) -> Situation:
             epochs = await cohorts.read_epochs(connection, study.id)
-            rows = await _read_cohorts(connection, request)
+            rows = await measured.read_cohorts(connection, study, resolved)
             return await Situation.read(connection, request, rows, epoch=epochs.folded)
 
         now = await run("release.cohorts", body)
@@ -331,7 +329,7 @@ class Releases:
             facts = draft.facts
             if facts.people is not None and facts.people_left_out is not None and facts.width is not None:
                 best = await request.best(connection, facts.people)
-                request.check(facts.people, facts.people_left_out, facts.width, best)
+                request.check(facts.people, facts.people_left_out - facts.silent, facts.width, best)
             await _check_quota(connection, use, request.study)
             await combined.check_newest(connection, draft)
             if draft.taken is not None:
@@ -352,15 +350,6 @@ class Releases:
             return await request.standing(connection, any_share=any_share) if request.first else None
         reply = await self._replies.read(connection, request.idempotency)
         return None if reply is None else await replayed(connection, reply)
-
-
-async def _read_cohorts(connection: Connection, request: ReleaseRequest) -> Sequence[Cohort]:
-    """The folded cohorts, with the sums of what the question is about."""
-    study, resolved = request.study, request.resolved
-    rows: Sequence[Cohort] = await cohorts.read_cohorts(connection, study.id)
-    if not resolved.measure:
-        return rows
-    return await summed(connection, study, resolved.measure, resolved.among(study.definition, rows))
 
 
 async def _check_quota(connection: Connection, use: QuotaUse | None, study: Study) -> None:

@@ -328,6 +328,7 @@ class Shapes:
                 epsilon_max=made.most,
                 people=crowd.people if request.compares else None,
                 people_left_out=crowd.unable + crowd.local if request.compares else None,
+                silent=0,
                 width=made.interval_width if request.compares else None,
             ),
             charges=made.charges(),

@@ -129,6 +129,7 @@ class Step:
         used: Cohorts whose sums are read.
         charges: In the order of cohorts' ids.
         people, left_out: All live contributions, and those who cannot pay their part of this step.
+        silent: Those who did not report the measure.
         epsilon_max, epsilon_max_total: The largest charge of this step, and of all steps of the question to
             one person [the study's currency].
         share_used: The largest part of a person's epsilon that it takes [ppm].
@@ -151,6 +152,7 @@ class Step:
     epsilon_max: int
     epsilon_max_total: int
     share_used: int
+    silent: int
     parts: tuple[Part, ...] = ()
 
 
@@ -235,6 +237,7 @@ def plan_step(
         epsilon_max=max((charge.epsilon for charge in charges), default=0),
         epsilon_max_total=max(*totals, *ledger.paid.values(), 0),
         share_used=max(0, taken - had),
+        silent=people.silent,
     )
 
 
@@ -327,7 +330,7 @@ def _of_label(part: Part, pieces: Sequence[Piece]) -> tuple[Mapping[str, str], i
         return part.where, people, people, None
     own = {piece.number for piece in part.step.pieces}
     found = read(part.step.plan, [piece for piece in pieces if piece.number in own], part.cohorts)
-    return part.where, people, part.step.left_out, found
+    return part.where, people, part.step.left_out + part.step.silent, found
 
 
 def _weights(plan: Plan, noise: PieceNoise) -> list[int] | None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from app.core.cohort import Cohort
 from app.store.membership import is_member, sum_of_squares
 from app.store.sql import Connection, Sql
 
@@ -62,15 +63,17 @@ class MeasureSum:
 
     Attributes:
         cohort: Id.
-        total: Sum of their grid points.
-        total_squares: Sum of their `grid.square`.
+        total: Sum of their grid points, or of the reports of those who reported it.
+        total_squares: Sum of their `grid.square`, or of squared reports.
         count: Live members.
+        silent: Those of them who did not report it.
     """
 
     cohort: int
     total: int
     total_squares: int
     count: int
+    silent: int
 
 
 @cache
@@ -114,12 +117,24 @@ def _count_choices(choices: int) -> Sql[ChoiceCounts]:
 
 _COORDINATE = "c.vector[CAST(:place AS int)]"
 
+_MEASURE_SUMS = f"""
+    count(*) AS count, count(*) - count({_COORDINATE}) AS silent, coalesce(sum({_COORDINATE}), 0) AS total,
+    {sum_of_squares("c", _COORDINATE)} AS total_squares
+"""
+
 SUM_MEASURE = Sql.of(MeasureSum)(f"""
-    SELECT cohort_id AS cohort, count(*) AS count, sum({_COORDINATE}) AS total,
-           {sum_of_squares("c", _COORDINATE)} AS total_squares
+    SELECT cohort_id AS cohort, {_MEASURE_SUMS}
     FROM lineage JOIN contribution c ON {is_member("c")}
     WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
     GROUP BY cohort_id
+""")
+
+# For plans, also of reports that are not folded yet. A study takes none whose owners had spent something.
+REPORTED_MEASURE = Sql.of(Cohort)(f"""
+    SELECT 0 AS id, trust, epsilon, carried, epsilon AS spent, CAST(NULL AS bigint) AS reach, segment,
+           {_MEASURE_SUMS}
+    FROM contribution c WHERE c.study_id = :study_id AND c.trust = 'local' AND c.value IS NOT NULL
+    GROUP BY trust, epsilon, carried, segment ORDER BY epsilon, carried, segment
 """)
 
 
@@ -208,3 +223,17 @@ async def sum_measure(
     if not cohorts:
         return []
     return await SUM_MEASURE.all(connection, study_id=study_id, cohorts=cohorts, place=place + 1)
+
+
+async def reported_measure(connection: Connection, study_id: int, place: int) -> list[Cohort]:
+    """What local people, folded or not, reported of one coordinate, by what they offer and their labels.
+
+    Args:
+        connection: Open transaction.
+        study_id: Their study.
+        place: Which coordinate, from 0 on.
+
+    Returns:
+        Cohorts without ids. Private already.
+    """
+    return await REPORTED_MEASURE.all(connection, study_id=study_id, place=place + 1)

@@ -23,6 +23,8 @@ from dither._models import DeviceLedger, EntryState, Study
 from dither._orders import Order, study_terms
 from dither._participants import Participants
 from dither._wire import Document
+from dither.device.choices import ChoiceRandomizer
+from dither.device.measures import reports
 from dither.device.numbers import REPORT_LIMIT, Number, epsilon_decimal, epsilon_text
 
 Purpose = Literal["contribute", "replace"]
@@ -83,6 +85,8 @@ class Prepared:
             fields["subject"] = order.subject
         if self.entry.report is None:
             fields["values" if isinstance(order.value, dict) else "value"] = order.value
+        elif isinstance(self.entry.report, str):
+            fields["reports"] = json.loads(self.entry.report)
         else:
             fields["report"] = self.entry.report
         if order.epsilon is not None:
@@ -365,14 +369,23 @@ def _lost(entry: Entry) -> Change:
     return ("refused", entry.counted if entry.trust == "local" else 0, entry.id)
 
 
-def _report(order: Order, epsilon: int | None, taken_for: int) -> int | None:
+def _report(order: Order, epsilon: int | None, taken_for: int) -> int | str | None:
     """A report that the service takes: one that lies outside its range moves to the edge.
+
+    In a study of measures those of some of them, by their names, as JSON: their ranges belong to the whole
+    epsilon, so they lie in them.
 
     Of a report that is drawn with all that the service counts that happens with a probability below 2^-91,
     with the part r of it below 2 exp(-64 r). The report is private before it moves, and stays so.
     """
-    if epsilon is None or order.randomizer is None or isinstance(order.position, tuple):
+    if epsilon is None or order.randomizer is None:
         return None
+    if isinstance(order.position, tuple):
+        if isinstance(order.randomizer, ChoiceRandomizer) or not isinstance(order.value, dict):
+            return None
+        names = list(order.value)
+        drawn = reports(order.randomizer, order.position, epsilon)
+        return json.dumps({names[place]: report for place, report in drawn.items()})
     report = order.randomizer.report(order.position, epsilon)
     if abs(report) > REPORT_LIMIT:
         raise LedgerError("the noise is too large to be true; nothing was sent")

@@ -62,7 +62,7 @@ class Entry:
     """A row: epsilons in micro-epsilon, None where they make no sense.
 
     `counted` is what the entry brings the total of its subject in its study up to: its whole epsilon,
-    until it is known to be less.
+    until it is known to be less. Of several measures `report` is the JSON of those reported, by name.
     """
 
     id: int
@@ -74,7 +74,7 @@ class Entry:
     noise_epsilon: int | None
     counted: int
     digest: bytes
-    report: int | None
+    report: int | str | None
     state: EntryState
 
     @property
@@ -152,7 +152,7 @@ class Transaction:
         noise_epsilon: int | None,
         counted: int,
         digest: bytes,
-        report: int | None,
+        report: int | str | None,
     ) -> Entry:
         """Write down a new entry, pending."""
         row = (self._now, study, subject, trust, epsilon, noise_epsilon, counted, digest, report)

@@ -77,9 +77,7 @@ def make_order(
         raise InvalidRequest("trust", "must be central, local or public")
     if tag not in study.trust:
         raise InvalidRequest("trust", f"must be one that the study accepts: {', '.join(study.trust)}")
-    if study.measures and tag == "local":
-        raise InvalidRequest("trust", "local reports of several measures are not supported")
-    if study.dimension > 1 and tag == "local":
+    if study.dimension > 1 and not study.measures and tag == "local":
         raise UnsupportedMechanism("local people of a study of vectors take part in its sessions instead")
     device = _randomizer(study) if tag == "local" else None
     limit = _check_epsilon(study, epsilon, tag)
@@ -170,6 +168,8 @@ def _randomizer(study: Study) -> Randomizer | ChoiceRandomizer:
         known = ", ".join(LocalMechanism)
         raise UnsupportedMechanism(f"local mechanism {name!r} is not supported, only {known}")
     found = randomizer(name, int(study.delta * DELTA_UNIT))
+    if study.measures and not found.is_bounded:
+        raise UnsupportedMechanism(f"{name} reports of several measures are not supported")
     if found.has_delta and found.delta == 0:
         raise UnsupportedMechanism("Gaussian reports need a study with a delta")
     return found

@@ -4,6 +4,10 @@ Answers come out of the code that plans and takes steps (`app.services.steps`), 
 with the charges that it makes. One person has either end of both ranges as their values, beside companions.
 What is looked at are the two noisy sums, in units of what the person moves them by: everything else is
 post-processing of them.
+
+Of a device that reports some measures it is which ones these are, and on which side of the middle of its
+range each report lies. That each report costs the whole epsilon shows only where a device makes two of them,
+a set that depends on the values only where it is not all.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +15,9 @@ from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
+from dither.device.measures import epsilon_of_each, reported, reports
+from dither.device.randomizers import randomizer
+from dither.device.shapes import HALF
 
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
@@ -29,16 +36,22 @@ EPSILON = 2 * MICRO
 COMPANIONS = 5
 PERSON = 1
 EDGES = np.linspace(-1.9, 1.9, 9)
+SETS = (2, 1), (3, 1), (2, 5), (3, 5)
+"""Measures and epsilons: a device reports one of them, two of three, and both of two."""
 
 
 def measure_subjects() -> Iterator[Subject]:
     """Two measures as the service answers them."""
     yield _subject("two measures of a person", paid=("income", "age"))
+    for count, epsilon in SETS:
+        yield report_subject(f"local reports of {count} measures, epsilon {epsilon}", count, epsilon)
 
 
 def measure_controls() -> Iterator[Subject]:
-    """The planted bug."""
+    """The planted bugs."""
     yield _subject("two measures answered for the price of one", paid=("income",), planted=True)
+    yield report_subject("two local reports of the whole epsilon each", 3, 5, whole=True)
+    yield report_subject("measures to report chosen by their values", 2, 1, largest=True)
 
 
 def planned(values: Mapping[str, Sequence[int]], measure: str) -> tuple[list[Cohort], Step]:
@@ -97,3 +110,40 @@ def _cells(value: int, draws: int) -> Cells:
         ratio += np.abs(own - 1) - np.abs(own)
     found: Cells = np.digitize(ratio, EDGES)
     return found
+
+
+def report_subject(
+    name: str, count: int, epsilon: int, *, whole: bool = False, largest: bool = False
+) -> Subject:
+    """What a device sends whose measures go up from one to the next, or down: ends of their ranges.
+
+    Args:
+        name: Of the subject.
+        count: Measures.
+        epsilon: Of the person [1].
+        whole: Planted: each report costs all of it.
+        largest: Planted: the largest values are reported.
+    """
+    device, offer = randomizer("duchi"), epsilon * MICRO
+
+    def sent(points: Sequence[int]) -> Mapping[int, int]:
+        if not (whole or largest):
+            return reports(device, points, offer)
+        places = list(reports(device, points, offer))
+        if largest:
+            places = sorted(range(count), key=lambda place: -points[place])[: reported(offer, count)]
+        each = offer if whole else epsilon_of_each(offer, count)
+        return {place: device.report(points[place], each) for place in places}
+
+    def drawn(points: Sequence[int], draws: int) -> Cells:
+        """A digit of base 3 for each measure: not reported, low, high."""
+        made = (sent(points) for _ in range(draws))
+        codes = [sum(3**place * (1 + (report > HALF)) for place, report in one.items()) for one in made]
+        found: Cells = np.array(codes, dtype=np.int64)
+        return found
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        up = [GRID_SIZE * (place % 2) for place in range(count)]
+        return drawn(up, draws), drawn([GRID_SIZE - point for point in up], draws)
+
+    return Subject(name=name, claimed=float(epsilon), outputs=outputs, planted=whole or largest)

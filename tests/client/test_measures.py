@@ -4,7 +4,16 @@ import io
 from typing import Any
 
 import pytest
-from dither import InvalidRequest, Record, RecordFile, StudyChanged, StudyUnsound
+from dither import (
+    InvalidRequest,
+    Record,
+    RecordFile,
+    ReportAfterSpending,
+    StudyChanged,
+    StudyUnsound,
+    UnsupportedMechanism,
+)
+from dither.device.randomizers import randomizer
 
 from tests.client.service import COMMUTE, FakeService
 
@@ -57,7 +66,6 @@ def test_numbers_are_sent_as_they_are_written_in_the_order_of_the_study(
         ({"value": {**VALUES, "size": 2}}, "values.size"),
         ({"value": {**VALUES, "age": 17}}, "values.age"),
         ({"value": {**VALUES, "income": "much"}}, "values.income"),
-        ({"trust": "local"}, "trust"),
     ],
 )
 def test_what_does_not_fit_is_not_sent(
@@ -112,3 +120,42 @@ def test_a_study_that_changes_its_measures_is_refused(client: Any, service: Fake
         service.studies["household"]["measures"] = broken
         with pytest.raises(StudyUnsound):
             client.study("household")
+
+
+def test_a_device_reports_as_many_measures_as_its_epsilon_holds_and_the_same_again(
+    client: Any, service: FakeService
+) -> None:
+    service.studies["household"]["local_mechanism"] = "hybrid"
+    device = randomizer("hybrid")
+    for subject, epsilon, number, each in (("ada", 1, 1, 1_000_000), ("bob", 5, 2, 2_500_000)):
+        order = ADA | {"subject": subject, "epsilon": epsilon, "trust": "local"}
+        for status in ("created", "unchanged"):
+            assert client.contribute("household", **order).status == status
+        first, second = service.sent("POST")[-2:]
+        assert first == second
+        assert "report" not in first
+        assert "values" not in first
+        assert len(first["reports"]) == number
+        assert first["reports"].keys() <= {"income", "age"}
+        assert all(int(report) in device.range(each) for report in first["reports"].values())
+    assert [str(entry.noise_epsilon) for entry in client.ledger().entries] == ["1", "5"]
+    with pytest.raises(ReportAfterSpending):
+        client.replace("household", **ADA | {"epsilon": 2, "trust": "local"})
+    load = client.contribute_many("household", [Record("cyd", VALUES)], epsilon=5, trust="local")
+    assert [result.status for result in load.results] == ["created"]
+
+
+def test_which_measure_is_reported_is_drawn_anew_for_each_person(client: Any, service: FakeService) -> None:
+    """Of 40 people one measure each: that all report the same one has a probability below 1e-11."""
+    service.studies["household"]["local_mechanism"] = "duchi"
+    people = [Record(f"p{number}", VALUES) for number in range(40)]
+    client.contribute_many("household", people, epsilon=1, trust="local")
+    reported = [next(iter(held.sent["reports"])) for held in service.holdings.values() if held.sent]
+    assert len(reported) == 40
+    assert set(reported) == {"income", "age"}
+
+
+def test_reports_without_a_range_are_not_made_of_measures(client: Any, service: FakeService) -> None:
+    with pytest.raises(UnsupportedMechanism, match="laplace reports of several measures"):
+        client.contribute("household", **ADA | {"trust": "local"})
+    assert service.sent("POST") == []

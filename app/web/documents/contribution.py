@@ -35,17 +35,19 @@ _VALUES: Mapping[str, Any] = {
     "description": "In a study of measures, in place of value: each of them once, within its range.",
     "examples": [{"income": 1200, "age": 44}],
 }
-# Not as alternatives: generators of clients make a class of each, and none of the contribution.
-_VALUE_OR_VALUES: Mapping[str, Any] = {
-    "if": {"required": ["values"]},
-    "then": {"not": {"required": ["value"]}},
-    "else": {"required": ["value"]},
-}
 _REPORT: Mapping[str, Any] = {
     "type": "integer",
     "description": "The randomized value on the study's grid: 0 is lower, 2^30 is upper. In a study of "
     "choices a set of them: bit j says whether choice j is in it.",
     "examples": [536870912],
+}
+_REPORTS: Mapping[str, Any] = {
+    "type": "object",
+    "additionalProperties": {"type": "integer"},
+    "description": "In a study of measures, in place of report: of k = max(1, min(d, floor(epsilon / 2.5))) "
+    "of its d measures, which the device chooses at random, the value randomized with epsilon / k (at three "
+    "significant digits), on the grid of the measure.",
+    "examples": [{"age": 536870912}],
 }
 
 
@@ -55,6 +57,15 @@ _ATTRIBUTES: Mapping[str, Any] = {
     "description": "In a study with attributes, and only there: one label of each.",
     "examples": [{"region": "north"}],
 }
+
+
+def _one_or_several(name: str) -> dict[str, Any]:
+    """A field or its plural. Not as alternatives: generators of clients would make a class of each."""
+    return {
+        "if": {"required": [f"{name}s"]},
+        "then": {"not": {"required": [name]}},
+        "else": {"required": [name]},
+    }
 
 
 def _variant(trust: Trust, description: str, *, subject: bool, **fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,12 +78,12 @@ def _variant(trust: Trust, description: str, *, subject: bool, **fields: Mapping
         "type": "object",
         "properties": {
             **properties,
-            **({"values": _VALUES} if "value" in fields else {}),
+            **({"values": _VALUES} if "value" in fields else {"reports": _REPORTS}),
             "attributes": _ATTRIBUTES,
         },
-        "required": [name for name in properties if name != "value"],
+        "required": [name for name in properties if name not in ("value", "report")],
         "additionalProperties": False,
-        **(_VALUE_OR_VALUES if "value" in fields else {}),
+        **(_one_or_several("value" if "value" in fields else "report")),
     }
 
 

@@ -249,13 +249,7 @@ class StudyIn(WireIn):
     @classmethod
     def _presence_stays_secret(cls, value: list[Trust], info: ValidationInfo) -> list[Trust]:
         if Trust.LOCAL in value and info.data.get("relation") is Relation.ADD_REMOVE_ONE:
-            raise InvalidValue(
-                "local reports would show who is there, which an add_remove_one study keeps secret"
-            )
-        if Trust.LOCAL in value and info.data.get("measures"):
-            raise InvalidValue(
-                "local reports of several measures are not supported: make a study for each measure"
-            )
+            raise InvalidValue("local reports would show who is there, which this relation keeps secret")
         return value
 
     @field_validator("tilt")
@@ -277,6 +271,8 @@ class StudyIn(WireIn):
     def _shares_have_laplace_noise(cls, value: Currency, info: ValidationInfo) -> Currency:
         if value is Currency.GAUSSIAN and info.data.get("choices"):
             raise InvalidValue("must be laplace for choices: their shares have no Gaussian noise")
+        if value is Currency.GAUSSIAN and _reports_measures(info):
+            raise InvalidValue("must be laplace where local people report measures: see local_mechanism")
         return value
 
     @field_validator("dimension")
@@ -316,6 +312,8 @@ class StudyIn(WireIn):
             raise InvalidValue(
                 f"{value} reports are paid in pure epsilon: gaussian noise needs gaussian ones"
             )
+        if value is LocalMechanism.LAPLACE and _reports_measures(info):
+            raise InvalidValue("must not be laplace for reports of measures, which have a range each")
         if value is not LocalMechanism.LAPLACE and vectors:
             raise InvalidValue("must be laplace, which is what reports of vectors are randomized with")
         return value
@@ -358,9 +356,13 @@ class StudyIn(WireIn):
         )
 
     def _reports(self) -> LocalMechanism:
-        if self.dimension > 1 or self.measures:
+        if self.dimension > 1 or (self.measures and Trust.LOCAL not in self.trust):
             return LocalMechanism.LAPLACE
         return LocalMechanism.GAUSSIAN if self.noise is Currency.GAUSSIAN else self.local_mechanism
+
+
+def _reports_measures(info: ValidationInfo) -> bool:
+    return bool(info.data.get("measures")) and Trust.LOCAL in info.data.get("trust", [])
 
 
 class StudyEditIn(WireIn):
