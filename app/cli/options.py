@@ -16,6 +16,8 @@ from app.cli.http import integer, number
 Command = Callable[..., None]
 Schema = dict[str, Any]
 
+_MEASURE = "NAME=LOWER,UPPER or NAME=A|B|..."
+
 
 def fields_of(
     model: type[BaseModel],
@@ -45,7 +47,7 @@ def fields_of(
                 if document[name] is None and unless is not None and not given[unless]:
                     _require(name, fields[name][0], is_argument=name == argument)
                 if get_origin(fields[name][0].annotation) is dict and document[name]:
-                    read = _ranges if _of_ranges(fields[name][0]) else _lists
+                    read = _measures if _of_measures(fields[name][0]) else _lists
                     document[name] = read(document[name], f"--{name.replace('_', '-')}")
                 if isinstance(document[name], str):
                     document[name] = _value(document[name], schema, f"--{name.replace('_', '-')}")
@@ -94,8 +96,8 @@ def _value(text: str, schema: Schema, option: str) -> object:
     return integer(text, option) if "integer" in types and text not in _words(schema) else text
 
 
-def _of_ranges(field: FieldInfo) -> bool:
-    """Whether it holds a document of two ends for each name."""
+def _of_measures(field: FieldInfo) -> bool:
+    """Whether it holds a document for each name."""
     kind = get_args(field.annotation)[-1]
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
@@ -111,15 +113,19 @@ def _lists(texts: list[str], option: str) -> dict[str, list[str]]:
     return found
 
 
-def _ranges(texts: list[str], option: str) -> dict[str, dict[str, object]]:
-    """What NAME=LOWER,UPPER says."""
-    found = _lists(texts, option)
-    if any(len(ends) != 2 for ends in found.values()):
-        raise usage_error(f"{option} takes NAME=LOWER,UPPER")
-    return {
-        name: {"lower": number(lower, option), "upper": number(upper, option)}
-        for name, (lower, upper) in found.items()
-    }
+def _measures(texts: list[str], option: str) -> dict[str, dict[str, object]]:
+    """What NAME=LOWER,UPPER says of a number, and NAME=A|B|... of a choice."""
+    found: dict[str, dict[str, object]] = {}
+    for name, words in _lists(texts, option).items():
+        if len(words) == 1 and "|" in words[0]:
+            found[name] = {"choices": [label.strip() for label in words[0].split("|")]}
+        elif len(words) == 2:
+            found[name] = {
+                end: number(text, option) for end, text in zip(("lower", "upper"), words, strict=True)
+            }
+        else:
+            raise usage_error(f"{option} takes {_MEASURE}")
+    return found
 
 
 def _words(schema: Schema) -> list[str]:
@@ -139,7 +145,7 @@ def _parameter(
         kind = list[str] if get_origin(one) is Annotated else kind
         help_text += " May be repeated."
     elif get_origin(kind) is dict:
-        kind, metavar = list[str], "NAME=LOWER,UPPER" if _of_ranges(field) else "NAME=A,B,..."
+        kind, metavar = list[str], _MEASURE if _of_measures(field) else "NAME=A,B,..."
         help_text += " May be repeated."
     elif not (isinstance(kind, type) and issubclass(kind, StrEnum)):
         types = _types(schema)

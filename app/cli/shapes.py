@@ -78,13 +78,16 @@ def shares(
     expected_size: ExpectedSize = None,
     tilt: Tilt = None,
     where: Of = None,
+    measure: Measure = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Show which part of the people made each choice. The first to ask spends; asking again is free."""
-    question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt, where=where)
+    question = question_of(
+        share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt, where=where, measure=measure
+    )
     with service(url, token) as client:
         show_release(client.shares(study, **question), as_json, output)
 

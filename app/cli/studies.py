@@ -134,7 +134,9 @@ def _asks_for(study: Study) -> list[dict[str, object]]:
     if not study.measures:
         return [{"name": "range", "value": f"{show(study.lower)} to {show(study.upper)}"}]
     return [
-        {"name": f"range of {name}", "value": f"{show(one.lower)} to {show(one.upper)}"}
+        {"name": f"choices of {name}", "value": ", ".join(one.choices)}
+        if one.choices
+        else {"name": f"range of {name}", "value": f"{show(one.lower)} to {show(one.upper)}"}
         for name, one in study.measures.items()
     ]
 

@@ -1,57 +1,89 @@
-"""Measures: the numbers that a study asks each person for, each with a range of its own."""
+"""Measures: what a study asks each person for, several things at once: numbers and choices."""
 
+import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 
 MAX_MEASURES = 16
-"""Numbers that a study may ask each person for."""
+"""Things that a study may ask each person for."""
 
-Range = tuple[Decimal, Decimal]
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One of the things that a study asks for.
+
+    Attributes:
+        lower, upper: Its range; of a choice the numbers of the first and the last one.
+        choices: What people choose one of; empty for a number.
+    """
+
+    lower: Decimal
+    upper: Decimal
+    choices: tuple[str, ...] = ()
+
+    @classmethod
+    def of_choices(cls, choices: Iterable[str]) -> "Measure":
+        """A choice of one of these."""
+        labels = tuple(choices)
+        return cls(Decimal(0), Decimal(len(labels) - 1), labels)
+
+    def text(self, name: str) -> str:
+        """How it is stored."""
+        if self.choices:
+            return f"{name}:{json.dumps(self.choices, ensure_ascii=False, separators=(',', ':'))}"
+        return f"{name}:{self.lower}:{self.upper}"
+
+    @classmethod
+    def read(cls, text: str) -> tuple[str, "Measure"]:
+        """Name and measure from how it is stored."""
+        name, _, rest = text.partition(":")
+        if rest.startswith("["):
+            return name, cls.of_choices(json.loads(rest))
+        lower, upper = rest.split(":")
+        return name, cls(Decimal(lower), Decimal(upper))
 
 
 class Measures:
     """The declared measures of a study, in the order of its coordinates; false where there are none.
 
     Args:
-        texts: Every measure as name:lower:upper, in their order.
+        texts: Every measure as `Measure.text` writes it, in their order.
 
-    >>> measures = Measures(["income:0:9000", "age:18:99"])
-    >>> measures.place("age"), measures.ranges["age"]
-    (1, (Decimal('18'), Decimal('99')))
+    >>> measures = Measures(["income:0:9000", "age:18:99", 'party:["red","blue"]'])
+    >>> measures.place("age"), measures.named["age"].upper, measures.named["party"].choices
+    (1, Decimal('99'), ('red', 'blue'))
     """
 
-    __slots__ = ("ranges", "texts")
+    __slots__ = ("named", "texts")
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self.texts = tuple(texts)
-        self.ranges: dict[str, Range] = {}
-        for text in self.texts:
-            name, lower, upper = text.split(":")
-            self.ranges[name] = Decimal(lower), Decimal(upper)
+        self.named: dict[str, Measure] = dict(map(Measure.read, self.texts))
 
     @classmethod
-    def of(cls, ranges: Mapping[str, Range]) -> "Measures":
-        """From the range of each name."""
-        return cls(f"{name}:{lower}:{upper}" for name, (lower, upper) in ranges.items())
+    def of(cls, named: Mapping[str, Measure]) -> "Measures":
+        """From the measure of each name."""
+        return cls(one.text(name) for name, one in named.items())
 
     def __bool__(self) -> bool:
-        return bool(self.ranges)
+        return bool(self.named)
 
     def __len__(self) -> int:
-        return len(self.ranges)
+        return len(self.named)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Measures) and [*self.ranges.items()] == [*other.ranges.items()]
+        return isinstance(other, Measures) and [*self.named.items()] == [*other.named.items()]
 
     def __hash__(self) -> int:
-        return hash(tuple(self.ranges.items()))
+        return hash(tuple(self.named.items()))
 
     def __repr__(self) -> str:
         return f"Measures({list(self.texts)})"
 
     def place(self, name: str) -> int:
         """Which coordinate a measure is, from 0 on."""
-        return list(self.ranges).index(name)
+        return list(self.named).index(name)
 
 
 NO_MEASURES = Measures()

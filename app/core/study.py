@@ -96,9 +96,9 @@ class StudyDefinition:
             studies, as secret as presence in add_remove_one studies.
         choices: What people choose one of, in a study that asks for a choice: a value is the number of one,
             from 0 on, which is also its place in the range. Empty in a study of numbers.
-        measures: The numbers that it asks each person for, in a study of several: the coordinates of a
-            value, each on the grid of its own range. `dimension` is then their number, and lower and upper
-            are 0 and 1.
+        measures: The numbers and choices that it asks each person for, in a study of several: the coordinates
+            of a value, each on the grid of its own range. `dimension` is then their number, and lower and
+            upper are 0 and 1.
     """
 
     slug: str
@@ -137,8 +137,8 @@ class StudyDefinition:
         """The study of one of its measures alone, what people offer as it is; itself for none."""
         if not name:
             return self
-        lower, upper = self.measures.ranges[name]
-        return replace(self, lower=lower, upper=upper, dimension=1)
+        one = self.measures.named[name]
+        return replace(self, lower=one.lower, upper=one.upper, choices=one.choices, dimension=1)
 
     @property
     def outside_range(self) -> str:
@@ -180,8 +180,8 @@ class StudyLine:
     released_at: datetime | None
 
 
-NOT_OF_CHOICES = "is for studies of numbers, and this one asks for a choice: ask for its shares"
-"""Why a study of choices has no mean and no distribution."""
+NOT_OF_CHOICES = "is for numbers, and this is a choice: ask for its shares"
+"""Why choices have no mean and no distribution."""
 
 
 def assumption(tilt: int) -> str:

@@ -68,7 +68,7 @@ def _with_known_labels(study: StudyDefinition) -> bool:
 
 _ONLY: Mapping[str, Callable[[StudyDefinition], bool]] = {
     "measure": lambda study: bool(study.measures),
-    "estimator": lambda study: not study.choices,
+    "estimator": lambda study: statistics(study) != [SHARES],
     "tilt": lambda study: not _secret(study),
     "expected_size": _secret,
     "fresh": lambda study: not _secret(study),
@@ -117,15 +117,25 @@ class FormField:
 
 def statistics(study: StudyDefinition) -> Sequence[str]:
     """What can be asked of a study, the one that is asked without a choice first."""
-    if study.choices:
-        return (SHARES,)
+    choices = [study.of_measure(name).choices for name in study.measures.named or ("",)]
+    shares = [SHARES] if any(choices) else []
+    if all(choices):
+        return shares
     # Where the number of people is secret there is no sum, and labels have no difference.
     read = [one for one in READ if not (_secret(study) and one in (SUM, DIFFERENCE))]
     if not _with_labels(study):
         read = [one for one in read if one != DIFFERENCE]
     # Draws by rank have a price in epsilon alone.
     shapes = BY_BINS if study.delta else [one for one in SHAPES if one != SHARES]
-    return [*read, *shapes]
+    return [*read, *shapes, *shares]
+
+
+def measure_for(study: StudyDefinition, statistic: str) -> str:
+    """The first measure that the statistic is for; the first one of all where there is none."""
+    fitting = [
+        name for name, one in study.measures.named.items() if bool(one.choices) is (statistic == SHARES)
+    ]
+    return next(iter(fitting), next(iter(study.measures.named)))
 
 
 def readings_of(study: Study, release: ReleaseOut) -> Sequence[FormField]:
@@ -147,9 +157,7 @@ def fields_of(study: Study, names: Collection[str] = QUESTION) -> Sequence[FormF
         for estimator in registry.applicable(definition.relation, definition.noise)
         for parameter in estimator.parameters
     }
-    if not definition.measures:
-        own |= SHAPE_PARAMETERS.keys()
-    own = set() if definition.choices else own
+    own = set() if statistics(definition) == [SHARES] else own | SHAPE_PARAMETERS.keys()
     found = [
         _field(one, definition)
         for name, one in _PARAMETERS.items()
@@ -165,7 +173,7 @@ def _field(parameter: Mapping[str, Any], study: StudyDefinition) -> FormField:
     labels, found = study.attributes.labels, registry.applicable(study.relation, study.noise)
     options: Mapping[str, Iterable[str]] = {
         "statistic": statistics(study),
-        "measure": study.measures.ranges,
+        "measure": study.measures.named,
         "estimator": ("", *(one.name for one in found)),
         "by": ("", *labels),
     }

@@ -231,13 +231,14 @@ class BatchReader:
             case Format.NDJSON:
                 self._records = Lines()
             case Format.CSV:
-                measures = frozenset(study.measures.ranges)
+                measures = frozenset(study.measures.named)
+                chosen = {name for name, one in study.measures.named.items() if one.choices}
                 lists = frozenset({"value"} if study.dimension > 1 else ())
                 labels = frozenset(study.attributes.labels)
                 columns = Columns(
                     names=(FIELDS - {"value"} if measures else FIELDS) | labels | measures,
                     required="subject",
-                    numbers=(NUMBERS - {"value"} if study.choices else NUMBERS) | measures,
+                    numbers=(NUMBERS - {"value"} if study.choices else NUMBERS) | (measures - chosen),
                     lists=lists,
                     words=WORDS,
                     within=dict.fromkeys(labels, "attributes") | dict.fromkeys(measures, "values"),

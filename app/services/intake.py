@@ -1,20 +1,16 @@
 """One record on its way in: every rule about a contribution's fields, for single and bulk alike."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from uuid import UUID
 
-from dither.device.choices import ChoiceRandomizer
 from dither.device.measures import epsilon_of_each, reported
-from dither.device.randomizers import randomizer
 
 from app.core.contribution import ANY_EPSILON, Offer
 from app.core.epsilon import MICRO, round_down_to_significant
 from app.core.errors import FieldError, InvalidRequest
-from app.core.grid import Grid, NotANumber, parse_decimal
-from app.core.numbers import JsonNumber, to_integer
+from app.core.grid import NotANumber, parse_decimal
 from app.core.study import StudyDefinition, Trust
-from app.mechanisms.local_reports import drawn_at_most
+from app.services.intake_values import IMPOSSIBLE, ValueReader
 from app.services.subjects import SubjectKey
 
 MAX_SUBJECT_LENGTH = 256
@@ -23,7 +19,7 @@ MAX_SUBJECT_LENGTH = 256
 MAX_CACHED_EPSILONS = 10_000
 MAX_CACHED_LENGTH = 20
 
-IMPOSSIBLE_REPORT = FieldError("report", "not a report of this study's mechanism with this epsilon")
+IMPOSSIBLE_REPORT = FieldError("report", IMPOSSIBLE)
 
 
 class Intake:
@@ -31,21 +27,16 @@ class Intake:
 
     def __init__(self, definition: StudyDefinition, subject_key: SubjectKey) -> None:
         self._definition = definition
-        self._grid = definition.grid
-        self._randomizer = (
-            ChoiceRandomizer(len(definition.choices))
-            if definition.choices
-            else randomizer(definition.local_mechanism)
-        )
-        self._outside = definition.outside_range
+        self._one = ValueReader(definition)
         self._key = subject_key
         self._tags = {tag.value: tag for tag in definition.trust}
         self._places = {
             name: {label: place for place, label in enumerate(labels)}
             for name, labels in definition.attributes.labels.items()
         }
-        self._choices = dict(zip(definition.choices, definition.choice_points, strict=True))
-        self._grids = {name: Grid(*ends) for name, ends in definition.measures.ranges.items()}
+        self._measured = {
+            name: ValueReader(definition.of_measure(name), "measure") for name in definition.measures.named
+        }
         self._epsilons: dict[str, int] = {}
 
     def offer(self, record: Mapping[str, object], sender: UUID, subject: str | None = None) -> Offer:
@@ -61,7 +52,7 @@ class Intake:
         """
         errors: list[FieldError] = []
         trust = self._trust(record, errors)
-        expected = _MEASURED[trust] if self._grids else _FIELDS[trust]
+        expected = _MEASURED[trust] if self._measured else _FIELDS[trust]
         for name in record:
             if name == "subject":
                 if subject is not None:
@@ -69,25 +60,23 @@ class Intake:
             elif name not in expected and not (name == "attributes" and self._places):
                 reason = "unknown field" if name not in _KNOWN else f"not for trust {trust.value}"
                 several = "reports" if trust is Trust.LOCAL else "values"
-                if name in (_OF_ONE if self._grids else _OF_SEVERAL):
-                    reason = f"this study asks for {several if self._grids else 'one value'}"
+                if name in (_OF_ONE if self._measured else _OF_SEVERAL):
+                    reason = f"this study asks for {several if self._measured else 'one value'}"
                 errors.append(FieldError(name, reason))
         digest = self._subject(record.get("subject") if subject is None else subject, errors)
         asked = 0 if trust is Trust.PUBLIC else self._epsilon(record, trust, errors)
         amount = 0 if errors else self._definition.amount(asked)
         value, drawn, vector = 0, ANY_EPSILON, None
-        if self._grids and trust is Trust.LOCAL:
+        if self._measured and trust is Trust.LOCAL:
             vector = self._reports(record, amount, errors)
-        elif self._grids:
+        elif self._measured:
             vector = self._measures(record, errors)
         elif self._definition.dimension > 1:
             vector = self._vector(record, trust, errors)
         elif trust is Trust.LOCAL:
-            value, drawn = self._report(record, amount, errors)
-        elif self._choices:
-            value = self._choice(record, errors)
+            value, drawn = self._one.report(record, "report", amount, errors)
         else:
-            value = self._value(record, errors)
+            value = self._one.value(record, "value", errors)
         segment = self._segment(record, errors) if self._places else 0
         if errors:
             raise InvalidRequest.naming(errors, "the contribution is ")
@@ -99,7 +88,7 @@ class Intake:
             epsilon=amount,
             value=value,
             vector=vector,
-            bounded=trust is Trust.LOCAL and self._randomizer.is_bounded,
+            bounded=trust is Trust.LOCAL and self._one.randomizer.is_bounded,
             drawn_at_most=drawn,
             currency=self._definition.noise,
             segment=segment,
@@ -150,27 +139,6 @@ class Intake:
             errors.append(FieldError("epsilon", reason))
         return round_down_to_significant(max(micro, 0))
 
-    def _value(self, record: Mapping[str, object], errors: list[FieldError], name: str = "value") -> int:
-        number = _number(record, name, errors)
-        if number is None:
-            return 0
-        point = self._grid.point(*number)
-        if point is None:
-            errors.append(FieldError(name, self._outside))
-            return 0
-        return point
-
-    def _choice(self, record: Mapping[str, object], errors: list[FieldError]) -> int:
-        if "value" not in record:
-            errors.append(FieldError("value", "missing"))
-            return 0
-        label = record["value"]
-        point = self._choices.get(label) if type(label) is str else None
-        if point is None:
-            errors.append(FieldError("value", "must be one of the study's choices, as text"))
-            return 0
-        return point
-
     def _vector(
         self, record: Mapping[str, object], trust: Trust, errors: list[FieldError]
     ) -> tuple[int, ...] | None:
@@ -189,28 +157,19 @@ class Intake:
             errors.append(FieldError("value", f"must be an array of {dimension} numbers"))
             return None
         named = {f"value.{place}": number for place, number in enumerate(coordinates)}
-        return tuple(self._value(named, errors, name) for name in named)
+        return tuple(self._one.value(named, name, errors) for name in named)
 
     def _measures(self, record: Mapping[str, object], errors: list[FieldError]) -> tuple[int, ...] | None:
-        """The grid point of each measure on its own grid."""
+        """The grid point of each measure on a grid of its own."""
         given = record.get("values")
         if not isinstance(given, dict):
             missing = "values" not in record
             errors.append(FieldError("values", "missing" if missing else "must be an object"))
             return None
         errors += [
-            FieldError(f"values.{name}", "unknown measure") for name in given if name not in self._grids
+            FieldError(f"values.{name}", "unknown measure") for name in given if name not in self._measured
         ]
-        points = []
-        for name, grid in self._grids.items():
-            field = f"values.{name}"
-            number = _number({field: given[name]} if name in given else {}, field, errors)
-            point = None if number is None else grid.point(*number)
-            if number is not None and point is None:
-                lower, upper = self._definition.measures.ranges[name]
-                errors.append(FieldError(field, f"outside the measure's range, {lower:f} to {upper:f}"))
-            points.append(point or 0)
-        return tuple(points)
+        return tuple(one.value(given, name, errors, f"values.{name}") for name, one in self._measured.items())
 
     def _reports(
         self, record: Mapping[str, object], amount: int, errors: list[FieldError]
@@ -226,15 +185,15 @@ class Intake:
             errors.append(FieldError("reports", "missing" if missing else "must be an object"))
             return None
         errors += [
-            FieldError(f"reports.{name}", "unknown measure") for name in given if name not in self._grids
+            FieldError(f"reports.{name}", "unknown measure") for name in given if name not in self._measured
         ]
-        each = epsilon_of_each(amount, len(self._grids)) if amount else 0
+        each = epsilon_of_each(amount, len(self._measured)) if amount else 0
         found = [
-            self._report(given, each, errors, name, f"reports.{name}")[0] if name in given else None
-            for name in self._grids
+            one.report(given, name, each, errors, f"reports.{name}")[0] if name in given else None
+            for name, one in self._measured.items()
         ]
-        if amount and len(given) != (number := reported(amount, len(self._grids))):
-            reason = f"a device reports {number} of {len(self._grids)} measures with this epsilon"
+        if amount and len(given) != (number := reported(amount, len(self._measured))):
+            reason = f"a device reports {number} of {len(self._measured)} measures with this epsilon"
             errors.append(FieldError("reports", reason))
         return tuple(found)
 
@@ -260,27 +219,6 @@ class Intake:
             number = number * len(places) + place
         return number
 
-    def _report(
-        self,
-        record: Mapping[str, object],
-        amount: int,
-        errors: list[FieldError],
-        name: str = "report",
-        field: str = "report",
-    ) -> tuple[int, int]:
-        """A report, and the most with which it can have been drawn [the study's currency]."""
-        if _number({field: record[name]} if name in record else {}, field, errors) is None:
-            return 0, 0
-        try:
-            report = to_integer(str(record[name]))
-        except NotANumber:
-            errors.append(FieldError(field, "must be an integer on the study's grid"))
-            return 0, 0
-        drawn = drawn_at_most(self._randomizer, report, amount) if amount else 0
-        if amount and not drawn:
-            errors.append(replace(IMPOSSIBLE_REPORT, field=field))
-        return report, drawn
-
 
 _FIELDS = {
     Trust.CENTRAL: frozenset({"value", "epsilon", "trust"}),
@@ -294,21 +232,6 @@ _MEASURED = {
 }
 _OF_ONE, _OF_SEVERAL = frozenset({"value", "report"}), frozenset({"values", "reports"})
 _KNOWN = frozenset[str]().union(*_FIELDS.values(), *_MEASURED.values())
-
-
-def _number(record: Mapping[str, object], name: str, errors: list[FieldError]) -> tuple[int, int] | None:
-    number = record.get(name)
-    if name not in record:
-        errors.append(FieldError(name, "missing"))
-        return None
-    if type(number) is not JsonNumber:
-        errors.append(FieldError(name, "must be a number"))
-        return None
-    try:
-        return parse_decimal(number)
-    except NotANumber:
-        errors.append(FieldError(name, "must be a finite decimal number of a sensible length"))
-        return None
 
 
 def _micro_epsilon(text: str) -> int:

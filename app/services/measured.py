@@ -46,12 +46,12 @@ async def read_cohorts(connection: Connection, study: Study, resolved: Resolved)
     return await summed(connection, study, resolved.measure, resolved.among(study.definition, rows))
 
 
-async def read_profile(connection: Connection, study: Study, resolved: Resolved) -> Sequence[Cohort]:
+async def read_profile(connection: Connection, study: Study, measure: str) -> Sequence[Cohort]:
     """The same for plans: with the rows that are not folded yet, and sums of reports alone."""
     rows = await cohorts.read_profile(connection, study.id)
-    if not resolved.measure or Trust.LOCAL not in study.definition.trust:
+    if not measure or Trust.LOCAL not in study.definition.trust:
         return rows
-    place = study.definition.measures.place(resolved.measure)
+    place = study.definition.measures.place(measure)
     reported = await bins.reported_measure(connection, study.id, place)
     others = [row for row in rows if row.trust is not Trust.LOCAL]
     return others + [_reporting(study, row) for row in reported]

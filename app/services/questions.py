@@ -196,10 +196,11 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
     secret, spread = study.relation is Relation.ADD_REMOVE_ONE, ask.statistic in (VARIANCE, SD)
     if secret and ask.statistic == SUM:
         raise InvalidRequest.field("statistic", "there is no sum where the number of people is secret")
-    if study.choices:
-        raise InvalidRequest.field("statistic", NOT_OF_CHOICES)
     check_measure(study, ask)
-    if study.dimension > 1 and not study.measures:
+    of = study.of_measure(ask.measure)
+    if of.choices:
+        raise InvalidRequest.field("statistic", NOT_OF_CHOICES)
+    if of.dimension > 1:
         reason = f"values of this study have {study.dimension} coordinates: start a K-means session instead"
         raise InvalidRequest.field("statistic", reason)
     tilted = study.relation is Relation.REPLACE_ONE
@@ -277,9 +278,9 @@ def check_measure(study: StudyDefinition, ask: Ask) -> None:
             raise InvalidRequest.field(
                 "measure", "is for studies of several measures: this one asks for one value"
             )
-    elif ask.measure not in study.measures.ranges:
+    elif ask.measure not in study.measures.named:
         reason = "must be one of the study's measures" if ask.measure else "is required in a study of several"
-        raise InvalidRequest.field("measure", f"{reason}: {', '.join(study.measures.ranges)}")
+        raise InvalidRequest.field("measure", f"{reason}: {', '.join(study.measures.named)}")
 
 
 def _by(study: StudyDefinition, ask: Ask, where: Mapping[str, str]) -> str:

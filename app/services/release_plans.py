@@ -35,7 +35,11 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
 
     async def body(connection: Connection) -> tuple[ReleaseRequest, Situation, StoredRelease | None]:
         request = await ReleaseRequest.of(study, ask, asker=None, fresh=fresh).towards(connection)
-        rows = [] if secret else _numbered(await measured.read_profile(connection, study, request.resolved))
+        rows = (
+            []
+            if secret
+            else _numbered(await measured.read_profile(connection, study, request.resolved.measure))
+        )
         stands = await request.standing(connection, any_share=True)
         return request, await Situation.read(connection, request, rows, epoch=0), stands
 

@@ -28,8 +28,8 @@ class ShapeCrowd:
     ) -> "ShapeCrowd":
         """Group cohorts by what they offer. A cohort takes part with its whole offer or not at all.
 
-        The people who answered searches are a group without cohorts: what they said is published. Those of
-        them who have a report, too, count once.
+        Those who did not report the choice are a group without cohorts, and so are the people who answered
+        searches: what they said is published. Those of them who have a report, too, count once.
         """
         merged: dict[tuple[Trust, int, bool], list[Cohort]] = {}
         for cohort in cohorts:
@@ -44,12 +44,15 @@ class ShapeCrowd:
             Group(
                 trust=trust,
                 epsilon=offer,
-                count=sum(cohort.count for cohort in members),
+                count=sum(cohort.count - (cohort.silent if question.choices else 0) for cohort in members),
                 participates=participates,
             )
             for (trust, offer, participates), members in merged.items()
         )
         members = tuple(tuple(members) for members in merged.values())
+        if question.choices and (silent := sum(cohort.silent for cohort in cohorts)):
+            group = Group(trust=Trust.LOCAL, epsilon=0, count=silent, participates=False)
+            groups, members = (*groups, group), (*members, ())
         if searched is None:
             return cls(groups=groups, members=members)
         groups = tuple(
@@ -76,8 +79,23 @@ class ShapeCrowd:
     @property
     def local(self) -> int:
         """Local people whose reports have no part in it."""
+        return self._idle(reporting=True)
+
+    @property
+    def silent(self) -> int:
+        """Local people who did not report the choice."""
+        return self._idle(reporting=False)
+
+    @property
+    def left_out(self) -> int:
+        """All who have no part in it."""
+        return self.unable + self.local + self.silent
+
+    def _idle(self, *, reporting: bool) -> int:
         return sum(
-            group.count for group in self.groups if group.trust is Trust.LOCAL and not group.participates
+            group.count
+            for group, members in zip(self.groups, self.members, strict=True)
+            if group.trust is Trust.LOCAL and not group.participates and bool(members) is reporting
         )
 
     @property

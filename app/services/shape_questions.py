@@ -182,13 +182,13 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
     Raises:
         InvalidRequest: names every offending field.
     """
+    check_measure(study, ask)
+    study = study.of_measure(ask.measure)
     if study.choices and ask.statistic != SHARES:
         raise InvalidRequest.field("statistic", NOT_OF_CHOICES)
     if ask.statistic == SHARES and not study.choices:
-        reason = "is for studies of choices, and values of this one are numbers: ask for a histogram"
+        reason = "is for choices, and these values are numbers: ask for a histogram"
         raise InvalidRequest.field("statistic", reason)
-    check_measure(study, ask)
-    study = study.of_measure(ask.measure)
     if study.dimension > 1:
         reason = f"values of this study have {study.dimension} coordinates: start a K-means session instead"
         raise InvalidRequest.field("statistic", reason)

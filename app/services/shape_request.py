@@ -13,7 +13,7 @@ from app.core.session import SessionProtocol
 from app.core.study import Relation, Study
 from app.core.study import assumption as of_mean
 from app.estimators.interface import NotApplicable
-from app.services import gain, shape_kinds
+from app.services import gain, measured, shape_kinds
 from app.services.questions import Ask, among
 from app.services.replies import Idempotency
 from app.services.shape_plans import MOST_STEPS
@@ -97,6 +97,16 @@ class ShapeRequest:
         """Which coordinate of people's values it is about; None for the one value."""
         measure = self.question.measure
         return self.study.definition.measures.place(measure) if measure else None
+
+    @property
+    def of_choice(self) -> bool:
+        """Whether it is about a choice among several measures, which not all local people report."""
+        return bool(self.question.measure and self.question.choices)
+
+    async def profile(self, connection: Connection) -> Sequence[Cohort]:
+        """The people of whom it asks as they are now, for a plan."""
+        measure = self.question.measure if self.of_choice else ""
+        return self.among(await measured.read_profile(connection, self.study, measure))
 
     def among(self, cohorts: Sequence[Cohort]) -> Sequence[Cohort]:
         """Those of whom it asks."""

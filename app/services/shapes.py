@@ -23,7 +23,7 @@ from app.services.drafting import Planned, PlannedEstimator
 from app.services.found_plans import FoundPlan
 from app.services.measured import summed
 from app.services.observer import Observer
-from app.services.planning import in_units
+from app.services.planning import NOT_REPORTED, in_units
 from app.services.publishing import Answered, persist, published, replayed
 from app.services.questions import Ask
 from app.services.releases import Answer
@@ -66,7 +66,7 @@ class Shapes:
             connection: Connection,
         ) -> tuple[Sequence[Cohort], Searched | None, float | None, StoredRelease | None]:
             # Under add_remove_one a plan looks at no person.
-            rows = request.among(await cohorts.read_profile(connection, study.id)) if request.compares else []
+            rows = await request.profile(connection) if request.compares else []
             searched = await request.searched(connection)
             best = await request.best(connection, people_of(rows, searched))
             return rows, searched, best, await request.standing(connection, any_share=True)
@@ -207,7 +207,7 @@ class Shapes:
         ) -> tuple[int, Sequence[Cohort], Searched | None, float | None]:
             epochs = await cohorts.read_epochs(connection, study.id)
             rows = request.among(await cohorts.read_cohorts(connection, study.id))
-            if question.estimator == DESCRIBE:
+            if question.estimator == DESCRIBE or request.of_choice:
                 rows = await summed(connection, study, question.measure, rows)
             searched = await request.searched(connection)
             best = await request.best(connection, people_of(rows, searched))
@@ -249,7 +249,8 @@ class Shapes:
         if reported:
             all_of_them = len(starts) + 1
             for one in await run(
-                "release.reports", lambda c: bins.count_choices(c, study.id, sorted(reported), all_of_them)
+                "release.reports",
+                lambda c: bins.count_choices(c, study.id, sorted(reported), all_of_them, place),
             ):
                 totals[one.cohort], by_cell[one.cohort] = one.count, list(one.by_choice)
         if any(totals[one.cohort_id] != one.count for one in used):
@@ -305,10 +306,10 @@ class Shapes:
         if question.tilt is not None:
             document["assumption"] = assumption(question)
         if request.compares:
-            reasons = [*([BudgetExhausted.code] if crowd.unable else []), *([LOCAL] if crowd.local else [])]
+            reasons = {BudgetExhausted.code: crowd.unable, LOCAL: crowd.local, NOT_REPORTED: crowd.silent}
             document["people"] = crowd.people
-            document["people_left_out"] = crowd.unable + crowd.local
-            document["left_out_because"] = " ".join(reasons) or None
+            document["people_left_out"] = crowd.left_out
+            document["left_out_because"] = " ".join(code for code in reasons if reasons[code]) or None
         try:
             body = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
         except (TypeError, ValueError) as error:
@@ -327,8 +328,8 @@ class Shapes:
                 **{name: value if isinstance(value := answer.get(name), float) else None for name in NUMBERS},
                 epsilon_max=made.most,
                 people=crowd.people if request.compares else None,
-                people_left_out=crowd.unable + crowd.local if request.compares else None,
-                silent=0,
+                people_left_out=crowd.left_out if request.compares else None,
+                silent=crowd.silent,
                 width=made.interval_width if request.compares else None,
             ),
             charges=made.charges(),

@@ -104,9 +104,9 @@ def _value(place: int | None) -> str:
 
 
 @cache
-def _count_choices(choices: int) -> Sql[ChoiceCounts]:
+def _count_choices(choices: int, place: int | None) -> Sql[ChoiceCounts]:
     """One pass over the people, however many choices there are."""
-    bits = ", ".join(f"sum((c.value >> {place}) & 1)" for place in range(choices))
+    bits = ", ".join(f"coalesce(sum(({_value(place)} >> {bit}) & 1), 0)" for bit in range(choices))
     return Sql.of(ChoiceCounts)(f"""
         SELECT cohort_id AS cohort, count(*) AS count, CAST(ARRAY[{bits}] AS bigint[]) AS by_choice
         FROM lineage JOIN contribution c ON {is_member("c")}
@@ -163,7 +163,7 @@ async def count_bins(
 
 
 async def count_choices(
-    connection: Connection, study_id: int, cohorts: Sequence[int], choices: int
+    connection: Connection, study_id: int, cohorts: Sequence[int], choices: int, place: int | None = None
 ) -> list[ChoiceCounts]:
     """Count the live reports of folded cohorts by the choices that are in them.
 
@@ -171,14 +171,15 @@ async def count_choices(
         connection: Open transaction.
         study_id: Their study.
         cohorts: Ids, of local people.
-        choices: How many there are in the study.
+        choices: How many there are.
+        place: Which coordinate is counted, from 0 on; None for the one value.
 
     Returns:
         The counts of each cohort with members. Private already.
     """
     if not cohorts:
         return []
-    return await _count_choices(choices).all(connection, study_id=study_id, cohorts=cohorts)
+    return await _count_choices(choices, place).all(connection, study_id=study_id, cohorts=cohorts)
 
 
 async def sum_clipped(

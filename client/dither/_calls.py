@@ -124,15 +124,21 @@ def exact(value: Numeric | None) -> Number | None:
         raise InvalidRequest("parameters", "must be finite decimal numbers") from None
 
 
-def ranges(measures: Mapping[str, Mapping[str, Numeric]] | None) -> Document:
-    """The ranges of measures as a study has them, with every digit.
+def asked_for(measures: Mapping[str, Mapping[str, Numeric | Sequence[str]]] | None) -> Document:
+    """Measures as a study declares them, ends of ranges with every digit.
 
     Raises:
         InvalidRequest: an end is not finite.
     """
     if measures is None:
         return None
-    return {name: {end: exact(value) for end, value in own.items()} for name, own in measures.items()}
+    return {
+        name: {
+            field: list(value) if isinstance(value, Sequence) and not isinstance(value, str) else exact(value)
+            for field, value in own.items()
+        }
+        for name, own in measures.items()
+    }
 
 
 def exact_text(name: str, value: Numeric) -> str:

@@ -23,7 +23,6 @@ from dither._models import DeviceLedger, EntryState, Study
 from dither._orders import Order, study_terms
 from dither._participants import Participants
 from dither._wire import Document
-from dither.device.choices import ChoiceRandomizer
 from dither.device.measures import reports
 from dither.device.numbers import REPORT_LIMIT, Number, epsilon_decimal, epsilon_text
 
@@ -156,8 +155,7 @@ class Case:
         if server_spent is None:  # of a central value everything may have been used
             server_spent = max((e.counted for e in self.history if e.trust == "central"), default=0)
         spent = max(drawn, server_spent + unseen)
-        randomizer = self.order.randomizer
-        if randomizer is not None and randomizer.is_bounded and spent:
+        if spent and any(one.is_bounded for one in self.order.randomizers):
             raise ReportAfterSpending
         if offer <= spent:
             raise EpsilonBelowSpent(epsilon_decimal(spent))
@@ -378,15 +376,16 @@ def _report(order: Order, epsilon: int | None, taken_for: int) -> int | str | No
     Of a report that is drawn with all that the service counts that happens with a probability below 2^-91,
     with the part r of it below 2 exp(-64 r). The report is private before it moves, and stays so.
     """
-    if epsilon is None or order.randomizer is None:
+    if epsilon is None or not order.randomizers:
         return None
     if isinstance(order.position, tuple):
-        if isinstance(order.randomizer, ChoiceRandomizer) or not isinstance(order.value, dict):
+        if not isinstance(order.value, dict):
             return None
         names = list(order.value)
-        drawn = reports(order.randomizer, order.position, epsilon)
+        drawn = reports(order.randomizers, order.position, epsilon)
         return json.dumps({names[place]: report for place, report in drawn.items()})
-    report = order.randomizer.report(order.position, epsilon)
+    (randomizer,) = order.randomizers
+    report = randomizer.report(order.position, epsilon)
     if abs(report) > REPORT_LIMIT:
         raise LedgerError("the noise is too large to be true; nothing was sent")
-    return order.randomizer.range(taken_for).nearest(report)
+    return randomizer.range(taken_for).nearest(report)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from dither._errors import InvalidRequest
-from dither._rows import FIELDS, Columns, Row, is_missing
+from dither._rows import FIELDS, NOT_NAMED, Columns, Named, Row, is_missing
 from dither.device.table import CsvReader, Decimals, NotATable, encoding_of
 
 _PIECE = 65_536
@@ -87,23 +87,16 @@ class RecordFile:
         return self._length
 
     def __iter__(self) -> Iterator[Row]:
-        return self.rows_with(())
+        return self.rows_with(NOT_NAMED)
 
-    def rows_with(
-        self, attributes: Sequence[str], chosen: bool = False, measures: Sequence[str] = ()
-    ) -> Iterator[Row]:
-        """The rows, with labels from the columns of these attributes.
-
-        Args:
-            attributes: Their names.
-            chosen: Whether values are labels, too.
-            measures: Names of the columns of numbers, in a study of several.
+    def rows_with(self, named: Named) -> Iterator[Row]:
+        """The rows, with the columns that a study names.
 
         Raises:
             InvalidRequest: there is no column of the value.
         """
         try:
-            rows, columns = self._read(), self._columns.with_labels(attributes, chosen, measures)
+            rows, columns = self._read(), self._columns.naming(named)
         except InvalidRequest as refusal:
             raise self._refuse(f"{refusal.reason}; {_REMEDY}") from None
         next(rows)

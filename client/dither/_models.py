@@ -43,10 +43,16 @@ class EpsilonRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """The range of one of the numbers that a study asks for, in the data's unit."""
+    """One of the things that a study asks for.
+
+    Attributes:
+        lower, upper: Range of a number, in the data's unit; of a choice that of their numbers.
+        choices: What people choose one of; empty for a number.
+    """
 
     lower: Decimal
     upper: Decimal
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +75,8 @@ class Study(Shown):
         local_mechanism: Randomizer for local reports.
         attributes: What each contribution says of its owner: names, and the labels that each may have.
         choices: What people choose one of; the range is that of their numbers. Empty where they give numbers.
-        measures: The numbers that it asks each person for, by name; lower and upper are then 0 and 1. Empty
-            where a person gives one value.
+        measures: The numbers and choices that it asks each person for, by name; lower and upper are then 0
+            and 1. Empty where a person gives one value.
         state: `open`; `closed` to contributions; or, with stored answers only, `archived` or `retired`.
     """
 
@@ -120,7 +126,7 @@ class Record:
     """One contribution of a bulk load. Epsilon and trust may be left to the call.
 
     Attributes:
-        value: In a study of measures all of them by name, as {"income": 1200, "age": 44}.
+        value: In a study of measures all of them by name, as {"income": 1200, "party": "red"}.
         attributes: Labels of the subject, in a study that has attributes.
     """
 
@@ -143,7 +149,7 @@ class Release(Plotted):
         population_interval: For the mean of the population they were drawn from.
         assumption: What both intervals assume of the people, in words; None in add_remove_one studies.
         where: The labels of the people whom it is about; None where it is about all.
-        measure: Which of several numbers it is about; None in a study of one.
+        measure: Which of several measures it is about; None in a study of one value.
         by, groups: The attribute by which it was asked, and the answer for each of its labels; None without.
         standardize: Of a mean over known shares of the population: them; None of others.
         between: Of a difference: the first label less the second, by their attribute; None of others.

@@ -28,7 +28,7 @@ from dither._models import (
 )
 from dither._orders import Order, check_study, make_order, subject_text
 from dither._participation import SessionOperations
-from dither._rows import Row, read_rows
+from dither._rows import Named, Row, read_rows
 from dither._stores import AnyDevice
 from dither._wire import encode
 from dither.device.numbers import Numeric, Value, epsilon_cost
@@ -131,9 +131,7 @@ class Operations:
         study = yield from self._described(slug)
         results: list[RecordResult] = []
         counts = {"created": 0, "unchanged": 0, "refused": 0}
-        iterator = read_rows(
-            records, tuple(study.attributes), chosen=bool(study.choices), measures=tuple(study.measures)
-        )
+        iterator = read_rows(records, Named.of(study))
         while batch := list(islice(iterator, chunk)):
             orders = [_order_or_refusal(study, record, epsilon=epsilon, trust=trust) for record in batch]
             done = yield from self._batch(device, study, orders, check_spent=check_spent)

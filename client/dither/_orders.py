@@ -33,6 +33,10 @@ _RELATIONS = ("replace_one", "add_remove_one")
 _TRUSTS: dict[str, Trust] = {"central": "central", "local": "local", "public": "public"}
 
 
+AnyRandomizer = Randomizer | ChoiceRandomizer
+Written = Number | str | tuple[Number, ...] | dict[str, Number | str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """A contribution that is admissible in its study.
@@ -41,18 +45,18 @@ class Order:
         subject, trust: For whom, and as what.
         epsilon: Rounded down to three significant digits; None for public [micro-epsilon].
         value: The value, as it is written; a tuple in a study of vectors, a label in one of choices, and
-            numbers by name in one of measures.
+            numbers and labels by name in one of measures.
         position: Its grid point, or those of its coordinates.
-        randomizer: What makes a report of it; local only.
+        randomizers: What makes a report of it, or of each measure; none where it is sent as it is.
         attributes: Names and labels, in the order of the study.
     """
 
     subject: str
     trust: Trust
     epsilon: int | None
-    value: Number | tuple[Number, ...] | dict[str, Number] | str
+    value: Written
     position: int | tuple[int, ...]
-    randomizer: Randomizer | ChoiceRandomizer | None = None
+    randomizers: tuple[AnyRandomizer, ...] = ()
     attributes: tuple[tuple[str, str], ...] = ()
 
 
@@ -79,7 +83,7 @@ def make_order(
         raise InvalidRequest("trust", f"must be one that the study accepts: {', '.join(study.trust)}")
     if study.dimension > 1 and not study.measures and tag == "local":
         raise UnsupportedMechanism("local people of a study of vectors take part in its sessions instead")
-    device = _randomizer(study) if tag == "local" else None
+    randomizers = _randomizers(study) if tag == "local" else ()
     limit = _check_epsilon(study, epsilon, tag)
     written, position = _written(study, value)
     return Order(
@@ -88,25 +92,32 @@ def make_order(
         epsilon=limit,
         value=written,
         position=position,
-        randomizer=device,
+        randomizers=randomizers,
         attributes=_labels(study, attributes or {}),
     )
 
 
-def _written(
-    study: Study, value: object
-) -> tuple[Number | tuple[Number, ...] | dict[str, Number] | str, int | tuple[int, ...]]:
+def _written(study: Study, value: object) -> tuple[Written, int | tuple[int, ...]]:
     """A value as it is sent, and its place on the grid."""
     if study.measures:
         return _measured(study, value)
-    if study.choices:
-        if not isinstance(value, str) or value not in study.choices:
-            raise InvalidRequest("value", f"must be one of the study's choices: {', '.join(study.choices)}")
-        return str(value), choice_points(len(study.choices))[study.choices.index(str(value))]
-    return _vector(study, value) if study.dimension > 1 else _number(study, value, "value")
+    return _vector(study, value) if study.dimension > 1 else _one(study, value, "value")
 
 
-def _measured(study: Study, value: object) -> tuple[dict[str, Number], tuple[int, ...]]:
+def _one(of: Study | Measure, value: object, name: str) -> tuple[Number | str, int]:
+    """A number or a choice."""
+    if not of.choices:
+        return _number(of, value, name)
+    if not isinstance(value, str) or value not in of.choices:
+        raise InvalidRequest(name, f"must be one of the {_whose(of)}'s choices: {', '.join(of.choices)}")
+    return str(value), choice_points(len(of.choices))[of.choices.index(str(value))]
+
+
+def _whose(of: Study | Measure) -> str:
+    return "study" if isinstance(of, Study) else "measure"
+
+
+def _measured(study: Study, value: object) -> tuple[dict[str, Number | str], tuple[int, ...]]:
     if not isinstance(value, Mapping):
         raise InvalidRequest("value", f"must map the study's measures: {', '.join(study.measures)}")
     for name in value:
@@ -116,9 +127,9 @@ def _measured(study: Study, value: object) -> tuple[dict[str, Number], tuple[int
     for name, measure in study.measures.items():
         if name not in value:
             raise InvalidRequest(f"values.{name}", "is needed: every measure of the study once")
-        found[name] = _number(measure, value[name], f"values.{name}")
+        found[name] = _one(measure, value[name], f"values.{name}")
     return (
-        {name: number for name, (number, _) in found.items()},
+        {name: written for name, (written, _) in found.items()},
         tuple(position for _, position in found.values()),
     )
 
@@ -132,8 +143,8 @@ def _number(study: Study | Measure, value: object, name: str) -> tuple[Number, i
         number.mantissa, number.exponent
     )
     if position is None:
-        whose = "study" if isinstance(study, Study) else "measure"
-        raise InvalidRequest(name, f"lies outside the {whose}'s range, {study.lower:f} to {study.upper:f}")
+        reason = f"lies outside the {_whose(study)}'s range, {study.lower:f} to {study.upper:f}"
+        raise InvalidRequest(name, reason)
     return number, position
 
 
@@ -158,12 +169,22 @@ def _vector(study: Study, value: object) -> tuple[tuple[Number, ...], tuple[int,
     return tuple(number for number, _ in found), tuple(position for _, position in found)
 
 
-def _randomizer(study: Study) -> Randomizer | ChoiceRandomizer:
+def _randomizers(study: Study) -> tuple[AnyRandomizer, ...]:
+    if study.measures:
+        return tuple(
+            ChoiceRandomizer(len(one.choices)) if one.choices else _of_numbers(study)
+            for one in study.measures.values()
+        )
     name = study.local_mechanism
     if study.choices:
         if name != "choice":
             raise UnsupportedMechanism(f"local mechanism {name!r} is not supported for choices, only choice")
-        return ChoiceRandomizer(len(study.choices))
+        return (ChoiceRandomizer(len(study.choices)),)
+    return (_of_numbers(study),)
+
+
+def _of_numbers(study: Study) -> Randomizer:
+    name = study.local_mechanism
     if name not in list(LocalMechanism):
         known = ", ".join(LocalMechanism)
         raise UnsupportedMechanism(f"local mechanism {name!r} is not supported, only {known}")
@@ -236,6 +257,9 @@ def check_study(study: Study, slug: str) -> None:
         raise StudyUnsound("the study's choices and range do not go together")
     if study.measures and study.dimension != len(study.measures):
         raise StudyUnsound("the study's measures and dimension do not go together")
+    for one in study.measures.values():
+        if one.choices and one.upper - one.lower != len(one.choices) - 1:
+            raise StudyUnsound("the choices and the range of a measure do not go together")
     if not study.lower < study.upper or any(not one.lower < one.upper for one in study.measures.values()):
         raise StudyUnsound("the study's range is empty")
     if study.relation not in _RELATIONS:
@@ -255,7 +279,7 @@ def study_terms(study: Study) -> str:
         terms["choices"] = study.choices
     if study.measures:
         terms["measures"] = {
-            name: [list(end.as_integer_ratio()) for end in (one.lower, one.upper)]
+            name: one.choices or [list(end.as_integer_ratio()) for end in (one.lower, one.upper)]
             for name, one in study.measures.items()
         }
     return json.dumps(

@@ -1,11 +1,12 @@
 """Rows as callers have them: records, dictionaries, tuples, data frames. Pure."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from dither._errors import InvalidRequest
-from dither._models import Record, Trust
+from dither._models import Record, Study, Trust
 from dither.device.table import Decimals, NotOneNumber, tidy_name, with_point
 
 Row = Record | InvalidRequest
@@ -18,60 +19,74 @@ _NOTHING = frozenset({"NAType", "NaTType"})
 """What pandas calls its missing values; equal to nothing, they cannot be compared."""
 
 
-def read_rows(
-    source: Iterable[Any],
-    attributes: Sequence[str] = (),
-    chosen: bool = False,
-    measures: Sequence[str] = (),
-) -> Iterator[Row]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """The columns that a study names.
+
+    Attributes:
+        attributes: Those of labels of people.
+        measures: Those of its measures, in place of a value.
+        chosen: Of these or the value those whose cells are choices.
+    """
+
+    attributes: Sequence[str] = ()
+    measures: Sequence[str] = ()
+    chosen: Container[str] = ()
+
+    @classmethod
+    def of(cls, study: Study) -> "Named":
+        """Those of a study."""
+        choices = {name for name, one in study.measures.items() if one.choices}
+        return cls(
+            attributes=tuple(study.attributes),
+            measures=tuple(study.measures),
+            chosen={"value"} if study.choices else choices,
+        )
+
+
+NOT_NAMED = Named()
+
+
+def read_rows(source: Iterable[Any], named: Named = NOT_NAMED) -> Iterator[Row]:
     """The records of whatever holds them.
 
     Args:
         source: Records, dictionaries or tuples; or a data frame of pandas or polars, or a table of pyarrow.
-        attributes: Names of the columns of labels.
-        chosen: Whether values are labels, too.
-        measures: Names of the columns of numbers, in a study of several.
+        named: The columns of the study.
 
     Raises:
         InvalidRequest: columns are missing, or a row is none of these.
     """
     table: Any = source
     if hasattr(table, "rows_with"):
-        yield from table.rows_with(attributes, chosen, measures)
+        yield from table.rows_with(named)
     elif hasattr(table, "itertuples"):
-        columns = Columns(map(str, table.columns)).with_labels(attributes, chosen, measures)
+        columns = Columns(map(str, table.columns)).naming(named)
         yield from columns.records(table.itertuples(index=False, name=None))
     elif hasattr(table, "iter_rows"):
-        yield from Columns(table.columns).with_labels(attributes, chosen, measures).records(table.iter_rows())
+        yield from Columns(table.columns).naming(named).records(table.iter_rows())
     elif hasattr(table, "to_batches"):
         for batch in table.to_batches():
-            columns = Columns(table.column_names).with_labels(attributes, chosen, measures)
+            columns = Columns(table.column_names).naming(named)
             yield from columns.records(zip(*batch.to_pydict().values(), strict=True))
     else:
         known: dict[tuple[str, ...], Columns] = {}
         for number, row in enumerate(source, start=1):
-            yield _record(row, number, known, attributes, chosen, measures)
+            yield _record(row, number, known, named)
 
 
-def _record(
-    row: object,
-    number: int,
-    known: dict[tuple[str, ...], "Columns"],
-    attributes: Sequence[str],
-    chosen: bool,
-    measures: Sequence[str],
-) -> Row:
+def _record(row: object, number: int, known: dict[tuple[str, ...], "Columns"], named: Named) -> Row:
     if isinstance(row, Record | InvalidRequest):
         return row
     if isinstance(row, Mapping):
         names = tuple(map(str, row))
         columns = known.get(names)
         if columns is None:
-            columns = Columns(names, what=f"row {number}").with_labels(attributes, chosen, measures)
+            columns = Columns(names, what=f"row {number}").naming(named)
             known[names] = columns
         return columns.record(tuple(row.values()))
     if isinstance(row, Sequence) and not isinstance(row, str | bytes) and 2 <= len(row) <= len(FIELDS):
-        return Columns(FIELDS[: len(row)]).with_labels((), chosen, measures).record(row)
+        return Columns(FIELDS[: len(row)]).naming(replace(named, attributes=())).record(row)
     reason = f"row {number} must be a Record, a dict, or a tuple of {', '.join(FIELDS)} or their beginning"
     raise InvalidRequest("records", reason)
 
@@ -114,31 +129,23 @@ class Columns:
                 raise InvalidRequest(what, f"has no column {name}; the columns are: {found}")
         self._value_column = value
         self._labels: dict[str, int] = {}
-        self._chosen = False
+        self._chosen: Container[str] = ()
         self._measures: dict[str, int] | None = None
 
-    def with_labels(
-        self, attributes: Sequence[str], chosen: bool = False, measures: Sequence[str] = ()
-    ) -> "Columns":
-        """These, with the columns of these attributes; what is missing is refused with its row.
-
-        Args:
-            attributes: Their names.
-            chosen: Whether values are labels, too.
-            measures: Names of the columns of numbers, in a study of several; in others there must be one of
-                the value.
+    def naming(self, named: Named) -> "Columns":
+        """These, with those that a study names; what is missing is refused with its row.
 
         Raises:
             InvalidRequest: there is no column of the value.
         """
         own = [name.casefold() for name in self.names]
-        if measures:
-            self._measures = {name: own.index(name) for name in measures if name in own}
+        if named.measures:
+            self._measures = {name: own.index(name) for name in named.measures if name in own}
         elif "value" not in self._places:
             found = ", ".join(self.names) or "none"
             raise InvalidRequest(self._what, f"has no column {self._value_column}; the columns are: {found}")
-        self._labels = {name: own.index(name) for name in attributes if name in own}
-        self._chosen = chosen
+        self._labels = {name: own.index(name) for name in named.attributes if name in own}
+        self._chosen = named.chosen
         return self
 
     def __contains__(self, field: str) -> bool:
@@ -176,13 +183,13 @@ class Columns:
         if self._measures is not None:
             if cell is not None:
                 return cell
-            numbers = {name: row[place] for name, place in self._measures.items() if place < len(row)}
+            cells = {name: row[place] for name, place in self._measures.items() if place < len(row)}
             return {
-                name: self._number(number, f"values.{name}")
-                for name, number in numbers.items()
-                if not is_missing(number)
+                name: _label(cell) if name in self._chosen else self._number(cell, f"values.{name}")
+                for name, cell in cells.items()
+                if not is_missing(cell)
             }
-        if self._chosen:
+        if "value" in self._chosen:
             return _label(cell)
         if isinstance(cell, str) and ";" in cell:
             return [self._number(part, "value") for part in cell.split(";")]

@@ -29,7 +29,7 @@ from dither_research.histories import STUDY, cohort_of
 from dither_research.label_audit import NOTHING
 from dither_research.privacy_audit import Cells, Subject
 
-MEASURES = Measures.of({"income": (Decimal(0), Decimal(9000)), "age": (Decimal(18), Decimal(98))})
+MEASURES = Measures(["income:0:9000", "age:18:98"])
 HOUSEHOLD = replace(STUDY, measures=MEASURES, dimension=2, lower=Decimal(0), upper=Decimal(1))
 SHARE = MICRO // 2
 EPSILON = 2 * MICRO
@@ -81,7 +81,7 @@ def _subject(name: str, *, paid: Sequence[str], planted: bool = False) -> Subjec
         one, other = (_cells(value, draws) for value in (0, GRID_SIZE))
         return one, other
 
-    at_zero = {name: [0] for name in MEASURES.ranges}
+    at_zero = {name: [0] for name in MEASURES.named}
     charged = sum(
         charge.epsilon
         for measure in paid
@@ -100,8 +100,8 @@ def _subject(name: str, *, paid: Sequence[str], planted: bool = False) -> Subjec
 def _cells(value: int, draws: int) -> Cells:
     """Cells of the log-likelihood ratio of the two noisy sums together, in units of one charge."""
     ratio = np.zeros(draws)
-    values = {name: [value] for name in MEASURES.ranges}
-    for measure in MEASURES.ranges:
+    values = {name: [value] for name in MEASURES.named}
+    for measure in MEASURES.named:
         cohorts, step = planned(values, measure)
         read = replace(step, plan=replace(step.plan, conclude=lambda _: NOTHING))
         sums = np.array([take(read, cohorts)[1].changed[0].first for _ in range(draws)], dtype=np.float64)
@@ -128,8 +128,8 @@ def report_subject(
 
     def sent(points: Sequence[int]) -> Mapping[int, int]:
         if not (whole or largest):
-            return reports(device, points, offer)
-        places = list(reports(device, points, offer))
+            return reports([device] * count, points, offer)
+        places = list(reports([device] * count, points, offer))
         if largest:
             places = sorted(range(count), key=lambda place: -points[place])[: reported(offer, count)]
         each = offer if whole else epsilon_of_each(offer, count)

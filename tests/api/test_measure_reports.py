@@ -24,7 +24,7 @@ PLACES = (1 << 30, 1 << 29, 1 << 28)
 
 def record(subject: str, epsilon: int = 1, **fields: Any) -> dict[str, Any]:
     """What an honest device sends."""
-    drawn = reports(randomizer("hybrid"), PLACES, epsilon * MICRO)
+    drawn = reports([randomizer("hybrid")] * 3, PLACES, epsilon * MICRO)
     sent = {NAMES[place]: report for place, report in drawn.items()}
     return {"subject": subject, "reports": sent, "epsilon": epsilon, "trust": "local", **fields}
 

@@ -18,13 +18,15 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
         assert reason in refused.errors
     made = ask(
         *("admin", "study", "create", "household", "--measures", "income=0,9000", "--measures", "age=18,98"),
-        *("--default-share", "0.25"),
+        *("--measures", "party=red| green", "--default-share", "0.15"),
     )
     assert made.status == 0, made.errors
     assert "range of income\t0 to 9,000" in made.output.replace("9000", "9,000")
+    assert "choices of party\tred, green" in made.output
     file = tmp_path / "people.csv"
-    rows = [f"p{number},{30 * number},{20 + number % 60}\n" for number in range(200)]
-    file.write_text("subject,income,age\n" + "".join(rows) + "wrong,9001,20\nshort,1,\n")
+    rows = [f"p{number},{30 * number},{20 + number % 60},green\n" for number in range(200)]
+    refused_rows = "wrong,9001,20,blue\nshort,1,,red\n"
+    file.write_text("subject,income,age,party\n" + "".join(rows) + refused_rows)
     done = ask(
         *("contribute", "contribute", "household", str(file), "--trust", "central", "--epsilon", "4"),
         *("--directory", str(tmp_path / "device")),
@@ -44,12 +46,16 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
     assert answered.status == 0, answered.errors
     ages = json.loads(answered.output)
     assert (ages["statistic"], ages["measure"], ages["bins"][0]["lower"]) == ("histogram", "age", 18)
+    shares = json.loads(ask("analyse", "shares", "household", "--measure", "party", "--json").output)
+    assert [one["choice"] for one in shares["choices"]] == ["red", "green"]
+    assert shares["choices"][1]["share"] > 0.8
     quarters = json.loads(ask("analyse", "describe", "household", "--measure", "age", "--json").output)
     assert (quarters["statistic"], quarters["measure"]) == ("describe", "age")
     for words, reason in (
-        (("mean", "household"), "measure: is required in a study of several: income, age"),
+        (("mean", "household"), "measure: is required in a study of several: income, age, party"),
         (("mean", "household", "--measure", "size"), "measure: must be one of the study's measures"),
-        (("median", "household"), "measure: is required in a study of several: income, age"),
+        (("mean", "household", "--measure", "party"), "statistic: is for numbers, and this is a choice"),
+        (("median", "household"), "measure: is required in a study of several: income, age, party"),
     ):
         refused = ask("analyse", *words)
         assert refused.status == 1

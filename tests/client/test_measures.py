@@ -159,3 +159,35 @@ def test_reports_without_a_range_are_not_made_of_measures(client: Any, service: 
     with pytest.raises(UnsupportedMechanism, match="laplace reports of several measures"):
         client.contribute("household", **ADA | {"trust": "local"})
     assert service.sent("POST") == []
+
+
+PARTY = {
+    "income": HOUSEHOLD["measures"]["income"],
+    "party": {"lower": 0, "upper": 2, "choices": ["red", "green", "blue"]},
+}
+
+
+def test_choices_among_measures_are_checked_sent_as_labels_and_reported_as_sets(
+    client: Any, service: FakeService
+) -> None:
+    service.studies["household"] |= {"measures": PARTY, "local_mechanism": "hybrid"}
+    assert client.study("household").measures["party"].choices == ("red", "green", "blue")
+    values = {"income": 1200, "party": "green"}
+    order = ADA | {"value": values}
+    assert client.contribute("household", **order).status == "created"
+    assert service.sent("POST")[-1]["values"]["party"] == "green"
+    for wrong in ("violet", 1, None):
+        with pytest.raises(InvalidRequest, match="must be one of the measure's choices: red, green, blue"):
+            client.contribute("household", **order | {"value": {**values, "party": wrong}})
+    local = order | {"subject": "bob", "epsilon": 5, "trust": "local"}
+    assert client.contribute("household", **local).status == "created"
+    sent = service.sent("POST")[-1]["reports"]
+    assert sent.keys() == {"income", "party"}
+    assert 0 <= sent["party"] < 8
+    file = RecordFile(io.BytesIO(b"subject;party;income\ncyd;red;1\ndan;violet;1\n"))
+    load = client.contribute_many("household", file, epsilon=1, trust="central")
+    assert [result.status for result in load.results] == ["created", "refused"]
+    assert [[error.field for error in refusal.errors] for _, refusal in load.refusals] == [["values.party"]]
+    service.studies["household"]["measures"] = {**PARTY, "party": {**PARTY["party"], "upper": 5}}
+    with pytest.raises(StudyUnsound, match="choices and the range of a measure"):
+        client.study("household")

@@ -81,16 +81,24 @@ async def test_a_study_of_measures_is_made_duplicated_and_asked_by_measure(
     for wrong in ("income", "income: 0", "income: 0, 9000"):
         odd = await admin.post("/dashboard/new-study", {**fields, "measures": wrong})
         assert odd.status_code == 422
-    measures = "income: 0, 9000\r\nage: 18, 98"
+    measures = "income: 0, 9000\r\nage: 18, 98\r\nparty: red | green"
     assert (await admin.post("/dashboard/new-study", {**fields, "measures": measures})).status_code == 303
     made = (await service.call("GET", "/v1/studies/household", "admin")).json()
-    assert made["measures"] == {"income": {"lower": 0, "upper": 9000}, "age": {"lower": 18, "upper": 98}}
+    ends = [(one["lower"], one["upper"]) for one in made["measures"].values()]
+    assert ends == [(0, 9000), (18, 98), (0, 1)]
+    assert made["measures"]["party"]["choices"] == ["red", "green"]
     await admin.get("/dashboard/new-study?like=household")
-    assert "income: 0, 9000\nage: 18, 98</textarea>" in admin.page
-    ada = {"subject": "ada", "values": {"income": 9000, "age": 18}, "epsilon": 5, "trust": "central"}
+    assert "income: 0, 9000\nage: 18, 98\nparty: red | green</textarea>" in admin.page
+    ada = {
+        "subject": "ada",
+        "values": {"income": 9000, "age": 18, "party": "red"},
+        "epsilon": 5,
+        "trust": "central",
+    }
     await service.call("POST", "/v1/studies/household/contributions", "contribute", json=ada)
     await analyst.get("/dashboard/studies/household")
     assert "<dt>Range of age</dt><dd>18 to 98</dd>" in analyst.page
+    assert "<dt>Choices of party</dt><dd>red, green</dd>" in analyst.page
     assert '<option value="income" selected>' in analyst.page
     await analyst.get("/dashboard/studies/household?measure=age")
     assert '<option value="age" selected>' in analyst.page
@@ -98,6 +106,11 @@ async def test_a_study_of_measures_is_made_duplicated_and_asked_by_measure(
     made = await service.call("POST", "/v1/studies/household/releases", "analyse", json={"measure": "age"})
     await analyst.get(f"/dashboard/releases/{made.json()['id']}")
     assert "About the measure age." in analyst.page
+    await analyst.get("/dashboard/studies/household?statistic=shares")
+    assert '<option value="party" selected>' in analyst.page
+    await service.call("GET", "/v1/studies/household/statistics/shares?measure=party", "analyse")
+    await analyst.get("/dashboard/studies/household")
+    assert "The shares of the choices" in analyst.page
     await analyst.get("/dashboard/studies/household?measure=age")
     assert "<small>age</small>" in analyst.page
 

@@ -37,7 +37,8 @@ async def show(request: PageRequest) -> Response:
             "upper": "" if definition.choices or definition.measures else str(definition.upper),
             "choices": ", ".join(definition.choices),
             "measures": "\n".join(
-                f"{name}: {lower:f}, {upper:f}" for name, (lower, upper) in definition.measures.ranges.items()
+                f"{name}: {' | '.join(one.choices) or f'{one.lower:f}, {one.upper:f}'}"
+                for name, one in definition.measures.named.items()
             ),
             "relation": study.relation.value,
             "epsilon_min": _plain(study.epsilon.min),
@@ -79,16 +80,18 @@ async def make(request: PageRequest) -> Response:
     return redirect(request, f"/studies/{study.definition.slug}")
 
 
-def _measures(text: str) -> dict[str, dict[str, JsonNumber]]:
-    """What lines such as `income: 0, 9000` declare."""
-    example = "income: 0, 9000"
-    lines = _lines(text, "measures", example)
-    if any(len(ends) != 2 for ends in lines.values()):
-        raise InvalidRequest.field("measures", f"needs lines such as {example}; a name once")
-    return {
-        name: {"lower": JsonNumber(lower), "upper": JsonNumber(upper)}
-        for name, (lower, upper) in lines.items()
-    }
+def _measures(text: str) -> dict[str, dict[str, object]]:
+    """What lines such as `income: 0, 9000` and `party: red | green` declare."""
+    example = "income: 0, 9000 or party: red | green"
+    found: dict[str, dict[str, object]] = {}
+    for name, words in _lines(text, "measures", example).items():
+        if len(words) == 1 and "|" in words[0]:
+            found[name] = {"choices": [label.strip() for label in words[0].split("|")]}
+        elif len(words) == 2:
+            found[name] = {"lower": JsonNumber(words[0]), "upper": JsonNumber(words[1])}
+        else:
+            raise InvalidRequest.field("measures", f"needs lines such as {example}; a name once")
+    return found
 
 
 def _lines(text: str, field: str, example: str) -> dict[str, list[str]]:

@@ -17,7 +17,7 @@ from app.core.release import StoredRelease
 from app.core.study import Relation, Study, StudyState
 from app.dashboard import forms, label_plots, plots, shape_plots, step_plots
 from app.dashboard.pages.overview import following
-from app.dashboard.questions import QUESTION, READINGS, fields_of, readings_of, statistics
+from app.dashboard.questions import QUESTION, READINGS, fields_of, measure_for, readings_of, statistics
 from app.dashboard.rendering import render, status_of
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, ANALYST, BOTH, PageRoute, redirect
@@ -209,10 +209,9 @@ async def _page(
     study = await request.study(request.path_params["study"], fresh=True)
     slug = study.definition.slug
     cursor = forms.cursor(request, is_uuid)
-    measures = list(study.definition.measures.ranges)
-    if measures:
-        fields = {"measure": measures[0], **fields}
     plan, statistic = None, fields.get("statistic", statistics(study.definition)[0])
+    if measures := study.definition.measures:
+        fields = {"measure": measure_for(study.definition, statistic), **fields}
     vectors = study.definition.dimension > 1 and not measures
     try:
         if not vectors:

@@ -31,9 +31,10 @@ _VALUE: Mapping[str, Any] = {
 }
 _VALUES: Mapping[str, Any] = {
     "type": "object",
-    "additionalProperties": {"type": "number"},
-    "description": "In a study of measures, in place of value: each of them once, within its range.",
-    "examples": [{"income": 1200, "age": 44}],
+    "additionalProperties": {"type": ["number", "string"]},
+    "description": "In a study of measures, in place of value: each of them once, a number within its range "
+    "or one of its choices.",
+    "examples": [{"income": 1200, "party": "red"}],
 }
 _REPORT: Mapping[str, Any] = {
     "type": "integer",

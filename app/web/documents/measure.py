@@ -1,28 +1,89 @@
-"""One of several numbers of a study on the wire."""
+"""One of several numbers and choices of a study on the wire."""
 
-from pydantic import Field, field_validator
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 
 from app.core.attributes import TAKEN
 from app.core.errors import FieldError, InvalidRequest
-from app.web.documents.types import Bound, WireIn, WireOut, above_lower
+from app.core.measures import Measure
+from app.core.numbers import JsonNumber
+from app.core.study import MAX_CHOICES
+from app.web.documents.types import (
+    Bound,
+    Distinct,
+    Label,
+    WireIn,
+    WireOut,
+    above_lower,
+)
+from app.web.validation_messages import InvalidValue
+
+# Not as alternatives: generators of clients make a class of each.
+NUMBER_OR_CHOICE: Mapping[str, Any] = {
+    "if": {"required": ["choices"]},
+    "then": {"not": {"anyOf": [{"required": ["lower"]}, {"required": ["upper"]}]}},
+    "else": {"required": ["lower", "upper"]},
+}
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    del schema["default"]
+
+
+def end_of_range(description: str) -> Any:
+    """An end of the range, without which a study of numbers is refused."""
+    return Field(
+        None,
+        validate_default=True,
+        description=description,
+        json_schema_extra=_without_default,
+    )
+
+
+def range_of_choices(value: object, info: ValidationInfo) -> object:
+    """An end of the range: as it is given, or of the numbers of choices, for which none may be given."""
+    choices = info.data.get("choices")
+    if value is not None and not choices:
+        return value
+    if choices == []:
+        raise InvalidValue("is required, unless there are choices")
+    if value is not None:
+        raise InvalidValue("is for numbers: a choice has no range")
+    # Choices that are refused have some range, too.
+    return JsonNumber(0 if info.field_name == "lower" else len(choices or "ab") - 1)
 
 
 class MeasureIn(WireIn):
-    """One of the numbers that a study asks for."""
+    """One of the things that a study asks for: a number with a range, or a choice."""
 
-    lower: Bound = Field(description="Lower end of the range.")
-    upper: Bound = Field(description="Upper end of the range.")
+    model_config = ConfigDict(json_schema_extra=dict(NUMBER_OR_CHOICE))
 
+    choices: Annotated[list[Label], Distinct] = Field(
+        default_factory=list,
+        min_length=2,
+        max_length=MAX_CHOICES,
+        description="What people choose one of, in place of a number.",
+        json_schema_extra={"uniqueItems": True, "examples": [["red", "green", "blue"]]},
+    )
+    lower: Bound = end_of_range("Lower end of the range of a number.")
+    upper: Bound = end_of_range("Upper end of the range of a number.")
+
+    _numbers_have_a_range = field_validator("lower", "upper", mode="before")(range_of_choices)
     _above_lower = field_validator("upper")(above_lower)
+
+    def measure(self) -> Measure:
+        """The core's."""
+        return Measure(self.lower, self.upper, tuple(self.choices))
 
 
 def checked_measures(document: object) -> object:
-    """Refuse measures that are no single numbers or have a name that is taken, each by its path.
+    """Refuse measures that are vectors or have a name that is taken, each by its path.
 
     Raises:
         InvalidRequest: names every offending field.
     """
-    reason = "is not supported: a measure is one number with lower and upper; ask for others in another study"
     measures = document if isinstance(document, dict) else {}
     found = [
         FieldError(f"measures.{name}", "is the name of another field of contributions")
@@ -30,10 +91,9 @@ def checked_measures(document: object) -> object:
         if name in TAKEN
     ]
     found += [
-        FieldError(f"measures.{name}.{field}", reason)
+        FieldError(f"measures.{name}.dimension", "is not supported: declare a measure for each coordinate")
         for name, own in measures.items()
-        for field in ("choices", "dimension")
-        if isinstance(own, dict) and field in own
+        if isinstance(own, dict) and own.get("dimension", 1) != 1
     ]
     if found:
         raise InvalidRequest.naming(found)
@@ -41,7 +101,8 @@ def checked_measures(document: object) -> object:
 
 
 class MeasureOut(WireOut):
-    """The range of one of the numbers that a study asks for."""
+    """One of the things that a study asks for."""
 
-    lower: float
-    upper: float
+    lower: float = Field(description="Lower end of the range; of a choice the number of the first one.")
+    upper: float = Field(description="Upper end of the range; of a choice the number of the last one.")
+    choices: list[str] = Field(description="What people choose one of; empty for a number.")

@@ -27,7 +27,7 @@ from app.core.study import (
     StudyDefinition,
     Trust,
 )
-from app.web.documents.measure import MeasureIn, checked_measures
+from app.web.documents.measure import MeasureIn, checked_measures, end_of_range, range_of_choices
 from app.web.documents.types import (
     AttributeName,
     Bound,
@@ -56,20 +56,6 @@ DEFAULT_TILT = MICRO // 10
 def shown(value: int, default: float, description: str | None = None) -> Any:
     """A field whose default is documented in the unit of the wire."""
     return Field(value, description=description, json_schema_extra={"default": default})
-
-
-def _without_default(schema: dict[str, Any]) -> None:
-    del schema["default"]
-
-
-def end_of_range(description: str) -> Any:
-    """An end of the range, without which a study of numbers is refused."""
-    return Field(
-        None,
-        validate_default=True,
-        description=description,
-        json_schema_extra=_without_default,
-    )
 
 
 FIXED = "is fixed when the study is made, since answers depend on it; make another study"
@@ -149,10 +135,10 @@ class StudyIn(WireIn):
         default_factory=dict,
         min_length=2,
         max_length=MAX_MEASURES,
-        description="The numbers that it asks each person for, in place of one: names, and the range of "
-        "each. A person gives all of them, under one epsilon.",
+        description="The numbers and choices that it asks each person for, in place of one: names, and the "
+        "range or the choices of each. A person gives all of them, under one epsilon.",
         json_schema_extra={
-            "examples": [{"income": {"lower": 0, "upper": 9000}, "age": {"lower": 18, "upper": 99}}]
+            "examples": [{"income": {"lower": 0, "upper": 9000}, "party": {"choices": ["red", "green"]}}]
         },
     )
     lower: Bound = end_of_range("Lower end of the range. Required, unless there are choices or measures.")
@@ -221,7 +207,7 @@ class StudyIn(WireIn):
     @classmethod
     def _measures_or_choices(cls, value: dict[str, MeasureIn], info: ValidationInfo) -> dict[str, MeasureIn]:
         if value and info.data.get("choices"):
-            raise InvalidValue("a study asks for one of its choices, or for several numbers, not for both")
+            raise InvalidValue("not beside choices: a choice among several is a measure of its own")
         return value
 
     @field_validator("lower", "upper", mode="before")
@@ -233,15 +219,9 @@ class StudyIn(WireIn):
             if value is not None:
                 raise InvalidValue("is for studies of one number: each measure has a range of its own")
             return JsonNumber(0 if info.field_name == "lower" else 1)
-        choices = info.data.get("choices")
-        if value is not None and not choices:
-            return value
-        if choices == []:
+        if value is None and info.data.get("choices") == []:
             raise InvalidValue("is required, unless there are choices or measures")
-        if value is not None:
-            raise InvalidValue("is for studies of numbers: a choice has no range")
-        # Choices that are refused have some range, too.
-        return JsonNumber(0 if info.field_name == "lower" else len(choices or "ab") - 1)
+        return range_of_choices(value, info)
 
     _above_lower = field_validator("upper")(above_lower)
 
@@ -269,7 +249,10 @@ class StudyIn(WireIn):
     @field_validator("noise")
     @classmethod
     def _shares_have_laplace_noise(cls, value: Currency, info: ValidationInfo) -> Currency:
-        if value is Currency.GAUSSIAN and info.data.get("choices"):
+        measures = info.data.get("measures") or {}
+        if value is Currency.GAUSSIAN and (
+            info.data.get("choices") or any(one.choices for one in measures.values())
+        ):
             raise InvalidValue("must be laplace for choices: their shares have no Gaussian noise")
         if value is Currency.GAUSSIAN and _reports_measures(info):
             raise InvalidValue("must be laplace where local people report measures: see local_mechanism")
@@ -352,7 +335,7 @@ class StudyIn(WireIn):
             local_mechanism=self._reports(),
             attributes=Attributes.of(self.attributes),
             choices=tuple(self.choices),
-            measures=Measures.of({name: (one.lower, one.upper) for name, one in self.measures.items()}),
+            measures=Measures.of({name: one.measure() for name, one in self.measures.items()}),
         )
 
     def _reports(self) -> LocalMechanism:

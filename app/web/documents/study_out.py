@@ -47,8 +47,8 @@ class StudyOut(WireOut):
         "where values are numbers."
     )
     measures: dict[str, MeasureOut] = Field(
-        description="The numbers that it asks each person for, in their order; lower and upper are then 0 "
-        "and 1. Empty where a person gives one value."
+        description="The numbers and choices that it asks each person for, in their order; lower and upper "
+        "of the study are then 0 and 1. Empty where a person gives one value."
     )
     state: StudyState
     created_at: datetime
@@ -78,8 +78,8 @@ class StudyOut(WireOut):
             attributes={name: list(labels) for name, labels in definition.attributes.labels.items()},
             choices=list(definition.choices),
             measures={
-                name: MeasureOut(lower=float(lower), upper=float(upper))
-                for name, (lower, upper) in definition.measures.ranges.items()
+                name: MeasureOut(lower=float(one.lower), upper=float(one.upper), choices=list(one.choices))
+                for name, one in definition.measures.named.items()
             },
             state=study.state,
             created_at=study.created_at,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from dither._admin_models import Account, NewToken, Quota, Raise, Relation, Role, Token, TokenUsage
-from dither._calls import exact, given, new_key, quoted, ranges, study_path, token_path
+from dither._calls import asked_for, exact, given, new_key, quoted, study_path, token_path
 from dither._models import Budget, Study, Trust
 from dither._sync.base import Base
 from dither.device.numbers import Numeric
@@ -21,7 +21,7 @@ class Admin(Base):
         lower: Numeric | None = None,
         upper: Numeric | None = None,
         choices: Sequence[str] | None = None,
-        measures: Mapping[str, Mapping[str, Numeric]] | None = None,
+        measures: Mapping[str, Mapping[str, Numeric | Sequence[str]]] | None = None,
         title: str | None = None,
         description: str | None = None,
         series: str | None = None,
@@ -45,8 +45,8 @@ class Admin(Base):
             slug: Its address: lower-case letters, digits, hyphens.
             lower, upper: Range of a value, in the data's unit.
             choices: In place of a range: the labels that people choose one of.
-            measures: In place of a range: the numbers that each person gives, by name, and the range of each,
-                as {"income": {"lower": 0, "upper": 9000}, "age": {"lower": 18, "upper": 99}}.
+            measures: In place of a range: the numbers and choices that each person gives, by name, as
+                {"income": {"lower": 0, "upper": 9000}, "party": {"choices": ["red", "green"]}}.
             title: The question, for people.
             description: More about it.
             series: Slug of the series that it belongs to, as the weeks of a recurring survey do.
@@ -76,7 +76,7 @@ class Admin(Base):
             lower=exact(lower),
             upper=exact(upper),
             choices=choices,
-            measures=ranges(measures),
+            measures=asked_for(measures),
             title=title,
             description=description,
             series=series,

@@ -20,6 +20,7 @@ References:
 import secrets
 from collections.abc import Sequence
 
+from dither.device.choices import ChoiceRandomizer
 from dither.device.exact import RandomBits, below
 from dither.device.numbers import MICRO, round_down_to_significant
 from dither.device.randomizers import Randomizer
@@ -51,12 +52,15 @@ def epsilon_of_each(epsilon: int, measures: int) -> int:
 
 
 def reports(
-    device: Randomizer, points: Sequence[int], epsilon: int, bits: RandomBits = secrets.randbits
+    devices: Sequence[Randomizer | ChoiceRandomizer],
+    points: Sequence[int],
+    epsilon: int,
+    bits: RandomBits = secrets.randbits,
 ) -> dict[int, int]:
     """Reports of some measures, together epsilon-differentially private for their owner.
 
     Args:
-        device: The study's randomizer; what it can report belongs to a whole epsilon.
+        devices: The randomizer of each measure; what it can report belongs to a whole epsilon.
         points: The grid point of each measure on its own grid.
         epsilon: What the reports cost together, above 0 [micro-epsilon].
         bits: Source of random bits. The default is the operating system's.
@@ -67,4 +71,4 @@ def reports(
     left = list(range(len(points)))
     chosen = [left.pop(below(len(left), bits)) for _ in range(reported(epsilon, len(points)))]
     each = epsilon_of_each(epsilon, len(points))
-    return {place: device.report(points[place], each, bits) for place in sorted(chosen)}
+    return {place: devices[place].report(points[place], each, bits) for place in sorted(chosen)}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
-from dither import Study
+from dither import Measure, Study
 
 from app.cli.common import usage_error
 from dither_research.seeded import seeded
@@ -49,7 +49,12 @@ def read_values(path: Path, study: Study) -> list[Value]:
         raise usage_error(f"--values: there is no value in {path}")
     if study.choices:
         return list(lines)
-    rows = [line.replace(",", " ").split() for line in lines]
+    rows = [
+        [part.strip() for part in line.split(",")]
+        if study.measures and "," in line
+        else line.replace(",", " ").split()
+        for line in lines
+    ]
     if study.measures and any(len(row) != len(study.measures) for row in rows):
         raise usage_error(f"--values: each line must have {', '.join(study.measures)}")
     return [_value(study, row) for row in rows]
@@ -60,19 +65,18 @@ def generate_values(study: Study, count: int, seed: str) -> list[Value]:
     source = seeded(f"simulated values {seed}")
     if study.choices:
         return [study.choices[place] for place in source.integers(0, len(study.choices), size=count)]
-    ranges = [(one.lower, one.upper) for one in study.measures.values()]
-    ranges = ranges or [(study.lower, study.upper)] * study.dimension
-    places = source.integers(0, 10_001, size=(count, len(ranges)))
+    asked: list[Study | Measure] = [*study.measures.values()] or [study] * study.dimension
+    places = source.integers(0, 10_001, size=(count, len(asked)))
     return [
-        _value(
-            study,
-            [
-                str(lower + (upper - lower) * Decimal(int(place)) / 10_000)
-                for place, (lower, upper) in zip(row, ranges, strict=True)
-            ],
-        )
-        for row in places
+        _value(study, [_at(one, int(place)) for place, one in zip(row, asked, strict=True)]) for row in places
     ]
+
+
+def _at(of: Study | Measure, place: int) -> str:
+    """A number at a place from 0 to 10,000 of the range, or a choice."""
+    if of.choices:
+        return of.choices[place % len(of.choices)]
+    return str(of.lower + (of.upper - of.lower) * Decimal(place) / 10_000)
 
 
 def _value(study: Study, parts: list[str]) -> Value:

@@ -8,6 +8,7 @@ from itertools import product
 
 import pytest
 from dither.device import measures
+from dither.device.choices import ChoiceRandomizer
 from dither.device.measures import epsilon_of_each, reported, reports
 from dither.device.randomizers import randomizer
 from dither.device.shapes import HALF, duchi_reach
@@ -63,16 +64,32 @@ class Every:
         return (-1, 1)[self.decide([1 - high, high])]
 
 
-def laws(monkeypatch: pytest.MonkeyPatch, count: int, epsilon: int, device=reports) -> list[Law]:
+class Choice:
+    """Randomized response to a choice of three with its exact law."""
+
+    def __init__(self, every: Every) -> None:
+        self.every = every
+
+    def report(self, point: int, epsilon: int, bits: object) -> int:
+        law = ChoiceRandomizer(3).range(epsilon)
+        assert law.is_single
+        kept = [law.kept if place == POINTS.index(point) else law.other for place in range(3)]
+        return 1 << self.every.decide(kept)
+
+
+def laws(
+    monkeypatch: pytest.MonkeyPatch, count: int, epsilon: int, device=reports, choices: int = 0
+) -> list[Law]:
     """The probability of all that a device may send, for each list of values on a small grid."""
     every = Every()
+    devices = [Choice(every) if place < choices else every for place in range(count)]
     monkeypatch.setattr(measures, "below", every.below)
     found = []
     for points in product(POINTS, repeat=count):
         law: Law = {}
 
         def send(points: tuple[int, ...] = points) -> Reports:
-            return tuple(device(every, points, epsilon).items())
+            return tuple(device(devices, points, epsilon).items())
 
         for sent, chance in every.run(send):
             law[sent] = law.get(sent, Fraction(0)) + chance
@@ -102,6 +119,15 @@ def test_all_reports_of_a_person_together_cost_at_most_the_offer(monkeypatch, co
     assert found > 0.995 * epsilon / MICRO, "and nearly that: what is lost is the rounding of eps / k"
 
 
+MIXED = [(2, 1, MICRO), (2, 1, 5 * MICRO), (3, 2, 5 * MICRO)]
+
+
+@pytest.mark.parametrize(("count", "choices", "epsilon"), MIXED)
+def test_choices_among_them_cost_no_more(monkeypatch, count: int, choices: int, epsilon: int):
+    found = loss(laws(monkeypatch, count, epsilon, choices=choices))
+    assert 0.995 * epsilon / MICRO < found <= epsilon / MICRO * (1 + 1e-12)
+
+
 def test_the_whole_epsilon_for_each_report_is_found_where_there_are_two(monkeypatch):
     monkeypatch.setattr(measures, "epsilon_of_each", lambda epsilon, count: epsilon)
     assert loss(laws(monkeypatch, 3, 5 * MICRO)) == pytest.approx(10)
@@ -109,10 +135,10 @@ def test_the_whole_epsilon_for_each_report_is_found_where_there_are_two(monkeypa
 
 
 def test_a_set_that_is_chosen_by_the_values_is_found_where_it_is_not_all(monkeypatch):
-    def largest(device: Every, points: Sequence[int], epsilon: int) -> dict[int, int]:
+    def largest(devices: Sequence[Every], points: Sequence[int], epsilon: int) -> dict[int, int]:
         number, each = reported(epsilon, len(points)), epsilon_of_each(epsilon, len(points))
         chosen = sorted(sorted(range(len(points)), key=lambda place: -points[place])[:number])
-        return {place: device.report(points[place], each, None) for place in chosen}
+        return {place: devices[place].report(points[place], each, None) for place in chosen}
 
     assert loss(laws(monkeypatch, 3, 5 * MICRO, largest)) == math.inf
     assert loss(laws(monkeypatch, 2, MICRO, largest)) == math.inf
@@ -131,6 +157,8 @@ def test_every_set_is_as_likely():
     """6,000 draws of 2 of 4 measures: each pair within five standard deviations; a false alarm in 10^5."""
     bits, device = Seeded(7), randomizer("hybrid")
     draws = 6_000
-    found = Counter(tuple(reports(device, [0, HALF, HALF, GRID_SIZE], 5 * MICRO, bits)) for _ in range(draws))
+    found = Counter(
+        tuple(reports([device] * 4, [0, HALF, HALF, GRID_SIZE], 5 * MICRO, bits)) for _ in range(draws)
+    )
     assert len(found) == 6
     assert all(abs(count - draws / 6) < 5 * math.sqrt(draws * 5 / 36) for count in found.values())

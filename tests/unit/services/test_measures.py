@@ -10,7 +10,7 @@ import pytest
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
-from app.core.measures import MAX_MEASURES, Measures
+from app.core.measures import MAX_MEASURES, Measure, Measures
 from app.services.piece_noise import step_scale
 from app.services.questions import Ask, Resolved, resolve
 from app.services.steps import Step, plan_step
@@ -66,7 +66,7 @@ def test_all_answers_together_cost_what_the_worst_neighbors_lose_and_at_most_a_m
     for place in range(len(EPSILONS)):
         losses = {}
         charges = 0
-        for measure in HOUSEHOLD.measures.ranges:
+        for measure in HOUSEHOLD.measures.named:
             step = planned(measure, cohorts(0, place), estimator)
             charges += sum(charge.epsilon for charge in step.charges if charge.cohort_id == place)
             losses[measure] = {
@@ -89,7 +89,7 @@ def test_an_answer_about_a_measure_costs_what_the_mean_of_a_study_of_one_value_c
     question = resolved.question(histories.STUDY, people=sum(one.count for one in rows))
     alone = plan_step(histories.STUDY, rows, resolved, question, [], None)
     assert alone is not None
-    for measure in HOUSEHOLD.measures.ranges:
+    for measure in HOUSEHOLD.measures.named:
         step = planned(measure, rows, estimator)
         assert step.charges == alone.charges
         assert step.pieces == alone.pieces
@@ -107,12 +107,13 @@ def test_questions_about_different_measures_share_nothing():
 
 
 def test_measures_keep_their_order_and_compare_by_their_numbers():
-    ranges = {f"m{number}": (Decimal("0.50"), Decimal(number + 1)) for number in range(MAX_MEASURES)}
-    measures = Measures.of(ranges)
-    assert Measures(measures.texts).ranges == ranges
-    assert [measures.place(name) for name in ranges] == list(range(MAX_MEASURES))
-    same = Measures.of({name: (Decimal("0.5"), upper) for name, (_, upper) in ranges.items()})
+    named = {f"m{number}": Measure(Decimal("0.50"), Decimal(number + 1)) for number in range(MAX_MEASURES)}
+    named["m2"] = Measure.of_choices(['"red"', "a:b, or [c]", "weiß"])
+    measures = Measures.of(named)
+    assert Measures(measures.texts).named == named
+    assert [measures.place(name) for name in named] == list(range(MAX_MEASURES))
+    same = Measures.of({**named, "m1": Measure(Decimal("0.5"), Decimal(2))})
     assert same == measures
     assert hash(same) == hash(measures)
-    assert Measures.of(dict(reversed(ranges.items()))) != measures
+    assert Measures.of(dict(reversed(named.items()))) != measures
     assert not Measures()
