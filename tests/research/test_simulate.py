@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 import typer
-from dither import Session
+from dither import Measure, Session
 from dither._flow import Request
 from dither._wire import build
 from rich.console import Console
@@ -32,8 +32,9 @@ from tests.system.load import findings, make_study
 # ------------------------------------------------------------------------------------ people
 
 
-def span(lower: int, upper: int) -> SimpleNamespace:
-    return SimpleNamespace(lower=Decimal(lower), upper=Decimal(upper))
+def span(lower: int, upper: int, choices: tuple[str, ...] = ()) -> Measure:
+    """A measure."""
+    return Measure(lower=Decimal(lower), upper=Decimal(upper), choices=choices)
 
 
 def asked_of(**fields: Any) -> Any:
@@ -73,10 +74,12 @@ def test_generated_values_lie_in_the_range_and_have_its_dimension() -> None:
     assert Decimal("1.9") < max(numbers) <= 2
     assert all(isinstance(value, str) for value in generate_values(asked_of(), 5, "seed"))
     assert set(generate_values(asked_of(choices=("red", "green")), 50, "seed")) == {"red", "green"}
-    measured = generate_values(asked_of(measures={"a": span(0, 1), "b": span(5, 6)}), 50, "seed")
+    measures = {"a": span(0, 1, ("no", "yes")), "b": span(5, 6)}
+    measured = generate_values(asked_of(measures=measures), 50, "seed")
     rows = [value for value in measured if isinstance(value, dict)]
     assert len(rows) == 50
     assert all(set(row) == {"a", "b"} and 5 <= Decimal(row["b"]) <= 6 for row in rows)
+    assert {row["a"] for row in rows} == {"no", "yes"}
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
