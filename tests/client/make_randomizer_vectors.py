@@ -11,6 +11,7 @@ from typing import Any
 from dither.device.choices import ChoiceRandomizer, choice_points
 from dither.device.exact import discrete_gaussian
 from dither.device.gaussian import gaussian_sigma, micro_mu2
+from dither.device.measures import reports
 from dither.device.numbers import GRID_SIZE
 from dither.device.randomizers import LocalMechanism, randomizer
 from dither.device.response import respond
@@ -35,6 +36,11 @@ CHOICES = [
     (place, count, epsilon)
     for count, epsilon in [(2, 1_000_000), (5, 100_000), (5, 4_000_000), (4, 500_000), (9, 1_000_000)]
     for place in (0, count - 1)
+]
+MEASURES: list[list[list[Any]]] = [
+    [["hybrid", 0], ["piecewise", GRID_SIZE]],
+    [["duchi", 1], [5, 4], ["hybrid", GRID_SIZE // 3]],
+    [[2, 1], [9, 0], ["piecewise", 7], ["duchi", GRID_SIZE]],
 ]
 STREAMS = 3
 
@@ -61,6 +67,10 @@ ABOUT = [
     " below(p + (K - 1) o); s = 0 if u < p, else 1 + floor((u - p) / o); the report is 2^((place + s) mod K)."
     " Otherwise for each choice from 0 on: the own one is in it if a bit is 1, another one if below(o + p) <"
     " o; the report is the sum of 2^j over those that are in it.",
+    "measures: d of them, each a mechanism and a point, or a count of choices and a place. k = 1, or"
+    " floor(epsilon / 2,500,000) if that is more, or d if that is less. k times below(those not chosen yet)"
+    " gives the place of the next one among these, in their order. Then, in the order of the measures, those"
+    " chosen are reported, each with floor(epsilon / k) less what follows its first three digits.",
     "responses: j = below(categories); keep it if j = 0 or bernoulli_exp(epsilon, 10^6), else start again;"
     " the answer is (category + j) mod categories.",
 ]
@@ -118,6 +128,16 @@ def make() -> dict[str, Any]:
             for place, count, epsilon in CHOICES
             for index in range(STREAMS)
         ],
+        "measures": [
+            _drawn(
+                {"measures": measures, "epsilon": epsilon},
+                lambda bits, m=measures, e=epsilon: _of_measures(m, e, bits),
+                index,
+            )
+            for measures in MEASURES
+            for epsilon in (300_000, 5_120_000, 20_000_000)
+            for index in range(2)
+        ],
         "responses": [
             _drawn(
                 {"category": category, "categories": categories, "epsilon": epsilon},
@@ -128,6 +148,13 @@ def make() -> dict[str, Any]:
             for index in range(STREAMS)
         ],
     }
+
+
+def _of_measures(measures: list[list[Any]], epsilon: int, bits: BitStream) -> list[int | None]:
+    devices = [ChoiceRandomizer(own) if isinstance(own, int) else randomizer(own) for own, _ in measures]
+    points = [choice_points(own)[at] if isinstance(own, int) else at for own, at in measures]
+    drawn = reports(devices, points, epsilon, bits)
+    return [drawn.get(place) for place in range(len(measures))]
 
 
 def _shape(epsilon: int) -> dict[str, int]:

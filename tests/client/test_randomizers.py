@@ -138,6 +138,19 @@ class Transcript:
             return self.piecewise(x, shape)
         return self.duchi(x, shape)
 
+    def choice(self, k: int, place: int, epsilon: int) -> int:
+        o, p = 1 << 128, _shapes.power_of_e(2 * epsilon)
+        if is_single(k, epsilon):
+            u = self.below(p + (k - 1) * o)
+            return int(2 ** ((place + (0 if u < p else 1 + (u - p) // o)) % k))
+        found = [self.bits(1) == 1 if j == place else self.below(o + p) < o for j in range(k)]
+        return sum(2**j for j in range(k) if found[j])
+
+
+def is_single(k: int, epsilon: int) -> bool:
+    ratio = _shapes.power_of_e(2 * epsilon) / (1 << 128)
+    return k <= 1 + ratio + (2 + 2 * ratio**2) ** 0.5
+
 
 def test_reports_agree_with_another_transcription() -> None:
     for row in VECTORS["reports"]:
@@ -154,20 +167,30 @@ def test_reports_agree_with_another_transcription() -> None:
 
 
 def test_reports_of_choices_agree_with_another_transcription() -> None:
-    kinds = set()
     for row in VECTORS["choices"]:
-        transcript, k, place, o = Transcript(row), row["count"], row["place"], 1 << 128
-        p = _shapes.power_of_e(2 * row["epsilon"])
-        single = k <= 1 + p / o + (2 + 2 * (p / o) ** 2) ** 0.5
-        kinds.add(single)
-        if single:
-            u = transcript.below(p + (k - 1) * o)
-            outcome = 2 ** ((place + (0 if u < p else 1 + (u - p) // o)) % k)
-        else:
-            found = [transcript.bits(1) == 1 if j == place else transcript.below(o + p) < o for j in range(k)]
-            outcome = sum(2**j for j in range(k) if found[j])
+        transcript = Transcript(row)
+        outcome = transcript.choice(row["count"], row["place"], row["epsilon"])
         assert (outcome, transcript.bits.used) == (row["outcome"], row["used"]), row
-    assert kinds == {True, False}
+    assert {is_single(row["count"], row["epsilon"]) for row in VECTORS["choices"]} == {True, False}
+
+
+def test_reports_of_some_measures_agree_with_another_transcription() -> None:
+    for row in VECTORS["measures"]:
+        transcript, measures = Transcript(row), row["measures"]
+        left = list(range(len(measures)))
+        count = min(max(int(row["epsilon"] / 2.5e6), 1), len(measures))
+        chosen = sorted(left.pop(transcript.below(len(left))) for _ in range(count))
+        each = int(f"{row['epsilon'] // count}"[:3].ljust(len(f"{row['epsilon'] // count}"), "0"))
+        shape = make_randomizer_vectors._shape(each)
+        outcome: list[int | None] = [None] * len(measures)
+        for place in chosen:
+            own, at = measures[place]
+            if isinstance(own, int):
+                outcome[place] = transcript.choice(own, at, each)
+            else:
+                outcome[place] = HALF + getattr(transcript, own)(at - HALF, shape)
+        assert (outcome, transcript.bits.used) == (row["outcome"], row["used"]), row
+    assert {sum(one is not None for one in row["outcome"]) for row in VECTORS["measures"]} == {1, 2, 3, 4}
 
 
 def test_noise_and_answers_agree_with_another_transcription() -> None:

@@ -140,12 +140,11 @@ def person(service: LiveService, browser: Browser, origin: str) -> Iterator[Pers
     assert person.faults == []
 
 
-def make_study(service: LiveService, slug: str) -> str:
+def make_study(service: LiveService, slug: str, **terms: Any) -> str:
     document = {
         "slug": slug,
         "title": "Minutes to work?",
-        "lower": 0,
-        "upper": 120,
+        **(terms or {"lower": 0, "upper": 120}),
         "trust": ["central", "local"],
         "epsilon": {"min": 0.01, "max": 5},
     }
@@ -268,6 +267,33 @@ def test_two_clients_at_once_draw_one_report(person: Person) -> None:
         [person.service.base_url, person.token, person.commute, person.subject],
     )
     assert reports == [str(stored(person)[1])] * 2
+
+
+def test_some_of_several_measures_are_reported(person: Person) -> None:
+    number = {"lower": 0, "upper": 9000}
+    measures = {"income": number, "party": {"choices": ["red", "blue"]}, "rent": number}
+    study = make_study(person.service, f"household-{person.subject}", measures=measures)
+    person.open()
+    answer = person.page.evaluate(
+        """async ([url, token, subject, study]) => {
+            const { Client } = await import("../dist/index.js");
+            const client = new Client(url, token);
+            const value = { income: 4500, party: "red", rent: "450.5" };
+            const one = { subject, value, epsilon: 5, trust: "local" };
+            const first = await client.contribute(study, one);
+            const second = await client.contribute(study, one);
+            return [first.status, second.status, await client.given(subject)];
+        }""",
+        [person.service.base_url, person.token, person.subject, study],
+    )
+    assert answer == ["created", "unchanged", "5"]
+    first, second = person.posted("/contributions")
+    assert first == second
+    assert len(first["reports"]) == 2
+    query = "SELECT vector, c.epsilon FROM contribution c JOIN study s ON s.id = study_id WHERE slug = $1"
+    [row] = rows(person.service, query, study)
+    assert (row["vector"], row["epsilon"]) == ([first["reports"].get(name) for name in measures], 5_000_000)
+    assert "450.5" not in person.traffic()
 
 
 def test_the_persons_own_limit_holds_before_anything_is_sent(person: Person) -> None:

@@ -4,20 +4,21 @@ import * as decisions from "./decisions.js";
 import { readSession, readStudy, type Round, type Session, type Study } from "./descriptions.js";
 import { DeviceRefusal, ProblemError, ResponseError } from "./errors.js";
 import { DEFAULT_RETRY, Http, type Retry, segment, sleep } from "./http.js";
-import { Document, type Texts } from "./json.js";
+import { type Body, Document, type Texts } from "./json.js";
 import { type Answered, BrowserLedger, type Contributed, type Ledger, type Memory } from "./ledger.js";
+import { epsilonCost, epsilonLimit, epsilonText, GRID_SIZE, type Numeric, roundDownToSignificant } from "./numbers.js";
 import {
-  type Decimal,
-  epsilonCost,
-  epsilonLimit,
-  epsilonText,
-  GRID_SIZE,
-  gridPoint,
-  type Numeric,
-  parseDecimal,
-  roundDownToSignificant,
-} from "./numbers.js";
-import { CHOICE, MECHANISMS } from "./randomizers.js";
+  checkOffer,
+  checkSubject,
+  hasLabels,
+  labelsOf,
+  numberOf,
+  pointOf,
+  reportBody,
+  textOf,
+  type Value,
+  valueOf,
+} from "./orders.js";
 
 export interface ClientOptions {
   /**
@@ -40,8 +41,12 @@ export interface Contribution {
   readonly epsilon: string;
   /** What a release at share 1 would use of it at this moment; often far less. */
   readonly epsilonUsedAtMost: string | null;
-  /** What was sent: the value where the trust is central, else the report, which is a grid point. */
-  readonly sent: { readonly value: string } | { readonly report: string };
+  /** What was sent: values where the trust is central, else reports, which are grid points; by name of several. */
+  readonly sent:
+    | { readonly value: string }
+    | { readonly report: string }
+    | { readonly values: Texts }
+    | { readonly reports: Texts };
 }
 
 export interface Participation {
@@ -53,10 +58,6 @@ export interface Participation {
   readonly epsilon: string;
 }
 
-/** A value as it is sent: a label, or the text of a number. */
-type Written = string | { readonly number: string };
-
-const MAX_SUBJECT_LENGTH = 256;
 /** How long the service may hold back its answer to a question for the next round. */
 const POLL_SECONDS = 20;
 const IDLE_SECONDS = 1;
@@ -100,13 +101,14 @@ export class Client {
   }
 
   /**
-   * Contribute one value. The same again sends the same again: no report is drawn twice.
+   * Contribute a value. The same again sends the same again: no report is drawn twice.
    *
    * It costs the subject at most `epsilon`, what was already spent in this study included. central: the service
    * sees the value and spends the epsilon on its answers. local: the value does not leave the device; the whole
-   * epsilon is spent when the report arrives.
+   * epsilon is spent when the report arrives. Of several measures the device chooses at random, whatever they are,
+   * which it reports: together they cost the epsilon once.
    *
-   * @param value A number; in a study of choices one of its labels, as text.
+   * @param value A number; in a study of choices one of its labels, as text; in one of measures these by name.
    * @param epsilon The most that it may ever cost; rounded down to three significant digits.
    * @param attributes The subject's labels, one for each attribute of the study.
    */
@@ -114,7 +116,7 @@ export class Client {
     slug: string,
     contribution: {
       subject: string;
-      value: Numeric;
+      value: Value;
       epsilon: Numeric;
       trust: "central" | "local";
       attributes?: Texts;
@@ -125,11 +127,11 @@ export class Client {
     const offered = roundDownToSignificant(epsilonLimit(numberOf(contribution.epsilon, "epsilon")));
     const study = await this.study(slug);
     checkOffer(study, trust, offered);
-    const { written, point } = valueOf(contribution.value, study);
+    const { written, answers } = valueOf(contribution.value, study);
     const labels = labelsOf(contribution.attributes ?? {}, study);
-    const digest = await this.digest(`study:${slug}`, subject, point, labels);
-    const [mechanism, choices] = [study.localMechanism, study.choices.length];
-    const order = { study: slug, subject, trust, epsilon: offered, point, digest, mechanism, choices };
+    const points = answers.map(({ point }) => point).join();
+    const digest = await this.digest(`study:${slug}`, subject, points, labels);
+    const order = { study: slug, subject, trust, epsilon: offered, digest, answers };
     const draws = await this.ledger.transact((memory) => decisions.mustDraw(memory, order));
     const said = draws ? await this.spending(slug, subject) : null;
     const { entry, fresh } = await this.ledger.transact((memory) =>
@@ -166,7 +168,7 @@ export class Client {
     const value = numberOf(options.value, "value");
     const session = await this.session(id);
     const point = pointOf(value, session);
-    const participant = { session, subject, point, digest: await this.digest(`session:${id}`, subject, point) };
+    const participant = { session, subject, point, digest: await this.digest(`session:${id}`, subject, String(point)) };
     const key = session.assignmentKey;
     const own = key === null ? null : await assignedRound(key, subject, session.rounds);
     let after = own === null ? 0 : own - 1;
@@ -208,14 +210,16 @@ export class Client {
   private async sendContribution(
     entry: Contributed,
     fresh: boolean,
-    written: Written,
+    written: Body[string],
     labels: Texts,
   ): Promise<Contribution> {
     const { report, subject, trust, epsilon } = entry;
-    const sent = report === null ? { value: textOf(written) } : { report: String(report) };
-    const value = report === null ? { value: written } : { report: { number: String(report) } };
-    const attributes = hasLabels(labels) ? { attributes: { texts: labels } } : {};
-    const body = { subject, ...value, epsilon: { number: epsilonText(epsilon) }, trust, ...attributes };
+    const content = report === null ? written : reportBody(report);
+    const several = typeof content !== "string" && "fields" in content;
+    const name = (report === null ? "value" : "report") + (several ? "s" : "");
+    const sent = { [name]: textOf(content) } as Contribution["sent"];
+    const attributes = hasLabels(labels) ? { attributes: { fields: labels } } : {};
+    const body = { subject, [name]: content, epsilon: { number: epsilonText(epsilon) }, trust, ...attributes };
     try {
       const reply = await this.http.send("POST", `/v1/studies/${segment(entry.study)}/contributions`, { body });
       await this.ledger.transact((memory) => decisions.accept(memory, entry));
@@ -295,9 +299,9 @@ export class Client {
   }
 
   /** What stands for a value in the ledger, with its labels where the study has any. */
-  private async digest(place: string, subject: string, point: bigint, labels: Texts = {}): Promise<string> {
+  private async digest(place: string, subject: string, points: string, labels: Texts = {}): Promise<string> {
     const said = hasLabels(labels) ? [Object.entries(labels)] : [];
-    const text = JSON.stringify(["dither/value/1", place, subject, String(point), ...said]);
+    const text = JSON.stringify(["dither/value/1", place, subject, points, ...said]);
     return hex(await crypto.subtle.sign("HMAC", await this.ledger.key(), new TextEncoder().encode(text)));
   }
 
@@ -312,80 +316,6 @@ export async function assignedRound(key: string, subject: string, rounds: number
   const secret = await crypto.subtle.importKey("raw", bytes, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
   const digest = await crypto.subtle.sign("HMAC", secret, new TextEncoder().encode(subject));
   return 1 + Number(new DataView(digest).getBigUint64(0) % BigInt(rounds));
-}
-
-function numberOf(value: Numeric, name: string): Decimal {
-  const number = parseDecimal(value);
-  if (number === null) throw new DeviceRefusal("invalid_request", `${name} is not a finite decimal number`, [name]);
-  return number;
-}
-
-/** A value as it is sent, and its grid point or the number of the choice. */
-function valueOf(value: Numeric, study: Study): { written: Written; point: bigint } {
-  if (study.choices.length === 0) {
-    const number = numberOf(value, "value");
-    return { written: { number: number.text }, point: pointOf(number, study) };
-  }
-  const place = typeof value === "string" ? study.choices.indexOf(value) : -1;
-  if (place < 0) {
-    const message = `value must be one of the study's choices: ${study.choices.join(", ")}`;
-    throw new DeviceRefusal("invalid_request", message, ["value"]);
-  }
-  return { written: study.choices[place] as string, point: BigInt(place) };
-}
-
-function textOf(written: Written): string {
-  return typeof written === "string" ? written : written.number;
-}
-
-function pointOf(value: Decimal, { lower, upper }: { lower: Decimal; upper: Decimal }): bigint {
-  const point = gridPoint(value, lower, upper);
-  if (point === null) throw new DeviceRefusal("invalid_request", "the value lies outside the range", ["value"]);
-  return point;
-}
-
-/** The labels of a contribution, in the order of the study. */
-function labelsOf(given: Texts, study: Study): Texts {
-  const refuse = (name: string, reason: string) => {
-    throw new DeviceRefusal("invalid_request", `attributes.${name} ${reason}`, [`attributes.${name}`]);
-  };
-  for (const name of Object.keys(given)) {
-    if (!Object.hasOwn(study.attributes, name)) refuse(name, "is no attribute of the study");
-  }
-  const labels = Object.entries(study.attributes).map(([name, known]) => {
-    const label = Object.hasOwn(given, name) ? given[name] : undefined;
-    if (label === undefined || !known.includes(label)) refuse(name, `must be one of ${known.join(", ")}`);
-    return [name, label as string] as const;
-  });
-  return Object.fromEntries(labels);
-}
-
-function hasLabels(labels: Texts): boolean {
-  return Object.keys(labels).length > 0;
-}
-
-function checkSubject(subject: string): void {
-  const length = [...subject].length;
-  if (length < 1 || length > MAX_SUBJECT_LENGTH || /^\.{1,2}$|\0|\p{Surrogate}/u.test(subject)) {
-    throw new DeviceRefusal("invalid_request", `a subject is a text of 1 to ${MAX_SUBJECT_LENGTH} characters`, ["subject"]);
-  }
-}
-
-function checkOffer(study: Study, trust: string, offered: bigint): void {
-  const message = `must be one that the study accepts: ${study.trust.join(", ")}`;
-  if (!["central", "local"].includes(trust) || !study.trust.includes(trust)) {
-    throw new DeviceRefusal("invalid_request", `trust ${message}`, ["trust"]);
-  }
-  if (study.dimension !== 1) throw new DeviceRefusal("unsupported", "vectors are not supported", ["dimension"]);
-  const known = study.choices.length > 0 ? [CHOICE] : MECHANISMS;
-  if (trust === "local" && !known.includes(study.localMechanism)) {
-    const message = `this client makes ${known.join(", ")} reports only`;
-    throw new DeviceRefusal("unsupported", message, ["local_mechanism"]);
-  }
-  if (offered < study.epsilonMin || offered > study.epsilonMax) {
-    const range = `[${epsilonText(study.epsilonMin)}, ${epsilonText(study.epsilonMax)}]`;
-    throw new DeviceRefusal("invalid_request", `epsilon must lie in ${range}`, ["epsilon"]);
-  }
 }
 
 function hex(bytes: ArrayBuffer): string {

@@ -7,10 +7,10 @@
 
 import { differences, type Round, type Session } from "./descriptions.js";
 import { DeviceRefusal, LedgerError } from "./errors.js";
-import type { Answered, Contributed, Memory, Participated } from "./ledger.js";
+import type { Answered, Contributed, Memory, Participated, Reports } from "./ledger.js";
 import { respond } from "./noise.js";
 import { epsilonText } from "./numbers.js";
-import { isBounded, randomize, reportChoice, withinReach } from "./randomizers.js";
+import { type Answer, isBounded, report, reportSome, withinReach } from "./randomizers.js";
 
 /** No service takes a report further out than this. Honest noise never comes near it. */
 const REPORT_LIMIT = 1n << 62n;
@@ -32,13 +32,9 @@ export interface Order {
   readonly subject: string;
   readonly trust: "central" | "local";
   readonly epsilon: bigint;
-  /** Grid point, or the number of the choice. */
-  readonly point: bigint;
   readonly digest: string;
-  /** What makes a report of it. */
-  readonly mechanism: string;
-  /** How many choices there are; 0 where values are numbers. */
-  readonly choices: number;
+  /** One, or in a study of measures one to each, of bounded mechanisms. */
+  readonly answers: readonly [Answer, ...Answer[]];
 }
 
 /** Remember a description's terms, and refuse others than those seen first. */
@@ -94,12 +90,8 @@ export function contribute(
   const serverSpent = said === null ? null : said.spent;
   const { noiseEpsilon, counted } = price(history, order, serverSpent);
   checkLimit(memory, limit, order.subject, max(0n, counted - total(history)));
-  const drawn = order.trust === "local" ? draw(order, noiseEpsilon) : null;
-  if (drawn !== null && (drawn > REPORT_LIMIT || drawn < -REPORT_LIMIT)) {
-    throw new LedgerError("the noise is too large to be true; nothing was sent");
-  }
   const taken = takenFor(history, order, serverSpent);
-  const report = drawn === null ? null : withinReach(order.mechanism, drawn, taken);
+  const report = order.trust === "local" ? draw(order, noiseEpsilon, taken) : null;
   const { study, subject, trust, epsilon, digest } = order;
   const id = memory.contributions.length;
   const entry: Contributed = {
@@ -219,14 +211,19 @@ export function given(memory: Memory, subject: string): bigint {
   return [...contributions, ...sessions].reduce((sum, counted) => sum + counted, 0n);
 }
 
-function draw({ mechanism, point, choices }: Order, epsilon: bigint): bigint {
-  return choices > 0 ? reportChoice(point, choices, epsilon) : randomize(mechanism, point, epsilon);
+function draw({ answers }: Order, epsilon: bigint, taken: bigint): bigint | Reports {
+  if (answers.length > 1) return reportSome(answers, epsilon);
+  const drawn = report(answers[0], epsilon);
+  if (drawn > REPORT_LIMIT || drawn < -REPORT_LIMIT) {
+    throw new LedgerError("the noise is too large to be true; nothing was sent");
+  }
+  return withinReach(answers[0].mechanism, drawn, taken);
 }
 
 /** What a report is randomized with, and what the order brings the subject's total in the study up to. */
 function price(
   history: readonly Contributed[],
-  { trust, epsilon, mechanism }: Order,
+  { trust, epsilon, answers }: Order,
   serverSpent: bigint | null,
 ): { noiseEpsilon: bigint; counted: bigint } {
   const drawn = history.reduce((sum, entry) => sum + entry.noiseEpsilon, 0n);
@@ -237,8 +234,8 @@ function price(
   // Where the service does not say, everything may have been used of a central value.
   const used = serverSpent ?? total(history.filter((entry) => entry.trust === "central"));
   const spent = max(drawn, used + unseen(history));
-  if (spent > 0n && isBounded(mechanism)) {
-    const message = `a ${mechanism} report needs a whole epsilon, and some was spent in this study before`;
+  if (spent > 0n && isBounded(answers[0].mechanism)) {
+    const message = `a ${answers[0].mechanism} report needs a whole epsilon, and some was spent in this study before`;
     throw new DeviceRefusal("report_after_spending", message, ["epsilon"]);
   }
   if (epsilon <= spent) throw belowSpent(spent);

@@ -4,12 +4,18 @@ import { DeviceRefusal } from "./errors.js";
 import type { Document } from "./json.js";
 import { canonical, type Decimal, epsilonCost, epsilonLimit, GRID_BITS, isLess } from "./numbers.js";
 
-/** One question for a bounded number, or for a choice. Epsilons are micro-epsilon. */
-export interface Study {
-  readonly slug: string;
-  readonly title: string;
+/** A bounded number, or a choice. */
+export interface Measure {
   readonly lower: Decimal;
   readonly upper: Decimal;
+  /** What people choose one of; empty where values are numbers. */
+  readonly choices: readonly string[];
+}
+
+/** One question for a bounded number or a choice, or for several measures. Epsilons are micro-epsilon. */
+export interface Study extends Measure {
+  readonly slug: string;
+  readonly title: string;
   readonly trust: readonly string[];
   readonly epsilonMin: bigint;
   readonly epsilonMax: bigint;
@@ -17,8 +23,8 @@ export interface Study {
   readonly localMechanism: string;
   /** What each contribution says of its owner: names, and the labels that each may have. */
   readonly attributes: Readonly<Record<string, readonly string[]>>;
-  /** What people choose one of; empty where values are numbers. */
-  readonly choices: readonly string[];
+  /** What it asks for, by name, in place of one value; empty otherwise. */
+  readonly measures: Readonly<Record<string, Measure>>;
   readonly terms: string;
 }
 
@@ -56,36 +62,55 @@ const PROTOCOLS = ["minimum", "maximum", "quantile"];
 
 export function readStudy(document: Document, slug: string): Study {
   const epsilon = document.object("epsilon");
-  const [lower, upper] = [document.decimal("lower"), document.decimal("upper")];
   const study = {
     slug: document.text("slug"),
     title: document.has("title") ? document.text("title") : slug,
-    lower,
-    upper,
+    ...readMeasure(document),
     trust: document.texts("trust"),
     epsilonMin: epsilonCost(epsilon.decimal("min")),
     epsilonMax: epsilonLimit(epsilon.decimal("max")),
     dimension: document.has("dimension") ? document.integer("dimension") : 1,
     localMechanism: document.has("local_mechanism") ? document.text("local_mechanism") : "",
     attributes: document.has("attributes") ? readAttributes(document.object("attributes")) : {},
-    choices: document.has("choices") ? document.texts("choices") : [],
+    measures: document.has("measures") ? readMeasures(document.object("measures")) : {},
   };
   const relation = document.text("relation");
-  const few = study.choices.length === 0 || (study.choices.length >= 2 && study.choices.length <= MOST_CHOICES);
-  require(few, "the study has no choices that make sense", "choices");
+  const measures = Object.entries(study.measures);
+  checkMeasure(study, "");
+  for (const [name, one] of measures) checkMeasure(one, `measures.${name}.`);
+  require(measures.length === 0 || study.dimension === measures.length, "these are not the measures", "measures");
   require(study.slug === slug, "the service described another study than the one asked for", "slug");
-  require(isLess(lower, upper), "the study's range is empty", "lower", "upper");
   require(RELATIONS.includes(relation), "the study promises privacy for an unknown relation", "relation");
   require(0n < study.epsilonMin && study.epsilonMin <= study.epsilonMax, "these epsilons are no range", "epsilon");
   const delta = document.has("delta") ? canonical(document.decimal("delta")) : "0";
-  const { dimension, localMechanism } = study;
+  const { lower, upper, dimension, localMechanism } = study;
   const declared = JSON.stringify(study.attributes);
   const terms = {
     ...{ lower: canonical(lower), upper: canonical(upper), relation, delta, dimension, localMechanism },
     ...(declared === "{}" ? {} : { attributes: declared }),
     ...(study.choices.length === 0 ? {} : { choices: JSON.stringify(study.choices) }),
+    ...(measures.length === 0 ? {} : { measures: JSON.stringify(measures.map(termsOf)) }),
   };
   return { ...study, terms: JSON.stringify(terms) };
+}
+
+function readMeasure(document: Document): Measure {
+  const choices = document.has("choices") ? document.texts("choices") : [];
+  return { lower: document.decimal("lower"), upper: document.decimal("upper"), choices };
+}
+
+function readMeasures(document: Document): Record<string, Measure> {
+  return Object.fromEntries(Object.keys(document.fields).map((name) => [name, readMeasure(document.object(name))]));
+}
+
+function checkMeasure({ lower, upper, choices }: Measure, prefix: string): void {
+  const few = choices.length === 0 || (choices.length >= 2 && choices.length <= MOST_CHOICES);
+  require(few, "these choices make no sense", `${prefix}choices`);
+  require(isLess(lower, upper), "the range is empty", `${prefix}lower`, `${prefix}upper`);
+}
+
+function termsOf([name, { lower, upper, choices }]: [string, Measure]): unknown {
+  return [name, canonical(lower), canonical(upper), choices];
 }
 
 function readAttributes(document: Document): Record<string, readonly string[]> {

@@ -5,17 +5,19 @@ import { type Decimal, parseDecimal } from "./numbers.js";
 
 const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
-/** What a request holds: texts, or texts by name. A number is a text that is sent without quotes. */
-export type Body = Readonly<Record<string, string | { readonly number: string } | { readonly texts: Texts }>>;
+/** What a request holds: texts, numbers, which are texts that are sent without quotes, or fields of its own. */
+export interface Body {
+  readonly [name: string]: string | { readonly number: string } | { readonly fields: Body };
+}
 
 /** Texts by name. */
 export type Texts = Readonly<Record<string, string>>;
 
 export function encode(body: Body): string {
-  const written = (value: Body[string]) =>
-    typeof value !== "string" && "number" in value
-      ? value.number
-      : JSON.stringify(typeof value === "string" ? value : value.texts);
+  const written = (value: Body[string]): string => {
+    if (typeof value === "string") return JSON.stringify(value);
+    return "number" in value ? value.number : encode(value.fields);
+  };
   const fields = Object.entries(body).map(([name, value]) => `${JSON.stringify(name)}:${written(value)}`);
   return `{${fields.join(",")}}`;
 }

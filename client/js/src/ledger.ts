@@ -11,6 +11,9 @@ import { LedgerError } from "./errors.js";
 /** pending: about to be sent, or sent and not answered yet; refused: the service saw it, and does not hold it. */
 export type EntryState = "pending" | "accepted" | "refused" | "withdrawn";
 
+/** Reports by the names of their measures. */
+export type Reports = Readonly<Record<string, bigint>>;
+
 /** A contribution. Epsilons are micro-epsilon. */
 export interface Contributed {
   /** Its place in the ledger. */
@@ -25,8 +28,8 @@ export interface Contributed {
   /** What the entry brings the subject's total in the study up to. */
   counted: bigint;
   readonly digest: string;
-  /** The report, a grid point; null for a central value. */
-  readonly report: bigint | null;
+  /** The report, a grid point; of several measures those reported, by name; null for a central value. */
+  readonly report: bigint | Reports | null;
   state: EntryState;
   readonly madeAt: string;
 }

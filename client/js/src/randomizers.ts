@@ -8,7 +8,7 @@
  */
 
 import { below, discreteLaplace, type RandomBits, systemBits } from "./noise.js";
-import { GRID_SIZE, MICRO } from "./numbers.js";
+import { GRID_SIZE, MICRO, roundDownToSignificant } from "./numbers.js";
 
 const HALF = GRID_SIZE / 2n;
 const HALF_BITS = 29;
@@ -26,6 +26,9 @@ const HYBRID_BITS = 32;
 
 /** Scales outside the grid within which the service takes a Laplace report. */
 const LAPLACE_TAIL = 64n;
+
+/** One measure more is reported for each time that epsilon holds this [micro-epsilon]. */
+const EACH_WORTH = (5n * MICRO) / 2n;
 
 /** What reports of choices are made with; see `reportChoice`. */
 export const CHOICE = "choice";
@@ -95,6 +98,48 @@ export function reportChoice(place: bigint, count: number, epsilon: bigint, bits
     if (kept) chosen |= 1n << other;
   }
   return chosen;
+}
+
+/** What a device answers: a number or a choice, of a whole study or of one of its measures. */
+export interface Answer {
+  /** Of the measure; empty where the study asks for one value. */
+  readonly name: string;
+  /** Grid point, or the number of the choice. */
+  readonly point: bigint;
+  /** What makes a report of it. */
+  readonly mechanism: string;
+  /** How many choices there are; 0 where values are numbers. */
+  readonly choices: number;
+}
+
+/** The report of one answer, which costs its owner epsilon. */
+export function report({ mechanism, point, choices }: Answer, epsilon: bigint, bits: RandomBits = systemBits): bigint {
+  return choices > 0 ? reportChoice(point, choices, epsilon, bits) : randomize(mechanism, point, epsilon, bits);
+}
+
+/**
+ * Reports of some measures, chosen at random whatever the answers are, which cost their owner epsilon together. See
+ * `dither.device.measures` of the Python SDK for the proof.
+ *
+ * @param answers To every measure, each of a bounded mechanism.
+ * @param epsilon What the reports cost together, above 0 [micro-epsilon].
+ * @returns The reports by the names of their measures.
+ */
+export function reportSome(
+  answers: readonly Answer[],
+  epsilon: bigint,
+  bits: RandomBits = systemBits,
+): Record<string, bigint> {
+  const worth = Number(epsilon / EACH_WORTH);
+  const count = Math.max(1, Math.min(answers.length, worth));
+  const left = answers.map((_, place) => place);
+  const chosen = new Set<number>();
+  while (chosen.size < count) {
+    for (const place of left.splice(Number(below(BigInt(left.length), bits)), 1)) chosen.add(place);
+  }
+  const each = roundDownToSignificant(epsilon / BigInt(count));
+  const reported = answers.filter((_, place) => chosen.has(place));
+  return Object.fromEntries(reported.map((answer) => [answer.name, report(answer, each, bits)]));
 }
 
 /** Move a Laplace report that the service would refuse to the edge of what it takes. It stays as private. */

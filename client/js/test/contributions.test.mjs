@@ -232,6 +232,77 @@ test("a report with little left is one that the service takes, which counts no r
   assert.ok(reports.some((report) => report === -reach || report === 2n ** 30n + reach));
 });
 
+const HOUSEHOLD = {
+  ...{ ...STUDY, lower: 0, upper: 1, dimension: 3, local_mechanism: "hybrid" },
+  measures: {
+    income: { lower: 0, upper: 9000, choices: [] },
+    party: { lower: 0, upper: 1, choices: ["red", "blue"] },
+    age: { lower: 18, upper: 98, choices: [] },
+  },
+};
+const ANSWERS = { age: "58.0", income: 4500, party: "red" };
+
+test("central people send all measures, by name", async () => {
+  const { client, posts } = connect(takesAll(HOUSEHOLD));
+  const stored = await client.contribute("commute", { ...ADA, value: ANSWERS, trust: "central" });
+  assert.deepEqual(stored.sent, { values: { income: "4500", party: "red", age: "58.0" } });
+  assert.equal(
+    posts()[0].text,
+    '{"subject":"ada","values":{"income":4500,"party":"red","age":58.0},"epsilon":0.5,"trust":"central"}',
+  );
+});
+
+test("a device reports as many measures as its epsilon has room for, once, and no value", async () => {
+  const { client, posts, ledger } = connect(takesAll(HOUSEHOLD));
+  const seen = new Set();
+  for (let number = 0; number < 60; number += 1) {
+    const one = { subject: `p${number}`, value: ANSWERS, epsilon: number % 2 ? 5 : 1, trust: "local" };
+    const stored = await client.contribute("commute", one);
+    await client.contribute("commute", one);
+    const [first, second] = posts().slice(-2);
+    assert.equal(second.text, first.text);
+    assert.deepEqual(Object.keys(first.body).sort(), ["epsilon", "reports", "subject", "trust"]);
+    const names = Object.keys(first.body.reports);
+    assert.equal(names.length, number % 2 ? 2 : 1);
+    assert.deepEqual(Object.keys(stored.sent.reports), names);
+    seen.add(names.join());
+    assert.equal(await client.given(one.subject), String(one.epsilon));
+  }
+  // Each of six sets is missed with a probability of (2/3)^30 = 5e-6.
+  assert.equal(seen.size, 6);
+  assert.equal(ledger.memory.contributions.length, 60);
+  await client.withdraw("commute", "ada");
+  const again = { ...ADA, subject: "p0", value: ANSWERS, epsilon: 2 };
+  await assert.rejects(client.contribute("commute", again), refusal("already_contributed"));
+});
+
+test("measures that do not fit their study are refused by name, and nothing is sent", async () => {
+  const bad = [
+    [{ ...ANSWERS, age: 17 }, "values.age"],
+    [{ ...ANSWERS, income: undefined }, "values.income"],
+    [{ ...ANSWERS, party: "green" }, "values.party"],
+    [{ ...ANSWERS, size: 1 }, "values.size"],
+    ["34", "values.income"],
+  ];
+  const { client, posts } = connect(takesAll(HOUSEHOLD));
+  for (const [value, field] of bad) {
+    const attempt = client.contribute("commute", { ...ADA, value });
+    await assert.rejects(attempt, { ...refusal("invalid_request"), fields: [field] });
+  }
+  for (const [change, code] of [
+    [{ local_mechanism: "laplace" }, "unsupported"],
+    [{ dimension: 2 }, "description_unsound"],
+    [{ measures: { ...HOUSEHOLD.measures, age: { lower: 18, upper: 18 } } }, "description_unsound"],
+  ]) {
+    const other = connect({ ...takesAll(), "GET /v1/studies/commute": () => ({ ...HOUSEHOLD, ...change }) });
+    await assert.rejects(other.client.contribute("commute", { ...ADA, value: ANSWERS }), refusal(code));
+    assert.equal(other.posts().length, 0);
+  }
+  const one = connect(takesAll());
+  await assert.rejects(one.client.contribute("commute", { ...ADA, value: ANSWERS }), refusal("invalid_request"));
+  assert.equal(posts().length + one.posts().length, 0);
+});
+
 test("a choice is sent as its label, or reported as a set of choices, and never as a number", async () => {
   const choices = ["red", "green", "25", "blue"];
   const study = { ...STUDY, lower: 0, upper: 3, choices, local_mechanism: "choice" };

@@ -90,6 +90,21 @@ test("reports of choices agree, bit for bit", () => {
   }
 });
 
+test("reports of some measures agree, bit for bit", () => {
+  assert.ok(RANDOMIZERS.measures.length >= 18);
+  for (const row of RANDOMIZERS.measures) {
+    const bits = bitStream(row.bits);
+    const answers = row.measures.map(([own, at], place) => {
+      const of = typeof own === "number" ? { mechanism: "choice", choices: own } : { mechanism: own, choices: 0 };
+      return { name: `m${place}`, point: BigInt(at), ...of };
+    });
+    const reports = randomizers.reportSome(answers, BigInt(row.epsilon), bits);
+    const ours = answers.map(({ name }) => (name in reports ? Number(reports[name]) : null));
+    assert.deepEqual(ours, row.outcome, JSON.stringify(row));
+    assert.equal(bits.used, row.used);
+  }
+});
+
 test("randomized answers agree", () => {
   for (const row of RANDOMIZERS.responses) {
     const bits = bitStream(row.bits);

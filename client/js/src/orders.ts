@@ -1,0 +1,134 @@
+/** What a person says, checked against the description of the study, and as it is sent. */
+
+import type { Measure, Study } from "./descriptions.js";
+import { DeviceRefusal } from "./errors.js";
+import type { Body, Texts } from "./json.js";
+import type { Reports } from "./ledger.js";
+import { type Decimal, epsilonText, gridPoint, type Numeric, parseDecimal } from "./numbers.js";
+import { type Answer, CHOICE, isBounded, MECHANISMS } from "./randomizers.js";
+
+/** A value of a study of one, or of every measure. */
+export type Value = Numeric | Readonly<Record<string, Numeric>>;
+
+/** What a person says, as it is sent and as reports are made of it. */
+interface Said {
+  readonly written: Body[string];
+  readonly answers: readonly [Answer, ...Answer[]];
+}
+
+const MAX_SUBJECT_LENGTH = 256;
+
+export function numberOf(value: Numeric, name: string): Decimal {
+  const number = parseDecimal(value);
+  if (number === null) throw new DeviceRefusal("invalid_request", `${name} is not a finite decimal number`, [name]);
+  return number;
+}
+
+/** A value, or those of all measures. */
+export function valueOf(value: Value, study: Study): Said {
+  const measures = Object.entries(study.measures);
+  const { localMechanism } = study;
+  if (measures.length === 0) {
+    const { written, ...answer } = answerTo(study, value, localMechanism, "value");
+    return { written, answers: [{ name: "", ...answer }] };
+  }
+  const given: Readonly<Record<string, unknown>> = typeof value === "object" && value !== null ? value : {};
+  for (const name of Object.keys(given)) {
+    if (!Object.hasOwn(study.measures, name)) {
+      throw new DeviceRefusal("invalid_request", `${name} is no measure of the study`, [`values.${name}`]);
+    }
+  }
+  const said = measures.map(([name, measure]) => {
+    const own = Object.hasOwn(given, name) ? given[name] : undefined;
+    return { name, ...answerTo(measure, own, localMechanism, `values.${name}`) };
+  });
+  const fields = Object.fromEntries(said.map(({ name, written }) => [name, written]));
+  const answers = said.map(({ written: _, ...answer }) => answer);
+  return { written: { fields }, answers: answers as [Answer, ...Answer[]] };
+}
+
+/** One value as it is sent, and what a report is made of. */
+function answerTo(
+  measure: Measure,
+  value: unknown,
+  numbers: string,
+  field: string,
+): { written: string | { readonly number: string } } & Omit<Answer, "name"> {
+  const choices = measure.choices.length;
+  if (choices === 0) {
+    const number = numberOf(value as Numeric, field);
+    return { written: { number: number.text }, point: pointOf(number, measure, field), mechanism: numbers, choices };
+  }
+  const place = typeof value === "string" ? measure.choices.indexOf(value) : -1;
+  if (place < 0) {
+    const message = `${field} must be one of these choices: ${measure.choices.join(", ")}`;
+    throw new DeviceRefusal("invalid_request", message, [field]);
+  }
+  return { written: measure.choices[place] as string, point: BigInt(place), mechanism: CHOICE, choices };
+}
+
+export function reportBody(report: bigint | Reports): Body[string] {
+  if (typeof report === "bigint") return { number: String(report) };
+  const numbers = Object.entries(report).map(([name, own]) => [name, { number: String(own) }] as const);
+  return { fields: Object.fromEntries(numbers) };
+}
+
+export function textOf(written: Body[string]): string | Texts {
+  if (typeof written === "string") return written;
+  if ("number" in written) return written.number;
+  return Object.fromEntries(Object.entries(written.fields).map(([name, own]) => [name, textOf(own) as string]));
+}
+
+export function pointOf(value: Decimal, { lower, upper }: { lower: Decimal; upper: Decimal }, field = "value"): bigint {
+  const point = gridPoint(value, lower, upper);
+  if (point === null) throw new DeviceRefusal("invalid_request", `${field} lies outside the range`, [field]);
+  return point;
+}
+
+/** The labels of a contribution, in the order of the study. */
+export function labelsOf(given: Texts, study: Study): Texts {
+  const refuse = (name: string, reason: string) => {
+    throw new DeviceRefusal("invalid_request", `attributes.${name} ${reason}`, [`attributes.${name}`]);
+  };
+  for (const name of Object.keys(given)) {
+    if (!Object.hasOwn(study.attributes, name)) refuse(name, "is no attribute of the study");
+  }
+  const labels = Object.entries(study.attributes).map(([name, known]) => {
+    const label = Object.hasOwn(given, name) ? given[name] : undefined;
+    if (label === undefined || !known.includes(label)) refuse(name, `must be one of ${known.join(", ")}`);
+    return [name, label as string] as const;
+  });
+  return Object.fromEntries(labels);
+}
+
+export function hasLabels(labels: Texts): boolean {
+  return Object.keys(labels).length > 0;
+}
+
+export function checkSubject(subject: string): void {
+  const length = [...subject].length;
+  if (length < 1 || length > MAX_SUBJECT_LENGTH || /^\.{1,2}$|\0|\p{Surrogate}/u.test(subject)) {
+    throw new DeviceRefusal("invalid_request", `a subject is a text of 1 to ${MAX_SUBJECT_LENGTH} characters`, ["subject"]);
+  }
+}
+
+export function checkOffer(study: Study, trust: string, offered: bigint): void {
+  const message = `must be one that the study accepts: ${study.trust.join(", ")}`;
+  if (!["central", "local"].includes(trust) || !study.trust.includes(trust)) {
+    throw new DeviceRefusal("invalid_request", `trust ${message}`, ["trust"]);
+  }
+  const several = Object.keys(study.measures).length > 0;
+  if (study.dimension !== 1 && !several) {
+    throw new DeviceRefusal("unsupported", "vectors are not supported", ["dimension"]);
+  }
+  const numbers = several ? MECHANISMS.filter(isBounded) : MECHANISMS;
+  const known = study.choices.length > 0 ? [CHOICE] : numbers;
+  if (trust === "local" && !known.includes(study.localMechanism)) {
+    const message = `this client makes ${known.join(", ")} reports only`;
+    throw new DeviceRefusal("unsupported", message, ["local_mechanism"]);
+  }
+  if (offered < study.epsilonMin || offered > study.epsilonMax) {
+    const range = `[${epsilonText(study.epsilonMin)}, ${epsilonText(study.epsilonMax)}]`;
+    throw new DeviceRefusal("invalid_request", `epsilon must lie in ${range}`, ["epsilon"]);
+  }
+}
