@@ -23,17 +23,21 @@ Let d_j be what s_j moves by. L rises with j, so s_j rises up to the cell of the
   :math:`2 \max(a, b - a) W`; removing a person is the same backwards.
 
 Scores move in both directions, so the case of monotone scores, at half of the price, does not hold.
+
+In studies with Gaussian noise cells are drawn by `app.mechanisms.exponential` from the same scores, and mu^2
+of a draw is a function of that range over the scale (`app.accounting.bounded_range`).
 """
 
 from collections.abc import Sequence
 from fractions import Fraction
 from math import isfinite
 
+from app.accounting.bounded_range import range_mu2
 from app.accounting.gaussian import effective_variance, mu2_cost
 from app.core.epsilon import epsilon_cost
 from app.core.errors import InternalFault
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
-from app.core.study import Relation
+from app.core.study import Currency, Relation
 
 
 def bins_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian, relation: Relation) -> int:
@@ -81,26 +85,35 @@ def rank_range(rank: Fraction, relation: Relation) -> int:
     return 2 * (whole if relation is Relation.REPLACE_ONE else max(part, whole - part))
 
 
-def ranks_cost(weight: int, draws: Sequence[tuple[Fraction, int]], relation: Relation) -> int:
+def ranks_cost(
+    weight: int,
+    draws: Sequence[tuple[Fraction, int]],
+    relation: Relation,
+    currency: Currency = Currency.LAPLACE,
+) -> int:
     """Price several draws of a cell by rank for each person of one weight.
 
     Args:
         weight: What a person counts for, at least 0.
         draws: (rank, scale of the draw [units of the scores]) of each.
         relation: The neighboring relation.
+        currency: Of the study: its draws are exponential with Gaussian noise, else permute-and-flip.
 
     Returns:
-        The cost of all of them together, rounded up [micro-epsilon].
+        The cost of all of them together, rounded up [micro-epsilon, or 1e-6 of mu^2].
 
     Raises:
         InternalFault: a weight below 0 or no integer, a scale that is no positive integer, an impossible
         rank.
 
-    Privacy: this is the price; the least upper bound over all data and all numbers of cells.
+    Privacy: this is the price; the least upper bound over all data and all numbers of cells, in mu^2 of each
+        draw.
     """
     if type(weight) is not int or weight < 0:
         raise InternalFault("A weight is not an integer.")
     if any(type(scale) is not int or scale < 1 for _, scale in draws):
         raise InternalFault("The scale of a draw is out of range.")
-    loss = sum((Fraction(weight * rank_range(rank, relation), scale) for rank, scale in draws), Fraction(0))
-    return epsilon_cost(loss)
+    losses = [Fraction(weight * rank_range(rank, relation), scale) for rank, scale in draws]
+    if currency is Currency.GAUSSIAN:
+        return mu2_cost(sum(map(range_mu2, losses), Fraction(0)))
+    return epsilon_cost(sum(losses, Fraction(0)))

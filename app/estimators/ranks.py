@@ -11,7 +11,8 @@ each end of the interval, a quarter each. The answer is the upper end of the fir
 shift. Let j* be the cell of the true quantile x (the least value with :math:`F(x) \ge q`). The interval fails
 only if the draw is a cell j > j*. Then :math:`L_{j-1} \ge L_{j^*}`, so its score is at least the shift worse
 than the best one if :math:`L_{j^*} \ge b q W`, which has probability at most
-:math:`(m / 2) e^{-b s / \lambda}` (`app.mechanisms.permute_and_flip`). The upper end is the same upside down.
+:math:`(m / 2) e^{-b s / \lambda}` (`app.mechanisms.permute_and_flip`; twice that of
+`app.mechanisms.exponential`). The upper end is the same upside down.
 
 *replace_one.* F counts people equally, L counts them by weight; and the quantile of the population lies
 elsewhere. With c_i the weight of person i over W, indicators :math:`1[x_i \le x]` of independent people and
@@ -38,6 +39,12 @@ their values. Then the risk of each end has three equal parts, the bounds' being
 
 *Weights* (replace_one) make :math:`\sum w_i^2 / 4 + 8 \eta^2 + (tilt\,TV)^2` small: a draw that misses by one
 scale, 2 eta, on either side, as Laplace noise of that scale does.
+
+*Gaussian noise.* In studies that have it draws are exponential, and their parts are parts of mu^2. An offer
+that weighs U, `unit_of`, is at least an mu^2 of 1/2. A draw with the scale :math:`\lambda`, whose scores move
+by R for each weight, costs that weight at most :math:`(\pi / 8) (R U / \lambda)^2`
+(`app.accounting.bounded_range`). So with :math:`\lambda = R U \sqrt{\pi / (4 p)}` it takes at most the part p
+of every offer, and :math:`\sqrt \pi\, \eta` takes the place of 2 eta in what weights make small.
 """
 
 import math
@@ -48,19 +55,17 @@ from itertools import accumulate
 from operator import add
 from statistics import NormalDist
 
+from app.accounting.bounded_range import ROOT_PI_8
 from app.accounting.shape_prices import rank_range
 from app.core.epsilon import MAX_EPSILON, MICRO
 from app.core.grid import Grid
-from app.core.study import Relation
+from app.core.study import Currency, Relation
 from app.estimators.interface import Coverage, Interval
 from app.estimators.quantiles import LEVEL
-from app.estimators.weighing import Target, Weighing
+from app.estimators.weighing import Target, Weighing, unit_of
 
 CELLS = 1000
 """Cells of the range, beside the first candidate's own."""
-
-TARGET = 1 / 16
-"""v of `Target`: 1/4 over the quarter of 8."""
 
 _LEAST_NOISE = 1e-9
 """Noise of a report, where a search has none: `AffineProblem` needs some."""
@@ -90,15 +95,20 @@ class Beside:
     least: Sequence[float]
     most: Sequence[float]
 
-    @property
-    def report(self) -> float:
+    def report(self, currency: Currency) -> float:
         """The noise as that of one report of each of them, in the unit of `target_of`."""
-        return max(self.people * self.noise / 4, _LEAST_NOISE)
+        return max(self.people * self.noise / _missed(currency) ** 2, _LEAST_NOISE)
 
 
-def target_of(tilt: float) -> Target:
+def _missed(currency: Currency) -> float:
+    """What a draw of the whole price misses by, the weights of an offer of 1 being 1."""
+    return math.sqrt(math.pi) if currency is Currency.GAUSSIAN else 2.0
+
+
+def target_of(tilt: float, currency: Currency = Currency.LAPLACE) -> Target:
     """What weights make small."""
-    return Target(variance=TARGET, tilt=tilt / 2)
+    missed = _missed(currency)
+    return Target(variance=1 / (2 * missed) ** 2, tilt=tilt / missed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,13 +174,14 @@ class RankPlan:
     ) -> "RankPlan":
         """Plan the draws; see the module's docstring."""
         relation, risk, mass = weighing.relation, (1 - LEVEL) / 2, _mass(weighing, beside)
+        currency = weighing.currency
         whole = quantile.denominator
         if relation is Relation.ADD_REMOVE_ONE:
             ratio = Fraction(weighing.floor, weighing.cap)
             low = ratio * quantile / (1 - quantile + ratio * quantile)
             high = quantile / (quantile + ratio * (1 - quantile))
             ends = [
-                _draw(rank, relation, ENDS, cells, risk, sign) if 0 < rank < 1 else None
+                _draw(rank, weighing, cells, risk, sign) if 0 < rank < 1 else None
                 for rank, sign in ((low, -1), (high, 1))
             ]
         else:
@@ -181,11 +192,11 @@ class RankPlan:
             extra = math.ceil((margin + weighing.bias) * mass * whole)
             ends = []
             for sign in (-1, 1):
-                end = _draw(quantile, relation, ENDS, cells, risk / parts, sign, extra)
+                end = _draw(quantile, weighing, cells, risk / parts, sign, extra)
                 aim = quantile.numerator * mass + end.shift
                 ends.append(end if 0 < aim < whole * mass else None)
         part = 1 - ENDS * sum(end is not None for end in ends)
-        scale = math.ceil(rank_range(quantile, relation) * MICRO / part)
+        scale = _scale(quantile, relation, part, currency)
         first = Draw(rank=quantile, shift=0, scale=scale)
         lower, upper = ends
         if beside is not None:
@@ -284,21 +295,34 @@ class RankPlan:
         )
 
 
-def _draw(
-    rank: Fraction, relation: Relation, part: Fraction, cells: int, risk: float, sign: int, extra: int = 0
-) -> Draw:
+def _scale(rank: Fraction, relation: Relation, part: Fraction, currency: Currency) -> int:
+    """Of a draw that takes this part of every offer, at most."""
+    moved = rank_range(rank, relation)
+    if currency is Currency.LAPLACE:
+        return math.ceil(moved * MICRO / part)
+    # Equal parts have equal prices, whatever their ranks. The root is rounded up.
+    root = Fraction(math.sqrt(2 / part)) * (1 + Fraction(1, 10**15))
+    return moved * math.ceil(unit_of(currency) * ROOT_PI_8 * root)
+
+
+def _draw(rank: Fraction, weighing: Weighing, cells: int, risk: float, sign: int, extra: int = 0) -> Draw:
     """A draw for one end: aside of its rank by what it may miss by, and by `extra`."""
-    scale = math.ceil(rank_range(rank, relation) * MICRO / part)
-    missed = math.ceil(scale * math.log(cells / (2 * risk)))
+    scale = _scale(rank, weighing.relation, ENDS, weighing.currency)
+    others = cells if weighing.currency is Currency.GAUSSIAN else cells / 2
+    missed = math.ceil(scale * math.log(others / risk))
     return Draw(rank=rank, shift=sign * (missed + extra), scale=scale)
 
 
 def _mass(weighing: Weighing, beside: Beside | None) -> int:
-    """The weights of all people, those who answered searches among them [micro-epsilon].
+    """The weights of all people, those who answered searches among them [as `Weighing.weights`].
 
     Where no other person weighs anything there is no noise that theirs must be compared with: they weigh as
     public people do.
     """
     if beside is None:
         return weighing.mass
-    return round(weighing.mass / weighing.private) if weighing.mass else MAX_EPSILON * beside.people
+    return (
+        round(weighing.mass / weighing.private)
+        if weighing.mass
+        else MAX_EPSILON * weighing.unit // MICRO * beside.people
+    )

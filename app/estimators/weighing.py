@@ -78,10 +78,11 @@ class Weighing:
     @property
     def unit(self) -> int:
         """The weight of an offer of epsilon 1, and under Gaussian noise of what is worth as much."""
-        return _unit(self.currency)
+        return unit_of(self.currency)
 
 
-def _unit(currency: Currency) -> int:
+def unit_of(currency: Currency) -> int:
+    """See `Weighing.unit`."""
     return GAUSSIAN_UNIT if currency is Currency.GAUSSIAN else MICRO
 
 
@@ -121,7 +122,7 @@ def weigh_public(
     central, public = participants(groups, Trust.CENTRAL), participants(groups, Trust.PUBLIC)
     if not central and not public and not noises:
         raise NotApplicable("No person central or public can take part.")
-    unit = _unit(currency)
+    unit = unit_of(currency)
     limits = {index: _weight(groups[index].epsilon, currency) for index in central}
     largest = max(limits.values(), default=MAX_EPSILON * unit // MICRO)
     saturated, reports = largest, np.zeros(len(groups))

@@ -68,9 +68,9 @@ class Description:
         groups: What the part for the moments sees.
         mean: Its plan.
         quartiles: The other parts.
-        costs: What each person of each group pays for all parts [micro-epsilon].
+        costs: What each person of each group pays for all parts [the study's currency].
         most: The largest charge to a person; in add_remove_one studies the largest that is possible.
-        cap, floor: The most and the least that a person can pay for the moments [micro-epsilon].
+        cap, floor: The most and the least that a person can pay for the moments [the same].
     """
 
     study: StudyDefinition
@@ -100,19 +100,21 @@ class Description:
         mean = estimator.plan(groups, asked)
         if not secret:
             mean = with_second_moment(mean, groups, asked)
-        of_mean = group_costs(mean.queries, mean.noise, relation, groups)
+        of_mean = group_costs(mean.queries, mean.noise, relation, groups, study.noise)
         weighing = weigh(study, question, groups_of(crowd, of_quartile), crowd.people, of_quartile)
         cells = len(question.starts)
         quartiles = tuple(
             RankPlan.of(quartile, cells, weighing, people=question.expected_size) for quartile in QUARTILES
         )
         draws = [(one.rank, one.scale) for plan in quartiles for one in plan.draws if one is not None]
-        of_ranks = central_costs(crowd, weighing.weights, lambda weight: ranks_cost(weight, draws, relation))
+        of_ranks = central_costs(
+            crowd, weighing.weights, lambda weight: ranks_cost(weight, draws, relation, study.noise)
+        )
         costs = added_up(crowd, of_mean, of_ranks)
         most = max(costs, default=0)
         if secret:
             most = planning.epsilon_max(study, estimator, asked, of_mean)
-            most += ranks_cost(weighing.cap, draws, relation)
+            most += ranks_cost(weighing.cap, draws, relation, study.noise)
         return cls(
             study=study,
             crowd=crowd,

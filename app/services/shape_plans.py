@@ -12,7 +12,7 @@ from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted, InternalFault
 from app.core.grid import Grid
 from app.core.release import Charge
-from app.core.study import Relation, StudyDefinition, Trust
+from app.core.study import Currency, Relation, StudyDefinition, Trust
 from app.estimators import ranks, shares
 from app.estimators.bin_shares import BinShares, Share
 from app.estimators.choice_reports import Reported, report_noise
@@ -21,6 +21,7 @@ from app.estimators.ranks import Beside, RankPlan
 from app.estimators.shares import SharesPlan
 from app.estimators.weighing import Weighing, weigh_public, weigh_secret
 from app.mechanisms.draw import draw
+from app.mechanisms.exponential import choose_exponential
 from app.mechanisms.permute_and_flip import choose
 from app.services.shape_crowd import ShapeCrowd
 from app.services.shape_questions import ShapeQuestion
@@ -31,7 +32,7 @@ SUMMARIES = {
     "describe": "Mean and standard deviation, and quartiles drawn by rank, with one price.",
     "found_range": "The mean of the values moved into a range that a part of the price finds first.",
     "shares": "Noisy counts by choice with weights min(epsilon, tau), moved to shares that sum to 1.",
-    "quantile": "Steps of the range drawn by how near their rank is (permute-and-flip), with an interval.",
+    "quantile": "Steps of the range drawn by how near their rank is, with an interval.",
 }
 """One line about each estimator."""
 
@@ -198,7 +199,7 @@ def draws_json(plan: RankPlan) -> dict[str, object]:
     """The draws of a quantile, for the ledger."""
     draws = [one for one in plan.draws if one is not None]
     return {
-        "mechanism": "PermuteAndFlip",
+        "mechanism": "PermuteAndFlip" if plan.weighing.currency is Currency.LAPLACE else "Exponential",
         "scales": [one.scale for one in draws],
         "ranks": [str(one.rank) for one in draws],
     }
@@ -206,7 +207,8 @@ def draws_json(plan: RankPlan) -> dict[str, object]:
 
 def drawn(plan: RankPlan, weighted: Sequence[int]) -> list[int | None]:
     """The cell of each draw that is made. Draws entropy."""
-    return [None if one is None else choose(plan.scores(one, weighted), one.scale) for one in plan.draws]
+    choice = choose if plan.weighing.currency is Currency.LAPLACE else choose_exponential
+    return [None if one is None else choice(plan.scores(one, weighted), one.scale) for one in plan.draws]
 
 
 def _bin(lower: float, upper: float, share: Share) -> dict[str, object]:
@@ -313,14 +315,18 @@ def weigh(
         return weigh_secret(groups, cap=cap, floor=floor, currency=study.noise)
     tilt = (question.tilt or 0) / MICRO
     bins = len(question.starts) + 1
-    target = shares.target_of(bins, tilt, study.noise) if question.counts_bins else ranks.target_of(tilt)
+    target = (
+        shares.target_of(bins, tilt, study.noise)
+        if question.counts_bins
+        else ranks.target_of(tilt, study.noise)
+    )
     noises = {
         place: report_noise(bins, group.epsilon).total / (4 * (bins - 1))
         for place, group in enumerate(groups)
         if question.choices and group.trust is Trust.LOCAL and group.participates and group.count
     }
     if beside is not None:
-        noises[len(groups) - 1] = beside.report
+        noises[len(groups) - 1] = beside.report(study.noise)
     return weigh_public(groups, people, target, tilt, noises, study.noise)
 
 
@@ -328,4 +334,4 @@ def _price(plan: SharesPlan | RankPlan, weight: int, relation: Relation) -> int:
     if isinstance(plan, SharesPlan):
         return bins_cost(weight, plan.noise, relation)
     draws = [(one.rank, one.scale) for one in plan.draws if one is not None]
-    return ranks_cost(weight, draws, relation)
+    return ranks_cost(weight, draws, relation, plan.weighing.currency)

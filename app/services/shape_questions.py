@@ -193,9 +193,9 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         reason = f"values of this study have {study.dimension} coordinates: start a K-means session instead"
         raise InvalidRequest.field("statistic", reason)
     estimator, of = ESTIMATORS[ask.statistic], _PHRASES.get(ask.statistic, f"a {ask.statistic}")
-    if study.delta and estimator not in (HISTOGRAM, FOUND_RANGE):
-        # Draws by rank have a price in epsilon alone.
-        raise InvalidRequest.field("statistic", f"there is no {ask.statistic} in a study with gaussian noise")
+    if study.delta and estimator == DESCRIBE and study.relation is Relation.ADD_REMOVE_ONE:
+        reason = "has an answer with Laplace noise only, where the number of people is secret"
+        raise InvalidRequest.field("statistic", reason)
     errors: list[FieldError] = []
     if ask.by:
         errors.append(FieldError("by", "applies to mean, sum, variance and sd over the declared range"))

@@ -17,13 +17,14 @@ from app.core.cohort import Group
 from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.grid import GRID_SIZE, square
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
-from app.core.study import Relation, Trust
+from app.core.study import Currency, Relation, Trust
 from app.estimators.found_range import RISK, narrowed, outermost
 from app.estimators.interface import UNIT_SCALE, Query
 from app.estimators.ranks import Draw, RankPlan
 from app.estimators.transformed import complementary_queries
 from app.estimators.weighing import Weighing
 from app.mechanisms.draw import draw
+from app.mechanisms.exponential import choose_exponential
 from app.mechanisms.permute_and_flip import choose
 from dither_research.pair_audit import DELTA
 from dither_research.privacy_audit import STEPS, Cells, Subject, cells
@@ -37,6 +38,9 @@ GAUSSIAN_EDGES = np.linspace(-6, 6, 49)
 
 FEW, MANY = 40, 800
 """Empty cells on either side of the target: so unequal, a draw shows nearly all of its price."""
+
+EVEN = 8
+"""The same where both sides tell as much."""
 
 EDGE_CELLS = np.array([1, FEW + 1, FEW + 2, FEW + MANY + 1])
 """Where the kinds of cells begin that the two neighbors tell apart."""
@@ -53,6 +57,7 @@ def shape_subjects() -> Iterator[Subject]:
     yield ranks_subject("quantile, one draw", draws=1)
     yield ranks_subject("quantile, three draws that share a price", draws=3)
     yield ranks_subject("quantile, searches joined in", draws=1, searched=True)
+    yield exponential_subject("quantiles with gaussian noise, sixteen draws")
     yield description_subject("description, two moments and three draws")
     for relation in Relation:
         yield found_subject(f"found range and its mean, {relation}", relation)
@@ -68,6 +73,9 @@ def shape_controls() -> Iterator[Subject]:
     )
     yield ranks_subject("quantile scores weighed by twice the weight of the price", draws=1, counted=2)
     yield ranks_subject("a quantile whose searches are exact counts", draws=1, searched=True, exact=True)
+    yield exponential_subject(
+        "quantiles with gaussian noise, priced as if all scores moved in one direction", counted=2
+    )
     yield description_subject("a description whose moments share their noise", shared=True)
     yield found_subject("a range that is read off exact counts", Relation.REPLACE_ONE, exact=True)
 
@@ -155,6 +163,40 @@ def ranks_subject(
     return Subject(name=name, claimed=price, outputs=outputs, planted=exact or counted != 1)
 
 
+def exponential_subject(name: str, *, counted: int = 1) -> Subject:
+    """The same person between equally many cells, in exponential draws that cost an mu^2 of 2 together.
+
+    A draw has no loss above its range, and alone tells little of mu^2 at a small delta; many tell most of it.
+
+    Args:
+        name: Of the subject.
+        counted: How many times their weight people count in the scores; not once: a planted bug.
+    """
+    draws = 16
+    # A range of 0.57 for each of them.
+    scale = rank_range(MEDIAN, Relation.REPLACE_ONE) * WEIGHT * 100 // 57
+    lines = _lines(counted * WEIGHT, few=EVEN, many=EVEN)
+
+    def outputs(number: int) -> tuple[Cells, Cells]:
+        first, second = (
+            np.array(
+                [sum(choose_exponential(line, scale) > EVEN + 1 for _ in range(draws)) for _ in range(number)]
+            )
+            for line in lines
+        )
+        return first, second
+
+    price = ranks_cost(WEIGHT, [(MEDIAN, scale)] * draws, Relation.REPLACE_ONE, Currency.GAUSSIAN)
+    return Subject(
+        name=name,
+        claimed=epsilon_at(price, DELTA) / MICRO,
+        delta=DELTA / DELTA_UNIT,
+        outputs=outputs,
+        planted=counted != 1,
+        effort=0.5 if counted != 1 else 1,
+    )
+
+
 def description_subject(name: str, *, shared: bool = False) -> Subject:
     """The same person, also across the range of two moments: two fifths of a price of 1, and three draws.
 
@@ -198,9 +240,11 @@ def description_subject(name: str, *, shared: bool = False) -> Subject:
     )
 
 
-def _lines(weight: int, *, searched: bool = False, exact: bool = False) -> list[list[int]]:
+def _lines(
+    weight: int, *, searched: bool = False, exact: bool = False, few: int = FEW, many: int = MANY
+) -> list[list[int]]:
     """The scores of all cells at the median, for the person at the upper end and at the lower one."""
-    last = FEW + MANY + 1
+    last = few + many + 1
     one = Draw(rank=MEDIAN, shift=0, scale=1)
     # Who answered searches has values at both ends.
     beside = (7 * weight,) * last + (14 * weight,)
@@ -215,7 +259,7 @@ def _lines(weight: int, *, searched: bool = False, exact: bool = False) -> list[
     for mine in (last, 0):
         weights = [0] * (last + 1)
         # One person below the few cells, one between them and the many, one at the upper end; and mine.
-        for place in (1, FEW + 1, last, mine):
+        for place in (1, few + 1, last, mine):
             weights[place] += weight
         if searched:
             one = replace(one, beside=tuple(map(add, beside, accumulate(weights))) if exact else beside)

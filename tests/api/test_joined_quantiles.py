@@ -4,6 +4,8 @@ import asyncio
 from typing import Any
 
 import numpy as np
+import pytest
+from dither.device.gaussian import micro_mu2
 from dither.device.response import assigned_round, respond
 from numpy.typing import NDArray
 
@@ -101,6 +103,21 @@ async def test_the_median_of_both_errs_less_than_that_of_either(service: Service
             errors[part].append(abs(float((values <= answer["estimate"]).mean()) - 0.5))
     means = {part: float(np.mean(found)) for part, found in errors.items()}
     assert means["whole"] <= min(means["central"], means["local"]), means
+
+
+async def test_searches_are_joined_in_with_gaussian_noise_at_the_price_of_the_central_part(service: Service):
+    """What they found is public, and the same for all neighbors: mu^2 of the central part is all."""
+    study = await service.study(**BOTH, noise="gaussian", delta=1e-6)
+    values = np.arange(200) / 2
+    await contribute(service, study, values[:100])
+    central = await release(service, study, share=0.25)
+    await search(service, study, values[100:], rounds=2)
+    whole = await release(service, study, share=0.25)
+    assert whole["searches"]["people"] == 100
+    assert 0 < whole["searches"]["weight"] < 1
+    assert whole["mu2_max"] <= 0.25 * micro_mu2(8 * 10**6, 10**6) / 1e6
+    assert whole["mu2_max"] == pytest.approx(central["mu2_max"], rel=0.01)
+    assert (await service.api.services.ledger.audit()).clean
 
 
 async def test_an_answer_says_of_whom_it_is_and_searches_cost_no_more(service: Service):

@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+from dither.device.gaussian import epsilon_at
 
 from tests.api.service import Service, assert_problem
 
+GAUSSIAN: dict[str, Any] = {"noise": "gaussian", "delta": 1e-6, "default_share": 0.5}
 ADD_REMOVE = {"relation": "add_remove_one", "epsilon": {"min": 1, "max": 1}}
 
 
@@ -20,6 +22,12 @@ async def spent(service: Service, study: str, subject: str) -> float:
     response = await service.call("GET", f"/v1/subjects/{subject}/budget", "admin")
     (entry,) = [one for one in response.json()["studies"] if one["study"] == study]
     return float(entry["spent"])
+
+
+async def charges(service: Service, answer: dict[str, Any]) -> list[float]:
+    """What a release charged each cohort [mu^2]."""
+    release = (await service.call("GET", f"/v1/releases/{answer['id']}", "admin")).json()
+    return sorted(one["mu2"] for one in release["charges"])
 
 
 @pytest.mark.parametrize("terms", [{}, ADD_REMOVE])
@@ -104,9 +112,57 @@ async def test_a_histogram_with_gaussian_noise_costs_what_a_mean_costs(service: 
     again = await get(service, study, "statistics/distribution", edges="20,50")
     assert again["id"] == histogram["id"]
     assert await spent(service, study, "p7") == pytest.approx(histogram["epsilon_max"], abs=1e-5)
-    for statistic in ("median", "describe"):
-        refused = await service.call("GET", f"/v1/studies/{study}/statistics/{statistic}", "analyse")
-        assert_problem(refused, "invalid_request", 422, "statistic")
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove_one"])
+async def test_a_median_with_gaussian_noise_costs_what_a_mean_costs(service: Service, relation: str):
+    """Of half of mu^2 = .056028 a draw takes half, those for the ends a quarter each, rounded down."""
+    study = await service.study(**GAUSSIAN, relation=relation, epsilon={"min": 1, "max": 1})
+    await service.crowd(study, 400)
+    (planned,) = (await get(service, study, "plan", statistic="median"))["estimators"]
+    median = await get(service, study, "statistics/median")
+    assert median["mu2_max"] == pytest.approx(0.056028 / 2, rel=2e-3)
+    assert median["mu2_max"] <= 0.056028 / 2
+    assert median["epsilon_max"] == planned["epsilon_max"]
+    # Scores fall by 160 from these ends to the middle, at a scale of 11 people: fails once in a million.
+    assert 10 < median["estimate"] < 90
+    assert median["interval"]["lower"] <= 50 <= median["interval"]["upper"]
+    assert await charges(service, median) == [median["mu2_max"]]
+    assert await spent(service, study, "p7") == median["epsilon_max"]
+    upper = await get(service, study, "statistics/quantile", q="0.75")
+    assert upper["mu2_max"] == pytest.approx(median["mu2_max"], rel=1e-3)
+    both = epsilon_at(round((median["mu2_max"] + upper["mu2_max"]) * 1e6), 10**6) / 1e6
+    assert await spent(service, study, "p7") == both
+    assert (await service.api.services.ledger.audit()).clean
+
+
+async def test_a_description_with_gaussian_noise_charges_the_sum_of_its_parts(service: Service):
+    study = await service.study(**GAUSSIAN, epsilon={"min": 1, "max": 10})
+    records = [
+        {
+            "subject": f"p{number}",
+            "value": number % 100,
+            "epsilon": (1, 5, 10)[number % 3],
+            "trust": "central",
+        }
+        for number in range(399)
+    ]
+    await service.call("POST", f"/v1/studies/{study}/contributions/batch", "contribute", json=records)
+    (planned,) = (await get(service, study, "plan", statistic="describe"))["estimators"]
+    answer = await get(service, study, "statistics/describe")
+    assert answer["epsilon_max"] == planned["epsilon_max"]
+    paid = await charges(service, answer)
+    assert len(paid) >= 2
+    assert paid[-1] == answer["mu2_max"]
+    assert paid[0] == pytest.approx(0.056028 / 2, rel=2e-3)
+    assert await spent(service, study, "p0") == epsilon_at(round(paid[0] * 1e6), 10**6) / 1e6
+    assert answer["count"]["estimate"] == 399
+    for name in ("mean", "sd"):
+        one = answer[name]
+        assert one["interval"]["lower"] <= one["estimate"] <= one["interval"]["upper"]
+    quartiles = [one["estimate"] for one in answer["quartiles"]]
+    assert quartiles == sorted(quartiles)
+    assert (await service.api.services.ledger.audit()).clean
 
 
 @pytest.mark.parametrize("terms", [{}, ADD_REMOVE])

@@ -6,6 +6,7 @@ Expected verdicts fail with a probability below 1e-6 each.
 import math
 from dataclasses import replace
 from decimal import Decimal
+from itertools import product
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.statistical
 SIZES, CELLS, RUNS = (900, 600), 200, 120
 
 
-def study_of(relation: Relation, epsilons: tuple[float, ...]) -> StudyDefinition:
+def study_of(relation: Relation, epsilons: tuple[float, ...], delta: int) -> StudyDefinition:
     return StudyDefinition(
         slug="study",
         title="A question",
@@ -37,23 +38,31 @@ def study_of(relation: Relation, epsilons: tuple[float, ...]) -> StudyDefinition
         epsilon_max=round(max(epsilons) * MICRO),
         default_share=MICRO,
         tilt=0,
+        delta=delta,
     )
 
 
-def described(relation: Relation, epsilons: tuple[float, ...], points: list[np.ndarray]) -> Description:
-    study = study_of(relation, epsilons)
+def described(
+    relation: Relation, epsilons: tuple[float, ...], points: list[np.ndarray], delta: int = 0
+) -> Description:
+    study = study_of(relation, epsilons, delta)
     cohorts = [
-        cohort_of(number, round(epsilon * MICRO), mine.tolist())
+        cohort_of(number, study.amount(round(epsilon * MICRO)), mine.tolist())
         for number, (mine, epsilon) in enumerate(zip(points, epsilons, strict=True), start=1)
     ]
     ask = Ask(statistic="describe", parameters={"candidates": str(CELLS)})
     return Description.of(study, resolve(study, ask), cohorts)
 
 
-@pytest.mark.parametrize("relation", Relation)
-@pytest.mark.parametrize("epsilons", [(1, 1), (0.5, 3)])
+@pytest.mark.parametrize(
+    ("relation", "epsilons", "delta"),
+    [
+        *product(Relation, [(1, 1), (0.5, 3)], [0]),
+        (Relation.REPLACE_ONE, (3, 10), 10**6),
+    ],
+)
 def test_every_interval_covers_and_the_quartiles_are_in_order(
-    relation: Relation, epsilons: tuple[float, ...]
+    relation: Relation, epsilons: tuple[float, ...], delta: int
 ):
     rng = np.random.default_rng()
     hits: dict[str, int] = {}
@@ -61,7 +70,7 @@ def test_every_interval_covers_and_the_quartiles_are_in_order(
     for _ in range(RUNS):
         values = [rng.beta(2, 5, size) for size in SIZES]
         points = [np.floor(one * GRID_SIZE + 0.5).astype(np.int64) for one in values]
-        plan = described(relation, epsilons, points)
+        plan = described(relation, epsilons, points, delta)
         counts = {
             number: np.bincount(np.ceil(one * CELLS).astype(int), minlength=CELLS + 1).tolist()
             for number, one in enumerate(values, start=1)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
-from app.core.study import Trust
+from app.core.study import Currency, Trust
 from app.estimators.ranks import SEARCHED_RISK, Beside, RankPlan, target_of
 from app.estimators.weighing import weigh_public
 from app.mechanisms.permute_and_flip import choose
@@ -76,7 +76,7 @@ def planned(
     groups = [Group(trust=Trust.CENTRAL, epsilon=MICRO, count=central)] if central else []
     noises = {}
     if beside is not None:
-        noises[len(groups)] = beside.report
+        noises[len(groups)] = beside.report(Currency.LAPLACE)
         groups.append(Group(trust=Trust.LOCAL, epsilon=0, count=beside.people))
     people = sum(group.count for group in groups)
     weighing = weigh_public(groups, people, target_of(tilt), tilt, noises)

@@ -18,8 +18,11 @@ from app.estimators.shares import SharesPlan
 from app.estimators.weighing import Target, Weighing, weigh_public, weigh_secret
 from app.mechanisms.draw import draw
 from app.mechanisms.permute_and_flip import choose
+from app.services.shape_plans import drawn
 
 pytestmark = pytest.mark.statistical
+
+LAPLACE, GAUSSIAN = Currency.LAPLACE, Currency.GAUSSIAN
 
 OFFERS = (0.2, 1.0, 2.0)
 SIZES = (300, 500, 200)
@@ -104,10 +107,6 @@ def test_shares_err_as_predicted(currency: Currency):
     assert abs(ratio - 1.5) > 5 * error, "the control"
 
 
-def drawn_quantile(plan: RankPlan, weighted: list[int]) -> list[int | None]:
-    return [None if one is None else choose(plan.scores(one, weighted), one.scale) for one in plan.draws]
-
-
 @pytest.mark.parametrize("quantile", [Fraction(1, 2), Fraction(9, 10)])
 def test_a_median_of_ten_thousand_at_epsilon_one_has_a_mean_rank_error_of_two_thousandths(quantile: Fraction):
     """The goal, on spread and on heavy-tailed data; the control at a hundredth of the epsilon misses it."""
@@ -138,12 +137,15 @@ def test_a_median_of_ten_thousand_at_epsilon_one_has_a_mean_rank_error_of_two_th
 
 
 @pytest.mark.parametrize("relation", Relation)
-@pytest.mark.parametrize("quantile", [Fraction(1, 2), Fraction(4, 5)])
+@pytest.mark.parametrize(
+    ("quantile", "currency"),
+    [(Fraction(1, 2), LAPLACE), (Fraction(4, 5), LAPLACE), (Fraction(4, 5), GAUSSIAN)],
+)
 def test_the_interval_of_a_quantile_covers_and_its_answer_alone_does_not(
-    relation: Relation, quantile: Fraction
+    relation: Relation, quantile: Fraction, currency: Currency
 ):
     rng, cells = np.random.default_rng(), 200
-    weighing = weighing_of(relation, ranks.target_of(0))
+    weighing = weighing_of(relation, ranks.target_of(0, currency), currency)
     plan = RankPlan.of(quantile, cells, weighing)
     assert None not in plan.draws
     hits = dict.fromkeys(("dataset", "population", "the answer's cell"), 0)
@@ -151,13 +153,14 @@ def test_the_interval_of_a_quantile_covers_and_its_answer_alone_does_not(
         values = [rng.random(size) for size in SIZES]
         counts = np.array([np.bincount(np.ceil(v * cells).astype(int), minlength=cells + 1) for v in values])
         weighted = (np.array(weighing.weights) @ counts).tolist()
-        _, low, high = drawn_quantile(plan, weighted)
+        _, low, high = drawn(plan, weighted)
         assert low is not None
         assert high is not None
         truth = np.quantile(np.concatenate(values), float(quantile), method="inverted_cdf")
         hits["dataset"] += bool((low - 1) / cells <= truth <= high / cells)
         hits["population"] += (low - 1) / cells <= float(quantile) <= high / cells
-        plain = choose(plan.scores(plan.draws[0], weighted), plan.draws[0].scale)
+        plain, *_ = drawn(plan, weighted)
+        assert plain is not None
         hits["the answer's cell"] += bool((plain - 1) / cells <= truth <= plain / cells)
     assert at_least(hits["dataset"], RUNS, 0.95)
     if relation is Relation.REPLACE_ONE:

@@ -34,11 +34,11 @@ it)."""
 SMALLEST_SIGMA = 64
 """Narrower noise is not made; on a grid of 2^30 steps nothing comes near it."""
 
-_C = Context(prec=80, Emax=999_999_999_999, Emin=-999_999_999_999)
+CONTEXT = Context(prec=80, Emax=999_999_999_999, Emin=-999_999_999_999)
 _ONE, _TWO = Decimal(1), Decimal(2)
 _PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")
-_ROOT_TWO_PI = _C.sqrt(_C.multiply(_TWO, _PI))
-_MARGIN = _C.add(_ONE, Decimal("1e-30"))
+ROOT_TWO_PI = CONTEXT.sqrt(CONTEXT.multiply(_TWO, _PI))
+_MARGIN = CONTEXT.add(_ONE, Decimal("1e-30"))
 """More than all rounding here, and what the discreteness of noise adds to delta over 10^20 answers."""
 
 _LEAST = Fraction(1, 10**20)
@@ -71,7 +71,7 @@ def micro_mu2(epsilon: int, delta: int) -> int:
     """
     if epsilon < 0:
         raise ValueError("an epsilon is not negative")
-    limit, cost = _limit(delta), _C.divide(Decimal(epsilon), Decimal(MICRO))
+    limit, cost = _limit(delta), CONTEXT.divide(Decimal(epsilon), Decimal(MICRO))
     share = float(limit)
     high = math.sqrt(2 * epsilon / MICRO) + 20.0
     mu = _bisect(lambda mu: _rough_delta(epsilon / MICRO, mu) <= share, 1e-6, high)
@@ -102,7 +102,7 @@ def epsilon_at(mu2: int | Fraction, delta: int) -> int:
     if mu2 == 0:
         return 0
     squared = max(Fraction(mu2), _LEAST)
-    exact = _C.divide(Decimal(squared.numerator), Decimal(squared.denominator * MICRO))
+    exact = CONTEXT.divide(Decimal(squared.numerator), Decimal(squared.denominator * MICRO))
     mu, share = math.sqrt(float(exact)), float(limit)
     found = _bisect(lambda cost: _rough_delta(cost, mu) > share, 0.0, mu * mu / 2 + 40 * mu)
     # The largest that is not kept, counted downwards from a number that is.
@@ -138,11 +138,11 @@ def gaussian_sigma(mu2: int) -> int:
 def _limit(delta: int) -> Decimal:
     if not 0 < delta < DELTA_UNIT:
         raise ValueError("Gaussian noise needs a delta between 0 and 1")
-    return _C.divide(Decimal(delta), Decimal(DELTA_UNIT))
+    return CONTEXT.divide(Decimal(delta), Decimal(DELTA_UNIT))
 
 
 def _micro(units: int) -> Decimal:
-    return _C.divide(Decimal(units), Decimal(MICRO))
+    return CONTEXT.divide(Decimal(units), Decimal(MICRO))
 
 
 def _last(holds: Callable[[int], bool], guess: int) -> int:
@@ -195,29 +195,29 @@ def _rough_mills(x: float) -> float:
 
 def _is_kept(mu2: Decimal, epsilon: Decimal, limit: Decimal) -> bool:
     """Whether mu^2 keeps epsilon at a delta, for certain."""
-    mu = _C.sqrt(mu2)
-    a = _C.subtract(_C.divide(epsilon, mu), _C.divide(mu, _TWO))
+    mu = CONTEXT.sqrt(mu2)
+    a = CONTEXT.subtract(CONTEXT.divide(epsilon, mu), CONTEXT.divide(mu, _TWO))
     if a < _CERTAIN:
         return False
-    density = _C.divide(_C.exp(_C.divide(_C.multiply(a, -a), _TWO)), _ROOT_TWO_PI)
-    delta = _C.multiply(density, _C.subtract(_mills(a), _mills(_C.add(a, mu))))
-    return _C.multiply(delta, _MARGIN) <= limit
+    density = CONTEXT.divide(CONTEXT.exp(CONTEXT.divide(CONTEXT.multiply(a, -a), _TWO)), ROOT_TWO_PI)
+    delta = CONTEXT.multiply(density, CONTEXT.subtract(mills(a), mills(CONTEXT.add(a, mu))))
+    return CONTEXT.multiply(delta, _MARGIN) <= limit
 
 
-def _mills(x: Decimal) -> Decimal:
+def mills(x: Decimal) -> Decimal:
     """(1 - Phi(x)) / phi(x), for x above -40."""
     if x > _FAR:  # 1 / (x + 1 / (x + 2 / (x + 3 / ...)))
         fraction = x
         for k in range(_TERMS, 0, -1):
-            fraction = _C.add(x, _C.divide(Decimal(k), fraction))
-        return _C.divide(_ONE, fraction)
+            fraction = CONTEXT.add(x, CONTEXT.divide(Decimal(k), fraction))
+        return CONTEXT.divide(_ONE, fraction)
     # R(x) = R(0) e^(x^2 / 2) - (x + x^3 / 3 + x^5 / (3 * 5) + ...)
-    square = _C.multiply(x, x)
+    square = CONTEXT.multiply(x, x)
     term = total = x
     k = 1
     while abs(term) > Decimal("1e-60"):
         k += 2
-        term = _C.divide(_C.multiply(term, square), Decimal(k))
-        total = _C.add(total, term)
-    whole = _C.multiply(_C.divide(_ROOT_TWO_PI, _TWO), _C.exp(_C.divide(square, _TWO)))
-    return _C.subtract(whole, total)
+        term = CONTEXT.divide(CONTEXT.multiply(term, square), Decimal(k))
+        total = CONTEXT.add(total, term)
+    whole = CONTEXT.multiply(CONTEXT.divide(ROOT_TWO_PI, _TWO), CONTEXT.exp(CONTEXT.divide(square, _TWO)))
+    return CONTEXT.subtract(whole, total)

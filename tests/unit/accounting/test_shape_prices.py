@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
+import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.special import ndtr, ndtri
 
 from app.accounting.shape_prices import bins_cost, rank_range, ranks_cost
 from app.core.cohort import Group
@@ -15,6 +17,7 @@ from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency, Relation, Trust
+from app.estimators.calibration import gaussian_weight
 from app.estimators.ranks import Draw, RankPlan
 from app.estimators.shares import SharesPlan, target_of
 from app.estimators.weighing import Weighing, weigh_public, weigh_secret
@@ -207,6 +210,61 @@ def test_no_neighbors_lose_more_than_the_price(rank: Fraction, relation: Relatio
                 worst = max(worst, *(abs(math.log(a / b)) for a, b in zip(first, second, strict=True)))
     assert worst <= price + 1e-9
     assert worst > price / 2, "the price of scores that all move in one direction would be too low"
+
+
+@pytest.mark.parametrize("rank", [Fraction(1, 2), Fraction(1, 4)])
+@pytest.mark.parametrize("relation", Relation)
+def test_no_test_tells_neighbors_better_than_the_price_of_an_exponential_draw_allows(
+    rank: Fraction, relation: Relation
+):
+    """The best tests between the laws of all neighbors above, beside those of N(0, 1) and N(mu, 1)."""
+    scale, weight = 10, 2
+    mu = math.sqrt(ranks_cost(weight, [(rank, scale)], relation, Currency.GAUSSIAN) / MICRO)
+    least, least_of_half = 1.0, 1.0
+
+    def exponential(line: Sequence[int]) -> np.ndarray:
+        weights = np.exp(np.array(line) / scale)
+        return np.asarray(weights / weights.sum())
+
+    for values in combinations_with_replacement(range(4), 2):
+        for crowd in ((1, 1), (3, 9), (40, 2), (2, 2)):
+            mine = [exponential(scores((*values, x), (*crowd, weight), rank, 3, 0)) for x in range(4)]
+            others = mine if relation is REPLACE else [exponential(scores(values, crowd, rank, 3, 0))]
+            for pair in product(mine, others):
+                for first, second in (pair, pair[::-1]):
+                    order = np.argsort(first / second)
+                    false = np.cumsum(first[order])[:-1]
+                    missed = 1 - np.cumsum(second[order])[:-1]
+                    least = min(least, *(missed - ndtr(ndtri(1 - false) - mu)))
+                    least_of_half = min(least_of_half, *(missed - ndtr(ndtri(1 - false) - mu / 2)))
+    assert least >= -1e-9
+    assert least_of_half < -1e-2, "the price of scores that all move in one direction would be too low"
+
+
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("rank", RANKS)
+@pytest.mark.parametrize("offer", [1, 40, 56_028, 4_001_800, 10**9])
+def test_a_planned_quantile_takes_at_most_an_offer_of_mu2_and_nearly_all_of_small_ones(
+    rank: Fraction, relation: Relation, offer: int
+):
+    weight = gaussian_weight(offer)
+    weighing = Weighing(
+        relation=relation,
+        weights=(),
+        mass=1000 * weight,
+        squares=1e-3,
+        largest=1e-3,
+        cap=weight,
+        floor=weight,
+        currency=Currency.GAUSSIAN,
+    )
+    plan = RankPlan.of(rank, 1000, weighing, people=1000)
+    draws = [(one.rank, one.scale) for one in plan.draws if one is not None]
+    assert len(draws) == 3 or relation is REPLACE
+    cost = ranks_cost(weight, draws, relation, Currency.GAUSSIAN)
+    assert cost <= offer
+    assert cost >= 0.97 * offer - 1 or offer > 4_000_000
+    assert cost >= 0.9 * offer or offer != 4_001_800
 
 
 @pytest.mark.parametrize("relation", Relation)
