@@ -1,14 +1,16 @@
 """Answers as they are printed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 from dither import Bin, ChoiceShare, FoundRange, Interval, LabelAnswer, Release, save_table
 
 from app.cli.common import CommandFailed, console, notes, print_json, print_table, show, usage_error
 from app.core.numbers import headline
+
+T = TypeVar("T")
 
 
 def _writable(path: Path | None) -> Path | None:
@@ -54,19 +56,16 @@ def show_release(found: Release, as_json: bool, output: Path | None) -> None:
     if as_json:
         print_json(found.raw)
         return
-    if found.groups is not None:
+    if found.groups is not None and found.bins is None and found.choices is None:
         named = ["label", "people", "estimate", "these people", "population"]
         if any(one.simultaneous for one in found.groups):
             named.append("all labels together")
         if any(one.drawn_to_whole is not None for one in found.groups):
             named.append("drawn to the whole")
         print_table([_label(one, found.by or "") for one in found.groups], {name: name for name in named})
-    if found.bins is not None:
-        shown = [_bin(one) for one in found.bins]
-        print_table(shown, {name: name for name in shown[0]})
-    if found.choices is not None:
-        shown = [_choice(one) for one in found.choices]
-        print_table(shown, {name: name for name in shown[0]})
+    for shown in (_parts(found, lambda of: of.bins, _bin), _parts(found, lambda of: of.choices, _choice)):
+        if shown:
+            print_table(shown, {name: name for name in shown[0]})
     if found.quartiles is not None:
         print_table(
             _described(found), {name: name for name in ("name", "estimate", "these people", "population")}
@@ -105,6 +104,19 @@ def show_release(found: Release, as_json: bool, output: Path | None) -> None:
     print_table(rows, {"name": "", "value": ""})
     if found.new_contributions:
         console.print("People have contributed since: `dither release` makes a new answer.")
+
+
+def _parts(
+    found: Release,
+    of: Callable[[Release | LabelAnswer], Sequence[T] | None],
+    shown: Callable[[T], dict[str, object]],
+) -> list[dict[str, object]]:
+    """A row for each bin or choice, of all people and then of each label, if it was asked by labels."""
+    if found.groups is None:
+        return [shown(one) for one in of(found) or ()]
+    answers: list[tuple[str, Release | LabelAnswer]] = [("all", found)]
+    answers += [(one.where[found.by or ""], one) for one in found.groups]
+    return [{"label": label, **shown(one)} for label, answer in answers for one in of(answer) or ()]
 
 
 def _described(found: Release) -> list[dict[str, object]]:

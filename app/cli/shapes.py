@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from app.cli.answers import Output, show_release
-from app.cli.ask import Epsilon, ExpectedSize, Measure, Of, Share, Tilt, question_of
+from app.cli.ask import By, Epsilon, ExpectedSize, Measure, Of, Share, Tilt, question_of
 from app.cli.common import AsJson
 from app.cli.http import DEFAULT_URL, StudyName, Token, Url, service
 
@@ -38,6 +38,7 @@ def _over_bins(statistic: Literal["histogram", "distribution"], help_text: str) 
         expected_size: ExpectedSize = None,
         tilt: Tilt = None,
         where: Of = None,
+        by: By = None,
         measure: Measure = None,
         url: Url = DEFAULT_URL,
         token: Token = None,
@@ -50,6 +51,7 @@ def _over_bins(statistic: Literal["histogram", "distribution"], help_text: str) 
             expected_size=expected_size,
             tilt=tilt,
             where=where,
+            by=by,
             measure=measure,
         )
         with service(url, token) as client:
@@ -78,6 +80,7 @@ def shares(
     expected_size: ExpectedSize = None,
     tilt: Tilt = None,
     where: Of = None,
+    by: By = None,
     measure: Measure = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
@@ -86,7 +89,13 @@ def shares(
 ) -> None:
     """Show which part of the people made each choice. The first to ask spends; asking again is free."""
     question = question_of(
-        share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt, where=where, measure=measure
+        share=share,
+        epsilon=epsilon,
+        expected_size=expected_size,
+        tilt=tilt,
+        where=where,
+        by=by,
+        measure=measure,
     )
     with service(url, token) as client:
         show_release(client.shares(study, **question), as_json, output)

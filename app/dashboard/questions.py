@@ -59,11 +59,11 @@ def _secret(study: StudyDefinition) -> bool:
 
 
 def _with_labels(study: StudyDefinition) -> bool:
-    return bool(study.attributes.labels) and not study.choices
+    return bool(study.attributes.labels)
 
 
 def _with_known_labels(study: StudyDefinition) -> bool:
-    return _with_labels(study) and not _secret(study)
+    return _with_labels(study) and not _secret(study) and statistics(study) != [SHARES]
 
 
 _ONLY: Mapping[str, Callable[[StudyDefinition], bool]] = {

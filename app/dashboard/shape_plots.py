@@ -1,12 +1,41 @@
 """Plots of a histogram, of shares by choice and of a distribution function with what is known of them."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from markupsafe import Markup
 
 from app.dashboard.canvas import HALF, Make, bar, draw_both
 from app.dashboard.scales import Linear, Named, Scale, nice_ceiling
-from app.web.documents.shape import ShareOfBinOut, ShareOfChoiceOut
+from app.web.documents.shape import (
+    HistogramOfLabelOut,
+    HistogramReleaseOut,
+    Published,
+    ShareOfBinOut,
+    ShareOfChoiceOut,
+    SharesOfLabelOut,
+    SharesReleaseOut,
+)
+
+
+def drawn(release: Published | None) -> dict[str, Any]:
+    """The plots of a histogram or of shares, and of each label's; none of another release."""
+    plots: dict[str, Any] = {"histogram_plot": None, "distribution_plot": None, "of_labels": ()}
+    if not isinstance(release, HistogramReleaseOut | SharesReleaseOut):
+        return plots
+    plots["histogram_plot"] = _of(release)
+    if isinstance(release, HistogramReleaseOut) and release.cumulative is not None:
+        plots["distribution_plot"] = distribution(release.cumulative)
+    plots["of_labels"] = [(one, _of(one)) for one in release.groups or ()]
+    return plots
+
+
+def _of(
+    answer: HistogramReleaseOut | SharesReleaseOut | HistogramOfLabelOut | SharesOfLabelOut,
+) -> Markup | None:
+    if isinstance(answer, HistogramReleaseOut | HistogramOfLabelOut):
+        return None if answer.bins is None else shares(answer.bins)
+    return None if answer.choices is None else choices(answer.choices)
 
 
 def shares(bins: Sequence[ShareOfBinOut]) -> Markup:

@@ -80,12 +80,15 @@ class SharesPlan:
         weighing: What people count for.
         people: add_remove_one: the number of people to predict for; None: unknown.
         reported: replace_one: local groups with a part in it.
+        parts: Of shares that are read off those of labels, see `app.estimators.label_shares`: the plans of
+            these, and the part of all people that each label has, 1 where that is secret.
     """
 
     bins: int
     weighing: Weighing
     people: float | None = None
     reported: tuple[Reported, ...] = ()
+    parts: "tuple[tuple[float, SharesPlan], ...]" = ()
 
     @property
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:
@@ -106,7 +109,8 @@ class SharesPlan:
             return min(1.0, math.sqrt((rest * self.weighing.squares + noise + bias) / self.bins))
         if not self.people:
             return 1.0
-        return min(1.0, math.sqrt(rest * self._of_bin) / (self.weighing.cap * self.people))
+        noise = rest * self._of_bin * max(1, len(self.parts))
+        return min(1.0, math.sqrt(noise) / (self.weighing.cap * self.people))
 
     @property
     def interval_width(self) -> float:
@@ -123,7 +127,19 @@ class SharesPlan:
 
         Privacy: post-processing of the counts and the reports.
         """
-        return self._read_public(counts, reports) if self._public else self._read_secret(counts)
+        return self._read_public(self._plane(counts, reports)) if self._public else self._read_secret(counts)
+
+    def read_labels(self, labels: "Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]") -> BinShares:
+        """Read what `read` gets of each part, for all of them together.
+
+        Privacy: post-processing of the counts and the reports.
+        """
+        if not self._public:
+            return self._read_secret(
+                [sum(of_bin) for of_bin in zip(*(counts for counts, _ in labels), strict=True)]
+            )
+        planes = [share * plan._plane(*own) for (share, plan), own in zip(self.parts, labels, strict=True)]
+        return self._read_public(np.sum(planes, axis=0))
 
     def outside(self, counts: Sequence[int], first: int, last: int) -> float:
         """The largest share of the people that may lie outside of some bins, however these were chosen.
@@ -177,9 +193,16 @@ class SharesPlan:
         return (1 if self._gaussian else 2) * self.scale**2
 
     @cached_property
+    def _scales(self) -> tuple[float, ...]:
+        """Of the noises of a bin's share, as `scale`, before shares are moved onto the plane."""
+        if self.parts:
+            return tuple(share * scale for share, plan in self.parts for scale in plan._scales)
+        return (self.scale * self.weighing.private / max(self.weighing.mass, 1),)
+
+    @property
     def _variance(self) -> float:
-        """The same of the shares of all bins, before they are moved onto the plane."""
-        return self._of_bin * (self.weighing.private / max(self.weighing.mass, 1)) ** 2
+        """Of all of them [1]."""
+        return (1 if self._gaussian else 2) * math.fsum(scale * scale for scale in self._scales)
 
     @property
     def _step(self) -> float:
@@ -205,8 +228,11 @@ class SharesPlan:
         if self._gaussian:
             variance += inside * (1 - part) * self._variance
         else:
-            scale = math.sqrt(self._variance / 2)
-            laplaces = (((1 - part) * scale, inside), (part * scale, self.bins - inside))
+            laplaces = tuple(
+                (times * scale, count)
+                for scale in self._scales
+                for times, count in ((1 - part, inside), (part, self.bins - inside))
+            )
         law = error_law(normal_variance=variance, laplaces=laplaces)
         return law.quantile(level) + step + self.weighing.bias
 
@@ -220,9 +246,8 @@ class SharesPlan:
             plane = plane + group.part * group.noise.shares(own, group.people)
         return plane
 
-    def _read_public(self, counts: Sequence[int], reports: Sequence[Sequence[int]]) -> BinShares:
+    def _read_public(self, plane: NDArray[np.float64]) -> BinShares:
         weighing, bins = self.weighing, self.bins
-        plane = self._plane(counts, reports)
         together = 1 - (1 - LEVEL) / bins
         # Single bins: whatever share p is not too far away, given the variance p (1 - p) of its indicator.
         dataset = self._hulls(plane, weighing.uneven, LEVEL, self._step)
@@ -340,8 +365,9 @@ class SharesPlan:
             dataset, population: Probability that either interval does not hold the share.
         """
         weighing, unit = self.weighing, self.weighing.unit
+        times = max(1, len(self.parts))
         sigma = math.sqrt(self._of_bin) / unit if self._gaussian else 0.0
-        pivot = BinPivot(inside, self.bins, float(unit), sigma)
+        pivot = BinPivot(inside * times, self.bins * times, float(unit), sigma)
         reader = PivotReader(grid=UNIT, cap=weighing.cap / unit, floor=weighing.floor / unit, pivot=pivot)
         center = float(ratio(first, second))
         sums = first / pivot.unit, second / pivot.unit, center

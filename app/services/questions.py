@@ -245,7 +245,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
         tilt=(study.tilt if ask.tilt is None else ask.tilt) if tilted else None,
         parameters=values,
         where=where,
-        by=_by(study, ask, where),
+        by=attribute(study, ask, where),
         measure=ask.measure,
         spread=spread,
     )
@@ -283,7 +283,7 @@ def check_measure(study: StudyDefinition, ask: Ask) -> None:
         raise InvalidRequest.field("measure", f"{reason}: {', '.join(study.measures.named)}")
 
 
-def _by(study: StudyDefinition, ask: Ask, where: Mapping[str, str]) -> str:
+def attribute(study: StudyDefinition, ask: Ask, where: Mapping[str, str]) -> str:
     """The attribute by whose labels a question asks, checked."""
     if not ask.by:
         return ""

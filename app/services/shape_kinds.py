@@ -7,11 +7,12 @@ from app.core.study import StudyDefinition
 from app.services import shape_plans
 from app.services.descriptions import Description
 from app.services.found_plans import FoundPlan
+from app.services.shape_labels import LabelsPlan
 from app.services.shape_plans import ShapePlan
 from app.services.shape_questions import DESCRIBE, FOUND_RANGE, ShapeQuestion
 from app.sessions.searched import Searched
 
-AnyPlan = ShapePlan | FoundPlan | Description
+AnyPlan = ShapePlan | FoundPlan | Description | LabelsPlan
 
 _MAKERS: Mapping[str, Callable[[StudyDefinition, ShapeQuestion, Sequence[Cohort]], AnyPlan]] = {
     FOUND_RANGE: FoundPlan.of,
@@ -32,6 +33,8 @@ def make(
         NotApplicable: no person central or public is there.
         InternalFault: a charge exceeds an offer.
     """
+    if question.by:
+        return LabelsPlan.of(study, question, cohorts)
     if question.estimator in _MAKERS:
         return _MAKERS[question.estimator](study, question, cohorts)
     return shape_plans.make(study, question, cohorts, searched)

@@ -119,15 +119,38 @@ class ShapePlan:
             if self.plan.beside is not None:
                 answer["searches"] = {"people": self.plan.beside.people, "weight": self.plan.searched_weight}
             return answer
+        return self.document(self.plan.read(*self.noisy(counts)))
+
+    def noisy(self, counts: Mapping[int, Sequence[int]]) -> tuple[Sequence[int], Sequence[Sequence[int]]]:
+        """The noisy counts by bin, and the reports of each local group by choice. Draws entropy."""
         reports = [
             np.sum([counts[cohort.id] for cohort in self.crowd.members[place]], axis=0).tolist()
             for place in self.crowd.reporting
         ]
-        read = self.plan.read(noisy_counts(self.crowd, self.plan, counts), reports)
+        return noisy_counts(self.crowd, self.bins_plan, counts), reports
+
+    @property
+    def bins_plan(self) -> SharesPlan:
+        """The plan of shares by bin or choice.
+
+        Raises:
+            InternalFault: it is one of a quantile.
+        """
+        if not isinstance(self.plan, SharesPlan):
+            raise InternalFault("A quantile has no shares.")
+        return self.plan
+
+    def document(self, read: BinShares) -> dict[str, object]:
+        """What an answer says of shares, as JSON."""
         document = self._of_choices(read) if self.choices else self._of_bins(read)
         if read.noisy_count is not None:
             document["noisy_count"] = read.noisy_count
         return document
+
+    @property
+    def parts_of_document(self) -> tuple[str, ...]:
+        """The names in `document` that are null where there are no shares."""
+        return ("choices",) if self.choices else ("bins", "cumulative")
 
     def _of_choices(self, read: BinShares) -> dict[str, object]:
         shares = zip(self.choices, read.bins, strict=True)

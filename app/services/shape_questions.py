@@ -15,7 +15,7 @@ from app.core.study import NO_TILT, NOT_OF_CHOICES, Relation, StudyDefinition
 from app.estimators.found_range import ladder
 from app.estimators.ranks import CELLS
 from app.estimators.registry import AUTO
-from app.services.questions import FOUND, MEAN, RANGE, Ask, check_measure, conditions
+from app.services.questions import FOUND, MEAN, RANGE, Ask, attribute, check_measure, conditions
 
 HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN = "histogram", "distribution", "quantile", "median"
 DESCRIBE, SHARES = "describe", "shares"
@@ -84,6 +84,7 @@ class ShapeQuestion:
         quantile: q, for quantiles.
         part: Of the price that finds the range [ppm]; for a mean over a found range.
         where: Of whom: the label of each attribute that it names; empty for all people.
+        by: The attribute for each of whose labels it asks besides; empty for none.
         measure: Of which number, in a study of several; empty in others.
         share: Part of each personal epsilon [ppm].
         epsilon: The most that any person may be charged, or None [micro-epsilon].
@@ -104,6 +105,7 @@ class ShapeQuestion:
     part: int | None = None
     choices: tuple[str, ...] = ()
     where: Mapping[str, str] = field(default_factory=dict)
+    by: str = ""
     measure: str = ""
 
     def offer(self, amount: int) -> int:
@@ -142,8 +144,9 @@ class ShapeQuestion:
 
     @property
     def of_whom_and_what(self) -> dict[str, object]:
-        """Condition and measure, where there are any, as they stand on releases."""
+        """Condition, attribute and measure, where there are any, as they stand on releases."""
         shown: dict[str, object] = {"where": dict(self.where)} if self.where else {}
+        shown |= {"by": self.by} if self.by else {}
         return shown | {"measure": self.measure} if self.measure else shown
 
     @property
@@ -197,8 +200,8 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         reason = "has an answer with Laplace noise only, where the number of people is secret"
         raise InvalidRequest.field("statistic", reason)
     errors: list[FieldError] = []
-    if ask.by:
-        errors.append(FieldError("by", "applies to mean, sum, variance and sd over the declared range"))
+    if ask.by and estimator not in (HISTOGRAM, SHARES):
+        errors.append(FieldError("by", f"does not apply to {of}: ask for each label with where"))
     if ask.estimator not in (None, AUTO, estimator):
         errors.append(FieldError("estimator", f"must be {estimator} for {of}"))
     secret = study.relation is Relation.ADD_REMOVE_ONE
@@ -221,12 +224,14 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         if name not in known[ask.statistic]
     ]
     where: Mapping[str, str] = {}
+    by = ""
     starts: tuple[int, ...] = ()
     edges: tuple[float, ...] = ()
     quantile: Fraction | None = None
     part: int | None = None
     try:
         where = conditions(study, ask)
+        by = attribute(study, ask, where)
         if estimator == HISTOGRAM:
             starts, edges = _bins(study, ask.parameters)
         elif estimator == SHARES:
@@ -257,6 +262,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         part=part,
         choices=study.choices,
         where=where,
+        by=by,
         measure=ask.measure,
     )
 

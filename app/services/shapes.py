@@ -29,6 +29,7 @@ from app.services.questions import Ask
 from app.services.releases import Answer
 from app.services.replies import Idempotency, Replies
 from app.services.shape_kinds import AnyPlan
+from app.services.shape_labels import LabelsPlan
 from app.services.shape_plans import LOCAL, SUMMARIES, ShapePlan
 from app.services.shape_questions import BY_BINS, DESCRIBE, HISTOGRAM
 from app.services.shape_request import ShapeRequest, answers_left, assumption, people_of
@@ -95,7 +96,7 @@ class Shapes:
             predicted_error_at_tilt_0=None,
             epsilon_max=definition.epsilon(made.most),
             epsilon_max_total=definition.epsilon(made.most),
-            one_report_moves=made.one_report_moves if isinstance(made, ShapePlan) else None,
+            one_report_moves=made.one_report_moves if isinstance(made, ShapePlan | LabelsPlan) else None,
             statistics=BY_BINS if question.estimator == HISTOGRAM else (ask.statistic,),
             answers_left=left,
             chosen=True,

@@ -135,15 +135,18 @@ class LabelAnswer:
             hold at once.
         drawn_to_whole: The estimate drawn to that for all people, by as much as its error is more than the
             scatter of all labels; None of fewer than three labels, and of other statistics than a mean.
+        bins, choices: Of a histogram, a distribution or shares, as those of a `Release`.
     """
 
     where: Mapping[str, str]
     people: int | None = None
     people_left_out: int | None = None
     noisy_count: float | None = None
-    estimate: float | None
-    standard_error: float | None
-    interval: Interval | None
-    population_interval: Interval | None
+    estimate: float | None = None
+    standard_error: float | None = None
+    interval: Interval | None = None
+    population_interval: Interval | None = None
     simultaneous: Interval | None = None
     drawn_to_whole: float | None = None
+    bins: tuple[Bin, ...] | None = None
+    choices: tuple[ChoiceShare, ...] | None = None

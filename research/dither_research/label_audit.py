@@ -20,13 +20,14 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import Conclusion, Interval, Plan
-from app.services import planning
+from app.services import planning, shape_questions
 from app.services.by_label import plan_by
 from app.services.planning import Crowd
 from app.services.questions import Ask, resolve
+from app.services.shape_labels import LabelsPlan
 from app.services.steps import Step, take
 from dither_research.histories import STUDY, cohort_of
-from dither_research.privacy_audit import Cells, Subject
+from dither_research.privacy_audit import STEPS, Cells, Subject, cells
 
 BY_REGION: StudyDefinition = replace(STUDY, attributes=Attributes.of({"region": ["north", "south"]}))
 BY_SECRET_REGION: StudyDefinition = replace(BY_REGION, relation=Relation.ADD_REMOVE_ONE)
@@ -46,6 +47,8 @@ def label_subjects() -> Iterator[Subject]:
     yield _subject("a mean by region, in one region", part=1.0)
     yield _secret_subject("a mean by secret region, one person more", moves=1, charges=1)
     yield _secret_subject("a mean by secret region, a person who moves", moves=2, charges=2)
+    for relation in Relation:
+        yield _shares_subject(f"shares by region, {relation}", relation)
 
 
 def label_controls() -> Iterator[Subject]:
@@ -53,6 +56,9 @@ def label_controls() -> Iterator[Subject]:
     yield _subject("a label charged only for half of its move", part=0.5, planted=True)
     yield _secret_subject(
         "a secret label charged only for half of its move", moves=2, charges=1, planted=True
+    )
+    yield _shares_subject(
+        "shares of a label charged only for half of their moves", Relation.REPLACE_ONE, part=0.5, planted=True
     )
 
 
@@ -115,6 +121,46 @@ def _secret_subject(name: str, *, moves: int, charges: int, planted: bool = Fals
     people, plan = _secret_plan(0)
     charged = max(charge.epsilon for charge in planning.charges(plan, people, BY_SECRET_REGION))
     return Subject(name=name, claimed=charges * charged / MICRO, outputs=outputs, planted=planted)
+
+
+def _shares_subject(name: str, relation: Relation, *, part: float = 1.0, planted: bool = False) -> Subject:
+    """A person of the first label who makes either of two choices, or who comes to the second one.
+
+    What is looked at are the noisy counts of both choices, in the person's label and in the other one.
+
+    Args:
+        name: Of the subject.
+        relation: The neighboring relation.
+        part: Of what it costs it claims.
+        planted: Whether that is too little.
+    """
+    study = replace(
+        BY_REGION, choices=("red", "green", "blue"), relation=relation, epsilon_min=MICRO, epsilon_max=MICRO
+    )
+    tilt = 0 if relation is Relation.REPLACE_ONE else None
+    question = shape_questions.resolve(
+        study, Ask(statistic=shape_questions.SHARES, by="region", share=MICRO, tilt=tilt)
+    )
+    people = [cohort_of(PERSON, MICRO, [0]), cohort_of(2, MICRO, [0] * COMPANIONS, segment=1)]
+    made = LabelsPlan.of(study, question, people)
+    neighbors = ((1, 0, 0), (0, 1, 0)) if relation is Relation.REPLACE_ONE else ((0, 0, 0), (0, 1, 0))
+
+    def drawn(counts: Sequence[int], draws: int) -> Cells:
+        both = {PERSON: counts, 2: (0, COMPANIONS, 0)}
+        noisy = [
+            [count for label in made.labels if label.plan for count in label.plan.noisy(both)[0][:2]]
+            for _ in range(draws)
+        ]
+        values = np.array(noisy, dtype=np.float64)
+        own = cells(values[:, :2], np.full(2, float(MICRO)), STEPS)
+        found: Cells = own * 2 + (values[:, 3] > COMPANIONS * MICRO)
+        return found
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        first, second = (drawn(counts, draws) for counts in neighbors)
+        return first, second
+
+    return Subject(name=name, claimed=part * made.most / MICRO, outputs=outputs, planted=planted)
 
 
 def _secret_plan(label: int | None) -> tuple[Crowd, Plan]:

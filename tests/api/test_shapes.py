@@ -88,7 +88,7 @@ async def test_a_condition_asks_of_some_people_and_charges_only_them(
         assert median["where"] == {"region": "south"}
     found = {"range": "found", "where": "region:south", "share": "0.25"}
     assert (await get(service, study, "statistics/mean", **found))["where"] == {"region": "south"}
-    for refused in ({"where": "region:west"}, {"by": "region"}):
+    for refused in ({"where": "region:west"}, {"by": "age"}):
         (field,) = refused
         response = await service.call(
             "GET", f"/v1/studies/{study}/statistics/histogram", "analyse", params=refused

@@ -34,12 +34,20 @@ def test_a_poll_is_made_loaded_and_shown(ask: Asker, tmp_path):
     assert "choices" in made.errors
     made = ask("admin", "study", "create", "party", "--choices", "red", "--choices", "1,000", "--lower", "0")
     assert made.status != 0
-    made = ask("admin", "study", "create", "party", *(f"--choices={one}" for one in ("red", "green", "25")))
+    made = ask(
+        "admin",
+        "study",
+        "create",
+        "party",
+        *(f"--choices={one}" for one in ("red", "green", "25")),
+        *("--attributes", "region=north,south"),
+    )
     assert made.status == 0, made.errors
     assert "red, green, 25" in made.output
     file = tmp_path / "poll.csv"
     votes = ["red"] * 120 + ["25"] * 60 + ["yellow"]
-    file.write_text("subject,value\n" + "".join(f"p{n},{vote}\n" for n, vote in enumerate(votes)))
+    lines_of = [f"p{n},{vote},{'north' if n % 2 else 'south'}\n" for n, vote in enumerate(votes)]
+    file.write_text("subject,value,region\n" + "".join(lines_of))
     done = ask(
         *("contribute", "contribute", "party", str(file), "--trust", "central", "--epsilon", "2"),
         *("--directory", str(tmp_path / "device")),
@@ -53,6 +61,13 @@ def test_a_poll_is_made_loaded_and_shown(ask: Asker, tmp_path):
     assert shown.splitlines()[0].split("\t")[:2] == ["choice", "share"]
     refused = ask("analyse", "mean", "party")
     assert "ask for its shares" in refused.errors
+    lines = [
+        line.split("\t") for line in ask("analyse", "shares", "party", "--by", "region").output.splitlines()
+    ]
+    assert [line[:2] for line in lines[:10]] == [
+        ["label", "choice"],
+        *([label, choice] for label in ("all", "north", "south") for choice in ("red", "green", "25")),
+    ]
     kept = tmp_path / "shares.csv"
     assert ask("analyse", "shares", "party", "--output", str(kept)).status == 0
     with kept.open(newline="") as lines:

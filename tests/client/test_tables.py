@@ -304,3 +304,18 @@ def test_the_sdk_loads_none_of_them_by_itself() -> None:
     program = "import dither, sys; print({'pandas', 'matplotlib', 'pyarrow', 'numpy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_shares_by_labels_are_rows_of_the_whole_and_then_of_each_label():
+    groups = [{"where": {"region": label}, "people": 5, "choices": CHOICES} for label in ("north", "south")]
+    empty = {"where": {"region": "east"}, "people": 0, "choices": None}
+    document = {**MEAN, "statistic": "shares", "by": "region", "choices": CHOICES, "groups": [*groups, empty]}
+    found = build(Release, document)
+    assert found.groups is not None
+    assert found.groups[1].choices == found.choices
+    assert found.groups[2].choices is None
+    rows = found.to_dataframe()
+    assert rows["where.region"].fillna("all").tolist() == ["all"] * 2 + ["north"] * 2 + ["south"] * 2 + [
+        "east"
+    ]
+    assert rows["choices.choice"].tolist()[:6] == ["a<b>", "c"] * 3

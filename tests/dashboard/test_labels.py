@@ -149,3 +149,35 @@ async def test_lists_say_what_studies_of_choices_and_measures_ask(browser: Brows
     text = text_of((await browser.get("/dashboard/studies")).text)
     assert "2 choices" in text
     assert "income 0 to 9,000, age 18 to 98" in text
+
+
+async def test_shares_by_labels_have_a_plot_and_a_table_each(browser: Browser, service: Service):
+    study = await service.study(
+        lower=None,
+        upper=None,
+        choices=["red", "green"],
+        attributes={"region": ["north", "south", "empty"]},
+        default_share=1,
+    )
+    records = [
+        {
+            "subject": f"p{place}",
+            "value": "red",
+            "epsilon": 5,
+            "trust": "central",
+            "attributes": {"region": ("north", "south")[place % 2]},
+        }
+        for place in range(40)
+    ]
+    sent = await service.call("POST", f"/v1/studies/{study}/contributions/batch", "contribute", json=records)
+    assert sent.json()["created"] == 40
+    await browser.log_in("analyse")
+    form = (await browser.get(f"/dashboard/studies/{study}")).text
+    assert 'id="by"' in form
+    assert 'id="standardize"' not in form
+    page = await browser.get(await ask(browser, study, {"statistic": "shares", "by": "region"}))
+    text = text_of(page.text)
+    assert "By region Each person was charged for the own label only." in text
+    assert "north 20 people" in text
+    assert "No person with this label takes part." in text
+    assert page.text.count("Share of the people by choice: ") == 2

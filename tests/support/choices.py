@@ -22,8 +22,10 @@ def study_of_choices(number: int, **terms: Any) -> StudyDefinition:
         "upper": Decimal(number - 1),
         "choices": labels,
         "trust": frozenset(Trust),
+        "epsilon_min": 10_000,
+        "epsilon_max": 9 * MICRO,
     }
-    return replace(STUDY, epsilon_min=10_000, epsilon_max=9 * MICRO, **own | terms)
+    return replace(STUDY, **own | terms)
 
 
 def cohorts(profile: list[tuple[Trust, float, int]]) -> list[Cohort]:

@@ -191,7 +191,7 @@ async def show_release(request: PageRequest) -> Response:
         **_label_plots(shown, read),
         steps=steps,
         steps_plot=_steps_plot(steps),
-        **_shape_plots(shown),
+        **shape_plots.drawn(shown),
         study=StudyOut.of(study),
         charges=[ChargeOut.model_validate(row) for row in charges],
     )
@@ -253,7 +253,7 @@ async def _page(
         form=() if vectors else fields_of(study),
         of_people=statistic in SHAPES and statistic != DESCRIBE,
         shape=shape,
-        **_shape_plots(shape),
+        **shape_plots.drawn(shape),
         keys=(str(uuid4()), str(uuid4())),
         saturation=saturation,
         saturation_plot=plots.saturation(
@@ -322,17 +322,6 @@ def _label_plots(release: Published, read: ReleaseOut | None) -> dict[str, Any]:
         drawn["labels_plot"] = label_plots.labels(of)
         if read is not None and (read.between or read.standardize):
             drawn["read_plot"] = label_plots.together(read, release)
-    return drawn
-
-
-def _shape_plots(release: Published | None) -> dict[str, Any]:
-    """The plots of a histogram or of shares; none of another release."""
-    drawn: dict[str, Any] = {"histogram_plot": None, "distribution_plot": None}
-    if isinstance(release, SharesReleaseOut):
-        drawn["histogram_plot"] = shape_plots.choices(release.choices)
-    if isinstance(release, HistogramReleaseOut) and release.cumulative is not None:
-        drawn["histogram_plot"] = shape_plots.shares(release.bins)
-        drawn["distribution_plot"] = shape_plots.distribution(release.cumulative)
     return drawn
 
 

@@ -13,6 +13,9 @@ from app.services.shape_questions import DISTRIBUTION
 from app.web.documents.release import ChargeOut, ClusterReleaseOut, IntervalOut, ReleaseOut, StatisticOut
 from app.web.documents.types import WireOut
 
+BY = "The attribute whose labels are the groups; left out without."
+GROUPS = "One for each declared label, in their order, beside the whole, which is read off the same counts."
+
 
 class _ShapeOut(WireOut):
     """What every answer about the distribution of the values says."""
@@ -41,7 +44,8 @@ class _ShapeOut(WireOut):
     )
     left_out_because: str | None = Field(
         None,
-        description="Why: `budget_exhausted`, `local_reports_not_used`, or both; null where all have a part.",
+        description="Why, with blanks between: `budget_exhausted`, `local_reports_not_used`, "
+        "`measure_not_reported`; null where all have a part.",
     )
     created_at: datetime
     charges: list[ChargeOut] | None = Field(None, description="What it cost each cohort; for admins.")
@@ -62,8 +66,31 @@ class ShareOfBinOut(WireOut):
     simultaneous: IntervalOut = Field(description="For the dataset; those of all bins hold together.")
 
 
+class _LabelOut(WireOut):
+    """What the answer for one label says."""
+
+    model_config = ConfigDict(extra="allow")
+
+    where: dict[str, str]
+    people: int | None = Field(None, description="Left out where their number is secret.")
+    people_left_out: int | None = Field(None, description="Left out where their number is secret.")
+    noisy_count: float | None = Field(
+        None, description="People by their share of the cap, with noise; only where their number is secret."
+    )
+
+
+class HistogramOfLabelOut(_LabelOut):
+    """The shares by bin of the people with one label."""
+
+    bins: list[ShareOfBinOut] | None = Field(description="Null where no person with the label takes part.")
+    cumulative: list[ShareOfBinOut] | None = Field(None, description="As of the whole.")
+
+
 class HistogramReleaseOut(_ShapeOut):
     """The shares of people by bin; asked for a distribution, `bins` is what `cumulative` is here."""
+
+    by: str | None = Field(None, description=BY)
+    groups: list[HistogramOfLabelOut] | None = Field(None, description=GROUPS)
 
     bins: list[ShareOfBinOut]
     cumulative: list[ShareOfBinOut] | None = Field(
@@ -84,8 +111,19 @@ class ShareOfChoiceOut(WireOut):
     simultaneous: IntervalOut = Field(description="For the dataset; those of all choices hold together.")
 
 
+class SharesOfLabelOut(_LabelOut):
+    """The shares by choice of the people with one label."""
+
+    choices: list[ShareOfChoiceOut] | None = Field(
+        description="Null where no person with the label takes part."
+    )
+
+
 class SharesReleaseOut(_ShapeOut):
     """The shares of people by choice."""
+
+    by: str | None = Field(None, description=BY)
+    groups: list[SharesOfLabelOut] | None = Field(None, description=GROUPS)
 
     choices: list[ShareOfChoiceOut] = Field(description="In the order of the study.")
     noisy_count: float | None = Field(
@@ -155,5 +193,6 @@ def shape_off(body: bytes, statistic: str) -> bytes:
     if statistic == document["statistic"]:
         return body
     if statistic == DISTRIBUTION:
-        document["bins"] = document.pop("cumulative")
+        for answer in (document, *document.get("groups", ())):
+            answer["bins"] = answer.pop("cumulative")
     return json.dumps(document | {"statistic": statistic}, separators=(",", ":")).encode()

@@ -187,7 +187,8 @@ class AsyncAnalyst(AsyncBase):
             edges: Where bins begin and end; what they leave of the range are bins of their own.
             bins: The number of equal bins over the range, in place of edges.
             where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
-            **parameters: The question's parameters, for example `share`, `epsilon` or `tilt`.
+            **parameters: The question's parameters, for example `share`, `epsilon` or `tilt`; `by="region"`
+                answers for each label besides, each person charged for the own label only.
 
         Examples:
             >>> found = await analyst.histogram("commute", edges=[30, 60])
@@ -202,9 +203,10 @@ class AsyncAnalyst(AsyncBase):
         Privacy: as `mean`.
 
         Args:
-            study: The study's slug; it asks for a choice.
+            study: The study's slug; it asks for a choice, or for one among its measures.
             where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
-            **parameters: The question's parameters, for example `share`, `epsilon` or `tilt`.
+            **parameters: The question's parameters, for example `share`, `epsilon` or `tilt`, `measure` or
+                `by` as for `histogram`.
 
         Examples:
             >>> found = await analyst.shares("party")

@@ -1,0 +1,124 @@
+"""Shares and histograms by an attribute over HTTP: one release, each person charged for the own label."""
+
+from typing import Any
+
+import pytest
+
+from tests.api.service import Service, assert_problem
+from tests.api.test_shapes import get, spent
+
+REGIONS = {"region": ["north", "south", "east"]}
+PARTIES = ["red", "green", "blue"]
+ADD_REMOVE = {"relation": "add_remove_one", "epsilon": {"min": 4, "max": 4}, "trust": ["central"]}
+CENTRAL = {"epsilon": 4, "trust": "central"}
+RELATIONS = [{}, ADD_REMOVE]
+
+
+async def poll(service: Service, **terms: Any) -> str:
+    """300 people in the north, of whom 200 chose red; 100 in the south who chose blue; none in the east."""
+    study = await service.study(
+        lower=None, upper=None, choices=PARTIES, attributes=REGIONS, default_share=0.5, **terms
+    )
+    chosen = [("north", "red")] * 200 + [("north", "green")] * 100 + [("south", "blue")] * 100
+    await load(service, study, [(region, {"value": party}) for region, party in chosen])
+    return study
+
+
+async def load(service: Service, study: str, people: list[tuple[str, dict[str, Any]]]) -> None:
+    records = [
+        {
+            "subject": f"p{number}",
+            "epsilon": 4,
+            "trust": "central",
+            "attributes": {"region": region},
+            **fields,
+        }
+        for number, (region, fields) in enumerate(people)
+    ]
+    path = f"/v1/studies/{study}/contributions/batch"
+    response = await service.call("POST", path, "contribute", json=records)
+    assert response.json()["created"] == len(records), response.text
+
+
+@pytest.mark.parametrize("terms", RELATIONS)
+async def test_every_label_has_its_shares_at_the_price_of_one_question(
+    service: Service, terms: dict[str, Any]
+):
+    study = await poll(service, **terms)
+    plan = await get(service, study, "plan", statistic="shares", by="region")
+    alone = await get(service, study, "plan", statistic="shares")
+    found = await get(service, study, "statistics/shares", by="region")
+    price = found["epsilon_max"]
+    assert price == plan["estimators"][0]["epsilon_max"] == alone["estimators"][0]["epsilon_max"] == 2
+    assert found["by"] == "region"
+    assert [one["where"] for one in found["groups"]] == [{"region": one} for one in REGIONS["region"]]
+    north, south, east = found["groups"]
+    truth = {"north": (2 / 3, 1 / 3, 0), "south": (0, 0, 1), "all": (1 / 2, 1 / 4, 1 / 4)}
+    for name, answer in (("north", north), ("south", south), ("all", found)):
+        assert [one["choice"] for one in answer["choices"]] == PARTIES
+        assert sum(one["share"] for one in answer["choices"]) == pytest.approx(1)
+        for one, share in zip(answer["choices"], truth[name], strict=True):
+            assert abs(one["share"] - share) < 0.35
+            assert one["interval"]["lower"] <= one["share"] <= one["interval"]["upper"]
+    if terms:
+        assert "people" not in north
+        assert abs(north["noisy_count"] - 300) < 60
+        assert east["choices"] is not None, "a label without people looks like any other one"
+    else:
+        assert [one["people"] for one in (north, south, east)] == [300, 100, 0]
+        assert east["choices"] is None
+    again = await get(service, study, "statistics/shares", by="region")
+    assert again["id"] == found["id"]
+    assert (await spent(service, study, "p0"), await spent(service, study, "p399")) == (2, 2)
+    assert (await service.api.services.ledger.audit()).clean
+
+
+@pytest.mark.parametrize("terms", [*RELATIONS, {"noise": "gaussian", "delta": 1e-6}])
+async def test_histograms_and_distributions_by_label_are_one_release(service: Service, terms: dict[str, Any]):
+    study = await service.study(attributes=REGIONS, default_share=0.5, **terms)
+    people = [("north", {"value": 10})] * 150 + [("south", {"value": 90})] * 150
+    await load(service, study, people)
+    question = {"edges": "50", "by": "region"}
+    histogram = await get(service, study, "statistics/histogram", **question)
+    distribution = await get(service, study, "statistics/distribution", **question)
+    assert histogram["id"] == distribution["id"]
+    north, south, east = distribution["groups"]
+    assert north["bins"][0]["share"] > 0.8
+    assert south["bins"][0]["share"] < 0.2
+    assert (east["bins"] is None) is (terms != ADD_REMOVE)
+    assert "cumulative" not in north
+    assert histogram["groups"][0]["cumulative"] == north["bins"]
+    assert (await service.api.services.ledger.audit()).clean
+
+
+async def test_people_of_a_label_who_cannot_pay_are_left_out_of_it_and_others_answer(service: Service):
+    study = await poll(service)
+    path = f"/v1/studies/{study}/releases"
+    first = {"statistic": "shares", "where": "region:south", "share": 1}
+    assert (await service.call("POST", path, "analyse", json=first)).status_code == 201
+    found = await get(service, study, "statistics/shares", by="region")
+    north, south, _ = found["groups"]
+    assert (south["people"], south["people_left_out"], south["choices"]) == (100, 100, None)
+    assert (north["people_left_out"], found["people_left_out"]) == (0, 100)
+    assert found["left_out_because"] == "budget_exhausted"
+    assert (await spent(service, study, "p399"), await spent(service, study, "p0")) == (4, 2)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "params", "field"),
+    [
+        ("median", {"by": "region"}, "by"),
+        ("quantile", {"by": "region", "q": 0.9}, "by"),
+        ("describe", {"by": "region"}, "by"),
+        ("mean", {"by": "region", "range": "found"}, "by"),
+        ("histogram", {"by": "age"}, "by"),
+        ("histogram", {"by": "region", "where": "region:north"}, "by"),
+        ("histogram", {"by": "region", "simultaneous": "true"}, "simultaneous"),
+    ],
+)
+async def test_what_has_no_answer_by_labels_is_refused(
+    service: Service, statistic: str, params: dict[str, Any], field: str
+):
+    study = await service.study(attributes=REGIONS)
+    path = f"/v1/studies/{study}/statistics/{statistic}"
+    assert_problem(await service.call("GET", path, "analyse", params=params), "invalid_request", 422, field)

@@ -1,0 +1,142 @@
+"""Shares by an attribute: prices against all neighbors, the law of the whole, coverage with a control."""
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.attributes import Attributes
+from app.core.cohort import Cohort
+from app.core.epsilon import MICRO
+from app.core.errors import BudgetExhausted, InternalFault
+from app.core.study import Relation, Trust
+from app.estimators.interface import NotApplicable
+from app.services.questions import Ask
+from app.services.shape_labels import LabelsPlan
+from app.services.shape_questions import SHARES, resolve
+from tests.support.choices import plan_of, study_of_choices
+
+CHOICES = 3
+LABELS = ("north", "south", "east")
+ADD_REMOVE: dict[str, Any] = {"relation": Relation.ADD_REMOVE_ONE, "epsilon_min": MICRO, "epsilon_max": MICRO}
+RUNS = 400
+
+
+def cohort(number: int, segment: int, count: int, epsilon: float = 1, spent: float = 0) -> Cohort:
+    return Cohort(
+        id=number,
+        trust=Trust.CENTRAL,
+        epsilon=round(epsilon * MICRO),
+        carried=0,
+        spent=round(spent * MICRO),
+        count=count,
+        total=0,
+        total_squares=0,
+        segment=segment,
+    )
+
+
+def by_region(people: Sequence[Cohort], tilt: float = 0, share: int = MICRO, **terms: Any) -> LabelsPlan:
+    study = study_of_choices(CHOICES, attributes=Attributes.of({"region": LABELS}), **terms)
+    own = None if "relation" in terms else round(tilt * MICRO)
+    return LabelsPlan.of(
+        study, resolve(study, Ask(statistic=SHARES, by="region", share=share, tilt=own)), people
+    )
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_a_person_pays_what_the_worst_neighbor_moves_all_counts_by(relation: Relation):
+    """Brute force: every label and choice of a person before and after; the sum of |moves| over scales."""
+    terms: dict[str, Any] = ADD_REMOVE if relation is Relation.ADD_REMOVE_ONE else {}
+    plan = by_region([cohort(1, 0, 3), cohort(2, 1, 3, 1 if terms else 0.4)], **terms)
+    charged = {one.cohort_id: one.epsilon for one in plan.charges()}
+    for place, own in ((0, 1), (1, 2)):
+        label = plan.labels[place].plan
+        assert label is not None
+        weight = label.weighing.weights[0]
+        scale = label.bins_plan.scale
+        present = [tuple(int(one == choice) for one in range(CHOICES)) for choice in range(CHOICES)]
+        if relation is Relation.ADD_REMOVE_ONE:
+            pairs = [((0,) * CHOICES, after) for after in present]
+        else:
+            pairs = list(product(present, present))
+        loss = max(
+            sum(weight * abs(one - other) / scale for one, other in zip(before, after, strict=True))
+            for before, after in pairs
+        )
+        assert loss * MICRO <= charged[own] <= loss * MICRO + 1
+    alone = plan_of([(Trust.CENTRAL, 1, 6)], CHOICES, **terms)
+    assert plan.most == alone.most, "whatever the number of labels"
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_intervals_for_all_people_cover_and_narrower_ones_do_not(relation: Relation):
+    """False alarms at 5 standard deviations of 95 %: one in a million. The control is a quarter."""
+    terms: dict[str, Any] = ADD_REMOVE if relation is Relation.ADD_REMOVE_ONE else {}
+    epsilons = (1, 1, 1) if terms else (1, 0.3, 2)
+    people = [cohort(number, number, 120, epsilons[number]) for number in range(3)]
+    counts = {0: (60, 60, 0), 1: (0, 60, 60), 2: (120, 0, 0)}
+    truth = np.array([180, 120, 60]) / 360
+    plan = by_region(people, **terms)
+    squares, covered, control, whole = [], 0, 0, np.array([1.0] * RUNS)
+    for run in range(RUNS):
+        answer = plan.answer(counts)
+        choices: Any = answer["choices"]
+        groups: Any = answer["groups"]
+        assert len(groups) == 3
+        whole[run] = sum(one["share"] for one in choices)
+        for one, share in zip(choices, truth, strict=True):
+            lower, upper = one["interval"]["lower"], one["interval"]["upper"]
+            covered += lower <= share <= upper
+            middle = (lower + upper) / 2
+            control += abs(share - middle) <= (upper - lower) / 8
+            squares.append((one["share"] - share) ** 2)
+    assert whole == pytest.approx(1)
+    trials = RUNS * CHOICES
+    # Choices of one answer are dependent: at worst as one.
+    least = 0.95 - 5 * math.sqrt(0.95 * 0.05 / RUNS)
+    assert covered / trials >= least
+    assert control / trials < least
+    assert math.sqrt(np.mean(squares)) < 1.5 * plan.predicted_error + 1e-3 or bool(terms)
+
+
+def test_the_whole_of_equal_labels_is_the_shares_of_all_with_the_noise_of_all_labels():
+    """Two labels of n people have noise of twice the variance of one answer over 2 n people."""
+    halves = by_region([cohort(1, 0, 500), cohort(2, 1, 500)])
+    alone = plan_of([(Trust.CENTRAL, 1, 1000)], CHOICES)
+    own, whole = alone.bins_plan, halves.whole.bins_plan
+    assert whole._variance == pytest.approx(2 * own._variance)
+    assert whole.weighing.squares == pytest.approx(own.weighing.squares)
+    assert whole.weighing.uneven == own.weighing.uneven == 0
+    one = by_region([cohort(1, 0, 1000)])
+    assert one.predicted_error == pytest.approx(alone.predicted_error)
+    assert one.interval_width == pytest.approx(alone.interval_width)
+
+
+def test_labels_without_an_answer_weigh_nothing_and_the_interval_of_the_whole_knows_it():
+    able = by_region([cohort(1, 0, 300), cohort(2, 1, 100)], tilt=0.1)
+    unable = by_region([cohort(1, 0, 300), cohort(2, 1, 100, spent=1)], tilt=0.1)
+    assert [one.plan is None for one in unable.labels] == [False, True, True]
+    assert unable.crowd.people == 400
+    assert unable.crowd.left_out == 100
+    weighing = unable.whole.bins_plan.weighing
+    assert weighing.bias == pytest.approx(0.1 * 100 / 400)
+    assert weighing.uneven == pytest.approx(1 / 300 - 1 / 400)
+    assert unable.interval_width > able.interval_width
+    assert [one.cohort_id for one in unable.charges()] == [1]
+
+
+def test_without_people_who_can_pay_it_is_refused_and_a_cohort_has_one_label():
+    with pytest.raises(BudgetExhausted):
+        by_region([cohort(1, 0, 3, spent=1)])
+    with pytest.raises(NotApplicable):
+        by_region([])
+    with pytest.raises(InternalFault, match="two labels"):
+        by_region([cohort(1, 0, 3), cohort(1, 1, 3)]).charges()
+    secret = by_region([], **ADD_REMOVE)
+    assert all(one.plan is not None for one in secret.labels)
+    assert secret.most == by_region([cohort(1, 0, 900)], **ADD_REMOVE).most
+    assert secret.noise_json() == by_region([cohort(1, 0, 900)], **ADD_REMOVE).noise_json()
