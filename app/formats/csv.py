@@ -22,6 +22,7 @@ class Columns:
         lists: Those whose cells hold several numbers: 1.5;-2;0.25.
         words: Those that hold words in any case.
         within: Those that are fields of an object within the record, by the name of that object.
+        measures: Those that hold reports, which are numbers, where the trust of a row is local.
     """
 
     names: Set[str]
@@ -30,6 +31,7 @@ class Columns:
     lists: Set[str]
     words: Set[str]
     within: Mapping[str, str] = field(default_factory=dict)
+    measures: Set[str] = frozenset()
 
 
 class Csv:
@@ -89,20 +91,22 @@ class Csv:
             remedy = "; put a number with a decimal comma in quotes" if len(row) > len(header) else ""
             return Unreadable(code="malformed_row", fields=[FieldError("row", reason + remedy)])
         record: dict[str, Any] = {}
-        for name, cell in zip(header, map(str.strip, row), strict=True):
+        cells = dict(zip(header, map(str.strip, row), strict=True))
+        reports = self._columns.measures if cells.get("trust", "").lower() == "local" else ()
+        for name, cell in cells.items():
             if cell:
-                outer = self._columns.within.get(name)
+                outer = "reports" if name in reports else self._columns.within.get(name)
                 fields = record if outer is None else record.setdefault(outer, {})
                 try:
-                    fields[name] = self._cell(name, cell)
+                    fields[name] = self._cell(name, cell, number=name in reports)
                 except NotOneNumber as refusal:
                     reason = f"{refusal}, with ?decimals=, or ?decimals=."
                     return Unreadable(code="invalid_request", fields=[FieldError(name, reason)])
         return record
 
-    def _cell(self, name: str, cell: str) -> object:
+    def _cell(self, name: str, cell: str, *, number: bool) -> object:
         if name in self._columns.lists:
             return [JsonNumber(with_point(number, self._decimals)) for number in cell.split(";")]
-        if name in self._columns.numbers:
+        if number or name in self._columns.numbers:
             return JsonNumber(with_point(cell, self._decimals))
         return cell.lower() if name in self._columns.words else cell

@@ -242,6 +242,7 @@ class BatchReader:
                     lists=lists,
                     words=WORDS,
                     within=dict.fromkeys(labels, "attributes") | dict.fromkeys(measures, "values"),
+                    measures=measures,
                 )
                 self._records = Csv(columns, decimals)
 

@@ -120,21 +120,25 @@ async def test_reports_of_a_choice_are_unbiased_and_too_large_an_epsilon_is_foun
 
 @pytest.mark.parametrize("form", ["application/json", "application/x-ndjson", "text/csv"])
 async def test_batches_have_choices_in_every_form(service: Service, form: str):
-    study = await household(service, measures=MEASURES, trust=["central"])
-    people = [central(1, "blue"), central(2, "violet"), central(3, "red")]
+    study = await household(service, measures=MEASURES, trust=["central", "local"])
+    device = {"subject": "l4", "reports": {"party": 2}, "epsilon": 1, "trust": "local"}
+    people = [central(1, "blue"), central(2, "violet"), central(3, "red"), device]
+    people.append({**device, "subject": "l5", "reports": {"party": 2, "income": 0}})
     bodies = {
         "application/json": json.dumps(people),
         "application/x-ndjson": "\n".join(map(json.dumps, people)),
         "text/csv": "subject,party,income,epsilon,trust\nc1,blue,4500,4,central\nc2,violet,4500,4,central\n"
-        "c3,red,4500,4,central\n",
+        "c3,red,4500,4,central\nl4,2,,1,Local\nl5,2,0,1,local\n",
     }
     path, headers = f"/v1/studies/{study}/contributions/batch", {"Content-Type": form}
     done = (await service.call("POST", path, "contribute", content=bodies[form], headers=headers)).json()
-    assert (done["created"], done["refused"]) == (2, 1)
-    (refused,) = [one for one in done["results"] if one["status"] == "refused"]
-    reason = "must be one of the measure's choices, as text"
-    assert refused["errors"] == [{"field": "values.party", "reason": reason}]
-    assert sorted(map(str, await vectors(service))) == [f"[{1 << 29}, 0]", f"[{1 << 29}, {1 << 30}]"]
+    assert (done["created"], done["refused"]) == (3, 2)
+    assert [one["errors"] for one in done["results"] if one["status"] == "refused"] == [
+        [{"field": "values.party", "reason": "must be one of the measure's choices, as text"}],
+        [{"field": "reports", "reason": "a device reports 1 of 2 measures with this epsilon"}],
+    ]
+    stored = sorted(map(str, await vectors(service)))
+    assert stored == ["[536870912, 0]", "[536870912, 1073741824]", "[None, 2]"]
 
 
 @pytest.mark.parametrize(
