@@ -19,6 +19,7 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
     made = ask(
         *("admin", "study", "create", "household", "--measures", "income=0,9000", "--measures", "age=18,98"),
         *("--measures", "party=red| green", "--default-share", "0.15"),
+        *("--trust", "central", "--trust", "local"),
     )
     assert made.status == 0, made.errors
     assert "range of income\t0 to 9,000" in made.output.replace("9000", "9,000")
@@ -51,6 +52,17 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
     assert shares["choices"][1]["share"] > 0.8
     quarters = json.loads(ask("analyse", "describe", "household", "--measure", "age", "--json").output)
     assert (quarters["statistic"], quarters["measure"]) == ("describe", "age")
+    file.write_text("subject,income,age,party\n" + "".join(rows[:60]).replace("p", "l"))
+    done = ask(
+        *("contribute", "contribute", "household", str(file), "--trust", "local", "--epsilon", "5"),
+        *("--directory", str(tmp_path / "device")),
+    )
+    assert "60 created, 0 unchanged, 0 refused." in done.output
+    answered = ask("analyse", "release", "household", "--measure", "income", "--share", "0.04", "--json")
+    both = json.loads(answered.output)
+    # Two of three measures each: fewer than 5 or more than 35 once in 40,000 runs.
+    assert (both["people"], both["left_out_because"]) == (260, "measure_not_reported")
+    assert 5 <= both["people_left_out"] <= 35
     for words, reason in (
         (("mean", "household"), "measure: is required in a study of several: income, age, party"),
         (("mean", "household", "--measure", "size"), "measure: must be one of the study's measures"),

@@ -179,8 +179,9 @@ class ReleaseOut(WireOut):
     )
     left_out_because: str | None = Field(
         None,
-        description="Why they could not: `budget_exhausted`; of a combination `in_no_answer`: no answer that "
-        "it combines has them; `measure_not_reported`: their devices reported others; null where all could.",
+        description="Why they could not, with blanks between: `budget_exhausted`; of a combination "
+        "`in_no_answer`: no answer that it combines has them; `measure_not_reported`: their devices "
+        "reported others; null where all could.",
     )
     noisy_count: float | None = Field(
         None, description="People by their share of the cap, with noise; only where their number is secret."
