@@ -9,8 +9,8 @@ from app.core.study import Relation, Study, StudyDefinition
 from app.estimators import registry
 from app.services.questions import MEAN, SD, SUM, VARIANCE
 from app.services.reading import DIFFERENCE, READ
-from app.services.shape_questions import DESCRIBE, SHAPES, SHARES
 from app.services.shape_questions import PARAMETERS as SHAPE_PARAMETERS
+from app.services.shape_questions import SHAPES, SHARES
 from app.web import question_params
 from app.web.documents.release import ReleaseOut
 
@@ -125,8 +125,7 @@ def statistics(study: StudyDefinition) -> Sequence[str]:
     read = [one for one in READ if not (_secret(study) and one in (SUM, DIFFERENCE))]
     if not _with_labels(study):
         read = [one for one in read if one != DIFFERENCE]
-    hidden = (SHARES, DESCRIBE) if study.delta and _secret(study) else (SHARES,)
-    return [*read, *(one for one in SHAPES if one not in hidden), *shares]
+    return [*read, *(one for one in SHAPES if one != SHARES), *shares]
 
 
 def measure_for(study: StudyDefinition, statistic: str) -> str:

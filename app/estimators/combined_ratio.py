@@ -56,7 +56,7 @@ from app.core.errors import InternalFault
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, Noise, NoNoise
 from app.estimators.hourglass import HourglassPivot
 from app.estimators.interface import Conclusion, Plan, Question
-from app.estimators.moments_secret import HalvesPivot
+from app.estimators.moments_secret import GaussianHalvesPivot, HalvesPivot
 from app.estimators.pivot import Pivot, PivotReader, ratio
 from app.estimators.quantiles import ErrorLaw, error_law
 from app.estimators.transformed import ComplementPivot, GaussianPivot, predicted_error
@@ -75,6 +75,8 @@ def pivot_of(noise: Noise) -> Pivot:
             return HalvesPivot()
         case DiscreteGaussian(sigmas=(_, _)):
             return GaussianPivot()
+        case DiscreteGaussian(sigmas=(_, _, _)):
+            return GaussianHalvesPivot()
         case Hourglass(epsilon=epsilon):
             return HourglassPivot(noise=noise, level=epsilon / MICRO)
         case _:

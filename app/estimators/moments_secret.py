@@ -11,6 +11,9 @@ value at M, what is seen of the variance v of people with the mean m is D + (m -
 coefficients :math:`(1 - m)^2 - v`, :math:`-m (1 - m) - v` and :math:`m^2 - v` are bounded over an interval
 for m, and of unequal or drawn people a part of bounded variance, as for the mean (`app.estimators.pivot`).
 The interval is the hull of all v that this does not reject. Of its risk the mean has one part in five.
+
+Under Gaussian noise the same holds, with Normal laws of variance 2 in place of Laplaces of scale 1. The three
+parts of a person, which sum to 1, have the largest L2 norm at the ends of the range: 1, that of two sums.
 """
 
 import math
@@ -20,6 +23,7 @@ from fractions import Fraction
 
 from app.core.grid import GRID_SIZE, Grid
 from app.estimators.accuracy import WORST_VARIANCE
+from app.estimators.calibration import GAUSSIAN_UNIT
 from app.estimators.interface import UNIT_SCALE, Conclusion, Coverage, Interval, Query, Statistic
 from app.estimators.pivot import MASS_RISK, PivotReader, hull, laplace_tail, ratio
 from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
@@ -53,20 +57,21 @@ def moment_queries(weights: tuple[int, ...]) -> tuple[Query, Query, Query]:
     )
 
 
-def count_interval(noisy_count: float, *, cap: float, floor: float) -> Interval:
+def count_interval(noisy_count: float, pivot: "HalvesPivot", *, cap: float, floor: float) -> Interval:
     r"""The interval for the number of people from the noisy total weight of three sums.
 
-    With A the total weight and Z the sum of three Laplaces, the noisy total is A + Z, and every person weighs
+    With A the total weight and Z the sum of all noise, the noisy total is A + Z, and every person weighs
     between `floor` and `cap`: :math:`A / cap \le n \le A / floor`.
 
     Args:
         noisy_count: The noisy total over the cap.
-        cap, floor: The most and the least that a person can weigh, above 0 [epsilon].
+        pivot: Of the sums.
+        cap, floor: The most and the least that a person can weigh, above 0 [epsilon, or mu].
 
     Returns:
         The interval for those who take part; at least its level.
     """
-    margin = HalvesPivot().mass_law().quantile(LEVEL)
+    margin = pivot.mass_law().quantile(LEVEL)
     total = noisy_count * cap
     return Interval(
         level=LEVEL,
@@ -112,27 +117,51 @@ class HalvesPivot:
         return ErrorLaw(sigma=0.0, laplaces=((1.0, 3 * self.draws),))
 
 
+@dataclass(frozen=True, slots=True)
+class GaussianHalvesPivot(HalvesPivot):
+    """The same with Gaussian noise of variance 2, that of Laplace noise of scale 1."""
+
+    unit: float = 2.0 * GAUSSIAN_UNIT * GRID_SIZE
+
+    def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
+        """None."""
+        return ()
+
+    def normal(self, p: float) -> float:
+        """Of all three sums together."""
+        return 2 * self.draws * ((1 - p) ** 2 + (1 - 2 * p) ** 2 / 4 + p * p)
+
+    def tail(self, p: float, x: float) -> float:
+        """The law of three normals."""
+        return math.erfc(x / math.sqrt(2 * self.normal(p)))
+
+    def mass_law(self) -> ErrorLaw:
+        """Three normals of variance 2."""
+        return ErrorLaw(sigma=math.sqrt(6 * self.draws), laplaces=())
+
+
 class MomentReader:
     """Reads the three noisy sums. Knows the question, not the groups.
 
     Args:
         grid: The study's grid.
-        cap, floor: The most and the least that any person's weight can be [epsilon].
-        draws: How many independent draws of the noise are in each sum.
+        cap, floor: The most and the least that any person's weight can be [epsilon, or mu].
+        pivot: What noise is in the sums.
     """
 
-    __slots__ = ("draws", "mean")
+    __slots__ = ("mean", "pivot")
 
-    def __init__(self, *, grid: Grid, cap: float, floor: float, draws: int = 1) -> None:
-        self.draws = draws
-        self.mean = PivotReader(grid=grid, cap=cap, floor=floor, pivot=HalvesPivot(draws=draws))
+    def __init__(self, *, grid: Grid, cap: float, floor: float, pivot: HalvesPivot) -> None:
+        self.pivot = pivot
+        self.mean = PivotReader(grid=grid, cap=cap, floor=floor, pivot=pivot)
 
     def conclude(self, values: Sequence[int]) -> Conclusion:
         """The conclusion from the three noisy sums."""
         squares, mixed, others = values
         conclusion = self.mean.conclude([2 * squares + mixed, 2 * others + mixed])
         return replace(
-            conclusion, variance=self._variance([value / MOMENT_SCALE for value in (squares, mixed, others)])
+            conclusion,
+            variance=self._variance([2 * value / self.pivot.unit for value in (squares, mixed, others)]),
         )
 
     def _variance(self, sums: Sequence[float]) -> Statistic:
@@ -144,7 +173,7 @@ class MomentReader:
             estimate = min(max((squares * others - mixed**2 / 4) / mass**2, 0.0), WORST_VARIANCE)
             p = (squares + mixed / 2) / mass
             scales = ((1 - p) ** 2 - estimate, p * (1 - p) + estimate, p * p - estimate)
-            error = min(error, math.sqrt(2 * self.draws * sum(scale**2 for scale in scales)) / mass)
+            error = min(error, math.sqrt(2 * self.pivot.draws * sum(scale**2 for scale in scales)) / mass)
         unit = float(self.mean.grid.width) ** 2
 
         def interval(ends: tuple[float, float], coverage: Coverage) -> Interval:
@@ -201,9 +230,11 @@ class MomentReader:
                 max(abs(low**2 - v), abs(high**2 - v)),
             )
             spread = min(v, reach / 2)
+            drawn = scale * spread * (reach - spread)
+            draws, normal = self.pivot.draws, isinstance(self.pivot, GaussianHalvesPivot)
             law = error_law(
-                normal_variance=scale * spread * (reach - spread),
-                laplaces=[(noise, self.draws) for noise in scales],
+                normal_variance=drawn + normal * 2 * draws * sum(noise**2 for noise in scales),
+                laplaces=[] if normal else [(noise, draws) for noise in scales],
             )
             return law.tail(max(least - v * mass, v * mass - most, 0.0) - reach * step)
 

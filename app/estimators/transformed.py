@@ -13,7 +13,13 @@ from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency, Relation
 from app.estimators.calibration import GAUSSIAN_SIGMA, GAUSSIAN_UNIT, gaussian_weight
 from app.estimators.interface import UNIT_SCALE, Conclusion, Parameter, Plan, Query, Question
-from app.estimators.moments_secret import MOMENT_SCALE, MomentReader, moment_queries
+from app.estimators.moments_secret import (
+    MOMENT_SCALE,
+    GaussianHalvesPivot,
+    HalvesPivot,
+    MomentReader,
+    moment_queries,
+)
 from app.estimators.pivot import PivotReader, laplace_tail, offered_weight, ratio
 from app.estimators.quantiles import ErrorLaw
 
@@ -160,10 +166,14 @@ class Transformed:
         if question.currency is Currency.GAUSSIAN:
             weights = tuple(map(gaussian_weight, weights))
             most, least = gaussian_ends(question)
+            # Quarters of weights under noise of one sum are whole ones under four times the noise.
+            three = question.parameters.get(MOMENTS.name) == 2
             return Plan(
-                queries=complementary_queries(weights),
-                noise=DiscreteGaussian(sigmas=(GAUSSIAN_SIGMA,) * 2),
-                predicted_error=predicted_error(question, math.sqrt(2) / most),
+                queries=moment_queries(tuple(weight // 4 for weight in weights))
+                if three
+                else complementary_queries(weights),
+                noise=DiscreteGaussian(sigmas=(GAUSSIAN_SIGMA,) * (3 if three else 2)),
+                predicted_error=predicted_error(question, math.sqrt(5 / 2 if three else 2) / most),
                 conclude=reader(question),
                 weighs=(most, min(least, most)),
             )
@@ -193,20 +203,22 @@ def reader(question: Question, sums: int = 1) -> Callable[[Sequence[int]], Concl
         sums: How many noisy sums of disjoint people each of them is the sum of.
     """
     grid, cap = question.grid, max(question.cap, 1) / MICRO
+    three, floor = question.parameters.get(MOMENTS.name) == 2, floor_of(question)
+    halves, two = HalvesPivot(draws=sums), ComplementPivot(draws=sums)
     if question.currency is Currency.GAUSSIAN:
-        most, least = gaussian_ends(question)
-        pivot = GaussianPivot(draws=sums)
-        return PivotReader(grid=grid, cap=most, floor=min(least, most), pivot=pivot).conclude
-    if question.parameters.get(MOMENTS.name) == 2:
-        return MomentReader(grid=grid, cap=cap, floor=floor_of(question), draws=sums).conclude
-    return PivotReader(
-        grid=grid, cap=cap, floor=floor_of(question), pivot=ComplementPivot(draws=sums)
-    ).conclude
+        cap, floor = gaussian_ends(question)
+        halves, two = GaussianHalvesPivot(draws=sums), GaussianPivot(draws=sums)
+    if three:
+        return MomentReader(grid=grid, cap=cap, floor=min(floor, cap), pivot=halves).conclude
+    return PivotReader(grid=grid, cap=cap, floor=min(floor, cap), pivot=two).conclude
 
 
 def gaussian_ends(question: Question) -> tuple[float, float]:
     """The most and the least that a person can weigh under Gaussian noise [mu]."""
-    most, least = (gaussian_weight(max(end, 1)) / GAUSSIAN_UNIT for end in (question.cap, question.floor))
+    step = 4 if question.parameters.get(MOMENTS.name) == 2 else 1
+    most, least = (
+        gaussian_weight(max(end, 1)) // step * step / GAUSSIAN_UNIT for end in (question.cap, question.floor)
+    )
     return most, least
 
 

@@ -26,7 +26,7 @@ from app.core.release import Charge
 from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import Interval, Plan
 from app.estimators.moments import with_second_moment
-from app.estimators.moments_secret import count_interval
+from app.estimators.moments_secret import GaussianHalvesPivot, HalvesPivot, count_interval
 from app.estimators.quantiles import LEVEL
 from app.estimators.ranks import RankPlan
 from app.estimators.transformed import MOMENTS
@@ -70,7 +70,6 @@ class Description:
         quartiles: The other parts.
         costs: What each person of each group pays for all parts [the study's currency].
         most: The largest charge to a person; in add_remove_one studies the largest that is possible.
-        cap, floor: The most and the least that a person can pay for the moments [the same].
     """
 
     study: StudyDefinition
@@ -80,8 +79,6 @@ class Description:
     quartiles: tuple[RankPlan, ...]
     costs: tuple[int, ...]
     most: int
-    cap: int
-    floor: int
 
     @classmethod
     def of(cls, study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Cohort]) -> "Description":
@@ -123,8 +120,6 @@ class Description:
             quartiles=quartiles,
             costs=costs,
             most=most,
-            cap=max(asked.cap, 1),
-            floor=max(asked.floor, 1),
         )
 
     @property
@@ -197,5 +192,8 @@ class Description:
             people = float(self.crowd.people)
             interval = Interval(level=LEVEL, lower=people, upper=people, coverage="exact")
             return {"estimate": self.crowd.people, "interval": asdict(interval)}
-        interval = count_interval(noisy, cap=self.cap / MICRO, floor=self.floor / MICRO)
+        assert self.mean.weighs is not None
+        cap, floor = self.mean.weighs
+        pivot = GaussianHalvesPivot() if self.study.delta else HalvesPivot()
+        interval = count_interval(noisy, pivot, cap=cap, floor=max(floor, 1 / MICRO))
         return {"estimate": noisy, "interval": asdict(interval)}

@@ -9,7 +9,7 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO, round_down_to_significant, share_of
 from app.core.errors import InvalidRequest
 from app.core.release import Asked
-from app.core.study import NO_TILT, NOT_OF_CHOICES, Currency, Relation, StudyDefinition
+from app.core.study import NO_TILT, NOT_OF_CHOICES, Relation, StudyDefinition
 from app.estimators import registry
 from app.estimators.interface import Question
 from app.estimators.transformed import MOMENTS, Transformed
@@ -207,9 +207,6 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
     if ask.tilt is not None and not tilted:
         raise InvalidRequest.field("tilt", NO_TILT)
     name = ask.estimator or registry.AUTO
-    if secret and spread and study.noise is Currency.GAUSSIAN:
-        reason = "has an answer with Laplace noise only, where the number of people is secret"
-        raise InvalidRequest.field("statistic", reason)
     if secret and (spread or ask.by):
         if name not in (registry.AUTO, Transformed.name):
             what = f"a {ask.statistic}" if spread else "an answer by labels"

@@ -196,9 +196,6 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         reason = f"values of this study have {study.dimension} coordinates: start a K-means session instead"
         raise InvalidRequest.field("statistic", reason)
     estimator, of = ESTIMATORS[ask.statistic], _PHRASES.get(ask.statistic, f"a {ask.statistic}")
-    if study.delta and estimator == DESCRIBE and study.relation is Relation.ADD_REMOVE_ONE:
-        reason = "has an answer with Laplace noise only, where the number of people is secret"
-        raise InvalidRequest.field("statistic", reason)
     errors: list[FieldError] = []
     if ask.by and estimator not in (HISTOGRAM, SHARES):
         errors.append(FieldError("by", f"does not apply to {of}: ask for each label with where"))

@@ -49,8 +49,9 @@ async def test_one_answer_has_every_label_at_the_price_of_one_mean(service: Serv
     assert (await service.api.services.ledger.audit()).clean
 
 
-async def test_the_spread_of_each_label_has_a_release_of_its_own(service: Service):
-    slug = await survey(service, {"north": 300, "south": 300})
+@pytest.mark.parametrize("terms", [{}, {"noise": "gaussian", "delta": 1e-6}])
+async def test_the_spread_of_each_label_has_a_release_of_its_own(service: Service, terms: dict[str, Any]):
+    slug = await survey(service, {"north": 300, "south": 300}, **terms)
     path = f"/v1/studies/{slug}/statistics"
     sd = (await service.call("GET", f"{path}/sd?by=region&share=0.4", "analyse")).json()
     variance = (await service.call("GET", f"{path}/variance?by=region&share=0.4", "analyse")).json()

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from dither.device.gaussian import epsilon_at
+from dither.device.gaussian import epsilon_at, micro_mu2
 
 from tests.api.service import Service, assert_problem
 
@@ -136,8 +136,11 @@ async def test_a_median_with_gaussian_noise_costs_what_a_mean_costs(service: Ser
     assert (await service.api.services.ledger.audit()).clean
 
 
-async def test_a_description_with_gaussian_noise_charges_the_sum_of_its_parts(service: Service):
-    study = await service.study(**GAUSSIAN, epsilon={"min": 1, "max": 10})
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove_one"])
+async def test_a_description_with_gaussian_noise_charges_the_sum_of_its_parts(
+    service: Service, relation: str
+):
+    study = await service.study(**GAUSSIAN, relation=relation, epsilon={"min": 1, "max": 10})
     records = [
         {
             "subject": f"p{number}",
@@ -156,12 +159,17 @@ async def test_a_description_with_gaussian_noise_charges_the_sum_of_its_parts(se
     assert paid[-1] == answer["mu2_max"]
     assert paid[0] == pytest.approx(0.056028 / 2, rel=2e-3)
     assert await spent(service, study, "p0") == epsilon_at(round(paid[0] * 1e6), 10**6) / 1e6
-    assert answer["count"]["estimate"] == 399
+    assert (answer["count"]["estimate"] == 399) == (relation == "replace_one"), "public, or noisy"
+    assert answer["count"]["interval"]["lower"] <= 399 <= answer["count"]["interval"]["upper"]
     for name in ("mean", "sd"):
         one = answer[name]
         assert one["interval"]["lower"] <= one["estimate"] <= one["interval"]["upper"]
     quartiles = [one["estimate"] for one in answer["quartiles"]]
     assert quartiles == sorted(quartiles)
+    spread = await get(service, study, "statistics/sd")
+    assert spread["mu2_max"] <= micro_mu2(10**7, 10**6) / 2e6
+    assert relation == "replace_one" or spread["mu2_max"] > 0.999 * micro_mu2(10**7, 10**6) / 2e6
+    assert spread["interval"]["lower"] <= 28.9 <= spread["interval"]["upper"]
     assert (await service.api.services.ledger.audit()).clean
 
 

@@ -2,7 +2,7 @@
 
 Every run draws fresh people and fresh noise and reads the noisy sums through the plan. A verdict is the
 binomial probability of so few hits if an interval covered 94 %: below ALPHA it is an alarm, so that a false
-one has a probability of at most 1e-8 for each of the 36 verdicts. The controls draw noise or people as no
+one has a probability of at most 1e-8 for each of the 48 verdicts. The controls draw noise or people as no
 interval expects them.
 """
 
@@ -16,7 +16,7 @@ from scipy import stats
 
 from app.core.cohort import Group
 from app.core.grid import GRID_SIZE
-from app.core.noise import DiscreteLaplace
+from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Relation
 from app.estimators import registry
 from app.estimators.interface import Conclusion, Plan, Question
@@ -65,11 +65,14 @@ def conclusions(
     for _ in range(RUNS):
         values = [law[0](random, group.count) for group in groups]
         sums = np.array([(one.sum(), one.size, ((one - 0.5) ** 2).sum()) for one in values])
-        assert isinstance(plan.noise, DiscreteLaplace)
+        if isinstance(plan.noise, DiscreteGaussian):
+            errors = [noise * random.normal() * sigma for sigma in plan.noise.sigmas]
+        else:
+            assert isinstance(plan.noise, DiscreteLaplace)
+            errors = [noise * random.laplace() * scale for scale in plan.noise.scales]
         noisy = [
-            sum(float(np.dot(term[1:], sums[term[0]])) for term in query.terms) * GRID_SIZE
-            + noise * random.laplace() * scale
-            for query, scale in zip(plan.queries, plan.noise.scales, strict=True)
+            sum(float(np.dot(term[1:], sums[term[0]])) for term in query.terms) * GRID_SIZE + error
+            for query, error in zip(plan.queries, errors, strict=True)
         ]
         made.append((plan.conclude([round(value) for value in noisy]), np.concatenate(values)))
     return made
@@ -103,11 +106,13 @@ def plan_of(people: str) -> tuple[Plan, list[Group]]:
     return with_second_moment(plan, groups, question), groups
 
 
-def secret_plan() -> tuple[Plan, list[Group]]:
+def secret_plan(delta: int) -> tuple[Plan, list[Group]]:
+    """Offers of epsilon, or with a delta of mu^2."""
     groups = [central(0.5, 300), central(1.0, 300)]
     question = add_remove_one(cap=1.0, floor=0.5)
     asked = Question(
-        **{name: getattr(question, name) for name in question.__slots__} | {"parameters": {"moments": 2}}
+        **{name: getattr(question, name) for name in question.__slots__}
+        | {"parameters": {"moments": 2}, "delta": delta}
     )
     return registry.get("transformed", Relation.ADD_REMOVE_ONE).plan(groups, asked), groups
 
@@ -120,9 +125,10 @@ def test_intervals_of_the_spread_and_of_the_population_cover(source, people, law
     assert not alarms(found), found
 
 
+@pytest.mark.parametrize("delta", [0, 10**6])
 @pytest.mark.parametrize("law", LAWS)
-def test_so_they_do_where_the_number_of_people_is_secret(source, law):
-    plan, groups = secret_plan()
+def test_so_they_do_where_the_number_of_people_is_secret(source, law, delta):
+    plan, groups = secret_plan(delta)
     found = hits(conclusions(source.people, plan, groups, LAWS[law]), LAWS[law])
     assert not alarms(found), found
 
@@ -134,8 +140,9 @@ def test_control_three_times_the_noise_is_caught(source, people):
     assert "sd of the dataset" in alarms(found), found
 
 
-def test_control_three_times_the_noise_is_caught_where_the_number_is_secret(source):
-    plan, groups = secret_plan()
+@pytest.mark.parametrize("delta", [0, 10**6])
+def test_control_three_times_the_noise_is_caught_where_the_number_is_secret(source, delta):
+    plan, groups = secret_plan(delta)
     found = hits(conclusions(source.people, plan, groups, LAWS["uniform"], noise=6.0), LAWS["uniform"])
     assert "sd of the dataset" in alarms(found), found
 

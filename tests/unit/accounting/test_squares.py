@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.accounting.costs import group_costs
+from app.accounting.gaussian import effective_variance, mu2_cost
 from app.core.errors import InternalFault
 from app.core.grid import GRID_BITS, GRID_SIZE, square
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
@@ -139,6 +140,28 @@ def three_sums(weight: int) -> list[Query]:
 def test_three_sums_cost_one_weight_under_add_or_remove(weight):
     noise = DiscreteLaplace(scales=(4 * UNIT_SCALE,) * 3)
     assert group_costs(three_sums(weight), noise, ADD_REMOVE, [central(1e6)]) == [weight]
+
+
+@given(st.integers(1, 10**9))
+def test_three_sums_under_gaussian_noise_cost_the_largest_norm_which_is_one_weight(weight):
+    sigma = 8.0 * GRID_SIZE * weight
+    (cost,) = group_costs(
+        three_sums(weight),
+        DiscreteGaussian(sigmas=(sigma,) * 3),
+        ADD_REMOVE,
+        [central(1e6)],
+        Currency.GAUSSIAN,
+    )
+    norms = [
+        sum(
+            (a * point + b * GRID_SIZE + c * square(point)) ** 2
+            for query in three_sums(weight)
+            for _, a, b, c in query.terms
+        )
+        for point in (GRID_SIZE * step // 64 for step in range(65))
+    ]
+    assert max(norms) == norms[0] == norms[-1] == (4 * weight * GRID_SIZE) ** 2
+    assert cost == mu2_cost(max(norms) / effective_variance(sigma))
 
 
 def test_gaussian_noise_prices_the_pair_as_the_mean():

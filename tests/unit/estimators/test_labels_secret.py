@@ -30,6 +30,7 @@ QUESTIONS = {
     "mean": ASKED,
     "sd": replace(ASKED, parameters={MOMENTS.name: 2}),
     "gaussian": replace(ASKED, delta=1_000_000),
+    "sd, gaussian": replace(ASKED, delta=1_000_000, parameters={MOMENTS.name: 2}),
 }
 
 
