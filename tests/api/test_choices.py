@@ -6,6 +6,7 @@ from typing import Any
 import asyncpg
 import pytest
 from dither.device.choices import ChoiceRandomizer, choice_points
+from dither.device.gaussian import micro_mu2
 
 from app.core.epsilon import MICRO
 from tests.api.service import Service, assert_problem
@@ -87,7 +88,7 @@ async def test_a_study_says_its_choices_in_their_order_and_fixes_them(service: S
         ({"choices": ["a", "b"], "dimension": 2}, ["dimension"]),
         ({"choices": ["a", "b"], "local_mechanism": "hybrid"}, ["local_mechanism"]),
         ({"choices": ["a", "b"], "relation": "add_remove_one", "trust": ["local"]}, ["trust"]),
-        ({"choices": ["a", "b"], "noise": "gaussian", "delta": 1e-6}, ["noise"]),
+        ({"choices": ["a", "b"], "noise": "gaussian", "delta": 1e-6, "trust": ["local"]}, ["noise"]),
         ({}, ["lower", "upper"]),
         ({"lower": 0}, ["upper"]),
     ],
@@ -298,3 +299,37 @@ async def test_what_has_no_shares_says_why(service: Service):
     session = {"protocol": "quantile", "quantile": 0.5, "epsilon": 1, "participants": 10}
     started = await service.call("POST", f"/v1/studies/{study}/sessions", "admin", json=session)
     assert_problem(started, "invalid_request", 422, "protocol")
+
+
+@pytest.mark.parametrize("terms", [{}, ADD_REMOVE])
+async def test_a_poll_with_gaussian_noise_costs_what_a_mean_costs(service: Service, terms: dict[str, Any]):
+    """mu^2 of epsilon 10 at delta 1e-6; sigma of a share is about .004 and .003 then."""
+    epsilons = {**terms, "epsilon": {"min": 10, "max": 10}}
+    study = await poll(service, noise="gaussian", delta=1e-6, default_share=0.5, **epsilons)
+    votes = {"red": 300, "green": 100, "1": 50}
+    await vote(service, study, votes, epsilon=10)
+    (planned,) = (await get(service, study, "plan", statistic="shares"))["estimators"]
+    answer = await get(service, study, "statistics/shares")
+    assert answer["epsilon_max"] == planned["epsilon_max"] == await spent(service, study, "p7")
+    assert answer["mu2_max"] <= micro_mu2(10 * MICRO, 10**6) / 2e6
+    assert [one["choice"] for one in answer["choices"]] == PARTIES
+    assert sum(one["share"] for one in answer["choices"]) == pytest.approx(1)
+    for one in answer["choices"]:
+        assert abs(one["share"] - votes.get(one["choice"], 0) / 450) < 0.05
+    assert (await service.api.services.ledger.audit()).clean
+
+
+async def test_a_measure_of_choices_has_shares_with_gaussian_noise(service: Service):
+    measures = {"party": {"choices": PARTIES}, "age": {"lower": 18, "upper": 98}}
+    terms = {"noise": "gaussian", "delta": 1e-6, "epsilon": {"min": 10, "max": 10}}
+    study = await service.study(lower=None, upper=None, trust=["central"], measures=measures, **terms)
+    records = [
+        {"subject": f"p{number}", "values": {"party": "red", "age": 40}, "epsilon": 10, "trust": "central"}
+        for number in range(200)
+    ]
+    sent = await service.call("POST", f"/v1/studies/{study}/contributions/batch", "contribute", json=records)
+    assert sent.json()["created"] == 200, sent.text
+    answer = await get(service, study, "statistics/shares", measure="party")
+    assert answer["choices"][0]["share"] > 0.9
+    assert (await get(service, study, "statistics/median", measure="age"))["mu2_max"] > 0
+    assert (await service.api.services.ledger.audit()).clean

@@ -248,14 +248,14 @@ class StudyIn(WireIn):
 
     @field_validator("noise")
     @classmethod
-    def _shares_have_laplace_noise(cls, value: Currency, info: ValidationInfo) -> Currency:
-        measures = info.data.get("measures") or {}
-        if value is Currency.GAUSSIAN and (
-            info.data.get("choices") or any(one.choices for one in measures.values())
-        ):
-            raise InvalidValue("must be laplace for choices: their shares have no Gaussian noise")
+    def _reports_fit_the_noise(cls, value: Currency, info: ValidationInfo) -> Currency:
         if value is Currency.GAUSSIAN and _reports_measures(info):
             raise InvalidValue("must be laplace where local people report measures: see local_mechanism")
+        if value is Currency.GAUSSIAN and info.data.get("choices") and _has_local(info):
+            raise InvalidValue(
+                "must be laplace where local people report choices, which they pay in pure epsilon: with "
+                "gaussian noise trust is central and public"
+            )
         return value
 
     @field_validator("dimension")
@@ -345,7 +345,11 @@ class StudyIn(WireIn):
 
 
 def _reports_measures(info: ValidationInfo) -> bool:
-    return bool(info.data.get("measures")) and Trust.LOCAL in info.data.get("trust", [])
+    return bool(info.data.get("measures")) and _has_local(info)
+
+
+def _has_local(info: ValidationInfo) -> bool:
+    return Trust.LOCAL in info.data.get("trust", [])
 
 
 class StudyEditIn(WireIn):
