@@ -6,12 +6,14 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
+from dither.device.gaussian import micro_mu2
 
+from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.grid import Grid
-from app.core.study import Relation
-from app.estimators.ranks import Draw, RankPlan
-from app.estimators.weighing import Weighing
+from app.core.study import Currency, Relation, Trust
+from app.estimators.ranks import Draw, RankPlan, target_of
+from app.estimators.weighing import Weighing, weigh_public
 
 SECRET = Weighing(relation=Relation.ADD_REMOVE_ONE, weights=(), cap=MICRO, floor=MICRO)
 GRID = Grid(Decimal(0), Decimal(100))
@@ -83,6 +85,23 @@ def test_few_people_get_the_range_and_their_whole_price_for_the_answer():
     assert tail.draws[2] is not None
     found = few.read(GRID, [374, None, None])
     assert (found.estimate, found.interval.lower, found.interval.upper) == (37.4, 0, 100)
+
+
+@pytest.mark.parametrize("answers", [1, 3, 4, 100])
+def test_from_the_fourth_answer_on_gaussian_studies_draw_with_smaller_scales(answers: int):
+    """4 k and 7.5 sqrt(k) people, for k answers of an epsilon of 1 in all, at a delta of 1e-6."""
+
+    def scale(currency: Currency, offer: int) -> float:
+        groups = [Group(trust=Trust.CENTRAL, epsilon=offer // answers, count=10**6)]
+        weighing = weigh_public(groups, 10**6, target_of(0, currency), 0.0, currency=currency)
+        plan = RankPlan.of(Fraction(1, 2), 1000, weighing)
+        assert None not in plan.draws
+        return plan.draws[0].scale / 2 / weighing.weights[0]
+
+    laplace, gaussian = scale(Currency.LAPLACE, MICRO), scale(Currency.GAUSSIAN, micro_mu2(MICRO, 10**6))
+    assert laplace == pytest.approx(4 * answers, rel=1e-3)
+    assert gaussian == pytest.approx(7.49 * math.sqrt(answers), rel=1e-3)
+    assert (gaussian < laplace) == (answers >= 4)
 
 
 def test_an_interval_is_made_of_cells_and_holds_the_estimate():
