@@ -110,6 +110,7 @@ def quantile(
     expected_size: ExpectedSize = None,
     tilt: Tilt = None,
     where: Of = None,
+    by: By = None,
     measure: Measure = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
@@ -118,51 +119,67 @@ def quantile(
 ) -> None:
     """Show the value that a part of the people does not exceed. The first to ask spends for it."""
     question = question_of(
-        share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt, where=where, measure=measure
+        share=share,
+        epsilon=epsilon,
+        expected_size=expected_size,
+        tilt=tilt,
+        where=where,
+        by=by,
+        measure=measure,
     )
     with service(url, token) as client:
         show_release(client.quantile(study, q, **question | _of(candidates)), as_json, output)
 
 
-def _over_candidates(statistic: Literal["median", "describe"], help_text: str) -> Callable[..., None]:
-    """The command that reads a statistic of ranks."""
-
-    def read(
-        study: StudyName,
-        candidates: Candidates = None,
-        share: Share = None,
-        epsilon: Epsilon = None,
-        expected_size: ExpectedSize = None,
-        tilt: Tilt = None,
-        where: Of = None,
-        measure: Measure = None,
-        url: Url = DEFAULT_URL,
-        token: Token = None,
-        output: Output = None,
-        as_json: AsJson = False,
-    ) -> None:
-        question = question_of(
-            share=share,
-            epsilon=epsilon,
-            expected_size=expected_size,
-            tilt=tilt,
-            where=where,
-            measure=measure,
-        )
-        with service(url, token) as client:
-            show_release(getattr(client, statistic)(study, **question | _of(candidates)), as_json, output)
-
-    read.__doc__ = help_text
-    return read
+def median(
+    study: StudyName,
+    candidates: Candidates = None,
+    share: Share = None,
+    epsilon: Epsilon = None,
+    expected_size: ExpectedSize = None,
+    tilt: Tilt = None,
+    where: Of = None,
+    by: By = None,
+    measure: Measure = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the value that half of the people do not exceed. The first to ask spends for it."""
+    question = question_of(
+        share=share,
+        epsilon=epsilon,
+        expected_size=expected_size,
+        tilt=tilt,
+        where=where,
+        by=by,
+        measure=measure,
+    )
+    with service(url, token) as client:
+        show_release(client.median(study, **question | _of(candidates)), as_json, output)
 
 
-median = _over_candidates(
-    "median", "Show the value that half of the people do not exceed. The first to ask spends for it."
-)
-describe = _over_candidates(
-    "describe",
-    "Show count, mean, standard deviation and quartiles, with one price. The first to ask spends for it.",
-)
+def describe(
+    study: StudyName,
+    candidates: Candidates = None,
+    share: Share = None,
+    epsilon: Epsilon = None,
+    expected_size: ExpectedSize = None,
+    tilt: Tilt = None,
+    where: Of = None,
+    measure: Measure = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show count, mean, standard deviation and quartiles, with one price. The first to ask spends for it."""
+    question = question_of(
+        share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt, where=where, measure=measure
+    )
+    with service(url, token) as client:
+        show_release(client.describe(study, **question | _of(candidates)), as_json, output)
 
 
 def _of(candidates: int | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from app.core.numbers import headline
 from app.dashboard.canvas import FULL, HALF, Size, draw_both, estimate
 from app.dashboard.scales import Linear, Named, Scale
 from app.web.documents.release import IntervalOut, ReleaseOut
+from app.web.documents.shape import QuantileReleaseOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,7 @@ class _Point:
         ]
 
 
-def labels(release: ReleaseOut) -> Markup:
+def labels(release: ReleaseOut | QuantileReleaseOut) -> Markup:
     """The estimate for each label with its intervals, and a line at that for the whole.
 
     Drawn to the whole, an estimate is an open dot beside. A sum of the whole is far from those of its
@@ -41,8 +42,8 @@ def labels(release: ReleaseOut) -> Markup:
             name=one.where[release.by or ""],
             value=one.estimate,
             interval=one.interval,
-            together=one.simultaneous,
-            drawn=one.drawn_to_whole,
+            together=getattr(one, "simultaneous", None),
+            drawn=getattr(one, "drawn_to_whole", None),
         )
         for one in release.groups or ()
         if one.estimate is not None and one.interval is not None

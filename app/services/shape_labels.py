@@ -1,4 +1,4 @@
-r"""Shares and histograms by an attribute: one answer for each of its labels, and for all people off the same.
+r"""Shares, histograms and quantiles by an attribute: an answer for each of its labels, and for all people.
 
 Each label is a question of its own, of the people who have it, with counts and noise of its own. A person has
 one label. So where a value is replaced (replace_one: labels are public, and stay), or a person comes or goes
@@ -8,9 +8,15 @@ whatever the number of labels (parallel composition: McSherry, SIGMOD 2009, doi:
 theorem 4). That no cohort has members of two labels is checked, since it is what this rests on.
 
 Where the number of people is secret, every declared label is answered, with noise and a price that do not
-depend on who has it. The answer for all people is post-processing (`app.estimators.label_shares`).
+depend on who has it. The shares of all people are post-processing (`app.estimators.label_shares`).
+
+*Quantiles.* The quantile of all people cannot be read off those of labels. It has draws of its own
+(`app.estimators.ranks`), for half of each offer; the label's have the other half. All draws are independent,
+and a person of label l moves the scores of those of l and of all people alone. So the person pays the sum of
+both prices (sequential composition), in both currencies.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,10 +27,21 @@ from app.core.release import Charge
 from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import NotApplicable
 from app.estimators.label_shares import whole_of
+from app.estimators.shares import SharesPlan
 from app.services import shape_plans
 from app.services.shape_crowd import ShapeCrowd
-from app.services.shape_plans import ShapePlan, charges_of
+from app.services.shape_plans import ShapePlan, added_up, charges_of
 from app.services.shape_questions import ShapeQuestion
+
+
+def of_whole(offer: int) -> int:
+    """What the quantile of all people may take of an offer."""
+    return offer // 2
+
+
+def of_label(offer: int) -> int:
+    """What is left for the quantile of the label."""
+    return offer - of_whole(offer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +68,7 @@ class LabelsPlan:
         crowd: All people.
         costs: What each person of each group pays [the study's currency].
         most: The largest charge to a person; in add_remove_one studies the largest that is possible.
-        whole: Of all people; `plan` reads what the labels' plans draw.
+        whole: Of all people: of shares `plan` reads what the labels' plans draw, of a quantile it draws.
         relation: Of the study.
     """
 
@@ -82,21 +99,21 @@ class LabelsPlan:
         if not made:
             shape_plans.refuse_without_people(study, crowd)
             raise NotApplicable("No person central or public can take part.")
-        own = [(one.crowd.people, plan.bins_plan) for one, plan in made]
-        tilt = (question.tilt or 0) / MICRO
-        first = made[0][1]
-        return cls(
-            labels=labels,
-            crowd=crowd,
-            costs=tuple(
-                cost
-                for one in labels
-                for cost in (one.plan.costs if one.plan is not None else (0,) * len(one.crowd.groups))
-            ),
-            most=max(plan.most for _, plan in made),
-            whole=replace(first, plan=whole_of(own, crowd.people, tilt)),
-            relation=study.relation,
+        costs = tuple(
+            cost
+            for one in labels
+            for cost in (one.plan.costs if one.plan is not None else (0,) * len(one.crowd.groups))
         )
+        most = max(plan.most for _, plan in made)
+        if question.counts_bins:
+            own = [(one.crowd.people, plan.bins_plan) for one, plan in made]
+            tilt = (question.tilt or 0) / MICRO
+            whole = replace(made[0][1], plan=whole_of(own, crowd.people, tilt))
+        else:
+            whole = shape_plans.of_crowd(study, replace(question, by=""), crowd, of_whole)
+            costs = added_up(crowd, costs, whole.costs)
+            most = most + whole.most if study.relation is Relation.ADD_REMOVE_ONE else max(costs)
+        return cls(labels=labels, crowd=crowd, costs=costs, most=most, whole=whole, relation=study.relation)
 
     def charges(self) -> tuple[Charge, ...]:
         """What it costs each cohort, in the order of ids.
@@ -111,7 +128,7 @@ class LabelsPlan:
 
     @property
     def predicted_error(self) -> float:
-        """Root mean square error of a share of all people."""
+        """Root mean square error for all people, as a part of them."""
         return self.whole.predicted_error
 
     @property
@@ -125,8 +142,11 @@ class LabelsPlan:
         return self.whole.interval_width
 
     def noise_json(self) -> str:
-        """The noise of each label, for the ledger: the same for all."""
-        return self.whole.noise_json()
+        """The noise, for the ledger: of shares that of each label, the same for all; or all draws."""
+        if isinstance(self.whole.plan, SharesPlan):
+            return self.whole.noise_json()
+        plans = [self.whole, *(one.plan for one in self.labels if one.plan is not None)]
+        return json.dumps({"mechanism": "ByLabel", "draws": [json.loads(one.noise_json()) for one in plans]})
 
     def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
         """Weigh, add exact noise, read: the labels, and all people. Draws entropy.
@@ -134,22 +154,26 @@ class LabelsPlan:
         Args:
             counts: See `ShapePlan.answer`.
         """
+        if not isinstance(self.whole.plan, SharesPlan):
+            groups = [
+                self._group(one, None if one.plan is None else one.plan.answer(counts)) for one in self.labels
+            ]
+            return {**self.whole.answer(counts), "groups": groups}
         drawn = [None if one.plan is None else one.plan.noisy(counts) for one in self.labels]
         read = [one for one in drawn if one is not None]
         answer = self.whole.document(self.whole.bins_plan.read_labels(read))
-        answer["groups"] = [self._group(one, own) for one, own in zip(self.labels, drawn, strict=True)]
+        answer["groups"] = [
+            self._group(one, one.plan.document(one.plan.bins_plan.read(*own)) if one.plan and own else None)
+            for one, own in zip(self.labels, drawn, strict=True)
+        ]
         return answer
 
-    def _group(
-        self, label: Label, drawn: tuple[Sequence[int], Sequence[Sequence[int]]] | None
-    ) -> dict[str, object]:
-        """What an answer says of one label; no shares where there are none."""
+    def _group(self, label: Label, answer: Mapping[str, object] | None) -> dict[str, object]:
+        """What an answer says of one label; nothing of its values where no person takes part."""
         shown: dict[str, object] = {"where": dict(label.where)}
         if self.relation is Relation.REPLACE_ONE:
             shown |= {"people": label.crowd.people, "people_left_out": label.crowd.left_out}
-        if label.plan is None or drawn is None:
-            return shown | dict.fromkeys(self.whole.parts_of_document)
-        return shown | label.plan.document(label.plan.bins_plan.read(*drawn))
+        return {**shown, **(dict.fromkeys(self.whole.parts_of_document) if answer is None else answer)}
 
 
 def _label(study: StudyDefinition, question: ShapeQuestion, name: str, cohorts: Sequence[Cohort]) -> Label:
@@ -157,8 +181,10 @@ def _label(study: StudyDefinition, question: ShapeQuestion, name: str, cohorts: 
     segments = study.attributes.where(where)
     people = [cohort for cohort in cohorts if cohort.segment in segments]
     own = replace(question, by="", where=where)
+    crowd, part = ShapeCrowd.of(people, own), int if question.counts_bins else of_label
     try:
-        plan = shape_plans.make(study, own, people)
+        shape_plans.refuse_without_people(study, crowd)
+        plan = shape_plans.of_crowd(study, own, crowd, part)
     except (BudgetExhausted, NotApplicable):
-        return Label(where=where, crowd=ShapeCrowd.of(people, own), plan=None)
-    return Label(where=where, crowd=plan.crowd, plan=plan)
+        plan = None
+    return Label(where=where, crowd=crowd, plan=plan)

@@ -24,6 +24,7 @@ from app.mechanisms.draw import draw
 from app.mechanisms.exponential import choose_exponential
 from app.mechanisms.permute_and_flip import choose
 from app.services.shape_crowd import ShapeCrowd
+from app.services.shape_parts import Part, groups_of
 from app.services.shape_questions import ShapeQuestion
 from app.sessions.searched import Searched
 
@@ -150,6 +151,8 @@ class ShapePlan:
     @property
     def parts_of_document(self) -> tuple[str, ...]:
         """The names in `document` that are null where there are no shares."""
+        if isinstance(self.plan, RankPlan):
+            return ("estimate", "interval")
         return ("choices",) if self.choices else ("bins", "cumulative")
 
     def _of_choices(self, read: BinShares) -> dict[str, object]:
@@ -265,12 +268,34 @@ def make(
         NotApplicable: no person central or public is there.
         InternalFault: a charge exceeds an offer.
     """
-    crowd, cells, relation = ShapeCrowd.of(cohorts, question, searched), len(question.starts), study.relation
+    crowd = ShapeCrowd.of(cohorts, question, searched)
     refuse_without_people(study, crowd)
     beside = None
     if searched is not None and question.quantile is not None:
         beside = searched.beside(float(question.quantile), question.starts)
-    weighing = weigh(study, question, crowd.groups, crowd.people, beside=beside)
+    return of_crowd(study, question, crowd, beside=beside)
+
+
+def of_crowd(
+    study: StudyDefinition,
+    question: ShapeQuestion,
+    crowd: ShapeCrowd,
+    part: Part = int,
+    beside: Beside | None = None,
+) -> ShapePlan:
+    """Plan and price a question for a crowd.
+
+    Args:
+        study, question, crowd: What is asked of whom.
+        part: What of an offer it may take; all of it if not given.
+        beside: The people who answered searches, the last group.
+
+    Raises:
+        NotApplicable: no person central or public is there.
+        InternalFault: a charge exceeds an offer.
+    """
+    cells, relation = len(question.starts), study.relation
+    weighing = weigh(study, question, groups_of(crowd, part), crowd.people, part, beside)
     plan: SharesPlan | RankPlan
     if question.quantile is None:
         reported = tuple(
@@ -316,7 +341,7 @@ def weigh(
     question: ShapeQuestion,
     groups: Sequence[Group],
     people: int,
-    part: Callable[[int], int] = int,
+    part: Part = int,
     beside: Beside | None = None,
 ) -> Weighing:
     """What people count for in the counts that a question asks for.

@@ -197,7 +197,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         raise InvalidRequest.field("statistic", reason)
     estimator, of = ESTIMATORS[ask.statistic], _PHRASES.get(ask.statistic, f"a {ask.statistic}")
     errors: list[FieldError] = []
-    if ask.by and estimator not in (HISTOGRAM, SHARES):
+    if ask.by and estimator not in (HISTOGRAM, SHARES, QUANTILE):
         errors.append(FieldError("by", f"does not apply to {of}: ask for each label with where"))
     if ask.estimator not in (None, AUTO, estimator):
         errors.append(FieldError("estimator", f"must be {estimator} for {of}"))

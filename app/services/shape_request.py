@@ -114,7 +114,7 @@ class ShapeRequest:
 
     async def searched(self, connection: Connection) -> Searched | None:
         """What finished searches say, where a quantile of all people is asked for: answers have no labels."""
-        if self.question.quantile is None or self.question.where or not self.compares:
+        if self.question.quantile is None or self.question.by or self.question.where or not self.compares:
             return None
         records = await sessions.read_finished(connection, self.study.id, SessionProtocol.QUANTILE)
         if not records:

@@ -20,14 +20,18 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import Conclusion, Interval, Plan
+from app.estimators.ranks import RankPlan
 from app.services import planning, shape_questions
 from app.services.by_label import plan_by
 from app.services.planning import Crowd
 from app.services.questions import Ask, resolve
 from app.services.shape_labels import LabelsPlan
+from app.services.shape_plans import drawn as drawn_cells
+from app.services.shape_plans import weighted_counts
 from app.services.steps import Step, take
 from dither_research.histories import STUDY, cohort_of
 from dither_research.privacy_audit import STEPS, Cells, Subject, cells
+from dither_research.shape_audit import FEW
 
 BY_REGION: StudyDefinition = replace(STUDY, attributes=Attributes.of({"region": ["north", "south"]}))
 BY_SECRET_REGION: StudyDefinition = replace(BY_REGION, relation=Relation.ADD_REMOVE_ONE)
@@ -49,6 +53,7 @@ def label_subjects() -> Iterator[Subject]:
     yield _secret_subject("a mean by secret region, a person who moves", moves=2, charges=2)
     for relation in Relation:
         yield _shares_subject(f"shares by region, {relation}", relation)
+    yield _median_subject("a median by region, of the label and of all people")
 
 
 def label_controls() -> Iterator[Subject]:
@@ -60,6 +65,7 @@ def label_controls() -> Iterator[Subject]:
     yield _shares_subject(
         "shares of a label charged only for half of their moves", Relation.REPLACE_ONE, part=0.5, planted=True
     )
+    yield _median_subject("a median by region charged only for that of all people", planted=True)
 
 
 def _subject(name: str, *, part: float, planted: bool = False) -> Subject:
@@ -161,6 +167,47 @@ def _shares_subject(name: str, relation: Relation, *, part: float = 1.0, planted
         return first, second
 
     return Subject(name=name, claimed=part * made.most / MICRO, outputs=outputs, planted=planted)
+
+
+def _median_subject(name: str, *, planted: bool = False) -> Subject:
+    """A person who moves across the median of the own label, and of all people.
+
+    Few people leave the ends of intervals at those of the range: each answer is one draw. What is looked at
+    is where both lie.
+
+    Args:
+        name: Of the subject.
+        planted: Whether it claims the price of all people's draw alone.
+    """
+    asked = Ask(
+        statistic=shape_questions.MEDIAN, by="region", share=MICRO, tilt=0, parameters={"candidates": "240"}
+    )
+    question = shape_questions.resolve(BY_REGION, asked)
+    people = [cohort_of(PERSON, 4 * MICRO, [0] * 4), cohort_of(2, 4 * MICRO, [0] * 2, segment=1)]
+    made = LabelsPlan.of(BY_REGION, question, people)
+    plans = [made.whole, *(label.plan for label in made.labels[:1] if label.plan)]
+    last = len(question.starts)
+
+    def drawn(mine: int, draws: int) -> Cells:
+        counts = {PERSON: [0] * (last + 1), 2: [0] * (last + 1)}
+        # Few empty cells on the one side of the median, and many on the other.
+        for cohort, place in ((PERSON, 1), (PERSON, FEW), (PERSON, last), (PERSON, mine), (2, 1), (2, last)):
+            counts[cohort][place] += 1
+        found: Cells = np.zeros(draws, dtype=np.int64)
+        for one in plans:
+            cells_of = weighted_counts(one.crowd, one.weighing, last + 1, counts)
+            plan = one.plan
+            assert isinstance(plan, RankPlan)
+            chosen = np.array([drawn_cells(plan, cells_of)[0] for _ in range(draws)], dtype=np.int64)
+            found = found * 4 + np.digitize(chosen, (1, FEW, FEW + 1)).astype(np.int64)
+        return found
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        first, second = (drawn(mine, draws) for mine in (last, 0))
+        return first, second
+
+    claimed = made.whole.most if planted else made.most
+    return Subject(name=name, claimed=claimed / MICRO, outputs=outputs, planted=planted)
 
 
 def _secret_plan(label: int | None) -> tuple[Crowd, Plan]:

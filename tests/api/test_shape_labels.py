@@ -91,6 +91,39 @@ async def test_histograms_and_distributions_by_label_are_one_release(service: Se
     assert (await service.api.services.ledger.audit()).clean
 
 
+@pytest.mark.parametrize("terms", [*RELATIONS, {"noise": "gaussian", "delta": 1e-6}])
+async def test_a_median_by_label_costs_no_more_than_one_median(service: Service, terms: dict[str, Any]):
+    study = await service.study(attributes=REGIONS, default_share=0.5, **terms)
+    people = [("north", {"value": 10})] * 300 + [("south", {"value": 90})] * 200
+    await load(service, study, people)
+    alone = await get(service, study, "plan", statistic="median")
+    plan = await get(service, study, "plan", statistic="median", by="region")
+    found = await get(service, study, "statistics/median", by="region")
+    same = await get(service, study, "statistics/quantile", by="region", q="0.5")
+    assert same["id"] == found["id"]
+    price = found["epsilon_max"]
+    assert price == plan["estimators"][0]["epsilon_max"]
+    # A draw under Gaussian noise costs a little less than its part.
+    assert price == pytest.approx(
+        alone["estimators"][0]["epsilon_max"], rel=1e-3 if terms.get("noise") else 1e-9
+    )
+    assert [one["where"]["region"] for one in found["groups"]] == REGIONS["region"]
+    north, south, east = found["groups"]
+    if not terms.get("noise"):
+        assert abs(north["estimate"] - 10) < 10
+        assert abs(south["estimate"] - 90) < 10
+        assert abs(found["estimate"] - 10) < 10, "three fifths of all people"
+    assert north["interval"]["lower"] <= 10 <= north["interval"]["upper"]
+    assert south["interval"]["lower"] <= 90 <= south["interval"]["upper"]
+    if terms == ADD_REMOVE:
+        assert "people" not in east
+        assert east["estimate"] is not None
+    else:
+        assert (east["people"], east["estimate"], east["interval"]) == (0, None, None)
+    assert await spent(service, study, "p0") <= found["epsilon_max"]
+    assert (await service.api.services.ledger.audit()).clean
+
+
 async def test_people_of_a_label_who_cannot_pay_are_left_out_of_it_and_others_answer(service: Service):
     study = await poll(service)
     path = f"/v1/studies/{study}/releases"
@@ -107,8 +140,7 @@ async def test_people_of_a_label_who_cannot_pay_are_left_out_of_it_and_others_an
 @pytest.mark.parametrize(
     ("statistic", "params", "field"),
     [
-        ("median", {"by": "region"}, "by"),
-        ("quantile", {"by": "region", "q": 0.9}, "by"),
+        ("quantile", {"by": "region", "q": 0.9, "where": "region:north"}, "by"),
         ("describe", {"by": "region"}, "by"),
         ("mean", {"by": "region", "range": "found"}, "by"),
         ("histogram", {"by": "age"}, "by"),

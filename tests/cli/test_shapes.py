@@ -114,6 +114,9 @@ def test_labels_are_compared_and_kept_and_a_file_that_cannot_be_written_costs_no
             ask("analyse", asked[0], "towns", *asked[1:], "--where", "town:south", "--json").output
         )
         assert (south["where"], south["people"]) == ({"town": "south"}, 40)
+    for command in (["median"], ["quantile", "0.9"]):
+        lines = ask("analyse", command[0], "towns", *command[1:], "--by", "town").output.splitlines()
+        assert [line.split("\t")[0] for line in lines[:3]] == ["label", "north", "south"]
 
 
 def test_a_histogram_a_distribution_and_quantiles_are_asked_for_and_shown(ask: Asker, study: str):

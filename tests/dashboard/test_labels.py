@@ -181,3 +181,11 @@ async def test_shares_by_labels_have_a_plot_and_a_table_each(browser: Browser, s
     assert "north 20 people" in text
     assert "No person with this label takes part." in text
     assert page.text.count("Share of the people by choice: ") == 2
+
+
+async def test_a_median_by_labels_has_a_plot_and_a_table(browser: Browser, survey: str):
+    await browser.log_in("analyse")
+    page = await browser.get(await ask(browser, survey, {"statistic": "median", "by": "region"}))
+    assert "By region Each person was charged for the own label and for all people." in text_of(page.text)
+    assert "The quantile for each label, with 95 % intervals" in page.text
+    assert "No person with this label takes part." in text_of(page.text)

@@ -33,7 +33,13 @@ from app.web.documents.lists import is_slug, is_uuid
 from app.web.documents.plan import PlanOut
 from app.web.documents.release import ChargeOut, ReleaseOut
 from app.web.documents.session import session_document
-from app.web.documents.shape import HistogramReleaseOut, Published, SharesReleaseOut, published
+from app.web.documents.shape import (
+    HistogramReleaseOut,
+    Published,
+    QuantileReleaseOut,
+    SharesReleaseOut,
+    published,
+)
 from app.web.documents.study import ArchiveIn, StudyEditIn
 from app.web.documents.study_out import StudyOut
 from app.web.read_off import read_off
@@ -315,6 +321,8 @@ def _read(release: StoredRelease, shown: ReleaseOut, study: Study, fields: Mappi
 def _label_plots(release: Published, read: ReleaseOut | None) -> dict[str, Any]:
     """The plots of answers for labels, and of what is read off them; none of another release."""
     drawn: dict[str, Any] = {"labels_plot": None, "read_plot": None}
+    if isinstance(release, QuantileReleaseOut) and release.groups:
+        drawn["labels_plot"] = label_plots.labels(release)
     groups = (read or release).groups if isinstance(release, ReleaseOut) else None
     if isinstance(release, ReleaseOut) and groups:
         of = read if read is not None and not (read.between or read.standardize) else release

@@ -14,7 +14,7 @@ from app.web.documents.release import ChargeOut, ClusterReleaseOut, IntervalOut,
 from app.web.documents.types import WireOut
 
 BY = "The attribute whose labels are the groups; left out without."
-GROUPS = "One for each declared label, in their order, beside the whole, which is read off the same counts."
+GROUPS = "One for each declared label, in their order, beside the whole."
 
 
 class _ShapeOut(WireOut):
@@ -140,8 +140,18 @@ class SearchesOut(WireOut):
     weight: float = Field(description="Their part of the whole weight, 0 to 1.")
 
 
+class QuantileOfLabelOut(_LabelOut):
+    """The quantile of the people with one label."""
+
+    estimate: float | None = Field(description="Null where no person with the label takes part.")
+    interval: IntervalOut | None = Field(description="As of the whole.")
+
+
 class QuantileReleaseOut(_ShapeOut):
     """A value with a stated part of the people at or below it."""
+
+    by: str | None = Field(None, description=BY)
+    groups: list[QuantileOfLabelOut] | None = Field(None, description=GROUPS)
 
     estimate: float
     interval: IntervalOut = Field(

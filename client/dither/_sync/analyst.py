@@ -250,7 +250,8 @@ class Analyst(Base):
             study: The study's slug.
             q: Above 0 and below 1, at most six decimals.
             where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
-            **parameters: The question's parameters, for example `share`, `epsilon` or `candidates`.
+            **parameters: The question's parameters, for example `share`, `epsilon` or `candidates`;
+                `by="region"` answers for each label besides, with half of the price.
 
         Examples:
             >>> found = analyst.quantile("commute", 0.9)

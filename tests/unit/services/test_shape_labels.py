@@ -2,21 +2,26 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
+from app.accounting.bounded_range import range_mu2
 from app.core.attributes import Attributes
 from app.core.cohort import Cohort
-from app.core.epsilon import MICRO
+from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.errors import BudgetExhausted, InternalFault
-from app.core.study import Relation, Trust
+from app.core.study import Currency, Relation, Trust
 from app.estimators.interface import NotApplicable
+from app.estimators.ranks import RankPlan
 from app.services.questions import Ask
 from app.services.shape_labels import LabelsPlan
-from app.services.shape_questions import SHARES, resolve
+from app.services.shape_questions import MEDIAN, SHARES, resolve
+from dither_research.histories import STUDY
 from tests.support.choices import plan_of, study_of_choices
 
 CHOICES = 3
@@ -81,8 +86,9 @@ def test_intervals_for_all_people_cover_and_narrower_ones_do_not(relation: Relat
     counts = {0: (60, 60, 0), 1: (0, 60, 60), 2: (120, 0, 0)}
     truth = np.array([180, 120, 60]) / 360
     plan = by_region(people, **terms)
-    squares, covered, control, whole = [], 0, 0, np.array([1.0] * RUNS)
-    for run in range(RUNS):
+    runs = 100 if terms else RUNS
+    squares, covered, control, whole = [], 0, 0, np.array([1.0] * runs)
+    for run in range(runs):
         answer = plan.answer(counts)
         choices: Any = answer["choices"]
         groups: Any = answer["groups"]
@@ -95,9 +101,9 @@ def test_intervals_for_all_people_cover_and_narrower_ones_do_not(relation: Relat
             control += abs(share - middle) <= (upper - lower) / 8
             squares.append((one["share"] - share) ** 2)
     assert whole == pytest.approx(1)
-    trials = RUNS * CHOICES
+    trials = runs * CHOICES
     # Choices of one answer are dependent: at worst as one.
-    least = 0.95 - 5 * math.sqrt(0.95 * 0.05 / RUNS)
+    least = 0.95 - 5 * math.sqrt(0.95 * 0.05 / runs)
     assert covered / trials >= least
     assert control / trials < least
     assert math.sqrt(np.mean(squares)) < 1.5 * plan.predicted_error + 1e-3 or bool(terms)
@@ -127,6 +133,82 @@ def test_labels_without_an_answer_weigh_nothing_and_the_interval_of_the_whole_kn
     assert weighing.uneven == pytest.approx(1 / 300 - 1 / 400)
     assert unable.interval_width > able.interval_width
     assert [one.cohort_id for one in unable.charges()] == [1]
+
+
+def median_by_region(people: Sequence[Cohort], candidates: int = 10, **terms: Any) -> LabelsPlan:
+    own: dict[str, Any] = {
+        "attributes": Attributes.of({"region": LABELS}),
+        "epsilon_min": 10_000,
+        "epsilon_max": 9 * MICRO,
+    }
+    study = replace(STUDY, **own | terms)
+    asked = Ask(statistic=MEDIAN, by="region", share=MICRO, parameters={"candidates": str(candidates)})
+    return LabelsPlan.of(study, resolve(study, asked), people)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("currency", list(Currency))
+def test_a_person_pays_for_the_draws_of_the_label_and_of_all_people(relation: Relation, currency: Currency):
+    """Brute force: every neighbor of every data of two labels with two people each, in three places."""
+    terms: dict[str, Any] = ADD_REMOVE if relation is Relation.ADD_REMOVE_ONE else {}
+    if currency is Currency.GAUSSIAN:
+        terms = {**terms, "delta": DELTA_UNIT // 10**6}
+    plan = median_by_region([cohort(1, 0, 2), cohort(2, 1, 2, 1 if terms else 0.4)], **terms)
+    charged = {one.cohort_id: one.epsilon for one in plan.charges()}
+    assert len(charged) == 2
+    places = [[int(cell == at) for cell in range(11)] for at in (0, 5, 10)]
+    before_it = [[0] * 11] if relation is Relation.ADD_REMOVE_ONE else places
+    pairs = list(product(before_it, places))
+    for label, cohort_id in ((0, 1), (1, 2)):
+        own = plan.labels[label].plan
+        assert own is not None
+        worst: Any = 0
+        for (before, after), mate, others in product(pairs, places, product(places, repeat=2)):
+            total: Any = 0
+            for one in (own, plan.whole):
+                ranks = one.plan
+                assert isinstance(ranks, RankPlan)
+                mine, theirs = plan.whole.weighing.weights[label], plan.whole.weighing.weights[1 - label]
+                if one is own:
+                    mine, theirs = one.weighing.weights[0], 0
+                company = [
+                    mine * a + theirs * sum(b) for a, b in zip(mate, zip(*others, strict=True), strict=True)
+                ]
+                for draw in filter(None, ranks.draws):
+                    scores = [
+                        ranks.scores(draw, [c + mine * x for c, x in zip(company, value, strict=True)])
+                        for value in (before, after)
+                    ]
+                    moved = [b - a for a, b in zip(*scores, strict=True)]
+                    range_ = Fraction(max(moved) - min(moved), draw.scale)
+                    total += range_mu2(range_) if currency is Currency.GAUSSIAN else range_
+            worst = max(worst, total)
+        assert worst * MICRO <= charged[cohort_id] <= worst * MICRO + 2, "one part each is rounded up"
+    offer = max(cohort.epsilon for cohort in plan.crowd.groups)
+    assert max(charged.values()) <= plan.most <= offer
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_intervals_of_a_median_by_labels_cover_and_those_of_another_label_do_not(relation: Relation):
+    """False alarms at 5 standard deviations of 95 %: one in a million. The control is the other label."""
+    terms: dict[str, Any] = ADD_REMOVE if relation is Relation.ADD_REMOVE_ONE else {}
+    plan = median_by_region([cohort(1, 0, 300), cohort(2, 1, 300)], 20, **terms)
+    counts = {1: [0] * 5 + [300] + [0] * 15, 2: [0] * 15 + [300] + [0] * 5}
+    low, high = (float(plan.whole.grid.to_unit(Fraction(cell, 20))) for cell in (5, 15))
+    covered, control, runs = [0, 0, 0], 0, 200
+    for _ in range(runs):
+        answer: Any = plan.answer(counts)
+        first, second, third = answer["groups"]
+        assert (third["estimate"] is None) is not bool(terms)
+        spans = [(first, low), (second, high), (answer, low)]
+        covered = [
+            sum_ + (one["interval"]["lower"] <= truth <= one["interval"]["upper"])
+            for sum_, (one, truth) in zip(covered, spans, strict=True)
+        ]
+        control += first["interval"]["lower"] <= high <= first["interval"]["upper"]
+    least = 0.95 - 5 * math.sqrt(0.95 * 0.05 / runs)
+    assert min(covered) / runs >= least
+    assert control / runs < least
 
 
 def test_without_people_who_can_pay_it_is_refused_and_a_cohort_has_one_label():
