@@ -26,7 +26,7 @@ Statistic = Annotated[
     typer.Option(
         metavar="STATISTIC",
         help="mean (the default), sum, variance, sd, histogram, distribution, quantile, median, "
-        "describe or shares.",
+        "describe, shares or count.",
     ),
 ]
 Share = Annotated[

@@ -19,6 +19,7 @@ EXAMPLES: Mapping[str, str] = {
     "distribution": "distribution commute --bins 20 --share 0.2",
     "quantile": "quantile commute 0.9",
     "median": "median commute",
+    "count": "count commute --where region:north",
     "describe": "describe commute",
     "release": "release commute --share 0.1 --key 2030-01",
     "releases": "releases commute",

@@ -101,6 +101,23 @@ def shares(
         show_release(client.shares(study, **question), as_json, output)
 
 
+def count(
+    study: StudyName,
+    share: Share = None,
+    epsilon: Epsilon = None,
+    expected_size: ExpectedSize = None,
+    where: Of = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how many people there are: free where it is public, with noise where it is secret."""
+    question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, where=where)
+    with service(url, token) as client:
+        show_release(client.count(study, **question), as_json, output)
+
+
 def quantile(
     study: StudyName,
     q: Annotated[str, typer.Argument(help="Which part of the people lies at or below it, such as 0.9.")],

@@ -81,6 +81,10 @@ COMMANDS = {
         "shapes:median",
         "Show the value that half of the people do not exceed. The first to ask spends for it.",
     ),
+    "count": Command(
+        "shapes:count",
+        "Show how many people there are: free where it is public, with noise where it is secret.",
+    ),
     "describe": Command(
         "shapes:describe",
         "Show count, mean, standard deviation and quartiles, with one price. The first to ask spends for it.",

@@ -9,8 +9,8 @@ from app.core.study import Relation, Study, StudyDefinition
 from app.estimators import registry
 from app.services.questions import MEAN, SD, SUM, VARIANCE
 from app.services.reading import DIFFERENCE, READ
+from app.services.shape_questions import COUNT, SHAPES, SHARES
 from app.services.shape_questions import PARAMETERS as SHAPE_PARAMETERS
-from app.services.shape_questions import SHAPES, SHARES
 from app.web import question_params
 from app.web.documents.release import ReleaseOut
 
@@ -58,17 +58,26 @@ def _secret(study: StudyDefinition) -> bool:
     return study.relation is Relation.ADD_REMOVE_ONE
 
 
+def _asked(study: StudyDefinition) -> list[StudyDefinition]:
+    """The study, or the study of each of its measures."""
+    return [study.of_measure(name) for name in study.measures.named or ("",)]
+
+
+def _of_numbers(study: StudyDefinition) -> bool:
+    return not all(one.choices for one in _asked(study))
+
+
 def _with_labels(study: StudyDefinition) -> bool:
     return bool(study.attributes.labels)
 
 
 def _with_known_labels(study: StudyDefinition) -> bool:
-    return _with_labels(study) and not _secret(study) and statistics(study) != [SHARES]
+    return _with_labels(study) and not _secret(study) and _of_numbers(study)
 
 
 _ONLY: Mapping[str, Callable[[StudyDefinition], bool]] = {
     "measure": lambda study: bool(study.measures),
-    "estimator": lambda study: statistics(study) != [SHARES],
+    "estimator": lambda study: _of_numbers(study),
     "tilt": lambda study: not _secret(study),
     "expected_size": _secret,
     "fresh": lambda study: not _secret(study),
@@ -117,15 +126,14 @@ class FormField:
 
 def statistics(study: StudyDefinition) -> Sequence[str]:
     """What can be asked of a study, the one that is asked without a choice first."""
-    choices = [study.of_measure(name).choices for name in study.measures.named or ("",)]
-    shares = [SHARES] if any(choices) else []
-    if all(choices):
-        return shares
+    shares = [SHARES] if any(one.choices for one in _asked(study)) else []
+    if not _of_numbers(study):
+        return [*shares, COUNT]
     # Where the number of people is secret there is no sum, and labels have no difference.
     read = [one for one in READ if not (_secret(study) and one in (SUM, DIFFERENCE))]
     if not _with_labels(study):
         read = [one for one in read if one != DIFFERENCE]
-    return [*read, *(one for one in SHAPES if one != SHARES), *shares]
+    return [*read, *(one for one in SHAPES if one not in (SHARES, COUNT)), *shares, COUNT]
 
 
 def measure_for(study: StudyDefinition, statistic: str) -> str:
@@ -155,7 +163,7 @@ def fields_of(study: Study, names: Collection[str] = QUESTION) -> Sequence[FormF
         for estimator in registry.applicable(definition.relation, definition.noise)
         for parameter in estimator.parameters
     }
-    own = set() if statistics(definition) == [SHARES] else own | SHAPE_PARAMETERS.keys()
+    own = set() if not _of_numbers(definition) else own | SHAPE_PARAMETERS.keys()
     found = [
         _field(one, definition)
         for name, one in _PARAMETERS.items()

@@ -18,11 +18,11 @@ from app.estimators.registry import AUTO
 from app.services.questions import FOUND, MEAN, RANGE, Ask, attribute, check_measure, conditions
 
 HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN = "histogram", "distribution", "quantile", "median"
-DESCRIBE, SHARES = "describe", "shares"
+DESCRIBE, SHARES, COUNT = "describe", "shares", "count"
 
-SHAPES = (HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN, DESCRIBE, SHARES)
-"""Statistics of the distribution. A histogram and the distribution function over the same bins are read off
-one release, and so are a median and the quantile 0.5."""
+SHAPES = (HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN, DESCRIBE, SHARES, COUNT)
+"""Statistics of the distribution, and of how many people there are. A histogram and the distribution
+function over the same bins are read off one release, and so are a median and the quantile 0.5."""
 
 BY_BINS = (HISTOGRAM, DISTRIBUTION)
 
@@ -37,6 +37,7 @@ ESTIMATORS = {
     MEAN: FOUND_RANGE,
     DESCRIBE: DESCRIBE,
     SHARES: SHARES,
+    COUNT: COUNT,
 }
 """What answers each statistic here."""
 
@@ -166,7 +167,7 @@ class ShapeQuestion:
             shown |= {RANGE: FOUND, PART: self.part / MICRO}
         elif self.estimator == HISTOGRAM:
             shown["edges"] = list(self.edges)
-        elif not self.counts_bins:
+        elif not self.counts_bins and self.estimator != COUNT:
             if self.quantile is not None:
                 shown["q"] = float(self.quantile)
             shown["candidates"] = len(self.starts)
@@ -185,14 +186,17 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
     Raises:
         InvalidRequest: names every offending field.
     """
-    check_measure(study, ask)
-    study = study.of_measure(ask.measure)
-    if study.choices and ask.statistic != SHARES:
+    if ask.statistic != COUNT:
+        check_measure(study, ask)
+        study = study.of_measure(ask.measure)
+    elif ask.measure:
+        raise InvalidRequest.field("measure", "does not apply to a count, which is of people")
+    if study.choices and ask.statistic not in (SHARES, COUNT):
         raise InvalidRequest.field("statistic", NOT_OF_CHOICES)
     if ask.statistic == SHARES and not study.choices:
         reason = "is for choices, and these values are numbers: ask for a histogram"
         raise InvalidRequest.field("statistic", reason)
-    if study.dimension > 1:
+    if study.dimension > 1 and ask.statistic != COUNT:
         reason = f"values of this study have {study.dimension} coordinates: start a K-means session instead"
         raise InvalidRequest.field("statistic", reason)
     estimator, of = ESTIMATORS[ask.statistic], _PHRASES.get(ask.statistic, f"a {ask.statistic}")
@@ -202,8 +206,8 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
     if ask.estimator not in (None, AUTO, estimator):
         errors.append(FieldError("estimator", f"must be {estimator} for {of}"))
     secret = study.relation is Relation.ADD_REMOVE_ONE
-    if secret and ask.tilt is not None:
-        errors.append(FieldError("tilt", NO_TILT))
+    if ask.tilt is not None and (secret or estimator == COUNT):
+        errors.append(FieldError("tilt", NO_TILT if secret else "does not apply to a count, which is exact"))
     if not secret and ask.expected_size is not None:
         errors.append(FieldError("expected_size", "applies to add_remove_one studies only"))
     known = {
@@ -214,6 +218,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         MEAN: (RANGE, PART),
         DESCRIBE: ("candidates",),
         SHARES: (),
+        COUNT: (),
     }
     errors += [
         FieldError(name, f"not a parameter of {of}")
@@ -233,6 +238,8 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
             starts, edges = _bins(study, ask.parameters)
         elif estimator == SHARES:
             starts = study.choice_points[1:]
+        elif estimator == COUNT:
+            starts = ()
         elif estimator == FOUND_RANGE:
             starts = ladder(study.grid)[1:-1]
             part = int(_rank(PART, ask.parameters) * MICRO) if PART in ask.parameters else DEFAULT_PART
@@ -255,7 +262,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         epsilon=ask.epsilon,
         cap=None if ask.epsilon is None else study.amount(ask.epsilon),
         expected_size=ask.expected_size,
-        tilt=None if secret else study.tilt if ask.tilt is None else ask.tilt,
+        tilt=None if secret or estimator == COUNT else study.tilt if ask.tilt is None else ask.tilt,
         part=part,
         choices=study.choices,
         where=where,

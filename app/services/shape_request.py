@@ -17,7 +17,7 @@ from app.services import gain, measured, shape_kinds
 from app.services.questions import Ask, among
 from app.services.replies import Idempotency
 from app.services.shape_plans import MOST_STEPS
-from app.services.shape_questions import DESCRIBE, FOUND_RANGE, ShapeQuestion, resolve
+from app.services.shape_questions import COUNT, DESCRIBE, FOUND_RANGE, ShapeQuestion, resolve
 from app.sessions.documents import from_document
 from app.sessions.search import Search
 from app.sessions.searched import Searched
@@ -76,14 +76,16 @@ class ShapeRequest:
 
     @property
     def use(self) -> int:
-        """What it takes of its asker's quota [ppm]."""
+        """What it takes of its asker's quota [ppm]: nothing, where it charges no one."""
+        if self.is_public:
+            return 0
         return self.question.share_taken(self.study.definition)
 
     async def standing(self, connection: Connection, *, any_share: bool = False) -> StoredRelease | None:
-        """The answer that stands for the question, if there is one."""
+        """The answer that stands for the question, if there is one: of a public number that of now."""
         if not self.compares:
             return await store.latest(connection, self.study.id, self.question.digest)
-        return await store.standing(
+        found = await store.standing(
             connection,
             self.study.id,
             self.question.by_parts,
@@ -91,6 +93,15 @@ class ShapeRequest:
             at_least=self.least and not any_share,
             as_good=gain.AS_GOOD,
         )
+        if found is None or not self.is_public:
+            return found
+        people = people_of(await self.profile(connection), None)
+        return found if json.loads(found.body)["people"] == people else None
+
+    @property
+    def is_public(self) -> bool:
+        """Whether it asks for the number of people where that is public."""
+        return self.compares and self.question.estimator == COUNT
 
     @property
     def place(self) -> int | None:

@@ -221,7 +221,7 @@ class Shapes:
         if request.compares:
             request.check(crowd.people, crowd.unable, made.interval_width, best)
         used = crowd.used()
-        counts = await self._counts(run, request, used, crowd.reported())
+        counts = await self._counts(run, request, used, crowd.reported()) if question.starts else {}
         if not isinstance(made, FoundPlan):
             with self._observer.step("draw"):
                 answer = await asyncio.to_thread(made.answer, counts)

@@ -26,6 +26,10 @@ from app.estimators.weighing import Weighing
 from app.mechanisms.draw import draw
 from app.mechanisms.exponential import choose_exponential
 from app.mechanisms.permute_and_flip import choose
+from app.services.counts import CountPlan
+from app.services.questions import Ask
+from app.services.shape_questions import COUNT, resolve
+from dither_research.histories import STUDY, cohort_of
 from dither_research.pair_audit import DELTA
 from dither_research.privacy_audit import STEPS, Cells, Subject, cells
 
@@ -47,6 +51,9 @@ EDGE_CELLS = np.array([1, FEW + 1, FEW + 2, FEW + MANY + 1])
 
 MEDIAN = Fraction(1, 2)
 
+BESIDE = 50
+"""People beside the one who comes: enough for no noisy count below 0."""
+
 
 def shape_subjects() -> Iterator[Subject]:
     """Histograms and draws by rank, on the neighbors that tell most."""
@@ -59,6 +66,7 @@ def shape_subjects() -> Iterator[Subject]:
     yield ranks_subject("quantile, searches joined in", draws=1, searched=True)
     yield exponential_subject("quantiles with gaussian noise, sixteen draws")
     yield description_subject("description, two moments and three draws")
+    yield count_subject("count of people, one person more")
     for relation in Relation:
         yield found_subject(f"found range and its mean, {relation}", relation)
 
@@ -77,7 +85,30 @@ def shape_controls() -> Iterator[Subject]:
         "quantiles with gaussian noise, priced as if all scores moved in one direction", counted=2
     )
     yield description_subject("a description whose moments share their noise", shared=True)
+    yield count_subject("a count that charges half of a person's weight", part=0.5)
     yield found_subject("a range that is read off exact counts", Relation.REPLACE_ONE, exact=True)
+
+
+def count_subject(name: str, *, part: float = 1.0) -> Subject:
+    """A person of epsilon 1 who comes to others: the count that is published.
+
+    Args:
+        name: Of the subject.
+        part: Of the charge it claims; below 1 that is the planted bug.
+    """
+    study = replace(STUDY, relation=Relation.ADD_REMOVE_ONE, epsilon_min=MICRO, epsilon_max=MICRO)
+    question = resolve(study, Ask(statistic=COUNT, share=MICRO))
+
+    def drawn(people: int, draws: int) -> Cells:
+        plan = CountPlan.of(study, question, [cohort_of(1, MICRO, [0] * people)])
+        counted = np.array([[plan.answer({})["estimate"]] for _ in range(draws)], dtype=np.float64)
+        return cells(counted - BESIDE, np.ones(1), STEPS)
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        return drawn(BESIDE, draws), drawn(BESIDE + 1, draws)
+
+    (charge,) = CountPlan.of(study, question, [cohort_of(1, MICRO, [0])]).charges()
+    return Subject(name=name, claimed=part * charge.epsilon / MICRO, outputs=outputs, planted=part < 1)
 
 
 def bins_subject(name: str, relation: Relation, *, scale: float, claimed: float | None = None) -> Subject:

@@ -184,7 +184,9 @@ class FakeService:
             case [
                 "GET",
                 "statistics",
-                ("histogram" | "distribution" | "quantile" | "median" | "describe" | "shares") as statistic,
+                (
+                    "histogram" | "distribution" | "quantile" | "median" | "describe" | "shares" | "count"
+                ) as statistic,
             ]:
                 return self._shape(study, statistic, dict(request.url.params))
             case ["POST", "releases"]:
@@ -380,6 +382,10 @@ class FakeService:
         interval = {"level": 0.95, "coverage": "at_least"}
         if statistic == "describe":
             return httpx.Response(200, json=made | DESCRIBED)
+        if statistic == "count":
+            return httpx.Response(
+                200, json=made | {"estimate": 400.0, "interval": interval | {"lower": 400.0, "upper": 400.0}}
+            )
         if statistic in ("quantile", "median"):
             return httpx.Response(
                 200, json=made | {"estimate": 58.0, "interval": interval | {"lower": 51.0, "upper": 66.0}}

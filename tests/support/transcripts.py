@@ -11,7 +11,16 @@ import pytest
 from app.core.cohort import Cohorts
 from app.core.grid import GRID_SIZE
 from app.core.study import Trust
-from app.services import combining, descriptions, found_plans, piece_noise, planning, shape_plans, steps
+from app.services import (
+    combining,
+    counts,
+    descriptions,
+    found_plans,
+    piece_noise,
+    planning,
+    shape_plans,
+    steps,
+)
 
 VARYING = (
     (re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), b"ID"),
@@ -80,6 +89,7 @@ def fix_answers(monkeypatch: pytest.MonkeyPatch) -> None:
         return [7_000_000 * (place % 5 + 1) for place in range(cells)]
 
     monkeypatch.setattr(planning, "noisy", noisy)
+    monkeypatch.setattr(counts.CountPlan, "noisy", lambda plan, weighing: 17_000_000 * GRID_SIZE)
     monkeypatch.setattr(steps, "take", stepped)
     monkeypatch.setattr(combining, "apart", kept)
     monkeypatch.setattr(combining, "combine", combined)

@@ -2,7 +2,7 @@
 
 import json
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import ConfigDict, Field, TypeAdapter
@@ -31,7 +31,7 @@ class _ShapeOut(WireOut):
     predicted_error: float = Field(
         description="Root mean square error that the plan predicted, as a part of all people: of the share "
         "of a bin or a choice, or of the rank of a quantile. Of a description it is that of the mean, in the "
-        "data's unit."
+        "data's unit; of a count people."
     )
     relation: Relation
     epsilon_max: float
@@ -161,6 +161,14 @@ class QuantileReleaseOut(_ShapeOut):
     searches: SearchesOut | None = Field(None, description="Joined in, where there are any.")
 
 
+class CountReleaseOut(_ShapeOut):
+    """The number of people: public, or with noise where it is secret."""
+
+    statistic: Literal["count"]
+    estimate: float = Field(description="Where it is secret, people by their share of the cap.")
+    interval: IntervalOut = Field(description="Where it is secret, of those who take part.")
+
+
 class CountOut(WireOut):
     """The number of people: public, or with noise."""
 
@@ -185,7 +193,7 @@ class DescriptionOut(_ShapeOut):
     quartiles: list[QuartileOut] = Field(description="At 0.25, 0.5 and 0.75, ascending.")
 
 
-Shape = HistogramReleaseOut | SharesReleaseOut | QuantileReleaseOut | DescriptionOut
+Shape = HistogramReleaseOut | SharesReleaseOut | CountReleaseOut | QuantileReleaseOut | DescriptionOut
 
 Published = ReleaseOut | ClusterReleaseOut | Shape
 

@@ -271,6 +271,23 @@ class AsyncAnalyst(AsyncBase):
         """
         return await self._statistic(study, "median", parameters, where)
 
+    async def count(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
+        """The number of people: that of now where it is public, else with noise.
+
+        Privacy: where it is public it costs nothing; where it is secret as `mean`.
+
+        Args:
+            study: The study's slug.
+            where: Of whom, as {"region": "north"}. None for all.
+            **parameters: The question's parameters, for example `share` or `epsilon`.
+
+        Examples:
+            >>> people = await analyst.count("commute")
+            >>> print(people.estimate)
+            400.0
+        """
+        return await self._statistic(study, "count", parameters, where)
+
     async def describe(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
         """Count, mean, standard deviation and quartiles: one release with one price.
 
