@@ -79,6 +79,7 @@ class Recorder:
         self._service = service
         self._names: dict[str, str] = {}
         self._cohorts: dict[int, str] = {}
+        self._numbers: dict[int, str] = {}
         self.files: dict[str, list[Exchange]] = {}
 
     async def __call__(
@@ -115,9 +116,11 @@ class Recorder:
                 return [self._settled(item, field) for item in value]
             case str() if field in VOLATILE:
                 return f"<{field}>"
-            case int() | str() if field == "cohort_id" or (field == "id" and type(value) is int):
-                # Databases of a test run are used again, and their sequences go on.
+            # Databases of a test run are used again, and their sequences go on, each from where it is.
+            case int() | str() if field == "cohort_id":
                 return self._cohorts.setdefault(int(value), f"<cohort {len(self._cohorts) + 1}>")
+            case int() if field == "id":
+                return self._numbers.setdefault(value, f"<number {len(self._numbers) + 1}>")
             case str():
                 return self._named(value)
             case _:
