@@ -72,7 +72,7 @@ Between = Annotated[
     typer.Option(metavar="NAME:LABEL,LABEL", help="Of a difference: the first label less the second."),
 ]
 Measure = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Of which number, in a study of several measures.")
+    str | None, typer.Option(metavar="NAME", help="Of which measure, in a study of several measures.")
 ]
 Parameters = Annotated[
     list[str] | None,

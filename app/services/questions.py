@@ -41,7 +41,7 @@ class Ask:
         by: An attribute, of each label of which it asks; empty for none.
         simultaneous, standardize, of, between: What is read off the answer, see `app.services.reading`.
         needs: Labels of `by` without an answer for which there is nothing to read.
-        measure: Of which number, in a study of several; empty in others.
+        measure: Of which measure, in a study of several; empty in others.
         parameters: Raw text of the estimator's parameters.
     """
 
@@ -76,7 +76,7 @@ class Resolved:
         parameters: Parsed values of the parameters that were given or have defaults.
         by: The attribute of each label of which it asks; empty for none.
         where: Of whom: the label of each attribute that it names; empty for all people.
-        measure: Of which number, in a study of several; empty in others.
+        measure: Of which measure, in a study of several; empty in others.
         spread: Whether the answer must have a variance. No part of the question: a mean has it too.
     """
 

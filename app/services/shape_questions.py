@@ -86,7 +86,7 @@ class ShapeQuestion:
         part: Of the price that finds the range [ppm]; for a mean over a found range.
         where: Of whom: the label of each attribute that it names; empty for all people.
         by: The attribute for each of whose labels it asks besides; empty for none.
-        measure: Of which number, in a study of several; empty in others.
+        measure: Of which measure, in a study of several; empty in others.
         share: Part of each personal epsilon [ppm].
         epsilon: The most that any person may be charged, or None [micro-epsilon].
         cap: The same in the study's currency.

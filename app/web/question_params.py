@@ -83,7 +83,7 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
     "measure": {
         "type": "string",
         "minLength": 1,
-        "description": "Of which number, in a study of several measures, where it is required.",
+        "description": "Of which measure, in a study of several measures, where it is required.",
         "examples": ["income"],
     },
 }

@@ -129,7 +129,7 @@ class ReleaseOut(WireOut):
     )
     by: str | None = Field(None, description="The attribute whose labels are the groups; left out without.")
     measure: str | None = Field(
-        None, description="Which of several numbers it is about; left out in a study of one."
+        None, description="Which of several measures it is about; left out in a study of one value."
     )
     groups: list[GroupOut] | None = Field(
         None, description="One for each declared label, in their order, beside the whole."
