@@ -26,7 +26,7 @@ Statistic = Annotated[
     typer.Option(
         metavar="STATISTIC",
         help="mean (the default), sum, variance, sd, histogram, distribution, quantile, median, "
-        "describe, shares or count.",
+        "describe, shares, count or covariance.",
     ),
 ]
 Share = Annotated[

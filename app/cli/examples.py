@@ -20,6 +20,7 @@ EXAMPLES: Mapping[str, str] = {
     "quantile": "quantile commute 0.9",
     "median": "median commute",
     "count": "count commute --where region:north",
+    "covariance": "covariance household income age",
     "describe": "describe commute",
     "release": "release commute --share 0.1 --key 2030-01",
     "releases": "releases commute",

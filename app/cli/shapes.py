@@ -118,6 +118,25 @@ def count(
         show_release(client.count(study, **question), as_json, output)
 
 
+def covariance(
+    study: StudyName,
+    first: Annotated[str, typer.Argument(metavar="NAME", help="One of the study's numbers.")],
+    second: Annotated[str, typer.Argument(metavar="NAME", help="Another one.")],
+    share: Share = None,
+    epsilon: Epsilon = None,
+    tilt: Tilt = None,
+    where: Of = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how two numbers of people go together. The first to ask spends; asking again is free."""
+    question = question_of(share=share, epsilon=epsilon, tilt=tilt, where=where)
+    with service(url, token) as client:
+        show_release(client.covariance(study, first, second, **question), as_json, output)
+
+
 def quantile(
     study: StudyName,
     q: Annotated[str, typer.Argument(help="Which part of the people lies at or below it, such as 0.9.")],

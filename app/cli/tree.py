@@ -85,6 +85,10 @@ COMMANDS = {
         "shapes:count",
         "Show how many people there are: free where it is public, with noise where it is secret.",
     ),
+    "covariance": Command(
+        "shapes:covariance",
+        "Show how two numbers of people go together. The first to ask spends; asking again is free.",
+    ),
     "describe": Command(
         "shapes:describe",
         "Show count, mean, standard deviation and quartiles, with one price. The first to ask spends for it.",

@@ -9,7 +9,7 @@ from app.core.study import Relation, Study, StudyDefinition
 from app.estimators import registry
 from app.services.questions import MEAN, SD, SUM, VARIANCE
 from app.services.reading import DIFFERENCE, READ
-from app.services.shape_questions import COUNT, SHAPES, SHARES
+from app.services.shape_questions import COUNT, COVARIANCE, SHAPES, SHARES
 from app.services.shape_questions import PARAMETERS as SHAPE_PARAMETERS
 from app.web import question_params
 from app.web.documents.release import ReleaseOut
@@ -133,7 +133,7 @@ def statistics(study: StudyDefinition) -> Sequence[str]:
     read = [one for one in READ if not (_secret(study) and one in (SUM, DIFFERENCE))]
     if not _with_labels(study):
         read = [one for one in read if one != DIFFERENCE]
-    return [*read, *(one for one in SHAPES if one not in (SHARES, COUNT)), *shares, COUNT]
+    return [*read, *(one for one in SHAPES if one not in (SHARES, COUNT, COVARIANCE)), *shares, COUNT]
 
 
 def measure_for(study: StudyDefinition, statistic: str) -> str:

@@ -33,6 +33,7 @@ SUMMARIES = {
     "describe": "Mean and standard deviation, and quartiles drawn by rank, with one price.",
     "found_range": "The mean of the values moved into a range that a part of the price finds first.",
     "shares": "Noisy counts by choice with weights min(epsilon, tau), moved to shares that sum to 1.",
+    "covariance": "Noisy sums of two numbers and of their products, the products at no further price.",
     "count": "The number of people; where it is secret, the sum of what they weigh with noise.",
     "quantile": "Steps of the range drawn by how near their rank is, with an interval.",
 }

@@ -18,9 +18,9 @@ from app.estimators.registry import AUTO
 from app.services.questions import FOUND, MEAN, RANGE, Ask, attribute, check_measure, conditions
 
 HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN = "histogram", "distribution", "quantile", "median"
-DESCRIBE, SHARES, COUNT = "describe", "shares", "count"
+DESCRIBE, SHARES, COUNT, COVARIANCE = "describe", "shares", "count", "covariance"
 
-SHAPES = (HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN, DESCRIBE, SHARES, COUNT)
+SHAPES = (HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN, DESCRIBE, SHARES, COUNT, COVARIANCE)
 """Statistics of the distribution, and of how many people there are. A histogram and the distribution
 function over the same bins are read off one release, and so are a median and the quantile 0.5."""
 
@@ -38,10 +38,12 @@ ESTIMATORS = {
     DESCRIBE: DESCRIBE,
     SHARES: SHARES,
     COUNT: COUNT,
+    COVARIANCE: COVARIANCE,
 }
 """What answers each statistic here."""
 
 PART = "range_part"
+PAIR = "measures"
 DEFAULT_PART = MICRO * 15 // 100
 
 MOST_BINS = 100
@@ -50,6 +52,12 @@ MOST_CELLS = 1000
 _DIGITS = 6
 
 _PHRASES = {MEAN: f"a {MEAN} over a range that is found", SHARES: "shares of choices"}
+
+_OF_ALL = {
+    COUNT: "does not apply to a count, which is of people",
+    COVARIANCE: "does not apply to a covariance: its measures are two",
+}
+"""Statistics that are not about one measure, and why none is to be named."""
 
 PARAMETERS: dict[str, str] = {
     "edges": "Histogram and distribution: where bins begin and end, ascending, with commas between; what "
@@ -62,6 +70,7 @@ PARAMETERS: dict[str, str] = {
     f"is the answer. 10 to {MOST_CELLS}; {CELLS} if not given.",
     RANGE: "Mean: declared, the study's range (the default), or found: a part of the price finds the range "
     "that holds the values, and the answer is the mean of the values moved into it.",
+    PAIR: "Covariance: two of the study's measures, both numbers, with a comma between.",
     PART: "Mean with range=found: the part of the price that finds the range, above 0 and below 1, at most "
     f"{_DIGITS} decimals; {DEFAULT_PART / MICRO} if not given.",
 }
@@ -87,6 +96,7 @@ class ShapeQuestion:
         where: Of whom: the label of each attribute that it names; empty for all people.
         by: The attribute for each of whose labels it asks besides; empty for none.
         measure: Of which measure, in a study of several; empty in others.
+        pair: Of which two, for a covariance.
         share: Part of each personal epsilon [ppm].
         epsilon: The most that any person may be charged, or None [micro-epsilon].
         cap: The same in the study's currency.
@@ -108,6 +118,7 @@ class ShapeQuestion:
     where: Mapping[str, str] = field(default_factory=dict)
     by: str = ""
     measure: str = ""
+    pair: tuple[str, ...] = ()
 
     def offer(self, amount: int) -> int:
         """What a person who offers this much may be charged [both in the study's currency]."""
@@ -148,6 +159,7 @@ class ShapeQuestion:
         """Condition, attribute and measure, where there are any, as they stand on releases."""
         shown: dict[str, object] = {"where": dict(self.where)} if self.where else {}
         shown |= {"by": self.by} if self.by else {}
+        shown |= {PAIR: list(self.pair)} if self.pair else {}
         return shown | {"measure": self.measure} if self.measure else shown
 
     @property
@@ -167,7 +179,7 @@ class ShapeQuestion:
             shown |= {RANGE: FOUND, PART: self.part / MICRO}
         elif self.estimator == HISTOGRAM:
             shown["edges"] = list(self.edges)
-        elif not self.counts_bins and self.estimator != COUNT:
+        elif not self.counts_bins and self.estimator not in (COUNT, COVARIANCE):
             if self.quantile is not None:
                 shown["q"] = float(self.quantile)
             shown["candidates"] = len(self.starts)
@@ -186,17 +198,20 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
     Raises:
         InvalidRequest: names every offending field.
     """
-    if ask.statistic != COUNT:
+    if ask.statistic not in _OF_ALL:
         check_measure(study, ask)
         study = study.of_measure(ask.measure)
     elif ask.measure:
-        raise InvalidRequest.field("measure", "does not apply to a count, which is of people")
+        raise InvalidRequest.field("measure", _OF_ALL[ask.statistic])
     if study.choices and ask.statistic not in (SHARES, COUNT):
         raise InvalidRequest.field("statistic", NOT_OF_CHOICES)
     if ask.statistic == SHARES and not study.choices:
         reason = "is for choices, and these values are numbers: ask for a histogram"
         raise InvalidRequest.field("statistic", reason)
-    if study.dimension > 1 and ask.statistic != COUNT:
+    if ask.statistic == COVARIANCE and study.relation is Relation.ADD_REMOVE_ONE:
+        reason = "has an answer only where the number of people is public: sums are divided by it"
+        raise InvalidRequest.field("statistic", reason)
+    if study.dimension > 1 and ask.statistic not in _OF_ALL:
         reason = f"values of this study have {study.dimension} coordinates: start a K-means session instead"
         raise InvalidRequest.field("statistic", reason)
     estimator, of = ESTIMATORS[ask.statistic], _PHRASES.get(ask.statistic, f"a {ask.statistic}")
@@ -219,6 +234,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         DESCRIBE: ("candidates",),
         SHARES: (),
         COUNT: (),
+        COVARIANCE: (PAIR,),
     }
     errors += [
         FieldError(name, f"not a parameter of {of}")
@@ -227,6 +243,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
     ]
     where: Mapping[str, str] = {}
     by = ""
+    pair: tuple[str, ...] = ()
     starts: tuple[int, ...] = ()
     edges: tuple[float, ...] = ()
     quantile: Fraction | None = None
@@ -238,6 +255,8 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
             starts, edges = _bins(study, ask.parameters)
         elif estimator == SHARES:
             starts = study.choice_points[1:]
+        elif estimator == COVARIANCE:
+            pair = _pair(study, ask.parameters)
         elif estimator == COUNT:
             starts = ()
         elif estimator == FOUND_RANGE:
@@ -268,6 +287,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         where=where,
         by=by,
         measure=ask.measure,
+        pair=pair,
     )
 
 
@@ -300,6 +320,17 @@ def _bins(study: StudyDefinition, parameters: Mapping[str, str]) -> tuple[tuple[
         raise InvalidRequest.field("edges", f"must divide the range into 2 to {MOST_BINS} bins")
     ends = (float(study.lower), *(value for _, value in inner), float(study.upper))
     return tuple(point for point, _ in inner), ends
+
+
+def _pair(study: StudyDefinition, parameters: Mapping[str, str]) -> tuple[str, ...]:
+    """The two numbers of a covariance."""
+    numbers = [name for name, one in study.measures.named.items() if not one.choices]
+    if len(numbers) < 2:
+        raise InvalidRequest.field("statistic", "is for studies of several numbers: see measures")
+    names = tuple(name.strip() for name in parameters.get(PAIR, "").split(","))
+    if len(names) != 2 or names[0] == names[1] or not set(names) <= set(numbers):
+        raise InvalidRequest.field(PAIR, f"must be two of {', '.join(numbers)}, with a comma between")
+    return names
 
 
 def _rank(name: str, parameters: Mapping[str, str]) -> Fraction:

@@ -221,7 +221,11 @@ class Shapes:
         if request.compares:
             request.check(crowd.people, crowd.unable, made.interval_width, best)
         used = crowd.used()
-        counts = await self._counts(run, request, used, crowd.reported()) if question.starts else {}
+        counts: Mapping[int, Sequence[int]] = {}
+        if question.pair:
+            counts = await self._pair_sums(run, request, used)
+        elif question.starts:
+            counts = await self._counts(run, request, used, crowd.reported())
         if not isinstance(made, FoundPlan):
             with self._observer.step("draw"):
                 answer = await asyncio.to_thread(made.answer, counts)
@@ -257,6 +261,22 @@ class Shapes:
         if any(totals[one.cohort_id] != one.count for one in used):
             raise store.CohortsChanged
         return by_cell
+
+    async def _pair_sums(
+        self, run: Run, request: ShapeRequest, used: Sequence[Used]
+    ) -> dict[int, tuple[int, ...]]:
+        """The people of each cohort, and the sums of two of their numbers and of their products.
+
+        Raises:
+            CohortsChanged: as `_counts`.
+        """
+        study, ids = request.study, [one.cohort_id for one in used]
+        first, second = map(study.definition.measures.place, request.question.pair)
+        rows = await run("release.pair", lambda c: bins.sum_pair(c, study.id, ids, first, second))
+        sums = {row.cohort: (row.count, row.first, row.second, row.products) for row in rows}
+        if any(sums.get(one.cohort_id, (0,))[0] != one.count for one in used):
+            raise store.CohortsChanged
+        return {one.cohort_id: sums.get(one.cohort_id, (0, 0, 0, 0)) for one in used}
 
     async def _sums(
         self, run: Run, request: ShapeRequest, used: Sequence[Used], found: FoundRange

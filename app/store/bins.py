@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from app.core.cohort import Cohort
+from app.core.grid import GRID_BITS, MIDDLE
 from app.store.membership import is_member, sum_of_squares
 from app.store.sql import Connection, Sql
 
@@ -103,6 +104,37 @@ def _value(place: int | None) -> str:
     return "c.value" if place is None else f"c.vector[{place + 1}]"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairSum:
+    """What the members of a cohort add up to in two of their numbers.
+
+    Attributes:
+        cohort: Id.
+        count: Live members.
+        first, second: Sums of their grid points.
+        products: Sum of the products of both about the middles, each rounded down [2^-30 of a squared step].
+    """
+
+    cohort: int
+    count: int
+    first: int
+    second: int
+    products: int
+
+
+@cache
+def _sum_pair(first: int, second: int) -> Sql[PairSum]:
+    one, other = _value(first), _value(second)
+    return Sql.of(PairSum)(f"""
+        SELECT cohort_id AS cohort, count(*) AS count, CAST(sum({one}) AS bigint) AS first,
+               CAST(sum({other}) AS bigint) AS second,
+               CAST(sum((({one} - {MIDDLE}) * ({other} - {MIDDLE})) >> {GRID_BITS}) AS bigint) AS products
+        FROM lineage JOIN contribution c ON {is_member("c")}
+        WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
+        GROUP BY cohort_id
+    """)
+
+
 @cache
 def _count_choices(choices: int, place: int | None) -> Sql[ChoiceCounts]:
     """One pass over the people, however many choices there are."""
@@ -180,6 +212,25 @@ async def count_choices(
     if not cohorts:
         return []
     return await _count_choices(choices, place).all(connection, study_id=study_id, cohorts=cohorts)
+
+
+async def sum_pair(
+    connection: Connection, study_id: int, cohorts: Sequence[int], first: int, second: int
+) -> list[PairSum]:
+    """Sum two coordinates of the values of the live members of folded cohorts, and their products.
+
+    Args:
+        connection: Open transaction.
+        study_id: Their study.
+        cohorts: Ids, of central and public people.
+        first, second: Which coordinates, from 0 on.
+
+    Returns:
+        The sums of each cohort with members. Raw: must not leave the services.
+    """
+    if not cohorts:
+        return []
+    return await _sum_pair(first, second).all(connection, study_id=study_id, cohorts=cohorts)
 
 
 async def sum_clipped(

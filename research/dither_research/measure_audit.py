@@ -23,7 +23,10 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.measures import Measures
+from app.services.covariances import CovariancePlan
 from app.services.questions import Ask, resolve
+from app.services.shape_questions import COVARIANCE, PAIR
+from app.services.shape_questions import resolve as resolve_shape
 from app.services.steps import Step, plan_step, take
 from dither_research.histories import STUDY, cohort_of
 from dither_research.label_audit import NOTHING
@@ -43,6 +46,7 @@ SETS = (2, 1), (3, 1), (2, 5), (3, 5)
 def measure_subjects() -> Iterator[Subject]:
     """Two measures as the service answers them."""
     yield _subject("two measures of a person", paid=("income", "age"))
+    yield _covariance_subject("covariance of two measures")
     for count, epsilon in SETS:
         yield report_subject(f"local reports of {count} measures, epsilon {epsilon}", count, epsilon)
 
@@ -50,8 +54,41 @@ def measure_subjects() -> Iterator[Subject]:
 def measure_controls() -> Iterator[Subject]:
     """The planted bugs."""
     yield _subject("two measures answered for the price of one", paid=("income",), planted=True)
+    yield _covariance_subject("a covariance answered for the price of one mean", part=0.5)
     yield report_subject("two local reports of the whole epsilon each", 3, 5, whole=True)
     yield report_subject("measures to report chosen by their values", 2, 1, largest=True)
+
+
+def _covariance_subject(name: str, *, part: float = 1.0) -> Subject:
+    """A person of epsilon 2 whose first number moves from one end to the other, the second one at an end.
+
+    What is looked at are the three noisy sums together, each in units of what it is moved by: one number, and
+    the product with the other one, which moves by as much of its smaller noise.
+
+    Args:
+        name: Of the subject.
+        part: Of the charge it claims; below 1 that is the planted bug.
+    """
+    ask = Ask(statistic=COVARIANCE, share=MICRO, tilt=0, parameters={PAIR: "income,age"})
+    plan = CovariancePlan.of(HOUSEHOLD, resolve_shape(HOUSEHOLD, ask), [cohort_of(PERSON, 2 * MICRO, [0])])
+    weight = plan.reader.weighing.weights[0]
+    moved = np.array([GRID_SIZE, GRID_SIZE / 2]) * weight
+
+    def drawn(first: int, draws: int) -> Cells:
+        product = ((first - GRID_SIZE // 2) * (GRID_SIZE // 2)) >> 30
+        sums = np.array(
+            [plan.noisy({PERSON: (1, first, GRID_SIZE, product)}) for _ in range(draws)], dtype=np.float64
+        )
+        # Either sum is at minus or plus a half of what it moves by.
+        places = sums[:, [0, 2]] / moved
+        likelier = (np.abs(places - 0.5) - np.abs(places + 0.5)).sum(axis=1)
+        found: Cells = np.digitize(likelier, np.linspace(-2, 2, 9))
+        return found
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        return drawn(0, draws), drawn(GRID_SIZE, draws)
+
+    return Subject(name=name, claimed=part * plan.most / MICRO, outputs=outputs, planted=part < 1)
 
 
 def planned(values: Mapping[str, Sequence[int]], measure: str) -> tuple[list[Cohort], Step]:

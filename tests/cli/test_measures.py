@@ -50,6 +50,11 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
     shares = json.loads(ask("analyse", "shares", "household", "--measure", "party", "--json").output)
     assert [one["choice"] for one in shares["choices"]] == ["red", "green"]
     assert shares["choices"][1]["share"] > 0.8
+    together = ("covariance", "household", "income", "age", "--share", "0.02")
+    both = json.loads(ask("analyse", *together, "--json").output)
+    assert (both["statistic"], both["measures"]) == ("covariance", ["income", "age"])
+    assert both["id"] in ask("analyse", *together).output
+    assert json.loads(ask("analyse", "count", "household", "--json").output)["estimate"] == 200
     quarters = json.loads(ask("analyse", "describe", "household", "--measure", "age", "--json").output)
     assert (quarters["statistic"], quarters["measure"]) == ("describe", "age")
     file.write_text("subject,income,age,party\n" + "".join(rows[:60]).replace("p", "l"))

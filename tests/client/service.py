@@ -29,6 +29,14 @@ COMMUTE: dict[str, Any] = {
 SLEEP = {**COMMUTE, "slug": "sleep", "upper": 24}
 PLACES = {**COMMUTE, "slug": "places", "dimension": 2}
 PARTY = {**COMMUTE, "slug": "party", "lower": 0, "upper": 2, "choices": ["red", "green", "blue"]}
+HOUSEHOLD = {
+    **COMMUTE,
+    "slug": "household",
+    "dimension": 2,
+    "lower": 0,
+    "upper": 1,
+    "measures": {"income": {"lower": 0, "upper": 9000}, "age": {"lower": 18, "upper": 98}},
+}
 TILT = {**COMMUTE, "slug": "tilt", "local_mechanism": "exponential"}
 
 TOKEN: dict[str, Any] = {
@@ -67,6 +75,9 @@ DESCRIBED = {
 }
 """What a description says."""
 
+SHAPES = ("histogram", "distribution", "quantile", "median", "describe", "shares", "count", "covariance")
+"""Statistics that are no mean and not read off one."""
+
 FOUND_RANGE = {"lower": 0.0, "upper": 70.0, "outside_at_most": 0.01, "people_outside_at_most": 4}
 """What a mean over a range that was found says of it."""
 
@@ -95,7 +106,7 @@ class FakeService:
 
     studies: dict[str, dict[str, Any]] = field(
         default_factory=lambda: {
-            study["slug"]: deepcopy(study) for study in (COMMUTE, SLEEP, PLACES, PARTY, TILT)
+            study["slug"]: deepcopy(study) for study in (COMMUTE, SLEEP, PLACES, PARTY, HOUSEHOLD, TILT)
         }
     )
     holdings: dict[tuple[str, str], Holding] = field(default_factory=dict)
@@ -181,13 +192,7 @@ class FakeService:
                 assert asked.pop("of") == "mean"
                 by = asked.pop("between").partition(":")[0]
                 return self._mean(study, {"by": by, **asked})
-            case [
-                "GET",
-                "statistics",
-                (
-                    "histogram" | "distribution" | "quantile" | "median" | "describe" | "shares" | "count"
-                ) as statistic,
-            ]:
+            case ["GET", "statistics", statistic] if statistic in SHAPES:
                 return self._shape(study, statistic, dict(request.url.params))
             case ["POST", "releases"]:
                 return self._release(study, request)
@@ -382,6 +387,10 @@ class FakeService:
         interval = {"level": 0.95, "coverage": "at_least"}
         if statistic == "describe":
             return httpx.Response(200, json=made | DESCRIBED)
+        if statistic == "covariance":
+            both = interval | {"lower": 100.0, "upper": 140.0}
+            more = {"estimate": 120.0, "interval": both, "population_interval": both}
+            return httpx.Response(200, json=made | more | {"measures": ["income", "age"]})
         if statistic == "count":
             return httpx.Response(
                 200, json=made | {"estimate": 400.0, "interval": interval | {"lower": 400.0, "upper": 400.0}}

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from app.core.epsilon import MICRO
-from app.core.errors import BudgetExhausted, InvalidRequest, Unavailable
+from app.core.errors import BudgetExhausted, Unavailable
 from app.core.study import Relation
 from app.services.publishing import FREE_ATTEMPTS
 from app.services.questions import Ask
@@ -96,9 +96,3 @@ async def test_counts_that_miss_a_folded_person_are_never_published(
         monkeypatch.setattr(bins, "count_bins", count)
         await bench.services.shapes.release(study, BINS, None)
         await bench.assert_clean()
-
-
-async def test_a_study_with_gaussian_noise_has_no_draw_by_rank(cluster: Workbench):
-    study = await cluster.study(delta=1_000_000)
-    with pytest.raises(InvalidRequest, match="gaussian noise"):
-        await cluster.services.shapes.plan(study, Ask(statistic="median"))

@@ -169,6 +169,17 @@ class CountReleaseOut(_ShapeOut):
     interval: IntervalOut = Field(description="Where it is secret, of those who take part.")
 
 
+class CovarianceReleaseOut(_ShapeOut):
+    """The covariance of two of the numbers that people gave [one unit times the other]."""
+
+    statistic: Literal["covariance"]
+    measures: list[str]
+    estimate: float
+    interval: IntervalOut = Field(description="For the dataset.")
+    population_interval: IntervalOut
+    means: list[float] = Field(description="The mean of each of them, off the same noisy sums.")
+
+
 class CountOut(WireOut):
     """The number of people: public, or with noise."""
 
@@ -193,7 +204,9 @@ class DescriptionOut(_ShapeOut):
     quartiles: list[QuartileOut] = Field(description="At 0.25, 0.5 and 0.75, ascending.")
 
 
-Shape = HistogramReleaseOut | SharesReleaseOut | CountReleaseOut | QuantileReleaseOut | DescriptionOut
+Numbers = CountReleaseOut | CovarianceReleaseOut | QuantileReleaseOut | DescriptionOut
+
+Shape = HistogramReleaseOut | SharesReleaseOut | Numbers
 
 Published = ReleaseOut | ClusterReleaseOut | Shape
 

@@ -36,7 +36,7 @@ class AsyncAnalyst(AsyncBase):
 
         Examples:
             >>> [study.slug async for study in analyst.studies() if study.dimension > 1]
-            ['places']
+            ['places', 'household']
         """
         return self._pages(Study, "/v1/studies", page_size, series=series)
 
@@ -276,17 +276,26 @@ class AsyncAnalyst(AsyncBase):
 
         Privacy: where it is public it costs nothing; where it is secret as `mean`.
 
-        Args:
-            study: The study's slug.
-            where: Of whom, as {"region": "north"}. None for all.
-            **parameters: The question's parameters, for example `share` or `epsilon`.
-
         Examples:
-            >>> people = await analyst.count("commute")
-            >>> print(people.estimate)
+            >>> print((await analyst.count("commute", where={"region": "north"})).estimate)
             400.0
         """
         return await self._statistic(study, "count", parameters, where)
+
+    async def covariance(
+        self, study: str, first: str, second: str, *, where: Where | None = None, **parameters: Parameter
+    ) -> Release:
+        """The covariance of two of the numbers of a study: the best release for this question so far.
+
+        Privacy: costs what the means of both numbers cost together; their products cost nothing more.
+
+        Examples:
+            >>> print((await analyst.covariance("household", "income", "age")).estimate)
+            120.0
+        """
+        return await self._statistic(
+            study, "covariance", {"measures": f"{first},{second}"} | parameters, where
+        )
 
     async def describe(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
         """Count, mean, standard deviation and quartiles: one release with one price.

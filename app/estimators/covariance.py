@@ -1,0 +1,123 @@
+r"""The covariance of two numbers, off the noisy sums of both and of their products.
+
+With x and y about the middles of their ranges [range widths], weights c_i that sum to one, noise e_1, e_2
+and e_3, and :math:`M_x = \sum c_i x_i + e_1`, :math:`M_y = \sum c_i y_i + e_2`, :math:`M_{xy} = \sum c_i
+x_i y_i + e_3` the estimate is :math:`C = M_{xy} - M_x M_y`. Let m be the means that are asked about, of the
+dataset or of the population, :math:`\epsilon_x = M_x - m_x`, and :math:`g_i = (x_i - m_x)(y_i - m_y)`,
+whose mean is the covariance K. Then, exactly,
+
+.. math:: C - K = \Big(\sum_i c_i g_i - K\Big) + e_3 - m_x e_2 - m_y e_1 - \epsilon_x \epsilon_y.
+
+The noises are independent, and e_1 e_2 has the mean 0. Of the risk of 5 % one part in five each bounds
+:math:`|\epsilon_x| \le E_x` and :math:`|\epsilon_y| \le E_y`. On that event :math:`|m_x| \le |M_x| + E_x =
+d_x`, and :math:`|x - m_x| \le R_x = 1/2 + d_x`, so g lies within :math:`\pm R_x R_y`, has a variance of at
+most :math:`\min(R_x^2, R_y^2) / 4`, and the rest of the error, for independent people, has the law of e_3,
+d_x e_2, d_y e_1 and a Normal part; a tilt, and a lattice, move it by parts of the range of g
+(`app.estimators.linear`, `app.estimators.moments`). Three parts in five of the risk are its own.
+"""
+
+import math
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+
+from app.core.grid import GRID_SIZE, Grid
+from app.estimators.interface import Coverage, Interval
+from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
+from app.estimators.weighing import Weighing
+
+LARGEST = 0.25
+"""No covariance of numbers between -1/2 and 1/2 is larger."""
+
+_OF_MEAN = 0.2
+"""Part of the risk for the error of either mean; the rest is for the products."""
+
+_ROUNDING = 1 / GRID_SIZE
+"""The most that products were rounded down by [range width squared]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CovarianceReader:
+    """Reads the noisy sums.
+
+    Attributes:
+        weighing: What people count for.
+        scale: Of the noise of a sum of one number, or its standard deviation [range widths of the mean]; that
+            of the products has the half.
+        normal: Whether it is Gaussian.
+        grids: Of both numbers.
+    """
+
+    weighing: Weighing
+    scale: float
+    normal: bool
+    grids: tuple[Grid, Grid]
+
+    @property
+    def unit(self) -> float:
+        """One range width times the other one [data's units]."""
+        return float(self.grids[0].width) * float(self.grids[1].width)
+
+    @property
+    def predicted_error(self) -> float:
+        """Root mean square error where both means lie in the middle [data's units]."""
+        noise = (1 if self.normal else 2) * (self.scale / 2) ** 2
+        square = self.weighing.squares / 16 + noise + (self.weighing.bias / 2) ** 2
+        return self.unit * min(LARGEST, math.sqrt(square))
+
+    @property
+    def interval_width(self) -> float:
+        """Of the interval for the dataset where both means lie in the middle [range width squared]."""
+        return 2 * min(LARGEST, self._margin(0.0, 0.0, self.weighing.uneven, self._step))
+
+    def read(self, sums: tuple[int, int, int]) -> dict[str, object]:
+        """The answer from the noisy sums [grid steps; of products 2^-30 of one squared], as JSON."""
+        first, second, products = (float(Fraction(one, self.weighing.mass * GRID_SIZE)) for one in sums)
+        estimate = products - first * second
+        shown = min(max(estimate, -LARGEST), LARGEST)
+
+        def interval(squares: float, step: float, coverage: Coverage) -> Interval:
+            margin = self._margin(first, second, squares, step)
+            return Interval(
+                level=LEVEL,
+                lower=self.unit * max(min(estimate - margin, shown), -LARGEST),
+                upper=self.unit * min(max(estimate + margin, shown), LARGEST),
+                coverage=coverage,
+            )
+
+        weighing = self.weighing
+        return {
+            "estimate": self.unit * shown,
+            "interval": asdict(
+                interval(weighing.uneven, self._step, "worst_case" if weighing.uneven else "at_least")
+            ),
+            "population_interval": asdict(interval(weighing.squares, weighing.largest / 2, "worst_case")),
+            "means": [
+                grid.to_unit(Fraction(min(max(mean + 0.5, 0.0), 1.0)))
+                for grid, mean in zip(self.grids, (first, second), strict=True)
+            ],
+        }
+
+    @property
+    def _step(self) -> float:
+        return self.weighing.largest / 2 if self.weighing.uneven else 0.0
+
+    def _law(self, squares: float, variance: float, *scales: float) -> ErrorLaw:
+        """Of noises of these scales, and a mean of something of this variance."""
+        normal = squares * variance + (sum(scale * scale for scale in scales) if self.normal else 0.0)
+        return error_law(normal_variance=normal, laplaces=() if self.normal else [(one, 1) for one in scales])
+
+    def _margin(self, first: float, second: float, squares: float, step: float) -> float:
+        """What the estimate is off by at most, at the level, given both means [range width squared]."""
+        risk, beside = 1 - LEVEL, step + self.weighing.bias
+        of_mean = self._law(squares, 0.25, self.scale).quantile(1 - risk * _OF_MEAN) + beside
+        near = [min(0.5, abs(mean) + of_mean) for mean in (first, second)]
+        reach = [0.5 + one for one in near]
+        law = self._law(
+            squares, min(reach) ** 2 / 4, self.scale / 2, self.scale * near[0], self.scale * near[1]
+        )
+        return (
+            law.quantile(1 - risk * (1 - 2 * _OF_MEAN))
+            + 2 * reach[0] * reach[1] * beside
+            + of_mean * of_mean
+            + _ROUNDING
+        )

@@ -1,0 +1,91 @@
+"""What the sums of two numbers and of their products cost: all neighbors on a small grid, and corners."""
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from app.accounting.gaussian import effective_variance
+from app.accounting.pair_prices import MOVES, pair_cost
+from app.core.epsilon import MICRO
+from app.core.errors import InternalFault
+from app.core.grid import GRID_SIZE
+from app.core.noise import DiscreteGaussian, DiscreteLaplace
+
+HALF = GRID_SIZE // 2
+GRID = (-HALF, 1 - HALF, -HALF // 3, -1, 0, 7, HALF // 2 + 1, HALF - 1, HALF)
+NEIGHBORS = list(product(product(GRID, GRID), product(GRID, GRID)))
+SCALES = [(1.0, 1.0, 0.5), (1.0, 3.0, 0.25), (2.0, 1.0, 4.0)]
+
+
+def moves(before: tuple[int, int], after: tuple[int, int]) -> tuple[int, int, int]:
+    """What a person of weight 1 really moves the sums by."""
+    products = [(x * y) >> 30 for x, y in (before, after)]
+    return abs(before[0] - after[0]), abs(before[1] - after[1]), abs(products[0] - products[1])
+
+
+@pytest.mark.parametrize("scales", SCALES)
+@pytest.mark.parametrize("weight", [1, 499_999])
+def test_laplace_noise_costs_what_the_worst_neighbor_loses_and_at_most_a_micro_more(scales, weight: int):
+    noise = DiscreteLaplace(scales=tuple(scale * MICRO * GRID_SIZE for scale in scales))
+    worst = max(
+        sum(
+            Fraction(weight * move) / Fraction(scale)
+            for move, scale in zip(moves(*pair), noise.scales, strict=True)
+        )
+        for pair in NEIGHBORS
+    )
+    cost = pair_cost(weight, noise)
+    assert worst * MICRO <= cost <= worst * MICRO + 1 + weight * 2 / GRID_SIZE / min(scales)
+
+
+@pytest.mark.parametrize("scales", SCALES)
+def test_gaussian_noise_costs_the_largest_l2_norm(scales):
+    weight = 700_000
+    noise = DiscreteGaussian(sigmas=tuple(scale * 2 * MICRO * GRID_SIZE for scale in scales))
+    worst = max(
+        sum(
+            (weight * move) ** 2 / effective_variance(sigma)
+            for move, sigma in zip(moves(*pair), noise.sigmas, strict=True)
+        )
+        for pair in NEIGHBORS
+    )
+    assert worst * MICRO <= pair_cost(weight, noise) <= worst * MICRO + 2
+
+
+def test_products_of_half_the_scale_cost_nothing_beside_both_sums():
+    weight, scale = 250_000, float(MICRO * GRID_SIZE)
+    three = pair_cost(weight, DiscreteLaplace(scales=(scale, scale, scale / 2)))
+    assert 2 * weight <= three <= 2 * weight + 1
+    sigma = 2 * scale
+    both = 2 * Fraction(weight * GRID_SIZE) ** 2 / effective_variance(sigma) * MICRO
+    with_products = pair_cost(weight, DiscreteGaussian(sigmas=(sigma, sigma, sigma / 2)))
+    assert both <= with_products <= both + 2
+    dearer = pair_cost(weight, DiscreteLaplace(scales=(scale, scale, scale / 3)))
+    assert dearer > 1.2 * three, "the control: a third of the scale would show"
+
+
+def test_no_inner_point_moves_the_sums_further_than_the_corners():
+    """The real moves, at random inside: never above the largest of the three corners for any scales."""
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        x, y, u, v = rng.uniform(-0.5, 0.5, 4)
+        rates = rng.exponential(size=3)
+        real = np.array([abs(x - u), abs(y - v), abs(x * y - u * v)])
+        corners = np.array(MOVES) / GRID_SIZE
+        assert rates @ real <= (corners @ rates).max() + 1e-9
+        assert rates @ real**2 <= (corners**2 @ rates).max() + 1e-9
+
+
+@pytest.mark.parametrize("scales", [(1.0, 1.0), (1.0, 1.0, 0.0), (1.0, 1.0, math.inf)])
+def test_impossible_noise_is_refused(scales):
+    with pytest.raises(InternalFault):
+        pair_cost(1, DiscreteLaplace(scales=scales))
+
+
+def test_a_weight_that_is_no_integer_is_refused():
+    for weight in (-1, 1.0, True):
+        with pytest.raises(InternalFault):
+            pair_cost(weight, DiscreteLaplace(scales=(1.0, 1.0, 1.0)))  # type: ignore[arg-type]
