@@ -50,8 +50,10 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
     shares = json.loads(ask("analyse", "shares", "household", "--measure", "party", "--json").output)
     assert [one["choice"] for one in shares["choices"]] == ["red", "green"]
     assert shares["choices"][1]["share"] > 0.8
-    together = ("covariance", "household", "income", "age", "--share", "0.02")
-    both = json.loads(ask("analyse", *together, "--json").output)
+    together = ("covariance", "household", "income", "age", "--share", "0.01")
+    done = ask("analyse", *together, "--json")
+    assert done.status == 0, done.errors
+    both = json.loads(done.output)
     assert (both["statistic"], both["measures"]) == ("covariance", ["income", "age"])
     assert both["id"] in ask("analyse", *together).output
     assert json.loads(ask("analyse", "count", "household", "--json").output)["estimate"] == 200
