@@ -1,7 +1,7 @@
 """Records by columns: what is done for each of many records is done for a field of all of them at once."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any, Generic, Self, TypeVar, overload
 
 Record = TypeVar("Record")
@@ -42,8 +42,16 @@ class Columns(Sequence[Record], Generic[Record]):
         """One field of every record. Not to be changed."""
         found = self._columns.get(name)
         if found is None:
-            found = self._columns[name] = [getattr(record, name) for record in self._made()]
+            found = self._columns[name] = self._filled(name)
         return found
+
+    def _filled(self, name: str) -> Sequence[Any]:
+        """A field without a column: its default, for which no record need be made, or what records say."""
+        if self._records is None and name in self.kind.__dataclass_fields__:
+            default = self.kind.__dataclass_fields__[name].default
+            if default is not MISSING:
+                return (default,) * self._size
+        return [getattr(record, name) for record in self._made()]
 
     def rows(self, *names: str) -> Iterator[tuple[Any, ...]]:
         """Some fields of every record."""
