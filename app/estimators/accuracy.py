@@ -148,16 +148,8 @@ class PredictedErrors:
         )
 
 
-def worst_square_error(
-    *,
-    squares: NDArray[np.float64],
-    noise: float,
-    variances: NDArray[np.float64],
-    shrinkage: float = 1.0,
-    bias: float = 0.0,
-    tilt: float = 0.0,
-) -> float:
-    r"""The largest mean square error about the population's mean.
+class WorstSquareError:
+    r"""The largest mean square error about the population's mean, prepared for any shrinkage.
 
     The estimate is :math:`1/2 + a \sum c_i (x_i - 1/2)` + a noise. A mean at distance d from the middle costs
     :math:`(1 - a)^2 d^2` in bias and leaves the data a variance of at most :math:`\min(s_g, 1/4 - d^2)`:
@@ -179,45 +171,63 @@ def worst_square_error(
     Args:
         squares: Sum of c_i^2 over each group, shape (G,).
         noise: N, variance of the noise before shrinking [range width squared].
-        variances: s_g, bound on the variance of each group, at most 1/4, shape (G,) [range width squared].
-        shrinkage: a, in [0, 1].
+        variances: s_g, bound on the variance of each group, at most 1/4, shape (G,), or one for all [range
+            width squared].
         bias: B, at least 0 [range widths].
         tilt: t, in [0, 1] [range widths].
 
-    Returns:
-        The error [range width squared].
-
     Privacy: no data, no randomness.
     """
-    if shrinkage == 1:
-        return float(np.dot(variances, squares)) + noise + bias * bias
-    kinds, place = np.unique(variances, return_inverse=True)
-    sums = np.bincount(place, weights=squares, minlength=kinds.size)
 
-    def error(left: float) -> float:
-        spread = float(np.dot(np.minimum(kinds, left), sums)) + noise
-        return shrinkage * shrinkage * spread + (1 - shrinkage) * (1 - shrinkage) * (WORST_VARIANCE - left)
+    def __init__(
+        self,
+        squares: NDArray[np.float64] | float,
+        noise: float,
+        variances: NDArray[np.float64] | float,
+        *,
+        bias: float = 0.0,
+        tilt: float = 0.0,
+    ) -> None:
+        # People by their bounds: there are few, so that plain numbers are quicker than arrays.
+        places = np.unique(variances, return_inverse=True)
+        self._kinds: list[float] = places[0].tolist()
+        self._sums: list[float] = np.bincount(places[1].ravel(), weights=np.ravel(squares)).tolist()
+        self._noise, self._bias, self._tilt = noise, bias, tilt
 
-    if tilt == 0 or (bias == 0 and kinds.size == 1):
-        return max(error(left) for left in (*kinds.tolist(), 0.0))
-    rest = 1 - shrinkage
+    def at(self, shrinkage: float) -> float:
+        """The error with a shrinkage of a, in [0, 1] [range width squared]."""
+        rest, squared = 1 - shrinkage, shrinkage * shrinkage
+        if rest == 0:
+            return self._spread(WORST_VARIANCE) + self._bias**2
+        if self._tilt == 0 or (self._bias == 0 and len(self._kinds) == 1):
+            return max(
+                squared * self._spread(left) + rest * rest * (WORST_VARIANCE - left)
+                for left in (*self._kinds, 0.0)
+            )
 
-    def tilted(distance: float) -> float:
-        left = WORST_VARIANCE - max(distance - tilt, 0.0) ** 2
-        spread = float(np.dot(np.minimum(kinds, left), sums)) + noise
-        return shrinkage * shrinkage * spread + (shrinkage * bias + rest * distance) ** 2
+        def tilted(distance: float) -> float:
+            left = WORST_VARIANCE - max(distance - self._tilt, 0.0) ** 2
+            return squared * self._spread(left) + (shrinkage * self._bias + rest * distance) ** 2
 
-    # From the k-th point on, the variances of the kinds k and larger fall with the distance.
-    points = np.minimum(tilt + np.sqrt(np.maximum(WORST_VARIANCE - kinds, 0.0)), 0.5)[::-1].tolist()
-    falling = np.cumsum(sums[::-1]).tolist()
-    worst = tilted(0.5)
-    for low, high, weight in zip(points, (*points[1:], 0.5), falling, strict=True):
-        curvature = shrinkage * shrinkage * weight - rest * rest
-        vertex = low
-        if curvature > 0:
-            vertex = (shrinkage * shrinkage * weight * tilt + rest * shrinkage * bias) / curvature
-        worst = max(worst, tilted(low), tilted(min(max(vertex, low), high)))
-    return worst
+        # From the k-th point on, the variances of the kinds k and larger fall with the distance.
+        points = [
+            min(self._tilt + math.sqrt(max(WORST_VARIANCE - kind, 0.0)), 0.5) for kind in self._kinds[::-1]
+        ]
+        worst, falling = tilted(0.5), 0.0
+        for low, high, weight in zip(points, (*points[1:], 0.5), self._sums[::-1], strict=True):
+            falling += weight
+            curvature = squared * falling - rest * rest
+            vertex = low
+            if curvature > 0:
+                vertex = (squared * falling * self._tilt + rest * shrinkage * self._bias) / curvature
+            worst = max(worst, tilted(low), tilted(min(max(vertex, low), high)))
+        return worst
+
+    def _spread(self, left: float) -> float:
+        """Variance of data and noise where people's own means leave at most this to each value."""
+        return self._noise + sum(
+            min(kind, left) * weight for kind, weight in zip(self._kinds, self._sums, strict=True)
+        )
 
 
 def noise_shrinkage(noise: float) -> float:

@@ -22,7 +22,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from app.estimators.accuracy import noise_shrinkage, worst_square_error
+from app.estimators.accuracy import WorstSquareError, noise_shrinkage
 from app.estimators.tilted import TiltedProblem
 
 _SMALLEST, _LAST_DIGIT = 1e-300, 4 * float(np.finfo(float).eps)
@@ -233,10 +233,10 @@ class AffineProblem:
             noise=float(np.dot(self.reports, shares**2 * self.noises)),
         )
 
-    def minimax(self, variance: float) -> tuple[Solution, float]:
-        r"""Weights and shrinkage towards the middle that minimize the largest error over all means.
+    def minimax(self, variance: float) -> Solution:
+        r"""Weights that, with the best shrinkage, minimize the largest error over all means.
 
-        The error is :math:`\max(F_1, F_2)`, see `app.estimators.accuracy.worst_square_error`. A convex
+        The error is :math:`\max(F_1, F_2)`, see `app.estimators.accuracy.WorstSquareError`. A convex
         combination of the two is the unshrunk problem of a smaller variance s plus :math:`(1/4 - s)(1 -
         a)^2`, whose minimum J K / (J + K), K = 1/4 - s, is concave in s with the derivative
         :math:`a^2 q - (1 - a)^2`: its root is searched. With a tilt the weights are those of `solve`, and
@@ -246,21 +246,15 @@ class AffineProblem:
             variance: s2, bound on the variance of the data, in [0, 1/4] [range width squared].
 
         Returns:
-            The solution for the worst s in [0, s2], and a in [0, 1].
+            The solution for the worst s in [0, s2].
 
         Privacy: no data, no randomness.
         """
-        if self.tilt:
-            solution = self.solve(variance)
-            return solution, tilted_shrinkage(solution, variance, self.tilt)
-        if self._slope(variance) >= 0:
-            worst = variance
-        elif self._slope(0.0) <= 0:
-            worst = 0.0
-        else:
-            worst = scipy.optimize.brentq(self._slope, 0.0, variance, xtol=_SMALLEST, rtol=_LAST_DIGIT)
-        solution = self.solve(worst)
-        return solution, best_shrinkage(solution.squares, solution.noise, variance)
+        if self.tilt or self._slope(variance) >= 0:
+            return self.solve(variance)
+        if self._slope(0.0) <= 0:
+            return self.solve(0.0)
+        return self.solve(scipy.optimize.brentq(self._slope, 0.0, variance, xtol=_SMALLEST, rtol=_LAST_DIGIT))
 
     def _slope(self, s: float) -> float:
         solution = self.solve(s)
@@ -271,16 +265,22 @@ class AffineProblem:
         return a * a * solution.squares - (1 - a) ** 2
 
 
-def best_shrinkage(squares: float, noise: float, variance: float) -> float:
-    r"""The a in [0, 1] that minimizes `worst_square_error` for given weights.
+def best_shrinkage(
+    squares: float, noise: float, variance: float, *, bias: float = 0.0, tilt: float = 0.0
+) -> float:
+    r"""The a in [0, 1] that minimizes `WorstSquareError` for given weights and one bound on the variance.
 
-    F_2 is the larger one where :math:`a \sqrt q < 1 - a`; both are parabolas, so the minimum of the
-    maximum is the vertex of one of them, or where they meet, :math:`a = 1 / (1 + \sqrt q)`.
+    Without a tilt F_2 is the larger one where :math:`a \sqrt q < 1 - a`; both are parabolas, so the minimum
+    of the maximum is the vertex of one of them, or where they meet, :math:`a = 1 / (1 + \sqrt q)`. With a
+    tilt the error is convex in a, the largest of squares of straight lines and of parabolas; searched to
+    about 1e-8.
 
     Args:
         squares: q, the sum of squared weights, in (0, 1] [1].
         noise: N, variance of all noise [range width squared].
         variance: s2, bound on the variance of the data, in [0, 1/4] [range width squared].
+        bias: The most that unequal weights move the mean by [range widths].
+        tilt: t, in [0, 1] [range widths].
 
     Returns:
         a.
@@ -290,38 +290,15 @@ def best_shrinkage(squares: float, noise: float, variance: float) -> float:
     >>> round(best_shrinkage(0.01, 0.0, 0.25), 6), best_shrinkage(0.01, 0.25, 0.25)
     (0.909091, 0.5)
     """
+    if tilt:
+        error = WorstSquareError(squares, noise, variance, bias=bias, tilt=tilt)
+        found = scipy.optimize.minimize_scalar(
+            error.at, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-8}
+        )
+        return float(found.x)
     meeting = 1 / (1 + math.sqrt(squares))
     vertex = noise_shrinkage(noise)
     if vertex <= meeting:
         return vertex
     rest = 0.25 - variance
     return max(meeting, rest / (variance * squares + noise + rest)) if rest > 0 else meeting
-
-
-def tilted_shrinkage(solution: Solution, variance: float, tilt: float) -> float:
-    """The a in [0, 1] that minimizes `worst_square_error` where there is a tilt.
-
-    That is convex in a, the largest of squares of straight lines and of parabolas; searched to about 1e-8.
-
-    Args:
-        solution: Weights.
-        variance: s2, bound on the variance of the data, in [0, 1/4] [range width squared].
-        tilt: Above 0 [range widths].
-
-    Privacy: no data, no randomness.
-    """
-    squares, variances = np.array([solution.squares]), np.array([variance])
-
-    def error(shrinkage: float) -> float:
-        return worst_square_error(
-            squares=squares,
-            noise=solution.noise,
-            variances=variances,
-            shrinkage=shrinkage,
-            bias=solution.bias,
-            tilt=tilt,
-        )
-
-    return float(
-        scipy.optimize.minimize_scalar(error, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-8}).x
-    )

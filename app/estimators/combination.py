@@ -91,8 +91,9 @@ def combination_plan(sums: Sums, linear: Linear, question: Question) -> Plan:
     # What each sum is multiplied by, and what the weights of people and reports come to.
     heard = parts.reports_from
     factors, public = _factors(shares, parts, sums)
-    person = np.asarray(parts.columns[:, :heard] @ shares[:heard])
-    reports = np.asarray(parts.columns[:, heard:] @ shares[heard:])
+    from_reports = np.arange(shares.size) >= heard
+    person = np.asarray(parts.columns @ np.where(from_reports, 0.0, shares))
+    reports = np.asarray(parts.columns @ np.where(from_reports, shares, 0.0)) if linear.reports else None
     noises = [
         float(factor) * scale / GRID_SIZE
         for factor, scale in zip(factors, sums.scales, strict=True)
@@ -117,7 +118,7 @@ def combination_plan(sums: Sums, linear: Linear, question: Question) -> Plan:
         laplaces=laplaces,
         normal=normal,
         read=lambda values: position(values[: pieces + 1]),
-        reports=reports if linear.reports else None,
+        reports=reports,
         variance=linear.variance,
         expected_variance=linear.expected_variance,
         shrinkage=linear.shrinkage,
@@ -272,7 +273,8 @@ class _Parts:
         """The best shares of some parts, of any sign."""
         if used.size == 1:
             return np.ones(1)
-        columns, noises = self.columns[:, used], self.noises[used]
+        columns = self.columns if used.size == self.noises.size else self.columns[:, used]
+        noises = self.noises[used]
         present = float(np.dot(sizes, ~absent))
         equal = np.where(absent, 0.0, 1 / max(float(question.people or 0), present, 1.0))
         tilt = question.tilt**2 / 4

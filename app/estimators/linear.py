@@ -39,9 +39,9 @@ from app.core.study import Trust
 from app.estimators.accuracy import (
     WORST_VARIANCE,
     PredictedErrors,
+    WorstSquareError,
     interval,
     noise_shrinkage,
-    worst_square_error,
 )
 from app.estimators.interface import Conclusion, Linear, Plan, Query, Question, SparseQuery
 from app.estimators.output_view import output_guarantee
@@ -108,7 +108,7 @@ def linear_plan(
 
     Returns:
         The plan. predicted_error is :math:`\sqrt{s2 \sum c_i^2 + \mathrm{Var}(noise)}`, and where it
-        shrinks the worst case over the mean, see `worst_square_error`; both with the question's tilt.
+        shrinks the worst case over the mean, see `WorstSquareError`; both with the question's tilt.
 
     Raises:
         InternalFault: negative weights, weights that sum to nothing, noise that has no formula here.
@@ -297,18 +297,11 @@ def combine(
         one_report = float(question.grid.width) * errors.shrinkage * max(moves)
 
     # Before the draw: the error that plans are ranked by, for any data of the expected variance.
-    square_error = worst_square_error(
-        squares=squares,
-        noise=errors.noise_variance,
-        variances=expected,
-        shrinkage=shrinkage,
-        bias=errors.bias,
-        tilt=question.tilt,
-    )
+    worst = WorstSquareError(squares, errors.noise_variance, expected, bias=errors.bias, tilt=question.tilt)
     return Plan(
         queries=queries,
         noise=noise,
-        predicted_error=float(question.grid.width) * math.sqrt(square_error),
+        predicted_error=float(question.grid.width) * math.sqrt(worst.at(shrinkage)),
         conclude=conclude,
         one_report=one_report,
         interval_width=errors.interval_width,

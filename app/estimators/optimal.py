@@ -15,7 +15,7 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, Noise, NoNoise
 from app.core.study import Currency, Relation, Trust
 from app.estimators.accuracy import noise_shrinkage
-from app.estimators.affine import AffineProblem, Solution, best_shrinkage, tilted_shrinkage
+from app.estimators.affine import AffineProblem, Solution, best_shrinkage
 from app.estimators.calibration import purse
 from app.estimators.constrained import constrained_plan
 from app.estimators.interface import NotApplicable, Parameter, Plan, Question
@@ -124,7 +124,8 @@ class Optimal:
         if rule == SHRINK_NOISE:
             shrinkage = noise_shrinkage(solved.solution.noise)
         elif rule == SHRINK_MINIMAX:
-            shrinkage = solved.shrinkage(expected, question.tilt)
+            of = solved.solution
+            shrinkage = best_shrinkage(of.squares, of.noise, expected, bias=of.bias, tilt=question.tilt)
         return linear_plan(
             groups,
             question,
@@ -148,12 +149,7 @@ def _rule(name: object, variance: float, tilt: float) -> Shrinkage:
             return 1.0
         if name == SHRINK_NOISE:
             return noise_shrinkage(noise)
-        if not tilt:
-            return best_shrinkage(squares, noise, variance)
-        weights = Solution(
-            eta=0.0, tau=math.inf, public=0.0, reports=np.zeros(0), squares=squares, noise=noise, bias=bias
-        )
-        return tilted_shrinkage(weights, variance, tilt)
+        return best_shrinkage(squares, noise, variance, bias=bias, tilt=tilt)
 
     return shrinkage
 
@@ -166,12 +162,6 @@ class _Solved:
     weights: list[int]
     reports: NDArray[np.float64]
     noise: Noise
-
-    def shrinkage(self, variance: float, tilt: float) -> float:
-        """The a that minimizes the worst mean square error, for a bound on the variance."""
-        if tilt:
-            return tilted_shrinkage(self.solution, variance, tilt)
-        return best_shrinkage(self.solution.squares, self.solution.noise, variance)
 
 
 def _solve(groups: Sequence[Group], question: Question, variance: float, *, minimax: bool) -> _Solved:
@@ -194,7 +184,7 @@ def _solve(groups: Sequence[Group], question: Question, variance: float, *, mini
         tilt=question.tilt,
         people=float(max(question.people or 0, sum(groups.column("count")))),
     )
-    solution = problem.minimax(variance)[0] if minimax else problem.solve(variance)
+    solution = problem.minimax(variance) if minimax else problem.solve(variance)
     weights = [0] * len(groups)
     most = max(paid.limits, default=1)
     if math.isfinite(solution.tau):

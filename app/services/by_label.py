@@ -16,14 +16,14 @@ number of labels: parallel composition (McSherry, SIGMOD 2009, doi:10.1145/15598
 no cohort has members of two labels is checked, since it is what this rests on.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from app.core.cohort import Cohort, Cohorts
 from app.core.errors import BudgetExhausted, InternalFault
 from app.core.noise import NoNoise
 from app.core.piece import LastStep, Piece
-from app.core.release import Used
+from app.core.release import AllUsed, Charges
 from app.core.study import StudyDefinition, Trust
 from app.estimators import registry
 from app.estimators.combination import combination_plan
@@ -34,6 +34,8 @@ from app.services.piece_noise import NOISES
 from app.services.piece_sums import sums_of
 from app.services.questions import Resolved
 from app.services.steps import Part, Step, Whole
+
+_USED, _CHARGED = ("cohort_id", "count", "offer"), ("cohort_id", "epsilon")
 
 
 def plan_by(
@@ -54,30 +56,35 @@ def plan_by(
         BudgetExhausted: no person can pay for more than there is.
         NotApplicable: no estimator has an answer by labels.
     """
-    ledger = PieceLedger(cohorts, pieces, resolved, NOISES[study.noise])
-    joining, _ = ledger.joining(ledger.refine()[1])
-    whole = _linear(study, cohorts, resolved, question, joining.keys() | ledger.paid.keys(), among)
-    number = 1 + max((piece.number for piece in pieces), default=0)
-    parts = []
-    labels = study.attributes.labels[resolved.by]
-    people = Cohorts.of(resolved.among(study, cohorts))
+    # 1. What each label has paid, and can.
+    names, noise = study.attributes.labels[resolved.by], NOISES[study.noise]
+    people = Cohorts.of(cohorts)
     members = _members(study, resolved.by, people)
-    of_labels = _of_labels(cohorts, people, members, pieces)
-    for label in labels:
-        part = replace(resolved, by="", where={**resolved.where, resolved.by: label})
-        own, kept = people.some(members[label]), of_labels[label]
-        asked = replace(question, people=sum(cohort.count for cohort in own), together=len(labels))
+    of_labels = _of_labels(people, members, pieces)
+    asked_of = [replace(resolved, by="", where={**resolved.where, resolved.by: name}) for name in names]
+    ledgers = [
+        PieceLedger(people.some(members[name]), of_labels[name], one, noise)
+        for name, one in zip(names, asked_of, strict=True)
+    ]
+    # 2. The whole decides on the estimator and its parameters.
+    taking_part = frozenset[int]().union(*(one.taking_part for one in ledgers))
+    whole = _linear(study, people, resolved, question, taking_part, among)
+    parameters = whole.question.parameters
+    # 3. A step for each label.
+    number, parts = steps.next_number(pieces), []
+    for one, ledger in zip(asked_of, ledgers, strict=True):
+        part = replace(one, estimator=whole.estimator.name, parameters=parameters)
+        own = ledger.cohorts
+        asked = replace(question, people=sum(own.column("count")), together=len(names))
         try:
-            step = steps.plan_step(
-                study, own, part, asked, kept, before, [whole.estimator], number=number, needed=False
-            )
+            step = steps.plan_from(study, ledger, part, asked, before, number=number, needed=False)
         except (BudgetExhausted, NotApplicable):
             step = None
-        if step is None and not any(cohort.trust is Trust.CENTRAL for cohort in own):
-            step = _without_noise(study, own, part, asked, whole.estimator, before)
-        number += 0 if step is None else len(step.pieces) - len(kept)
-        parts.append(Part(where=part.where, cohorts=tuple(own), step=step))
-    return _joined(study, cohorts, resolved, parts, whole, before)
+        if step is None and Trust.CENTRAL not in own.column("trust"):
+            step = _without_noise(study, own, part, asked, before)
+        number += 0 if step is None else len(step.pieces) - len(ledger.pieces)
+        parts.append(Part(where=part.where, cohorts=own, step=step))
+    return _joined(people, resolved, parts, whole, before)
 
 
 def _linear(
@@ -85,7 +92,7 @@ def _linear(
     cohorts: Sequence[Cohort],
     resolved: Resolved,
     question: Question,
-    taking_part: set[int],
+    taking_part: Set[int],
     among: Sequence[Estimator] | None,
 ) -> Whole:
     """The plan for all people, by an estimator whose answers are sums that can be read together."""
@@ -108,22 +115,21 @@ def _linear(
 
 def _without_noise(
     study: StudyDefinition,
-    cohorts: Sequence[Cohort],
+    cohorts: Cohorts,
     resolved: Resolved,
     question: Question,
-    estimator: Estimator,
     before: LastStep | None,
 ) -> Step | None:
     """The answer of people who are public or sent reports, which costs nothing; None where there is none."""
     try:
-        whole = steps.plan_whole(study, cohorts, resolved, question, set(), [estimator])
+        whole = steps.plan_whole(study, cohorts, resolved, question, set())
     except (BudgetExhausted, NotApplicable):
         return None
     if not isinstance(whole.plan.noise, NoNoise):
         return None
-    used = (Used(cohort_id=cohort.id, count=cohort.count, offer=0) for cohort in cohorts)
+    used = sorted((cohort, count, 0) for cohort, count in cohorts.rows("id", "count"))
     return Step(
-        estimator=estimator,
+        estimator=whole.estimator,
         question=whole.question,
         plan=_read_freely(whole),
         before=before,
@@ -132,9 +138,9 @@ def _without_noise(
         pieces=(),
         finer=frozenset(),
         closed=frozenset(),
-        used=tuple(sorted(used, key=lambda one: one.cohort_id)),
+        used=AllUsed.of_rows(_USED, used),
         charges=(),
-        people=sum(cohort.count for cohort in cohorts),
+        people=sum(cohorts.column("count")),
         left_out=0,
         epsilon_max=0,
         epsilon_max_total=0,
@@ -159,10 +165,7 @@ def _members(study: StudyDefinition, by: str, people: Cohorts) -> dict[str, list
 
 
 def _of_labels(
-    cohorts: Sequence[Cohort],
-    people: Cohorts,
-    members: Mapping[str, Sequence[int]],
-    pieces: Sequence[Piece],
+    people: Cohorts, members: Mapping[str, Sequence[int]], pieces: Sequence[Piece]
 ) -> dict[str, list[Piece]]:
     """The pieces of each label: those that have living members of it.
 
@@ -170,21 +173,19 @@ def _of_labels(
         InternalFault: a piece has living members of a label and others.
     """
     ids = people.column("id")
-    label_of = dict.fromkeys(Cohorts.of(cohorts).column("id"), "")
-    label_of |= {ids[place]: label for label, places in members.items() for place in places}
+    label_of = {ids[place]: label for label, places in members.items() for place in places}
     found: dict[str, list[Piece]] = {label: [] for label in members}
     for piece in pieces:
         labels = {label_of[cohort] for cohort in piece.column("cohort_id") if cohort in label_of}
         if len(labels) > 1:
             raise InternalFault("A noisy sum of one label has people of another one.")
-        for label in labels - {""}:
+        for label in labels:
             found[label].append(piece)
     return found
 
 
 def _joined(
-    study: StudyDefinition,
-    cohorts: Sequence[Cohort],
+    cohorts: Cohorts,
     resolved: Resolved,
     parts: Sequence[Part],
     whole: Whole,
@@ -201,9 +202,10 @@ def _joined(
         and (before is None or (left_out and before.share < resolved.share))
     ):
         raise BudgetExhausted("no person in this study can take part in such a release")
-    charges = [charge for step in made for charge in step.charges]
-    if len({charge.cohort_id for charge in charges}) != len(charges):
+    charges = [row for step in made for row in Charges.of(step.charges).rows(*_CHARGED)]
+    if len({cohort for cohort, _ in charges}) != len(charges):
         raise InternalFault("A cohort is charged for two labels.")
+    used = [row for step in made for row in AllUsed.of(step.used).rows(*_USED)]
     return Step(
         estimator=whole.estimator,
         question=whole.question,
@@ -218,9 +220,9 @@ def _joined(
         pieces=pieces,
         finer=finer,
         closed=frozenset[int]().union(*(step.closed for step in made)),
-        used=tuple(sorted((used for step in made for used in step.used), key=lambda used: used.cohort_id)),
-        charges=tuple(sorted(charges, key=lambda charge: charge.cohort_id)),
-        people=sum(cohort.count for cohort in cohorts),
+        used=AllUsed.of_rows(_USED, sorted(used)),
+        charges=Charges.of_rows(_CHARGED, sorted(charges)),
+        people=sum(cohorts.column("count")),
         left_out=left_out,
         epsilon_max=max((step.epsilon_max for step in made), default=0),
         epsilon_max_total=max((step.epsilon_max_total for step in made), default=0),
@@ -233,4 +235,4 @@ def _joined(
 def _left_out(part: Part) -> int:
     if part.step is not None:
         return part.step.left_out
-    return sum(cohort.count for cohort in part.cohorts if cohort.trust is Trust.CENTRAL)
+    return sum(count for trust, count in part.cohorts.rows("trust", "count") if trust is Trust.CENTRAL)

@@ -1,8 +1,8 @@
 """The answers for the labels of an attribute, as a release says them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 
+from app.core.plain import plain
 from app.estimators.interface import Conclusion
 from app.estimators.together import drawn_to_whole
 
@@ -44,14 +44,14 @@ def _shown(
     where: Mapping[str, str], people: int, left_out: int, found: Conclusion | None
 ) -> dict[str, object]:
     """The answer for one label; without a number where there is none."""
-    numbers = dict.fromkeys(NUMBERS) if found is None else asdict(found)
+    numbers = {name: None if found is None else plain(getattr(found, name)) for name in NUMBERS}
     shown: dict[str, object] = {
         "where": dict(where),
         "people": people,
         "people_left_out": left_out,
-        **{name: numbers[name] for name in NUMBERS},
+        **numbers,
         "drawn_to_whole": None,
     }
     if found is not None and found.variance is not None:
-        shown |= {"variance": asdict(found.variance), "sd": asdict(found.variance.root)}
+        shown |= {"variance": plain(found.variance), "sd": plain(found.variance.root)}
     return shown

@@ -1,8 +1,7 @@
 """What people have paid for a question by its pieces, and can: see `app.services.steps`."""
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from operator import eq
 
@@ -10,7 +9,7 @@ from app.core.cohort import Cohort, Cohorts
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
 from app.core.piece import Members, Piece
-from app.core.release import AllUsed, Charge, Charges
+from app.core.release import AllUsed, Charges
 from app.core.study import Trust
 from app.services.piece_noise import PieceNoise
 from app.services.planning import Crowd
@@ -38,30 +37,45 @@ def paid_in_all(pieces: Sequence[Piece]) -> dict[int, int]:
 
 
 class PieceLedger:
-    """What people have paid for a question, and can."""
+    """What people have paid for a question, and can.
+
+    Attributes:
+        cohorts, pieces: Of the question.
+        paid: What all pieces have charged each member of a cohort, by its id [the study's currency].
+        kept: Pieces as they will be.
+        finer, closed: Numbers of those that are refined, and of those that can be refined no more.
+        joining: What each cohort that joins a new piece may be charged, by its id.
+        left_out: People who cannot pay.
+    """
 
     def __init__(
         self, cohorts: Sequence[Cohort], pieces: Sequence[Piece], resolved: Resolved, noise: PieceNoise
     ) -> None:
-        self._cohorts, self._pieces = Cohorts.of(cohorts), pieces
+        self.cohorts, self.pieces = Cohorts.of(cohorts), pieces
         self._resolved, self._noise = resolved, noise
-        ids = self._cohorts.column("id")
-        self._counts = dict(zip(ids, self._cohorts.column("count"), strict=True))
+        ids = self.cohorts.column("id")
+        self._counts = dict(zip(ids, self.cohorts.column("count"), strict=True))
         self._left = {
             cohort: epsilon - spent
             for cohort, epsilon, spent in zip(
-                ids, self._cohorts.column("epsilon"), self._cohorts.column("spent"), strict=True
+                ids, self.cohorts.column("epsilon"), self.cohorts.column("spent"), strict=True
             )
         }
         self.paid = paid_in_all(pieces)
-        """What all pieces have charged each member of a cohort [the study's currency]."""
+        self.kept, settled, self.finer, self.closed = self._refine()
+        self.joining, self.left_out = self._joining(settled)
 
-    def refine(self) -> tuple[list[Piece], set[int], frozenset[int], frozenset[int]]:
+    @property
+    def taking_part(self) -> Set[int]:
+        """Ids of the cohorts that are in a piece, or join one."""
+        return self.joining.keys() | self.paid.keys()
+
+    def _refine(self) -> tuple[list[Piece], set[int], frozenset[int], frozenset[int]]:
         """Pieces as they will be, cohorts that are in a live one, numbers of those refined and closed."""
         kept: list[Piece] = []
         settled: set[int] = set()
         finer, closed = set(), set()
-        for piece in self._pieces:
+        for piece in self.pieces:
             members = piece.column("cohort_id")
             whole = all(map(eq, map(self._counts.get, members), piece.column("count")))
             share = self._share(piece)
@@ -103,13 +117,13 @@ class PieceLedger:
             )
         )
 
-    def joining(self, settled: set[int]) -> tuple[dict[int, int], int]:
+    def _joining(self, settled: set[int]) -> tuple[dict[int, int], int]:
         """What each cohort that joins a new piece may be charged, by its id; people who cannot pay."""
         joining: dict[int, int] = {}
         left_out = 0
-        offers = {epsilon: self._resolved.offer(epsilon) for epsilon in set(self._cohorts.column("epsilon"))}
+        offers = {epsilon: self._resolved.offer(epsilon) for epsilon in set(self.cohorts.column("epsilon"))}
         fields = ("id", "trust", "epsilon", "count")
-        for cohort, trust, epsilon, count in zip(*map(self._cohorts.column, fields), strict=True):
+        for cohort, trust, epsilon, count in zip(*map(self.cohorts.column, fields), strict=True):
             if trust is not Trust.CENTRAL or cohort in settled:
                 continue
             offer = offers[epsilon]
@@ -122,20 +136,18 @@ class PieceLedger:
                 left_out += count
         return joining, left_out
 
-    def create(
-        self, number: int, joining: Mapping[int, int], people: Crowd, weights: Sequence[int]
-    ) -> Piece | None:
+    def create(self, number: int, people: Crowd, weights: Sequence[int]) -> Piece | None:
         """The new piece; None where no person weighs anything in it."""
         share, noise = self._resolved.share, self._noise
         coarse = noise.coarse(share)
         bought = []
         for cohort, place in zip(people.cohorts.column("id"), people.places, strict=True):
-            if cohort not in joining:
+            if cohort not in self.joining:
                 continue
             weight, paid = weights[place], self.paid.get(cohort, 0)
             whole = noise.cost(weight, share, noise.unit)
             if paid or whole > self._left[cohort]:
-                rest = min(math.floor(whole) - paid, joining[cohort])
+                rest = min(math.floor(whole) - paid, self.joining[cohort])
                 weight = min(weight, noise.weight(max(0, rest), share))
             if weight >> coarse:
                 bought.append((cohort, weight >> coarse, self._counts[cohort]))
@@ -159,17 +171,18 @@ class PieceLedger:
         Raises:
             InternalFault: a person would pay more than they have, or than the question may take of them.
         """
-        former: Counter[tuple[int, int]] = Counter()
-        for piece in self._pieces:
-            if piece.number in finer:
-                for cohort, charged in zip(piece.column("cohort_id"), piece.column("charged"), strict=True):
-                    former[piece.number, cohort] = charged
-        due: Counter[int] = Counter()
+        charged = {
+            piece.number: dict(zip(piece.column("cohort_id"), piece.column("charged"), strict=True))
+            for piece in self.pieces
+            if piece.number in finer
+        }
+        due: dict[int, int] = {}
         for piece in kept:
             if piece.number in finer:
-                for cohort, charged in zip(piece.column("cohort_id"), piece.column("charged"), strict=True):
-                    due[cohort] += charged - former[piece.number, cohort]
-        epsilons = dict(zip(self._cohorts.column("id"), self._cohorts.column("epsilon"), strict=True))
+                former = charged.get(piece.number, {})
+                for cohort, cost in zip(piece.column("cohort_id"), piece.column("charged"), strict=True):
+                    due[cohort] = due.get(cohort, 0) + cost - former.get(cohort, 0)
+        epsilons = dict(zip(self.cohorts.column("id"), self.cohorts.column("epsilon"), strict=True))
         for cohort, cost in due.items():
             most = -(-epsilons[cohort] * self._resolved.share // MICRO)
             if cost < 0 or cost > self._left[cohort] or (cost and self.paid.get(cohort, 0) + cost > most):
@@ -178,11 +191,11 @@ class PieceLedger:
             ("cohort_id", "epsilon"), [(cohort, cost) for cohort, cost in sorted(due.items()) if cost]
         )
 
-    def used(self, kept: Sequence[Piece], finer: frozenset[int], charges: Sequence[Charge]) -> AllUsed:
+    def used(self, kept: Sequence[Piece], finer: frozenset[int], charges: Charges) -> AllUsed:
         """Cohorts whose sums the step reads: of pieces that are drawn, and all that are not central."""
-        costs = {charge.cohort_id: charge.epsilon for charge in charges}
+        costs = dict(charges.rows("cohort_id", "epsilon"))
         read = {cohort for piece in kept if piece.number in finer for cohort in piece.column("cohort_id")}
-        everyone = zip(self._cohorts.column("id"), self._cohorts.column("trust"), strict=True)
+        everyone = zip(self.cohorts.column("id"), self.cohorts.column("trust"), strict=True)
         read.update([cohort for cohort, trust in everyone if trust is not Trust.CENTRAL])
         return AllUsed.of_rows(
             ("cohort_id", "count", "offer"),

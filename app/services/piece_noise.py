@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Protocol
 
 from dither.device.gaussian import DISCRETE_LOSS
@@ -24,6 +25,7 @@ from app.mechanisms.refined_gaussian import more_gaussian
 from app.mechanisms.refined_laplace import refine_laplace
 
 
+@lru_cache(maxsize=256)
 def step_scale(unit: float, share: int) -> float:
     """The Laplace scale of a share: unit / share, rounded up, so that rounding never adds to a price.
 

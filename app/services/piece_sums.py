@@ -64,18 +64,17 @@ def sums_of(
             among = zip(weighed[cohort], drawn, strict=True)
             gone[tuple(one for one, number in among if number >= count)] += count - stayed
             stayed = count
-    central, others = [*present, *gone], [one for one in people.groups if one.trust is not Trust.CENTRAL]
+    trusts, central = people.groups.column("trust"), [*present, *gone]
+    others = people.groups.some([place for place, trust in enumerate(trusts) if trust is not Trust.CENTRAL])
     size = len(central) + len(others)
     columns: dict[str, Sequence[object]] = {
-        "trust": [Trust.CENTRAL] * len(central) + [one.trust for one in others],
-        "epsilon": [0] * len(central) + [one.epsilon for one in others],
-        "count": [*present.values(), *gone.values(), *(one.count for one in others)],
-        "participates": [True] * len(central) + [one.participates for one in others],
-        "reports": [None] * len(central) + [one.reports for one in others],
+        "trust": [Trust.CENTRAL] * len(central) + [*others.column("trust")],
+        "epsilon": [0] * len(central) + [*others.column("epsilon")],
+        "count": [*present.values(), *gone.values(), *others.column("count")],
+        "participates": [True] * len(central) + [*others.column("participates")],
+        "reports": [None] * len(central) + [*others.column("reports")],
     }
-    public = [
-        weight for group, weight in zip(people.groups, weights, strict=True) if group.trust is Trust.PUBLIC
-    ]
+    public = [weight for trust, weight in zip(trusts, weights, strict=True) if trust is Trust.PUBLIC]
     return Sums(
         groups=Groups(columns, size),
         weights=(*map(dict, central), *({} for _ in others)),

@@ -211,6 +211,6 @@ def _point(study: StudyDefinition, profile: _Profile) -> int | None:
         people=float(profile.total),
     )
     known = WORST_VARIANCE if variance is None else variance
-    found = problem.solve(known) if study.tilt else problem.minimax(known)[0]
+    found = problem.minimax(known)
     tau = found.tau * MICRO
     return None if math.isinf(tau) else math.ceil(tau)

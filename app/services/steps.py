@@ -110,7 +110,7 @@ class Part:
     """
 
     where: Mapping[str, str]
-    cohorts: tuple[Cohort, ...]
+    cohorts: Cohorts
     step: "Step | None"
 
 
@@ -164,9 +164,6 @@ def plan_step(
     pieces: Sequence[Piece],
     before: LastStep | None,
     among: Sequence[Estimator] | None = None,
-    *,
-    number: int | None = None,
-    needed: bool = True,
 ) -> Step | None:
     """Plan the step of a question to its share.
 
@@ -178,8 +175,6 @@ def plan_step(
         pieces: Those of the question.
         before: Its last step.
         among: What `auto` chooses among.
-        number: Of a new piece; by default the next one.
-        needed: Whether a step that reads only what is there is refused, where people cannot pay for more.
 
     Returns:
         The step; None where the question is not answered by steps: in add_remove_one studies, where it would
@@ -191,33 +186,58 @@ def plan_step(
     """
     if study.relation is not Relation.REPLACE_ONE:
         return None
-    noise, here = NOISES[study.noise], Cohorts.of(cohorts)
-    ledger = PieceLedger(here, pieces, resolved, noise)
+    ledger = PieceLedger(cohorts, pieces, resolved, NOISES[study.noise])
+    return plan_from(study, ledger, resolved, question, before, among, number=next_number(pieces))
+
+
+def next_number(pieces: Sequence[Piece]) -> int:
+    """The number of a new piece of a question."""
+    return 1 + max((piece.number for piece in pieces), default=0)
+
+
+def plan_from(
+    study: StudyDefinition,
+    ledger: PieceLedger,
+    resolved: Resolved,
+    question: Question,
+    before: LastStep | None,
+    among: Sequence[Estimator] | None = None,
+    *,
+    number: int,
+    needed: bool = True,
+) -> Step | None:
+    """Plan a step from what people have paid for the question, and can; see `plan_step`.
+
+    Args:
+        study, resolved, question, before, among: See `plan_step`.
+        ledger: Of the cohorts and pieces of the question.
+        number: Of a new piece.
+        needed: Whether a step that reads only what is there is refused, where people cannot pay for more.
+    """
+    noise, here = NOISES[study.noise], ledger.cohorts
     # 1. Refine what can be refined, and let join who can pay.
-    kept, settled, finer, closed = ledger.refine()
-    joining, left_out = ledger.joining(settled)
+    kept, finer, joining, left_out = ledger.kept, ledger.finer, ledger.joining, ledger.left_out
     # 2. Plan for each person's whole epsilon.
-    all_of = plan_whole(study, here, resolved, question, joining.keys() | ledger.paid.keys(), among)
+    all_of = plan_whole(study, here, resolved, question, ledger.taking_part, among)
     people, weights, linear = all_of.people, all_of.weights, all_of.plan.linear
     if weights is None or linear is None:
         return None
     # 3. A new piece of those who join.
-    if number is None:
-        number = 1 + max((piece.number for piece in pieces), default=0)
     newcomers = [place for place, cohort in enumerate(here.column("id")) if cohort in joining]
     weighed: tuple[Crowd, Sequence[int]] = people, weights
     if kept and newcomers and not linear.attached:
         alone = planning.crowd(study, here.some(newcomers), _at_whole(resolved), joining)
         weighed = alone, _own_weights(alone, people, all_of.estimator, all_of.question, noise)
-    created = ledger.create(number, joining, *weighed)
+    created = ledger.create(number, *weighed)
     if created is not None:
         kept, finer = [*kept, created], finer | {number}
     if needed and not finer and (before is None or (left_out and before.share < resolved.share)):
         raise BudgetExhausted("no person in this study can take part in such a release")
     # 4. The answer from all pieces.
     charges = ledger.charges(kept, finer)
-    totals = [ledger.paid.get(charge.cohort_id, 0) + charge.epsilon for charge in charges]
-    fresh = any(charge.cohort_id not in ledger.paid for charge in charges)
+    charged, costs = charges.column("cohort_id"), charges.column("epsilon")
+    totals = [ledger.paid.get(cohort, 0) + cost for cohort, cost in zip(charged, costs, strict=True)]
+    fresh = not ledger.paid.keys() >= set(charged)
     taken = resolved.share_taken(study)
     had = 0 if before is None or fresh else before.share
     return Step(
@@ -226,15 +246,15 @@ def plan_step(
         plan=combination_plan(sums_of(here, kept, people, weights, noise), linear, all_of.question),
         before=before,
         noise=noise,
-        had={piece.number: piece.share for piece in pieces},
+        had={piece.number: piece.share for piece in ledger.pieces},
         pieces=tuple(kept),
         finer=finer,
-        closed=closed,
+        closed=ledger.closed,
         used=ledger.used(kept, finer, charges),
         charges=charges,
         people=sum(here.column("count")),
         left_out=left_out,
-        epsilon_max=max((charge.epsilon for charge in charges), default=0),
+        epsilon_max=max(costs, default=0),
         epsilon_max_total=max(*totals, *ledger.paid.values(), 0),
         share_used=max(0, taken - had),
         silent=people.silent,
@@ -253,7 +273,7 @@ def plan_whole(
     resolved: Resolved,
     question: Question,
     taking_part: Set[int],
-    among: Sequence[Estimator] | None,
+    among: Sequence[Estimator] | None = None,
 ) -> Whole:
     """Plan a question for each person's whole epsilon.
 
@@ -325,7 +345,7 @@ def read(plan: Plan, pieces: Sequence[Piece], cohorts: Sequence[Cohort]) -> Conc
 
 def _of_label(part: Part, pieces: Sequence[Piece]) -> tuple[Mapping[str, str], int, int, Conclusion | None]:
     """Condition, people, those who are left out, and the answer of one label."""
-    people = sum(cohort.count for cohort in part.cohorts)
+    people = sum(part.cohorts.column("count"))
     if part.step is None:
         return part.where, people, people, None
     own = {piece.number for piece in part.step.pieces}
@@ -333,18 +353,18 @@ def _of_label(part: Part, pieces: Sequence[Piece]) -> tuple[Mapping[str, str], i
     return part.where, people, part.step.left_out + part.step.silent, found
 
 
-def _weights(plan: Plan, noise: PieceNoise) -> list[int] | None:
+def _weights(plan: Plan, noise: PieceNoise) -> Sequence[int] | None:
     """What one person of each group weighs under `noise.unit`; None for a plan that has no pieces."""
     drawn = noise.weighed(plan.noise)
     if drawn is None or plan.linear is None:
         return None
-    rate = Fraction(noise.unit) / Fraction(drawn)
-    return [int(weight * rate) for weight in plan.queries[0].sum_weights]
+    over, under = (Fraction(noise.unit) / Fraction(drawn)).as_integer_ratio()
+    return [weight * over // under for weight in plan.queries[0].sum_weights]
 
 
 def _own_weights(
     alone: Crowd, people: Crowd, estimator: Estimator, question: Question, noise: PieceNoise
-) -> list[int]:
+) -> Sequence[int]:
     r"""What people of a new piece weigh beside other pieces under `noise.unit`.
 
     The error of a combination of disjoint pieces is :math:`\sum_p c_p^2 (s \sum_i v_{ip}^2 + N_p) +

@@ -129,21 +129,20 @@ class Grid:
     Attributes:
         lower: Lower end of the range, in the data's unit.
         upper: Upper end, above `lower`.
+        width: Upper - lower.
     """
 
     lower: Decimal | Fraction
     upper: Decimal | Fraction
+    width: Fraction = field(init=False, compare=False, repr=False)
     _scales: dict[int, tuple[int, int, int]] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         ends = (self.lower, self.upper)
-        if any(isinstance(end, Decimal) and not end.is_finite() for end in ends) or self.width <= 0:
+        finite = not any(isinstance(end, Decimal) and not end.is_finite() for end in ends)
+        if not finite or self.lower >= self.upper:
             raise ValueError("lower and upper must be finite and lower < upper")
-
-    @property
-    def width(self) -> Fraction:
-        """Upper - lower, in the data's unit."""
-        return Fraction(self.upper) - Fraction(self.lower)
+        object.__setattr__(self, "width", Fraction(self.upper) - Fraction(self.lower))
 
     def point(self, mantissa: int, exponent: int) -> int | None:
         """The grid point of mantissa * 10**exponent, or None where that lies outside the range. Exact."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.estimators.accuracy import noise_shrinkage, worst_square_error
+from app.estimators.accuracy import WorstSquareError, noise_shrinkage
 from app.estimators.adpm import saturation_point
 from app.estimators.affine import AffineProblem, best_shrinkage
 from tests.support.profiles import Problem
@@ -20,13 +20,9 @@ def error(solution, variance):
 
 
 def minimax_error(problem, variance):
-    solution, shrinkage = problem.minimax(variance)
-    return worst_square_error(
-        squares=np.array([solution.squares]),
-        noise=solution.noise,
-        variances=np.array([variance]),
-        shrinkage=shrinkage,
-    )
+    solution = problem.minimax(variance)
+    shrinkage = best_shrinkage(solution.squares, solution.noise, variance)
+    return WorstSquareError(solution.squares, solution.noise, variance).at(shrinkage)
 
 
 def random_instance(rng):
@@ -133,16 +129,19 @@ def test_a_million_nearly_equal_epsilons_are_as_good_as_a_thousand_groups():
     assert apart == pytest.approx(together, rel=1e-7)
 
 
-@given(squares=st.floats(1e-6, 1), noise=st.floats(0, 10), variance=st.sampled_from([0.25, 0.1, 0.001, 0.0]))
-def test_no_other_shrinkage_is_better(squares, noise, variance):
-    def worst(a):
-        return worst_square_error(
-            squares=np.array([squares]), noise=noise, variances=np.array([variance]), shrinkage=a
-        )
-
-    best = worst(best_shrinkage(squares, noise, variance))
+@given(
+    squares=st.floats(1e-6, 1),
+    noise=st.floats(0, 10),
+    variance=st.sampled_from([0.25, 0.1, 0.001, 0.0]),
+    tilt=st.sampled_from([0.0, 0.1, 0.7]),
+    moved=st.floats(0, 1),
+)
+def test_no_other_shrinkage_is_better(squares, noise, variance, tilt, moved):
+    bias = tilt * moved
+    worst = WorstSquareError(squares, noise, variance, bias=bias, tilt=tilt).at
+    best = worst(best_shrinkage(squares, noise, variance, bias=bias, tilt=tilt))
     for a in np.linspace(0, 1, 101):
-        assert best <= worst(float(a)) * (1 + 1e-9)
+        assert best <= worst(float(a)) * (1 + 1e-9) + (1e-7 if tilt else 0)
     warranted = noise_shrinkage(noise)
     assert warranted**2 * noise + (1 - warranted) ** 2 / 4 == pytest.approx(noise * warranted)
 
@@ -154,7 +153,7 @@ def test_the_worst_error_is_the_largest_over_all_means(data, a):
     squares = np.array(data.draw(st.lists(st.floats(1e-4, 1), min_size=size, max_size=size)))
     bounds = np.array(data.draw(st.lists(st.floats(0, 0.25), min_size=size, max_size=size)))
     noise = data.draw(st.floats(0, 1))
-    found = worst_square_error(squares=squares, noise=noise, variances=bounds, shrinkage=a)
+    found = WorstSquareError(squares, noise, bounds).at(a)
     means = np.linspace(0, 0.25, 2001)
     by_grid = max(
         a * a * (float(np.dot(np.minimum(bounds, 0.25 - d2), squares)) + noise) + (1 - a) ** 2 * d2

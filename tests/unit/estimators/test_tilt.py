@@ -14,7 +14,7 @@ from app.core.cohort import Group, Reports
 from app.core.grid import GRID_SIZE
 from app.core.study import LocalMechanism, Trust
 from app.estimators import registry
-from app.estimators.accuracy import worst_square_error
+from app.estimators.accuracy import WorstSquareError
 from app.estimators.affine import AffineProblem
 from app.estimators.interface import NotApplicable
 from app.estimators.optimal import saturation
@@ -94,9 +94,7 @@ def test_within_its_tilt_the_answer_without_noise_is_in_its_interval(name, group
 def test_the_worst_error_is_that_of_the_worst_distance_of_the_mean(kinds, noise, shrinkage, bias, tilt):
     variances, squares = (np.array(column) for column in zip(*kinds, strict=True))
     bias *= tilt
-    found = worst_square_error(
-        squares=squares, noise=noise, variances=variances, shrinkage=shrinkage, bias=bias, tilt=tilt
-    )
+    found = WorstSquareError(squares, noise, variances, bias=bias, tilt=tilt).at(shrinkage)
     distance = np.linspace(0, 0.5, 5001)
     nearer = np.maximum(distance - tilt, 0) if bias or len(set(variances)) > 1 else distance
     spread = np.minimum(variances[:, None], 0.25 - nearer**2).T @ squares + noise
@@ -111,14 +109,8 @@ def test_people_within_the_tilt_never_err_more_than_the_worst_error():
         counts, n = np.array([6.0, 14.0]), 20
         weights = np.array([share / 6, (1 - share) / 14])
         bias = tilt * float(np.dot(counts, np.abs(weights - 1 / n))) / 2
-        bound = worst_square_error(
-            squares=counts * weights**2,
-            noise=heavy / 10,
-            variances=np.full(2, 0.25),
-            shrinkage=shrinkage,
-            bias=bias,
-            tilt=tilt,
-        )
+        spread_of = counts * weights**2
+        bound = WorstSquareError(spread_of, heavy / 10, np.full(2, 0.25), bias=bias, tilt=tilt).at(shrinkage)
         for first in np.linspace(-0.5, 0.5, 41):
             for second in np.linspace(max(-0.5, first - tilt), min(0.5, first + tilt), 9):
                 means = np.array([first, second])
