@@ -25,7 +25,7 @@ integer; and :math:`0 \le v(q) \le 2^{28}`. The corners (q, v) of that polygon a
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from math import gcd, isfinite, lcm
 from typing import assert_never
 
@@ -48,6 +48,7 @@ QUARTER = GRID_SIZE // 4
 Price = Callable[[Column], Cost]
 
 
+@lru_cache(maxsize=64)
 def laplace_price(noise: DiscreteLaplace, relation: Relation, queries: int) -> Price:
     r"""Prices under independent discrete Laplace noise: the sum over j of |move of query j| / b_j.
 
@@ -73,7 +74,7 @@ def laplace_price(noise: DiscreteLaplace, relation: Relation, queries: int) -> P
     denominator = lcm(*(ratio.denominator for ratio in ratios))
     numerators = [ratio.numerator * (denominator // ratio.denominator) for ratio in ratios]
 
-    @cache
+    @lru_cache(maxsize=1024)
     def loss(column: Column) -> int:
         return max(
             sum(abs(move) * numerators[number] for number, move in end) for end in _ends(column, relation)

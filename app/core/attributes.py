@@ -6,7 +6,6 @@ segment: the attributes are the digits of a number in mixed radix, the first one
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
 
 MAX_COMBINATIONS = 1_000
 """Combinations of labels that a study may have."""
@@ -100,11 +99,12 @@ class Attributes:
 
     def where(self, conditions: Mapping[str, str]) -> frozenset[int]:
         """The segments that meet every condition: the label of a name."""
-        return frozenset(
-            number
-            for number, combination in enumerate(product(*self.labels.values()))
-            if conditions.items() <= dict(zip(self.labels, combination, strict=True)).items()
-        )
+        found = [0]
+        for name, labels in self.labels.items():
+            asked = conditions.get(name)
+            places = [place for place, label in enumerate(labels) if asked in (None, label)]
+            found = [segment * len(labels) + place for segment in found for place in places]
+        return frozenset(found)
 
 
 NO_ATTRIBUTES = Attributes()

@@ -64,6 +64,15 @@ class Columns(Sequence[Record], Generic[Record]):
         columns = {name: [column[place] for place in places] for name, column in self._columns.items()}
         return type(self)(columns, len(places))
 
+    @classmethod
+    def together(cls, parts: Sequence[Sequence[Record]], names: Sequence[str]) -> Self:
+        """The records of several, in the order of the first of these fields, which are all that they keep."""
+        every = [cls.of(part) for part in parts]
+        columns = {name: [value for part in every for value in part.column(name)] for name in names}
+        places = columns[names[0]]
+        order = sorted(range(len(places)), key=places.__getitem__)
+        return cls(columns, len(places)).some(order)
+
     def _made(self) -> Sequence[Record]:
         if self._records is None:
             names = [field.name for field in fields(self.kind) if field.name in self._columns]

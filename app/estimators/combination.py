@@ -21,6 +21,7 @@ References:
     arXiv:1504.00429 (what the sums are); the combination is generalized least squares.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -204,36 +205,31 @@ class _Parts:
         whole = [Fraction(mass) * (total + beside) / total if total else Fraction() for mass in masses]
         rests = [Fraction(beside, total + beside) if mass else Fraction() for mass in masses]
         apart = bool(known) and not attached
-        # Rows, columns and weights of the parts. A quotient of integers is the double that is nearest.
+        # What one person of each group weighs in which parts. A quotient of integers is the nearest double.
         over, under = [mass.denominator for mass in whole], [mass.numerator for mass in whole]
-        rows = [place for place, weights in enumerate(sums.weights) for _ in weights]
-        places = [piece for weights in sums.weights for piece in weights]
-        entries = [
-            weight * over[piece] / under[piece]
+        cells = [
+            {piece: weight * over[piece] / under[piece] for piece, weight in weights.items()}
             for weights in sums.weights
-            for piece, weight in weights.items()
         ]
         noises: list[float] = []
         for piece, scale in enumerate(sums.scales):
             spread = float(Fraction(scale) / (whole[piece] * GRID_SIZE)) ** 2 if whole[piece] else np.inf
             noises.append(spread if sums.normal else 2 * spread)
             for place in known if beside else ():
-                rows.append(place)
-                places.append(piece)
-                entries.append(float(rests[piece]) / public)
+                cells[place][piece] = float(rests[piece]) / public
         if apart:
-            rows += known
-            places += [pieces] * len(known)
-            entries += [1 / public] * len(known)
+            for place in known:
+                cells[place][pieces] = 1 / public
             noises.append(0.0)
         reports_from = len(noises)
         for number, place in enumerate(local):
-            rows.append(place)
-            places.append(reports_from + number)
-            entries.append(1 / counts[place])
+            cells[place][reports_from + number] = 1 / counts[place]
             noises.append(noise_variance(groups[place], linear.expected_variance) / counts[place])
+        entries = [weight for weighs in cells for weight in weighs.values()]
+        places = [part for weighs in cells for part in weighs]
+        ends = list(itertools.accumulate(map(len, cells), initial=0))
         return cls(
-            columns=scipy.sparse.csr_array((entries, (rows, places)), shape=(len(groups), len(noises))),
+            columns=scipy.sparse.csr_array((entries, places, ends), shape=(len(groups), len(noises))),
             noises=np.array(noises),
             masses=tuple(whole),
             rests=tuple(rests),

@@ -35,8 +35,6 @@ from app.services.piece_sums import sums_of
 from app.services.questions import Resolved
 from app.services.steps import Part, Step, Whole
 
-_USED, _CHARGED = ("cohort_id", "count", "offer"), ("cohort_id", "epsilon")
-
 
 def plan_by(
     study: StudyDefinition,
@@ -138,7 +136,7 @@ def _without_noise(
         pieces=(),
         finer=frozenset(),
         closed=frozenset(),
-        used=AllUsed.of_rows(_USED, used),
+        used=AllUsed.of_rows(("cohort_id", "count", "offer"), used),
         charges=(),
         people=sum(cohorts.column("count")),
         left_out=0,
@@ -202,10 +200,9 @@ def _joined(
         and (before is None or (left_out and before.share < resolved.share))
     ):
         raise BudgetExhausted("no person in this study can take part in such a release")
-    charges = [row for step in made for row in Charges.of(step.charges).rows(*_CHARGED)]
-    if len({cohort for cohort, _ in charges}) != len(charges):
+    charges = Charges.together([step.charges for step in made], ("cohort_id", "epsilon"))
+    if len(set(charges.column("cohort_id"))) != len(charges):
         raise InternalFault("A cohort is charged for two labels.")
-    used = [row for step in made for row in AllUsed.of(step.used).rows(*_USED)]
     return Step(
         estimator=whole.estimator,
         question=whole.question,
@@ -220,8 +217,8 @@ def _joined(
         pieces=pieces,
         finer=finer,
         closed=frozenset[int]().union(*(step.closed for step in made)),
-        used=AllUsed.of_rows(_USED, sorted(used)),
-        charges=Charges.of_rows(_CHARGED, sorted(charges)),
+        used=AllUsed.together([step.used for step in made], ("cohort_id", "count", "offer")),
+        charges=charges,
         people=sum(cohorts.column("count")),
         left_out=left_out,
         epsilon_max=max((step.epsilon_max for step in made), default=0),

@@ -187,17 +187,19 @@ class PieceLedger:
             most = -(-epsilons[cohort] * self._resolved.share // MICRO)
             if cost < 0 or cost > self._left[cohort] or (cost and self.paid.get(cohort, 0) + cost > most):
                 raise InternalFault("A step costs more than a person has offered.")
-        return Charges.of_rows(
-            ("cohort_id", "epsilon"), [(cohort, cost) for cohort, cost in sorted(due.items()) if cost]
-        )
+        ids = [cohort for cohort in sorted(due) if due[cohort]]
+        return Charges({"cohort_id": ids, "epsilon": [due[cohort] for cohort in ids]}, len(ids))
 
     def used(self, kept: Sequence[Piece], finer: frozenset[int], charges: Charges) -> AllUsed:
         """Cohorts whose sums the step reads: of pieces that are drawn, and all that are not central."""
         costs = dict(charges.rows("cohort_id", "epsilon"))
         read = {cohort for piece in kept if piece.number in finer for cohort in piece.column("cohort_id")}
-        everyone = zip(self.cohorts.column("id"), self.cohorts.column("trust"), strict=True)
+        everyone = self.cohorts.rows("id", "trust")
         read.update([cohort for cohort, trust in everyone if trust is not Trust.CENTRAL])
-        return AllUsed.of_rows(
-            ("cohort_id", "count", "offer"),
-            [(cohort, self._counts[cohort], costs.get(cohort, 0)) for cohort in sorted(read)],
-        )
+        ids = sorted(read)
+        columns = {
+            "cohort_id": ids,
+            "count": [self._counts[cohort] for cohort in ids],
+            "offer": [costs.get(cohort, 0) for cohort in ids],
+        }
+        return AllUsed(columns, len(ids))

@@ -249,7 +249,7 @@ def choose(
                 {**resolved.where, resolved.by: label} for label in study.attributes.labels[resolved.by]
             ]
             plan = labels_plan(people.groups, people.labels, conditions, tried)
-        if not says_spread(study, plan, tried) and resolved.spread:
+        if resolved.spread and not says_spread(study, plan, tried):
             raise NotApplicable(
                 "This answer says nothing of the variance: it takes central or public people."
             )
