@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
-from dither import Bin, ChoiceShare, FoundRange, Interval, LabelAnswer, Release, save_table
+from dither import Bin, ChoiceShare, Coordinate, FoundRange, Interval, LabelAnswer, Release, save_table
 
 from app.cli.common import CommandFailed, console, notes, print_json, print_table, show, usage_error
 from app.core.numbers import headline
@@ -66,12 +66,17 @@ def show_release(found: Release, as_json: bool, output: Path | None) -> None:
     for shown in (_parts(found, lambda of: of.bins, _bin), _parts(found, lambda of: of.choices, _choice)):
         if shown:
             print_table(shown, {name: name for name in shown[0]})
+    if found.coordinates is not None:
+        shown = [_coordinate(one) for one in found.coordinates]
+        print_table(shown, {name: name for name in shown[0]})
     if found.quartiles is not None:
         print_table(
             _described(found), {name: name for name in ("name", "estimate", "these people", "population")}
         )
     spread = found.sd if found.statistic == "mean" else None
     error_of = ", part of all people" if found.quartiles is None else " of the mean"
+    if found.coordinates is not None:
+        error_of = " of the mean of each coordinate"
     details: Mapping[str, object] = {
         "estimate": _headline(found),
         f"{found.statistic} of these people" if found.population_interval else "interval": interval_text(
@@ -149,6 +154,19 @@ def _bin(one: Bin) -> dict[str, object]:
 
 def _choice(one: ChoiceShare) -> dict[str, object]:
     return {"choice": one.choice, **_share_of(one, "all choices together")}
+
+
+def _coordinate(one: Coordinate) -> dict[str, object]:
+    together = {} if one.simultaneous is None else {"all coordinates together": _ends(one.simultaneous)}
+    spread = {} if one.sd is None else {"standard deviation": f"{one.sd.estimate:.6g}"}
+    return {
+        "coordinate": one.coordinate,
+        "estimate": headline(one.estimate, one.interval.lower, one.interval.upper)[0],
+        "these people": _ends(one.interval),
+        "population": _ends(one.population_interval),
+        **together,
+        **spread,
+    }
 
 
 def _share_of(one: Bin | ChoiceShare, jointly: str) -> dict[str, object]:

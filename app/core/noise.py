@@ -6,6 +6,8 @@ All sizes are in the integer units of the query the noise is added to.
 
 from dataclasses import dataclass
 
+from app.core.errors import InternalFault
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoNoise:
@@ -68,3 +70,20 @@ class Hourglass:
 
 
 Noise = NoNoise | DiscreteLaplace | DiscreteGaussian | Hourglass
+
+
+def repeated(noise: Noise, times: int) -> Noise:
+    """Independent noise of the same laws on several times as many queries.
+
+    Raises:
+        InternalFault: an hourglass, which is for one pair.
+    """
+    match noise:
+        case NoNoise():
+            return noise
+        case DiscreteLaplace(scales=scales):
+            return DiscreteLaplace(scales=scales * times)
+        case DiscreteGaussian(sigmas=sigmas):
+            return DiscreteGaussian(sigmas=sigmas * times)
+        case _:
+            raise InternalFault("This noise is for one pair of queries.")

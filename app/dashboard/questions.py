@@ -7,10 +7,10 @@ from typing import Any
 from app.core.epsilon import MICRO
 from app.core.study import Relation, Study, StudyDefinition
 from app.estimators import registry
-from app.services.questions import MEAN, SD, SUM, VARIANCE
+from app.services.questions import MEAN, SD, STATISTICS, SUM, VARIANCE
 from app.services.reading import DIFFERENCE, READ
+from app.services.shape_parameters import PARAMETERS as SHAPE_PARAMETERS
 from app.services.shape_questions import COUNT, COVARIANCE, SHAPES, SHARES
-from app.services.shape_questions import PARAMETERS as SHAPE_PARAMETERS
 from app.web import question_params
 from app.web.documents.release import ReleaseOut
 
@@ -64,7 +64,11 @@ def _asked(study: StudyDefinition) -> list[StudyDefinition]:
 
 
 def _of_numbers(study: StudyDefinition) -> bool:
-    return not all(one.choices for one in _asked(study))
+    return any(not one.choices and one.dimension == 1 for one in _asked(study))
+
+
+def _of_vectors(study: StudyDefinition) -> bool:
+    return any(one.dimension > 1 for one in _asked(study))
 
 
 def _with_labels(study: StudyDefinition) -> bool:
@@ -82,7 +86,7 @@ _ONLY: Mapping[str, Callable[[StudyDefinition], bool]] = {
     "expected_size": _secret,
     "fresh": lambda study: not _secret(study),
     "where": lambda study: bool(study.attributes.labels),
-    "by": _with_labels,
+    "by": lambda study: _with_labels(study) and any(one.dimension == 1 for one in _asked(study)),
     "between": _with_known_labels,
     "standardize": _with_known_labels,
     "simultaneous": _with_known_labels,
@@ -128,7 +132,8 @@ def statistics(study: StudyDefinition) -> Sequence[str]:
     """What can be asked of a study, the one that is asked without a choice first."""
     shares = [SHARES] if any(one.choices for one in _asked(study)) else []
     if not _of_numbers(study):
-        return [*shares, COUNT]
+        means = [one for one in STATISTICS if not (_secret(study) and one == SUM)]
+        return [*(means if _of_vectors(study) else ()), *shares, COUNT]
     # Where the number of people is secret there is no sum, and labels have no difference.
     read = [one for one in READ if not (_secret(study) and one in (SUM, DIFFERENCE))]
     if not _with_labels(study):

@@ -25,7 +25,7 @@ from dataclasses import asdict, replace
 
 from app.core.cohort import Groups
 from app.core.errors import InternalFault
-from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise
+from app.core.noise import repeated
 from app.estimators.interface import Conclusion, Plan, Question, SparseQuery
 from app.estimators.transformed import Transformed, reader
 
@@ -78,21 +78,10 @@ def labels_plan(
     error = math.sqrt(count) * plans[0].predicted_error
     return Plan(
         queries=tuple(queries),
-        noise=_repeated(plans[0].noise, count),
+        noise=repeated(plans[0].noise, count),
         predicted_error=min(error, float(question.grid.width) / 2),
         conclude=conclude,
     )
-
-
-def _repeated(noise: Noise, times: int) -> Noise:
-    """Independent noise of the same law on the queries of every label."""
-    match noise:
-        case DiscreteLaplace(scales=scales):
-            return DiscreteLaplace(scales=scales * times)
-        case DiscreteGaussian(sigmas=sigmas):
-            return DiscreteGaussian(sigmas=sigmas * times)
-        case _:
-            raise InternalFault("Labels have no answer under this noise.")
 
 
 def _shown(where: Mapping[str, str], found: Conclusion) -> dict[str, object]:

@@ -23,6 +23,8 @@ own, with three sums in place of two, and a sum has none: the number of people i
 RANGE, DECLARED, FOUND = "range", "declared", "found"
 """The parameter that says over which range a mean is taken: the study's, or one that is found first."""
 
+NO_SUM = "there is no sum where the number of people is secret"
+
 NO_RANGE = f"must be {DECLARED} or {FOUND}"
 
 
@@ -195,14 +197,13 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
         raise InvalidRequest.field("statistic", f"must be one of {', '.join(STATISTICS)}")
     secret, spread = study.relation is Relation.ADD_REMOVE_ONE, ask.statistic in (VARIANCE, SD)
     if secret and ask.statistic == SUM:
-        raise InvalidRequest.field("statistic", "there is no sum where the number of people is secret")
+        raise InvalidRequest.field("statistic", NO_SUM)
     check_measure(study, ask)
     of = study.of_measure(ask.measure)
     if of.choices:
         raise InvalidRequest.field("statistic", NOT_OF_CHOICES)
     if of.dimension > 1:
-        reason = f"values of this study have {study.dimension} coordinates: start a K-means session instead"
-        raise InvalidRequest.field("statistic", reason)
+        raise InvalidRequest.field("statistic", no_number(of))
     tilted = study.relation is Relation.REPLACE_ONE
     if ask.tilt is not None and not tilted:
         raise InvalidRequest.field("tilt", NO_TILT)
@@ -245,6 +246,14 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
         by=attribute(study, ask, where),
         measure=ask.measure,
         spread=spread,
+    )
+
+
+def no_number(study: StudyDefinition) -> str:
+    """Why values of several coordinates have no answer to a question for numbers."""
+    return (
+        f"is for numbers, and these values have {study.dimension} coordinates: ask for "
+        f"{', '.join(STATISTICS)} or count, or start a K-means session"
     )
 
 

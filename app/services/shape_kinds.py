@@ -5,22 +5,31 @@ from collections.abc import Callable, Mapping, Sequence
 from app.core.cohort import Cohort
 from app.core.study import StudyDefinition
 from app.services import shape_plans
+from app.services.coordinates import CoordinatesPlan
 from app.services.counts import CountPlan
 from app.services.covariances import CovariancePlan
 from app.services.descriptions import Description
 from app.services.found_plans import FoundPlan
 from app.services.shape_labels import LabelsPlan
 from app.services.shape_plans import ShapePlan
-from app.services.shape_questions import COUNT, COVARIANCE, DESCRIBE, FOUND_RANGE, ShapeQuestion
+from app.services.shape_questions import (
+    COORDINATES,
+    COUNT,
+    COVARIANCE,
+    DESCRIBE,
+    FOUND_RANGE,
+    ShapeQuestion,
+)
 from app.sessions.searched import Searched
 
-AnyPlan = ShapePlan | FoundPlan | Description | LabelsPlan | CountPlan | CovariancePlan
+AnyPlan = ShapePlan | FoundPlan | Description | LabelsPlan | CountPlan | CovariancePlan | CoordinatesPlan
 
 _MAKERS: Mapping[str, Callable[[StudyDefinition, ShapeQuestion, Sequence[Cohort]], AnyPlan]] = {
     FOUND_RANGE: FoundPlan.of,
     DESCRIBE: Description.of,
     COUNT: CountPlan.of,
     COVARIANCE: CovariancePlan.of,
+    COORDINATES: CoordinatesPlan.of,
 }
 
 

@@ -34,6 +34,7 @@ SUMMARIES = {
     "found_range": "The mean of the values moved into a range that a part of the price finds first.",
     "shares": "Noisy counts by choice with weights min(epsilon, tau), moved to shares that sum to 1.",
     "covariance": "Noisy sums of two numbers and of their products, the products at no further price.",
+    "coordinates": "Mean and spread of each coordinate, each with an equal part of the price.",
     "count": "The number of people; where it is secret, the sum of what they weigh with noise.",
     "quantile": "Steps of the range drawn by how near their rank is, with an interval.",
 }

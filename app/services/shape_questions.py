@@ -8,14 +8,38 @@ from fractions import Fraction
 
 from app.core.epsilon import MICRO, round_down_to_significant, share_of
 from app.core.errors import FieldError, InvalidRequest
-from app.core.grid import GRID_SIZE, NotANumber
-from app.core.numbers import parse_text
+from app.core.grid import GRID_SIZE
 from app.core.release import Asked
 from app.core.study import NO_TILT, NOT_OF_CHOICES, Relation, StudyDefinition
 from app.estimators.found_range import ladder
 from app.estimators.ranks import CELLS
 from app.estimators.registry import AUTO
-from app.services.questions import FOUND, MEAN, RANGE, Ask, attribute, check_measure, conditions
+from app.services.questions import (
+    DECLARED,
+    FOUND,
+    MEAN,
+    NO_SUM,
+    RANGE,
+    SD,
+    STATISTICS,
+    SUM,
+    VARIANCE,
+    Ask,
+    attribute,
+    check_measure,
+    conditions,
+    no_number,
+)
+from app.services.shape_parameters import (
+    DEFAULT_PART,
+    MOST_CELLS,
+    PAIR,
+    PART,
+    read_bins,
+    read_pair,
+    read_rank,
+    read_whole,
+)
 
 HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN = "histogram", "distribution", "quantile", "median"
 DESCRIBE, SHARES, COUNT, COVARIANCE = "describe", "shares", "count", "covariance"
@@ -28,6 +52,9 @@ BY_BINS = (HISTOGRAM, DISTRIBUTION)
 
 FOUND_RANGE = "found_range"
 """What answers a mean over a range that is found first."""
+
+COORDINATES = "coordinates"
+"""What answers a mean of values of several coordinates, and what is read off it."""
 
 ESTIMATORS = {
     HISTOGRAM: HISTOGRAM,
@@ -42,14 +69,7 @@ ESTIMATORS = {
 }
 """What answers each statistic here."""
 
-PART = "range_part"
-PAIR = "measures"
-DEFAULT_PART = MICRO * 15 // 100
-
-MOST_BINS = 100
-DEFAULT_BINS = 10
-MOST_CELLS = 1000
-_DIGITS = 6
+SPREAD = "spread"
 
 _PHRASES = {MEAN: f"a {MEAN} over a range that is found", SHARES: "shares of choices"}
 
@@ -59,27 +79,17 @@ _OF_ALL = {
 }
 """Statistics that are not about one measure, and why none is to be named."""
 
-PARAMETERS: dict[str, str] = {
-    "edges": "Histogram and distribution: where bins begin and end, ascending, with commas between; what "
-    "they leave of the range are bins of their own.",
-    "bins": f"Histogram and distribution: the number of equal bins over the range, 2 to {MOST_BINS}; "
-    f"{DEFAULT_BINS} if neither it nor edges are given.",
-    "q": "Quantile: which part of the people lies at or below it, above 0 and below 1, at most "
-    f"{_DIGITS} decimals.",
-    "candidates": "Quantile, median and describe: the number of equal steps of the range, one of whose ends "
-    f"is the answer. 10 to {MOST_CELLS}; {CELLS} if not given.",
-    RANGE: "Mean: declared, the study's range (the default), or found: a part of the price finds the range "
-    "that holds the values, and the answer is the mean of the values moved into it.",
-    PAIR: "Covariance: two of the study's measures, both numbers, with a comma between.",
-    PART: "Mean with range=found: the part of the price that finds the range, above 0 and below 1, at most "
-    f"{_DIGITS} decimals; {DEFAULT_PART / MICRO} if not given.",
-}
-"""Parameters of these statistics, with what they mean."""
+
+def of_shape(study: StudyDefinition, ask: Ask) -> bool:
+    """Whether a question is for the distribution of the values, or needs it first, or for all coordinates."""
+    if ask.statistic in SHAPES or (ask.statistic == MEAN and ask.parameters.get(RANGE) == FOUND):
+        return True
+    return ask.statistic in STATISTICS and _is_of_vectors(study, ask)
 
 
-def of_shape(ask: Ask) -> bool:
-    """Whether a question is for the distribution of the values, or needs it first."""
-    return ask.statistic in SHAPES or (ask.statistic == MEAN and ask.parameters.get(RANGE) == FOUND)
+def _is_of_vectors(study: StudyDefinition, ask: Ask) -> bool:
+    """Whether the values that it asks about have several coordinates."""
+    return study.dimension > 1 and not study.measures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +97,7 @@ class ShapeQuestion:
     """A question with every default filled in.
 
     Attributes:
-        estimator: What answers: `histogram`, `quantile`, `found_range`, `describe` or `shares`.
+        estimator: What answers, one of `ESTIMATORS` or `COORDINATES`.
         starts: Where each cell but the first one begins [grid steps].
         edges: The ends of all bins, ascending [data's unit]; empty but for histograms.
         choices: The labels of all bins, for shares of choices.
@@ -97,6 +107,7 @@ class ShapeQuestion:
         by: The attribute for each of whose labels it asks besides; empty for none.
         measure: Of which measure, in a study of several; empty in others.
         pair: Of which two, for a covariance.
+        spread: Whether the answer must have a variance; asked for where it takes sums of its own.
         share: Part of each personal epsilon [ppm].
         epsilon: The most that any person may be charged, or None [micro-epsilon].
         cap: The same in the study's currency.
@@ -119,6 +130,7 @@ class ShapeQuestion:
     by: str = ""
     measure: str = ""
     pair: tuple[str, ...] = ()
+    spread: bool = False
 
     def offer(self, amount: int) -> int:
         """What a person who offers this much may be charged [both in the study's currency]."""
@@ -152,6 +164,8 @@ class ShapeQuestion:
         }
         if self.part is not None:
             asked[PART] = self.part
+        if self.spread:
+            asked[SPREAD] = True
         return asked | self.of_whom_and_what
 
     @property
@@ -170,7 +184,7 @@ class ShapeQuestion:
     @property
     def statistic(self) -> str:
         """What it is for, as its releases say it."""
-        return self.estimator if self.part is None else MEAN
+        return MEAN if self.estimator in (FOUND_RANGE, COORDINATES) else self.estimator
 
     def parameters(self) -> dict[str, object]:
         """Share, caps, and what was asked, as JSON."""
@@ -179,7 +193,7 @@ class ShapeQuestion:
             shown |= {RANGE: FOUND, PART: self.part / MICRO}
         elif self.estimator == HISTOGRAM:
             shown["edges"] = list(self.edges)
-        elif not self.counts_bins and self.estimator not in (COUNT, COVARIANCE):
+        elif not self.counts_bins and self.estimator not in (COUNT, COVARIANCE, COORDINATES):
             if self.quantile is not None:
                 shown["q"] = float(self.quantile)
             shown["candidates"] = len(self.starts)
@@ -211,16 +225,28 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
     if ask.statistic == COVARIANCE and study.relation is Relation.ADD_REMOVE_ONE:
         reason = "has an answer only where the number of people is public: sums are divided by it"
         raise InvalidRequest.field("statistic", reason)
-    if study.dimension > 1 and ask.statistic not in _OF_ALL:
-        reason = f"values of this study have {study.dimension} coordinates: start a K-means session instead"
-        raise InvalidRequest.field("statistic", reason)
-    estimator, of = ESTIMATORS[ask.statistic], _PHRASES.get(ask.statistic, f"a {ask.statistic}")
+    vectors = study.dimension > 1 and ask.statistic not in _OF_ALL
+    if vectors and ask.statistic not in STATISTICS:
+        raise InvalidRequest.field("statistic", no_number(study))
+    secret = study.relation is Relation.ADD_REMOVE_ONE
+    if vectors and secret and ask.statistic == SUM:
+        raise InvalidRequest.field("statistic", NO_SUM)
+    estimator, of = (
+        ESTIMATORS.get(ask.statistic, COORDINATES),
+        _PHRASES.get(ask.statistic, f"a {ask.statistic}"),
+    )
+    parameters = dict(ask.parameters)
     errors: list[FieldError] = []
+    if vectors:
+        estimator, of = COORDINATES, f"a {ask.statistic} of values of several coordinates"
+        if parameters.pop(RANGE, DECLARED) != DECLARED:
+            errors.append(FieldError(RANGE, f"must be {DECLARED} for {of}"))
+        if ask.standardize:
+            errors.append(FieldError("standardize", f"does not apply to {of}"))
     if ask.by and estimator not in (HISTOGRAM, SHARES, QUANTILE):
         errors.append(FieldError("by", f"does not apply to {of}: ask for each label with where"))
     if ask.estimator not in (None, AUTO, estimator):
         errors.append(FieldError("estimator", f"must be {estimator} for {of}"))
-    secret = study.relation is Relation.ADD_REMOVE_ONE
     if ask.tilt is not None and (secret or estimator == COUNT):
         errors.append(FieldError("tilt", NO_TILT if secret else "does not apply to a count, which is exact"))
     if not secret and ask.expected_size is not None:
@@ -238,8 +264,8 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
     }
     errors += [
         FieldError(name, f"not a parameter of {of}")
-        for name in ask.parameters
-        if name not in known[ask.statistic]
+        for name in parameters
+        if vectors or name not in known[ask.statistic]
     ]
     where: Mapping[str, str] = {}
     by = ""
@@ -252,20 +278,20 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         where = conditions(study, ask)
         by = attribute(study, ask, where)
         if estimator == HISTOGRAM:
-            starts, edges = _bins(study, ask.parameters)
+            starts, edges = read_bins(study, parameters)
         elif estimator == SHARES:
             starts = study.choice_points[1:]
         elif estimator == COVARIANCE:
-            pair = _pair(study, ask.parameters)
-        elif estimator == COUNT:
+            pair = read_pair(study, parameters)
+        elif estimator in (COUNT, COORDINATES):
             starts = ()
         elif estimator == FOUND_RANGE:
             starts = ladder(study.grid)[1:-1]
-            part = int(_rank(PART, ask.parameters) * MICRO) if PART in ask.parameters else DEFAULT_PART
+            part = int(read_rank(PART, parameters) * MICRO) if PART in parameters else DEFAULT_PART
         else:
             if estimator == QUANTILE:
-                quantile = Fraction(1, 2) if ask.statistic == MEDIAN else _rank("q", ask.parameters)
-            cells = _whole("candidates", ask.parameters.get("candidates", str(CELLS)), 10, MOST_CELLS)
+                quantile = Fraction(1, 2) if ask.statistic == MEDIAN else read_rank("q", parameters)
+            cells = read_whole("candidates", parameters.get("candidates", str(CELLS)), 10, MOST_CELLS)
             # A value belongs to the cell of the first candidate that is not below it.
             starts = tuple((2 * cell * GRID_SIZE + cells) // (2 * cells) + 1 for cell in range(cells))
     except InvalidRequest as refusal:
@@ -288,69 +314,8 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         by=by,
         measure=ask.measure,
         pair=pair,
+        spread=vectors and secret and ask.statistic in (VARIANCE, SD),
     )
-
-
-def _bins(study: StudyDefinition, parameters: Mapping[str, str]) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Where bins begin [grid steps], and the ends of all bins [data's unit]."""
-    grid = study.grid
-    if "edges" not in parameters:
-        bins = _whole("bins", parameters.get("bins", str(DEFAULT_BINS)), 2, MOST_BINS)
-        places = [Fraction(edge, bins) for edge in range(bins + 1)]
-        starts = tuple((2 * edge * GRID_SIZE + bins) // (2 * bins) for edge in range(1, bins))
-        return starts, tuple(grid.to_unit(place) for place in places)
-    if "bins" in parameters:
-        raise InvalidRequest.field("bins", "cannot be given beside edges")
-    points: list[int] = []
-    values: list[float] = []
-    for text in parameters["edges"].split(","):
-        try:
-            mantissa, exponent = parse_text(text.strip())
-        except NotANumber:
-            raise InvalidRequest.field("edges", "must be numbers with commas between") from None
-        point = grid.point(mantissa, exponent)
-        if point is None:
-            raise InvalidRequest.field("edges", study.outside_range)
-        if points and point <= points[-1]:
-            raise InvalidRequest.field("edges", "must rise, by more than 2^-30 of the range")
-        points.append(point)
-        values.append(float(mantissa * Fraction(10) ** exponent))
-    inner = [(point, value) for point, value in zip(points, values, strict=True) if 0 < point < GRID_SIZE]
-    if not 1 <= len(inner) < MOST_BINS:
-        raise InvalidRequest.field("edges", f"must divide the range into 2 to {MOST_BINS} bins")
-    ends = (float(study.lower), *(value for _, value in inner), float(study.upper))
-    return tuple(point for point, _ in inner), ends
-
-
-def _pair(study: StudyDefinition, parameters: Mapping[str, str]) -> tuple[str, ...]:
-    """The two numbers of a covariance."""
-    numbers = [name for name, one in study.measures.named.items() if not one.choices]
-    if len(numbers) < 2:
-        raise InvalidRequest.field("statistic", "is for studies of several numbers: see measures")
-    names = tuple(name.strip() for name in parameters.get(PAIR, "").split(","))
-    if len(names) != 2 or names[0] == names[1] or not set(names) <= set(numbers):
-        raise InvalidRequest.field(PAIR, f"must be two of {', '.join(numbers)}, with a comma between")
-    return names
-
-
-def _rank(name: str, parameters: Mapping[str, str]) -> Fraction:
-    if name not in parameters:
-        raise InvalidRequest.field(name, "is needed for a quantile")
-    reason = f"must be a number above 0 and below 1 with at most {_DIGITS} decimals"
-    try:
-        mantissa, exponent = parse_text(parameters[name])
-    except NotANumber:
-        raise InvalidRequest.field(name, reason) from None
-    rank = mantissa * Fraction(10) ** exponent
-    if not 0 < rank < 1 or (rank * 10**_DIGITS).denominator != 1:
-        raise InvalidRequest.field(name, reason)
-    return rank
-
-
-def _whole(name: str, text: str, least: int, most: int) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and least <= int(text) <= most):
-        raise InvalidRequest.field(name, f"must be a whole number from {least} to {most}")
-    return int(text)
 
 
 def _digest(document: Mapping[str, object] | Sequence[object]) -> bytes:

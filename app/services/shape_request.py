@@ -17,7 +17,7 @@ from app.services import gain, measured, shape_kinds
 from app.services.questions import Ask, among
 from app.services.replies import Idempotency
 from app.services.shape_plans import MOST_STEPS
-from app.services.shape_questions import COUNT, DESCRIBE, FOUND_RANGE, ShapeQuestion, resolve
+from app.services.shape_questions import COORDINATES, COUNT, DESCRIBE, FOUND_RANGE, ShapeQuestion, resolve
 from app.sessions.documents import from_document
 from app.sessions.search import Search
 from app.sessions.searched import Searched
@@ -193,6 +193,8 @@ def assumption(question: ShapeQuestion) -> str | None:
         return None
     if question.estimator == FOUND_RANGE:
         return of_mean(tilt) + (" that is found, all values moved into it" if 0 < tilt < MICRO else "")
+    if question.estimator == COORDINATES:
+        return of_mean(tilt) + (" in each coordinate" if tilt < MICRO else "")
     of_shares = _of_shares(tilt)
     # Of a description both are assumed, the one of the mean and the one of the quartiles.
     return (

@@ -7,18 +7,18 @@ publishes it, which checks that every cohort still has the members that were cou
 import asyncio
 import json
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID, uuid4
 
 from app.core.clock import Clock
 from app.core.cohort import Cohort
 from app.core.errors import BudgetExhausted, InternalFault, PrivacyRefusal, ServiceError, Unavailable
 from app.core.quota import QuotaExhausted
-from app.core.release import Draft, Facts, StoredRelease, Used
+from app.core.release import Draft, Facts, StoredRelease
 from app.core.study import Study
-from app.estimators.found_range import FoundRange
 from app.estimators.interface import NotApplicable
 from app.services import shape_kinds
+from app.services.coordinates import CoordinatesPlan
 from app.services.drafting import Planned, PlannedEstimator
 from app.services.found_plans import FoundPlan
 from app.services.measured import summed
@@ -31,10 +31,11 @@ from app.services.replies import Idempotency, Replies
 from app.services.shape_kinds import AnyPlan
 from app.services.shape_labels import LabelsPlan
 from app.services.shape_plans import LOCAL, SUMMARIES, ShapePlan
-from app.services.shape_questions import BY_BINS, DESCRIBE, HISTOGRAM
+from app.services.shape_questions import BY_BINS, DESCRIBE
 from app.services.shape_request import ShapeRequest, answers_left, assumption, people_of
+from app.services.shape_sums import summed_up, sums_within
 from app.sessions.searched import Searched
-from app.store import bins, cohorts, quotas
+from app.store import cohorts, quotas
 from app.store import releases as store
 from app.store.database import Connection, Database, Run
 
@@ -97,7 +98,7 @@ class Shapes:
             epsilon_max=definition.epsilon(made.most),
             epsilon_max_total=definition.epsilon(made.most),
             one_report_moves=made.one_report_moves if isinstance(made, ShapePlan | LabelsPlan) else None,
-            statistics=BY_BINS if question.estimator == HISTOGRAM else (ask.statistic,),
+            statistics=_read_off(made, ask.statistic),
             answers_left=left,
             chosen=True,
             gain=made.gain if isinstance(made, FoundPlan) else None,
@@ -221,83 +222,17 @@ class Shapes:
         if request.compares:
             request.check(crowd.people, crowd.unable, made.interval_width, best)
         used = crowd.used()
-        counts: Mapping[int, Sequence[int]] = {}
-        if question.pair:
-            counts = await self._pair_sums(run, request, used)
-        elif question.starts:
-            counts = await self._counts(run, request, used, crowd.reported())
+        counts = await summed_up(run, request, used, crowd.reported())
         if not isinstance(made, FoundPlan):
             with self._observer.step("draw"):
                 answer = await asyncio.to_thread(made.answer, counts)
             return self._drafted(request, made, answer, made.noise_json(), epoch)
         with self._observer.step("draw"):
             found = await asyncio.to_thread(made.find, counts)
-        sums = await self._sums(run, request, used, found)
+        sums = await sums_within(run, request, used, found)
         with self._observer.step("draw"):
             answer = await asyncio.to_thread(made.answer, found, sums)
         return self._drafted(request, made, answer, made.noise_json(found), epoch)
-
-    async def _counts(
-        self, run: Run, request: ShapeRequest, used: Sequence[Used], reported: Collection[int]
-    ) -> dict[int, list[int]]:
-        """The people of each cohort by cell; of those that reported a choice the reports by what is in them.
-
-        Raises:
-            CohortsChanged: a person left since the cohorts were read: the draft would be void.
-        """
-        study, starts, place = request.study, request.question.starts, request.place
-        by_cell = {one.cohort_id: [0] * (len(starts) + 1) for one in used}
-        ids = [cohort for cohort in by_cell if cohort not in reported]
-        for row in await run("release.bins", lambda c: bins.count_bins(c, study.id, ids, starts, place)):
-            by_cell[row.cohort][row.bin] = row.count
-        totals = {cohort: sum(counts) for cohort, counts in by_cell.items()}
-        if reported:
-            all_of_them = len(starts) + 1
-            for one in await run(
-                "release.reports",
-                lambda c: bins.count_choices(c, study.id, sorted(reported), all_of_them, place),
-            ):
-                totals[one.cohort], by_cell[one.cohort] = one.count, list(one.by_choice)
-        if any(totals[one.cohort_id] != one.count for one in used):
-            raise store.CohortsChanged
-        return by_cell
-
-    async def _pair_sums(
-        self, run: Run, request: ShapeRequest, used: Sequence[Used]
-    ) -> dict[int, tuple[int, ...]]:
-        """The people of each cohort, and the sums of two of their numbers and of their products.
-
-        Raises:
-            CohortsChanged: as `_counts`.
-        """
-        study, ids = request.study, [one.cohort_id for one in used]
-        first, second = map(study.definition.measures.place, request.question.pair)
-        rows = await run("release.pair", lambda c: bins.sum_pair(c, study.id, ids, first, second))
-        sums = {row.cohort: (row.count, row.first, row.second, row.products) for row in rows}
-        if any(sums.get(one.cohort_id, (0,))[0] != one.count for one in used):
-            raise store.CohortsChanged
-        return {one.cohort_id: sums.get(one.cohort_id, (0, 0, 0, 0)) for one in used}
-
-    async def _sums(
-        self, run: Run, request: ShapeRequest, used: Sequence[Used], found: FoundRange
-    ) -> dict[int, bins.ClippedSum]:
-        """What the people of each cohort add up to in a range.
-
-        Raises:
-            CohortsChanged: as `_counts`.
-        """
-        study, ids = request.study, [one.cohort_id for one in used]
-        rows = await run(
-            "release.clipped",
-            lambda c: bins.sum_clipped(c, study.id, ids, found.low, found.width, request.place),
-        )
-        sums = {row.cohort: row for row in rows}
-        if any(
-            one.count and (one.cohort_id not in sums or sums[one.cohort_id].count != one.count)
-            for one in used
-        ):
-            raise store.CohortsChanged
-        return sums
 
     def _drafted(
         self,
@@ -391,6 +326,13 @@ class Shapes:
             return await request.standing(connection, any_share=any_share) if request.first else None
         reply = await self._replies.read(connection, request.idempotency)
         return None if reply is None else await replayed(connection, reply)
+
+
+def _read_off(made: AnyPlan, asked: str) -> tuple[str, ...]:
+    """What is read off an answer to this question."""
+    if isinstance(made, CoordinatesPlan):
+        return made.statistics
+    return BY_BINS if asked in BY_BINS else (asked,)
 
 
 async def _check_quota(connection: Connection, request: ShapeRequest) -> None:

@@ -135,6 +135,40 @@ def _sum_pair(first: int, second: int) -> Sql[PairSum]:
     """)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinateSums:
+    """What the members of a cohort add up to in several coordinates.
+
+    Attributes:
+        cohort: Id.
+        count: Live members.
+        totals: For each coordinate the sum of their grid points.
+        squares: For each the sum of their `grid.square`.
+    """
+
+    cohort: int
+    count: int
+    totals: tuple[int, ...]
+    squares: tuple[int, ...]
+
+
+@cache
+def _sum_coordinates(first: int, dimension: int) -> Sql[CoordinateSums]:
+    """One pass over the people, however many coordinates there are."""
+    own = [_value(place) for place in range(first, first + dimension)]
+    totals, squares = (
+        ", ".join(f"sum({one})" for one in own),
+        ", ".join(sum_of_squares("c", one) for one in own),
+    )
+    return Sql.of(CoordinateSums)(f"""
+        SELECT cohort_id AS cohort, count(*) AS count, CAST(ARRAY[{totals}] AS bigint[]) AS totals,
+               CAST(ARRAY[{squares}] AS bigint[]) AS squares
+        FROM lineage JOIN contribution c ON {is_member("c")}
+        WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
+        GROUP BY cohort_id
+    """)
+
+
 @cache
 def _count_choices(choices: int, place: int | None) -> Sql[ChoiceCounts]:
     """One pass over the people, however many choices there are."""
@@ -231,6 +265,25 @@ async def sum_pair(
     if not cohorts:
         return []
     return await _sum_pair(first, second).all(connection, study_id=study_id, cohorts=cohorts)
+
+
+async def sum_coordinates(
+    connection: Connection, study_id: int, cohorts: Sequence[int], first: int, dimension: int
+) -> list[CoordinateSums]:
+    """Sum several coordinates of the values of the live members of folded cohorts, and their squares.
+
+    Args:
+        connection: Open transaction.
+        study_id: Their study.
+        cohorts: Ids, of central and public people.
+        first, dimension: From which coordinate on, counted from 0, and how many.
+
+    Returns:
+        The sums of each cohort with members. Raw: must not leave the services.
+    """
+    if not cohorts:
+        return []
+    return await _sum_coordinates(first, dimension).all(connection, study_id=study_id, cohorts=cohorts)
 
 
 async def sum_clipped(

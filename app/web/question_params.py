@@ -7,7 +7,7 @@ from app.core.errors import FieldError, InvalidRequest
 from app.estimators.registry import AUTO, ESTIMATORS
 from app.services.questions import MEAN, Ask
 from app.services.reading import READ
-from app.services.shape_questions import PARAMETERS as SHAPE_PARAMETERS
+from app.services.shape_parameters import PARAMETERS as SHAPE_PARAMETERS
 from app.services.shape_questions import SHAPES
 from app.web.documents.types import EPSILON_SCHEMA, parse_epsilon, parse_share, parse_size, parse_tilt
 from app.web.request import JSON

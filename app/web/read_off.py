@@ -15,6 +15,8 @@ from app.services.reading import DIFFERENCE, Reading
 
 Document = dict[str, Any]
 
+_NO_VARIANCE = "This release says nothing of the variance. A new one does, of central people."
+
 _NUMBERS = ("estimate", "standard_error", "interval", "population_interval")
 
 
@@ -36,11 +38,28 @@ def read_off(body: bytes, reading: Reading, study: StudyDefinition) -> bytes:
         document |= _weighted(document, reading, study)
     elif reading.statistic != MEAN:
         if reading.statistic != SUM and reading.statistic not in document:
-            raise NotApplicable(
-                "This release says nothing of the variance. A new one does, of central people."
-            )
+            raise NotApplicable(_NO_VARIANCE)
         document |= _of_statistic(document, reading.statistic)
     return json.dumps(document | {"statistic": reading.statistic}, separators=(",", ":")).encode()
+
+
+def of_coordinates(document: Document, statistic: str) -> Document:
+    """A release of the mean of values of several coordinates as the answer to what was asked.
+
+    Raises:
+        NotApplicable: it says nothing of the variance.
+    """
+    read = document["coordinates"]
+    if statistic == MEAN:
+        return document
+    if statistic != SUM and statistic not in read[0]:
+        raise NotApplicable(_NO_VARIANCE)
+    people = {"people": document.get("people")}
+    return document | {
+        "coordinates": [
+            {"coordinate": one["coordinate"], **_of_statistic(one | people, statistic)} for one in read
+        ]
+    }
 
 
 def _of_statistic(document: Document, statistic: str) -> Document:

@@ -53,6 +53,28 @@ class Quartile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Coordinate:
+    """A coordinate of the answer to a question about values of several.
+
+    Attributes:
+        coordinate: Which one, from 0 on.
+        estimate, standard_error, interval, population_interval: As those of a `Release`, of this coordinate.
+        simultaneous: Of a mean or a sum: for the people who contributed, such that those of all coordinates
+            hold at once; None where their number is secret.
+        variance, sd: Of this coordinate, beside a mean; None where nothing is known of them.
+    """
+
+    coordinate: int
+    estimate: float
+    standard_error: float
+    interval: Interval
+    population_interval: Interval
+    simultaneous: Interval | None = None
+    variance: Statistic | None = None
+    sd: Statistic | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRange:
     """The range of a mean with `range="found"`: values outside count as its nearer end.
 

@@ -12,6 +12,7 @@ from typing import Literal
 
 from dither._answer_models import Bin as Bin
 from dither._answer_models import ChoiceShare as ChoiceShare
+from dither._answer_models import Coordinate as Coordinate
 from dither._answer_models import Count as Count
 from dither._answer_models import FoundRange as FoundRange
 from dither._answer_models import Interval as Interval
@@ -156,13 +157,14 @@ class Release(Plotted):
         range: Where the values are, if that was asked for; the estimate is then the mean of the values moved
             into it. None of a mean over the study's range.
         variance, sd: Of the values, at no further price; None where the release says nothing of them.
+        coordinates: Of values of several coordinates, in their order; None for others.
         bins: Of a histogram or a distribution; None for other statistics.
         searches: Of a quantile: the people who answered searches that it joins in; None without.
         choices: Of shares, in the order of the study; None for other statistics.
         count, mean, quartiles: Of a description, beside `sd`; None for other statistics.
         predicted_error: Root mean square error that the plan predicted: in the data's unit for a mean, as a
             part of all people for the share of a bin or a choice or the rank of a quantile; of a description
-            that of the mean.
+            that of the mean, and of values of several coordinates that of each.
         relation: What the guarantee compares.
         share, share_before: The part of each epsilon that the question has used in all, and before; or None.
         refines: The release that this one sharpens.
@@ -198,6 +200,7 @@ class Release(Plotted):
     range: FoundRange | None = None
     variance: Statistic | None = None
     sd: Statistic | None = None
+    coordinates: tuple[Coordinate, ...] | None = None
     bins: tuple[Bin, ...] | None = None
     searches: SearchesPart | None = None
     choices: tuple[ChoiceShare, ...] | None = None

@@ -19,7 +19,7 @@ from dither._errors import InvalidRequest
 
 Row = dict[str, object]
 
-PARTS = ("bins", "choices", "quartiles")
+PARTS = ("bins", "choices", "coordinates", "quartiles")
 """Lists of a document whose items are rows of their own; what is theirs is called `bins.lower` and so on."""
 
 GROUPS = "groups"
@@ -254,6 +254,8 @@ def _drawn(row: Row) -> Drawn | None:
         return None
     where = ", ".join(str(label) for name, label in row.items() if name.startswith("where."))
     own = str(row.get(f"{prefix}choice", ""))
+    if f"{prefix}coordinate" in row:
+        own = f"coordinate {row[f'{prefix}coordinate']}"
     if f"{prefix}q" in row:
         own = f"quantile {row[f'{prefix}q']}"
     if f"{prefix}lower" in row:

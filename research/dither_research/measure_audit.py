@@ -18,17 +18,22 @@ import numpy as np
 from dither.device.measures import epsilon_of_each, reported, reports
 from dither.device.randomizers import randomizer
 from dither.device.shapes import HALF
+from numpy.typing import NDArray
 
 from app.core.cohort import Cohort
-from app.core.epsilon import MICRO
+from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.grid import GRID_SIZE
 from app.core.measures import Measures
+from app.core.noise import DiscreteGaussian, DiscreteLaplace
+from app.core.study import Relation, StudyDefinition
+from app.services.coordinates import CoordinatesPlan
 from app.services.covariances import CovariancePlan
 from app.services.questions import Ask, resolve
-from app.services.shape_questions import COVARIANCE, PAIR
+from app.services.shape_parameters import PAIR
+from app.services.shape_questions import COVARIANCE
 from app.services.shape_questions import resolve as resolve_shape
 from app.services.steps import Step, plan_step, take
-from dither_research.histories import STUDY, cohort_of
+from dither_research.histories import GAUSSIAN_STUDY, STUDY, cohort_of
 from dither_research.label_audit import NOTHING
 from dither_research.privacy_audit import Cells, Subject
 
@@ -38,6 +43,8 @@ SHARE = MICRO // 2
 EPSILON = 2 * MICRO
 COMPANIONS = 5
 PERSON = 1
+DIMENSION = 3
+MANY = 1000
 EDGES = np.linspace(-1.9, 1.9, 9)
 SETS = (2, 1), (3, 1), (2, 5), (3, 5)
 """Measures and epsilons: a device reports one of them, two of three, and both of two."""
@@ -47,6 +54,8 @@ def measure_subjects() -> Iterator[Subject]:
     """Two measures as the service answers them."""
     yield _subject("two measures of a person", paid=("income", "age"))
     yield _covariance_subject("covariance of two measures")
+    for study in (STUDY, GAUSSIAN_STUDY, replace(STUDY, relation=Relation.ADD_REMOVE_ONE)):
+        yield _coordinates_subject(study)
     for count, epsilon in SETS:
         yield report_subject(f"local reports of {count} measures, epsilon {epsilon}", count, epsilon)
 
@@ -55,6 +64,7 @@ def measure_controls() -> Iterator[Subject]:
     """The planted bugs."""
     yield _subject("two measures answered for the price of one", paid=("income",), planted=True)
     yield _covariance_subject("a covariance answered for the price of one mean", part=0.5)
+    yield _coordinates_subject(STUDY, paid=1)
     yield report_subject("two local reports of the whole epsilon each", 3, 5, whole=True)
     yield report_subject("measures to report chosen by their values", 2, 1, largest=True)
 
@@ -89,6 +99,60 @@ def _covariance_subject(name: str, *, part: float = 1.0) -> Subject:
         return drawn(0, draws), drawn(GRID_SIZE, draws)
 
     return Subject(name=name, claimed=part * plan.most / MICRO, outputs=outputs, planted=part < 1)
+
+
+def _coordinates_subject(study: StudyDefinition, *, paid: int = DIMENSION) -> Subject:
+    """A person whose coordinates all move from one end to the other; or comes, all of them at one end.
+
+    What is looked at is how much likelier one of both makes all noisy sums together.
+
+    Args:
+        study: Of which relation and currency.
+        paid: Of how many coordinates the claim is; of fewer than there are that is the planted bug.
+    """
+    secret, offer = study.relation is Relation.ADD_REMOVE_ONE, 2 * MICRO
+    study = replace(study, dimension=DIMENSION)
+    question = resolve_shape(study, Ask(share=MICRO, tilt=None if secret else 0))
+
+    def one(*values: int) -> tuple[CoordinatesPlan, Mapping[int, Sequence[int]]]:
+        """The plan for many people at the lower end and no person or one, and what all of them add up to."""
+        person = cohort_of(PERSON, offer, [*values, *[0] * MANY])
+        sums = (person.count, *[person.total] * DIMENSION, *[person.total_squares] * DIMENSION)
+        return CoordinatesPlan.of(study, question, [person]), {PERSON: sums}
+
+    neighbors = one() if secret else one(0), one(GRID_SIZE)
+
+    def exact(plan: CoordinatesPlan, sums: Mapping[int, Sequence[int]]) -> NDArray[np.float64]:
+        people, total, squares = sums[PERSON][0], sums[PERSON][1], sums[PERSON][-1]
+        values = [query.value([total], [people * GRID_SIZE], [squares]) for query in plan.queries]
+        return np.array(values, dtype=np.float64)
+
+    first, second = (exact(*neighbor) for neighbor in neighbors)
+    noise = neighbors[1][0].noise
+
+    def drawn(plan: CoordinatesPlan, sums: Mapping[int, Sequence[int]], draws: int) -> Cells:
+        made = np.array([plan.noisy(sums) for _ in range(draws)], dtype=np.float64)
+        if isinstance(noise, DiscreteGaussian):
+            terms = ((made - first) ** 2 - (made - second) ** 2) / (2 * np.square(noise.sigmas))
+        elif isinstance(noise, DiscreteLaplace):
+            terms = (np.abs(made - first) - np.abs(made - second)) / np.array(noise.scales)
+        found: Cells = np.digitize(terms.sum(axis=1), np.linspace(-8, 8, 65))
+        return found
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        one, other = (drawn(*neighbor, draws) for neighbor in neighbors)
+        return one, other
+
+    wrong, name = paid < DIMENSION, f"mean of {DIMENSION} coordinates, {study.noise}"
+    name += ", secret number of people" if secret else ""
+    return Subject(
+        name=f"{DIMENSION} coordinates answered for the price of {paid}" if wrong else name,
+        claimed=study.epsilon(neighbors[1][0].costs[0] * paid // DIMENSION) / MICRO,
+        delta=study.delta / DELTA_UNIT,
+        outputs=outputs,
+        planted=wrong,
+        effort=0.2 if wrong or study.delta else 0.4,
+    )
 
 
 def planned(values: Mapping[str, Sequence[int]], measure: str) -> tuple[list[Cohort], Step]:

@@ -150,9 +150,3 @@ async def test_a_range_is_found_with_gaussian_noise_at_the_price_of_a_mean(servi
     assert answer["mu2_max"] == pytest.approx(0.056028 / 2, abs=2e-6)
     assert await spent(service, study, "p3") == pytest.approx(answer["epsilon_max"], abs=1e-5)
     assert 0 <= answer["interval"]["lower"] <= answer["estimate"] <= answer["interval"]["upper"] <= 100
-
-
-async def test_studies_of_vectors_find_no_range(service: Service):
-    plane = await service.study(dimension=2)
-    response = await service.call("GET", f"/v1/studies/{plane}/statistics/mean", "analyse", params=FOUND)
-    assert_problem(response, "invalid_request", 422, "statistic")

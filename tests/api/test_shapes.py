@@ -390,10 +390,7 @@ async def test_a_question_that_makes_no_sense_names_its_field(
     assert_problem(planned, "invalid_request", 422, field)
 
 
-async def test_vectors_have_no_quantiles_and_secret_sizes_no_tilt(service: Service):
-    places = await service.study(dimension=2)
-    response = await service.call("GET", f"/v1/studies/{places}/statistics/median", "analyse")
-    assert_problem(response, "invalid_request", 422, "statistic")
+async def test_secret_sizes_have_no_tilt(service: Service):
     secret = await service.study(**ADD_REMOVE)
     tilted = await service.call(
         "GET", f"/v1/studies/{secret}/statistics/histogram", "analyse", params={"tilt": 0.1}

@@ -1,4 +1,4 @@
-"""Studies of vectors: every door for contributions, exact grid points, and no scalar questions."""
+"""Studies of vectors: every door for contributions, and exact grid points."""
 
 import json
 from typing import Any
@@ -138,19 +138,7 @@ async def test_a_number_does_not_become_a_vector(service: Service, study: str) -
     assert_problem(response, "invalid_request", 422, "value")
 
 
-async def test_questions_about_means_are_refused(service: Service, space: str) -> None:
-    await service.call("POST", f"/v1/studies/{space}/contributions", "contribute", json=ALICE)
-    before = await service.rows()
-    for method, path in (
-        ("GET", f"/v1/studies/{space}/plan"),
-        ("GET", f"/v1/studies/{space}/statistics/mean"),
-        ("POST", f"/v1/studies/{space}/releases"),
-    ):
-        problem = assert_problem(
-            await service.call(method, path, "analyse"), "invalid_request", 422, "statistic"
-        )
-        assert "3 coordinates" in problem["errors"][0]["reason"]
-    assert await service.rows() == before
+async def test_a_vector_does_not_saturate(service: Service, space: str) -> None:
     saturation = await service.call("GET", f"/v1/studies/{space}/saturation", "analyse")
     assert saturation.json() == {"epsilon": None}
 

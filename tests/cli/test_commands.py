@@ -386,11 +386,17 @@ def test_vectors_from_a_file_to_their_centres(ask, tmp_path):
     people = tmp_path / "people.csv"
     rows = [f"p{number},{30 + number % 5}; {70 - number % 7}.5" for number in range(200)]
     people.write_text("subject,value\n" + "\n".join(rows) + "\nflat,5\n")
-    load = ("--trust", "central", "--epsilon", "8", "--directory", str(tmp_path / "device"), "--json")
+    load = ("--trust", "central", "--epsilon", "9", "--directory", str(tmp_path / "device"), "--json")
     done = ask("contribute", "contribute", "places", str(people), *load)
     assert json.loads(done.output)["created"] == 200, done.errors
     errors = [{"field": "value", "reason": "must be a sequence of 2 numbers"}]
     assert json.loads(done.output)["refusals"] == [{"row": 201, "code": "invalid_request", "errors": errors}]
+    mean = json.loads(ask("analyse", "mean", "places", "--share", "0.1", "--json").output)
+    assert [one["estimate"] for one in mean["coordinates"]] == pytest.approx([32, 67.5], abs=15)
+    shown = ask("analyse", "mean", "places").output
+    assert "all coordinates together" in shown
+    assert mean["id"] in shown
+    assert ask("analyse", "plan", "places").status == 0
     started = ask(
         *("admin", "session", "create", "places", "--protocol", "kmeans", "--epsilon", "8", "--rounds", "1"),
         *("--centre", "25;75", "--centre", "75; 25", "--json"),

@@ -375,10 +375,24 @@ class FakeService:
         return release
 
     def _mean(self, study: dict[str, Any], parameters: dict[str, Any]) -> httpx.Response:
+        if study.get("dimension", 1) > 1 and "measures" not in study:
+            return httpx.Response(200, json=self._coordinates(study, parameters))
         for release in self.releases:
             if release["parameters"] == parameters:
                 return httpx.Response(200, json={**release, "new_contributions": False})
         return httpx.Response(200, json={**self._make(study, parameters), "new_contributions": False})
+
+    def _coordinates(self, study: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
+        """An answer to a question about values of several coordinates."""
+        self._make(study, parameters)
+        made = self.releases.pop()
+        numbers = ("estimate", "standard_error", "interval", "population_interval")
+        one = {name: made.pop(name) for name in numbers}
+        spread = dict.fromkeys(("variance", "sd"), one)
+        together = {"simultaneous": one["population_interval"]}
+        places = range(study["dimension"])
+        made["coordinates"] = [{"coordinate": place, **one, **together, **spread} for place in places]
+        return made
 
     def _shape(self, study: dict[str, Any], statistic: str, parameters: dict[str, Any]) -> httpx.Response:
         made = {**self._make(study, parameters), "statistic": statistic, "new_contributions": False}

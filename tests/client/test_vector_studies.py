@@ -76,3 +76,14 @@ def test_a_sequence_is_no_number(client: Any, service: FakeService) -> None:
     with pytest.raises(InvalidRequest):
         client.contribute("commute", **ADA | {"value": [5]})
     assert service.sent("POST") == []
+
+
+def test_the_mean_of_a_vector_is_read_and_drawn_by_coordinate(client: Any) -> None:
+    found = client.mean("places")
+    assert [one.coordinate for one in found.coordinates] == [0, 1, 2]
+    one = found.coordinates[2]
+    assert (one.estimate, one.interval.lower, one.sd.estimate) == (32, 30.5, 32)
+    assert one.simultaneous == one.population_interval
+    assert found.estimate is None
+    assert [row["coordinates.coordinate"] for row in found._rows()] == [0, 1, 2]
+    assert [(label, value) for label, value, *_ in found._drawn()[1]][1] == ("coordinate 1", 32)

@@ -74,11 +74,10 @@ async def test_rounds_of_k_means_are_on_every_page_that_has_releases(
     path = f"/v1/sessions/{began.json()['id']}"
     closed = await service.call("POST", f"{path}/close-round", "admin", json={"round": 1})
     step = closed.json()["path"][0]
-    if dimension == 1:
-        asked = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 0.01})
-        assert asked.status_code == 201
+    asked = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 0.01})
+    assert asked.status_code == 201
     ledger = (await service.call("GET", "/v1/admin/releases", "admin")).json()["items"]
-    assert [one["estimate"] is None for one in ledger] == [False, True][dimension - 1 :]
+    assert [one["estimate"] is None for one in ledger] == [dimension > 1, True]
     published = (await service.call("GET", f"/v1/releases/{step['release']}", "admin")).json()
 
     for role, private in (("admin", ["", "/ledger", "/ledger/charges", "/budgets"]), ("analyse", [])):
@@ -88,7 +87,7 @@ async def test_rounds_of_k_means_are_on_every_page_that_has_releases(
         assert (await browser.get(f"/dashboard/studies/{study}")).status_code == 200
         text = text_of(browser.page)
         assert "round 1 of a session" in text
-        assert ("Preview the price" in text) is (dimension == 1)
+        assert "Preview the price" in text
         assert (await browser.get(f"/dashboard/sessions/{closed.json()['id']}")).status_code == 200
         assert "The centers move" in text_of(browser.page)
         for center in step["centres"]:
@@ -610,6 +609,27 @@ async def test_an_analyst_asks_for_a_mean_over_a_range_that_is_found(browser: Br
     assert "moved into the range that was found" in text
     assert "count as its nearer end" in text
     assert "The current answer" not in text_of((await browser.get(path)).text), "it is not of the values"
+
+
+async def test_an_analyst_asks_for_the_mean_of_every_coordinate(browser: Browser, service: Service):
+    study = await service.study(dimension=2, default_share=0.5)
+    people = [{"subject": f"p{n}", "value": [20, 70], "epsilon": 4, "trust": "central"} for n in range(300)]
+    await service.call("POST", f"/v1/studies/{study}/contributions/batch", "contribute", json=people)
+    await browser.log_in("analyse")
+    path = f"/dashboard/studies/{study}"
+    planned = await browser.get(f"{path}?statistic=sd")
+    assert "of the mean of each coordinate" in text_of(planned.text)
+    key = re.findall(r'name="key" value="([^"]+)"', planned.text)[0]
+    made = await browser.post(f"{path}/releases", {"key": key, "statistic": "sd"})
+    assert made.status_code == 303, text_of(made.text)
+    release = text_of((await browser.get(made.headers["location"])).text)
+    assert "The mean of each coordinate" in release
+    found = (await service.call("GET", f"/v1/studies/{study}/statistics/mean", "analyse")).json()
+    shown = [number(one["estimate"]) for one in found["coordinates"]]
+    assert all(one in release for one in shown)
+    assert "; ".join(shown) in text_of((await browser.get(path)).text)
+    refused = await browser.get(f"{path}?statistic=median")
+    assert "2 coordinates" in text_of(refused.text)
 
 
 async def test_a_study_of_choices_is_made_and_its_shares_are_asked_for_and_drawn(

@@ -13,6 +13,7 @@ from app.core.grid import GRID_SIZE
 from app.core.study import Trust
 from app.services import (
     combining,
+    coordinates,
     counts,
     descriptions,
     found_plans,
@@ -89,6 +90,7 @@ def fix_answers(monkeypatch: pytest.MonkeyPatch) -> None:
         return [7_000_000 * (place % 5 + 1) for place in range(cells)]
 
     monkeypatch.setattr(planning, "noisy", noisy)
+    monkeypatch.setattr(coordinates.CoordinatesPlan, "noisy", noisy)
     monkeypatch.setattr(counts.CountPlan, "noisy", lambda plan, weighing: 17_000_000 * GRID_SIZE)
     monkeypatch.setattr(steps, "take", stepped)
     monkeypatch.setattr(combining, "apart", kept)

@@ -20,7 +20,7 @@ from tests.support.transcripts import fix_answers, stripped
 
 pytestmark = pytest.mark.system
 
-STUDY, POLL = "secret-size", "secret-poll"
+STUDY, POLL, PLANE = "secret-size", "secret-poll", "secret-plane"
 RELEASES = 12
 """At a share of 0.2 that is more than anybody can pay."""
 
@@ -69,6 +69,9 @@ async def transcript(database_url: str, clock: Clock, people: Sequence[str]) -> 
             }
             sent = await service.call("POST", f"/v1/studies/{POLL}/contributions", "contribute", json=vote)
             assert sent.status_code == 201, sent.text
+        await service.study(slug=PLANE, dimension=2, **definition)
+        for place, subject in enumerate(people):
+            await service.contribute(PLANE, subject, value=[place, 40], epsilon=0.5)
         browser = Browser(service)
         await browser.log_in("analyse")
         seen: list[Any] = []
@@ -123,6 +126,11 @@ async def _everything(service: Service, browser: Browser, releases: Sequence[str
                 *("/statistics/shares?share=0.1", "/statistics/shares", "/statistics/mean", "/releases"),
             )
         ),
+        *(
+            f"/v1/studies/{PLANE}/{path}"
+            for name in ("mean?share=0.1", "sd?share=0.1", "sum", "count?share=0.1")
+            for path in (f"statistics/{name}", f"plan?statistic={name.replace('?', '&')}", "releases")
+        ),
         f"/v1/studies/{STUDY}/sessions",
         f"/v1/studies/{STUDY}/contributions",
         "/v1/studies/none",
@@ -144,6 +152,7 @@ async def _everything(service: Service, browser: Browser, releases: Sequence[str
         f"/dashboard/studies/{STUDY}?estimator=adpm",
         f"/dashboard/studies/{STUDY}",
         f"/dashboard/studies/{POLL}",
+        f"/dashboard/studies/{PLANE}",
         f"/dashboard/studies/{POLL}?expected_size=50&share=0.5",
         "/dashboard/studies/none",
         "/dashboard/budgets",

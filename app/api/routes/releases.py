@@ -66,7 +66,8 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
     A mean or a sum without estimator, share and epsilon is read from all means of the study that are
     published, combined at no price; `combines` has their ids.
 
-    Mean, sum, variance and sd are read off one release: after one of them the others are free. Where the
+    Mean, sum, variance and sd are read off one release: after one of them the others are free. Of values of
+    several coordinates they have one answer for each of these. Where the
     number of people is secret, variance and sd share a release of their own, and there is no sum. A histogram
     and the distribution function share one, and so do a median and the quantile 0.5. Shares are
     for studies of choices, which have no other statistic. A mean over a range that
@@ -79,7 +80,7 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
     ask = question_params.read_question(request.single_query(question_params.REPEATABLE), statistic=statistic)
     reading = Reading.of(found.definition, ask)
     services, asker = request.api.services, request.principal.token_id
-    if of_shape(ask):
+    if of_shape(found.definition, ask):
         answer = await services.shapes.current(found, ask, asker=asker)
         body = shape_off(answer.release.body, statistic)
     else:
@@ -125,7 +126,7 @@ async def make_release(request: ApiRequest, study: StudyPath) -> Response:
     key = await idempotency.idempotency(request)
     reading = Reading.of(found.definition, ask)
     services, asker = request.api.services, request.principal.token_id
-    if of_shape(ask):
+    if of_shape(found.definition, ask):
         shape = await services.shapes.release(found, ask, key, asker=asker, allow_worse=allow_worse)
         return Response(shape_off(shape.body, ask.statistic), status_code=201, media_type=JSON)
     release = await services.releases.release(

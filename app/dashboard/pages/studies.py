@@ -106,7 +106,7 @@ async def ask(request: PageRequest) -> Response:
             f"dashboard-{key}",
             json.dumps([study.definition.slug, fields, allow_worse]).encode(),
         )
-        if of_shape(question):
+        if of_shape(study.definition, question):
             release = await services.shapes.release(
                 study, question, once, asker=asker, allow_worse=allow_worse
             )
@@ -116,7 +116,7 @@ async def ask(request: PageRequest) -> Response:
             )
     except ServiceError as refusal:
         return await _page(request, fields, refusal)
-    read = {} if of_shape(question) else forms.given(fields, *READINGS)
+    read = {} if of_shape(study.definition, question) else forms.given(fields, *READINGS)
     if read.get("statistic", MEAN) == MEAN:
         read.pop("statistic", None)
     return redirect(request, f"/releases/{release.id}" + (f"?{urlencode(read)}" if read else ""))
@@ -220,9 +220,8 @@ async def _page(
         fields = {"measure": measure_for(study.definition, statistic), **fields}
     vectors = study.definition.dimension > 1 and not measures
     try:
-        if not vectors:
-            question, fresh = question_params.read_plan({"statistic": statistic, **fields})
-            plan = await documents_out.plan(services, study, question, fresh=fresh)
+        question, fresh = question_params.read_plan({"statistic": statistic, **fields})
+        plan = await documents_out.plan(services, study, question, fresh=fresh)
     except InvalidRequest as error:
         refusal = refusal or error
     point, running, released = await asyncio.gather(
@@ -256,7 +255,7 @@ async def _page(
         plan=plan,
         refusal=refusal,
         no_gain=isinstance(refusal, NoGain),
-        form=() if vectors else fields_of(study),
+        form=fields_of(study),
         of_people=statistic in SHAPES and statistic != DESCRIBE,
         shape=shape,
         **shape_plots.drawn(shape),

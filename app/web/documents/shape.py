@@ -12,6 +12,7 @@ from app.core.study import Relation
 from app.services.shape_questions import DISTRIBUTION
 from app.web.documents.release import ChargeOut, ClusterReleaseOut, IntervalOut, ReleaseOut, StatisticOut
 from app.web.documents.types import WireOut
+from app.web.read_off import of_coordinates
 
 BY = "The attribute whose labels are the groups; left out without."
 GROUPS = "One for each declared label, in their order, beside the whole."
@@ -180,6 +181,34 @@ class CovarianceReleaseOut(_ShapeOut):
     means: list[float] = Field(description="The mean of each of them, off the same noisy sums.")
 
 
+class CoordinateOut(StatisticOut):
+    """A coordinate of the mean, or of what was asked in its place, with its accuracy."""
+
+    coordinate: int = Field(description="Which one, from 0 on.")
+    simultaneous: IntervalOut | None = Field(
+        None,
+        description="For the dataset; those of all coordinates hold together. For mean and sum, where the "
+        "number of people is public.",
+    )
+    variance: StatisticOut | None = Field(
+        None, description="Of the coordinate, with the mean; left out where nothing is known of it."
+    )
+    sd: StatisticOut | None = Field(None, description="The square root of the variance.")
+
+
+class CoordinatesReleaseOut(_ShapeOut):
+    """Mean, sum, variance or sd of values of several coordinates, by coordinate [data's unit].
+
+    `predicted_error` is that of the mean of each coordinate, in the data's unit.
+    """
+
+    statistic: Literal["mean", "sum", "variance", "sd"]
+    coordinates: list[CoordinateOut] = Field(description="In the order of the value.")
+    noisy_count: float | None = Field(
+        None, description="People by their share of the cap, with noise; only where their number is secret."
+    )
+
+
 class CountOut(WireOut):
     """The number of people: public, or with noise."""
 
@@ -206,7 +235,7 @@ class DescriptionOut(_ShapeOut):
 
 Numbers = CountReleaseOut | CovarianceReleaseOut | QuantileReleaseOut | DescriptionOut
 
-Shape = HistogramReleaseOut | SharesReleaseOut | Numbers
+Shape = HistogramReleaseOut | SharesReleaseOut | CoordinatesReleaseOut | Numbers
 
 Published = ReleaseOut | ClusterReleaseOut | Shape
 
@@ -223,6 +252,8 @@ def shape_off(body: bytes, statistic: str) -> bytes:
     document: dict[str, Any] = json.loads(body)
     if statistic == document["statistic"]:
         return body
+    if "coordinates" in document:
+        document = of_coordinates(document, statistic)
     if statistic == DISTRIBUTION:
         for answer in (document, *document.get("groups", ())):
             answer["bins"] = answer.pop("cumulative")

@@ -179,8 +179,8 @@ class StudyIn(WireIn):
         Integer,
         Prose,
         Field(
-            description="Coordinates of a value, each of them in the range. Above 1, questions are asked in "
-            "K-means sessions.",
+            description="Coordinates of a value, each of them in the range. Above 1 there are mean, sum, "
+            "variance and sd of each of them, and K-means sessions.",
             json_schema_extra={
                 "type": "integer",
                 "minimum": SUPPORTED_DIMENSIONS.start,

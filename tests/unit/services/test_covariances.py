@@ -17,7 +17,8 @@ from app.core.study import StudyDefinition, Trust
 from app.services import covariances
 from app.services.covariances import CovariancePlan
 from app.services.questions import Ask
-from app.services.shape_questions import COVARIANCE, PAIR, resolve
+from app.services.shape_parameters import PAIR
+from app.services.shape_questions import COVARIANCE, resolve
 from dither_research.histories import STUDY
 
 MIDDLE = GRID_SIZE // 2

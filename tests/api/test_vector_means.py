@@ -1,0 +1,152 @@
+"""Means of values of several coordinates over HTTP: one price, what is read off, refusals by field."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.api.service import Service, assert_problem
+from tests.api.test_shapes import get, spent
+
+ADD_REMOVE = {"relation": "add_remove_one", "epsilon": {"min": 4, "max": 4}}
+GAUSSIAN = {"noise": "gaussian", "delta": 1e-6}
+PEOPLE = 300
+POINTS = np.array([[number % 100, (7 * number) % 50, 80 + number % 10] for number in range(PEOPLE)])
+
+
+async def plane(service: Service, **terms: Any) -> str:
+    """A study of three coordinates, of 300 central people of epsilon 4, two thirds of them in the north."""
+    terms = {"trust": ["central", "public"], "attributes": {"region": ["north", "south"]}, **terms}
+    study = await service.study(dimension=3, default_share=0.5, **terms)
+    records = [
+        {
+            "subject": f"p{number}",
+            "value": point.tolist(),
+            "epsilon": 4,
+            "trust": "central",
+            "attributes": {"region": "south" if number % 3 == 0 else "north"},
+        }
+        for number, point in enumerate(POINTS)
+    ]
+    path = f"/v1/studies/{study}/contributions/batch"
+    response = await service.call("POST", path, "contribute", json=records)
+    assert response.json()["created"] == PEOPLE, response.text
+    return study
+
+
+def estimates(answer: dict[str, Any]) -> list[float]:
+    return [one["estimate"] for one in answer["coordinates"]]
+
+
+@pytest.mark.parametrize("terms", [{}, GAUSSIAN, ADD_REMOVE, ADD_REMOVE | GAUSSIAN])
+async def test_a_mean_has_every_coordinate_at_the_planned_price(service: Service, terms: dict[str, Any]):
+    study = await plane(service, **terms)
+    plan = await get(service, study, "plan")
+    found = await get(service, study, "statistics/mean")
+    assert found["epsilon_max"] == plan["estimators"][0]["epsilon_max"]
+    assert await spent(service, study, "p7") == pytest.approx(found["epsilon_max"], abs=1e-5)
+    if not terms:
+        assert 2 - 3e-6 <= found["epsilon_max"] <= 2
+    for one, truth in zip(found["coordinates"], POINTS.mean(axis=0), strict=True):
+        assert abs(one["estimate"] - truth) < 10 * one["standard_error"]
+        for name in ("interval", "population_interval"):
+            assert 0 <= one[name]["lower"] <= one["estimate"] <= one[name]["upper"] <= 100
+        assert ("simultaneous" in one) == ("relation" not in terms)
+        if "simultaneous" in one:
+            assert one["simultaneous"]["lower"] <= one["interval"]["lower"]
+            assert one["interval"]["upper"] <= one["simultaneous"]["upper"]
+    assert (await get(service, study, "statistics/mean"))["id"] == found["id"]
+    posted = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 0.5})
+    assert posted.status_code == 201, posted.text
+    assert posted.json()["id"] != found["id"]
+    assert ("people" in found) == ("relation" not in terms)
+    assert ("noisy_count" in found) == ("relation" in terms)
+    if "noisy_count" in found and "noise" not in terms:
+        assert abs(found["noisy_count"] - PEOPLE) < 60
+    assert (await service.api.services.ledger.audit()).clean
+
+
+async def test_sum_variance_and_sd_are_read_off_the_same_release(service: Service):
+    study = await plane(service)
+    mean = await get(service, study, "statistics/mean")
+    total = await get(service, study, "statistics/sum")
+    assert estimates(total) == pytest.approx([PEOPLE * one for one in estimates(mean)])
+    assert total["coordinates"][0]["simultaneous"]["upper"] <= 100 * PEOPLE
+    variance, sd = [await get(service, study, f"statistics/{name}") for name in ("variance", "sd")]
+    assert {one["id"] for one in (total, variance, sd)} == {mean["id"]}
+    assert [one["variance"]["estimate"] for one in mean["coordinates"]] == estimates(variance)
+    assert [one**2 for one in estimates(sd)] == pytest.approx(estimates(variance))
+    for one, truth in zip(sd["coordinates"], POINTS.std(axis=0), strict=True):
+        assert one["interval"]["lower"] <= truth <= one["interval"]["upper"]
+        assert "simultaneous" not in one
+    assert await spent(service, study, "p7") == pytest.approx(mean["epsilon_max"])
+    plan = await get(service, study, "plan", statistic="sd")
+    assert plan["estimators"][0]["statistics"] == ["mean", "sum", "variance", "sd"]
+    assert plan["assumption"].endswith("in each coordinate")
+
+
+async def test_where_the_number_of_people_is_secret_a_variance_has_sums_of_its_own(service: Service):
+    study = await plane(service, **ADD_REMOVE)
+    mean = await get(service, study, "statistics/mean", share="0.25")
+    variance = await get(service, study, "statistics/variance", share="0.25")
+    sd = await get(service, study, "statistics/sd", share="0.25")
+    assert variance["id"] == sd["id"] != mean["id"]
+    assert "variance" not in mean["coordinates"][0]
+    assert min(estimates(variance)) >= 0
+    response = await service.call("GET", f"/v1/studies/{study}/statistics/sum", "analyse")
+    assert_problem(response, "invalid_request", 422, "statistic")
+
+
+async def test_a_condition_asks_of_some_people_and_charges_only_them(service: Service):
+    study = await plane(service)
+    south = await get(service, study, "statistics/mean", where="region:south")
+    assert [one["coordinate"] for one in south["coordinates"]] == [0, 1, 2]
+    assert (south["people"], south["where"]) == (100, {"region": "south"})
+    assert await spent(service, study, "p3") == pytest.approx(south["epsilon_max"])
+    assert await spent(service, study, "p4") == 0
+
+
+async def test_values_of_public_people_have_no_noise(service: Service):
+    study = await service.study(dimension=2, trust=["central", "public"])
+    for number in range(4):
+        document = {"subject": f"p{number}", "value": [number, 10 * number], "trust": "public"}
+        sent = await service.call("POST", f"/v1/studies/{study}/contributions", "contribute", json=document)
+        assert sent.status_code == 201, sent.text
+    found = await get(service, study, "statistics/mean")
+    assert estimates(found) == pytest.approx([1.5, 15])
+    assert found["epsilon_max"] == 0
+    assert await get(service, study, "statistics/count")
+
+
+@pytest.mark.parametrize(
+    ("statistic", "question", "field"),
+    [
+        ("mean", {"by": "region"}, "by"),
+        ("mean", {"range": "found"}, "range"),
+        ("mean", {"range_part": "0.1"}, "range_part"),
+        ("mean", {"estimator": "adpm"}, "estimator"),
+        ("mean", {"standardize": "region:north=.5,south=.5"}, "standardize"),
+        ("mean", {"simultaneous": "true"}, "simultaneous"),
+        ("mean", {"measure": "x"}, "measure"),
+        ("sum", {"bins": "3"}, "bins"),
+        ("difference", {"between": "region:north,south"}, "statistic"),
+        ("median", {}, "statistic"),
+        ("histogram", {}, "statistic"),
+        ("describe", {}, "statistic"),
+    ],
+)
+async def test_what_has_no_answer_is_refused_by_field(
+    service: Service, statistic: str, question: dict[str, str], field: str
+):
+    study = await service.study(dimension=3, attributes={"region": ["north", "south"]})
+    before = await service.rows()
+    path = f"/v1/studies/{study}"
+    for response in (
+        await service.call("GET", f"{path}/statistics/{statistic}", "analyse", params=question),
+        await service.call("POST", f"{path}/releases", "analyse", json={"statistic": statistic, **question}),
+        await service.call("GET", f"{path}/plan", "analyse", params={"statistic": statistic, **question}),
+    ):
+        problem = assert_problem(response, "invalid_request", 422, field)
+        if field == "statistic":
+            assert "3 coordinates" in problem["errors"][0]["reason"]
+    assert await service.rows() == before
