@@ -16,7 +16,7 @@ from app.cli.http import integer, number
 Command = Callable[..., None]
 Schema = dict[str, Any]
 
-_MEASURE = "NAME=LOWER,UPPER or NAME=A|B|..."
+_MEASURE = "NAME=LOWER,UPPER[,COORDINATES] or NAME=A|B|..."
 
 
 def fields_of(
@@ -114,15 +114,17 @@ def _lists(texts: list[str], option: str) -> dict[str, list[str]]:
 
 
 def _measures(texts: list[str], option: str) -> dict[str, dict[str, object]]:
-    """What NAME=LOWER,UPPER says of a number, and NAME=A|B|... of a choice."""
+    """What NAME=LOWER,UPPER says of a number, with ,COORDINATES of a vector, and NAME=A|B|... of a choice."""
     found: dict[str, dict[str, object]] = {}
     for name, words in _lists(texts, option).items():
         if len(words) == 1 and "|" in words[0]:
             found[name] = {"choices": [label.strip() for label in words[0].split("|")]}
-        elif len(words) == 2:
+        elif len(words) in (2, 3):
             found[name] = {
-                end: number(text, option) for end, text in zip(("lower", "upper"), words, strict=True)
+                end: number(text, option) for end, text in zip(("lower", "upper"), words, strict=False)
             }
+            if len(words) == 3:
+                found[name]["dimension"] = integer(words[2], option)
         else:
             raise usage_error(f"{option} takes {_MEASURE}")
     return found

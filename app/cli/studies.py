@@ -136,7 +136,11 @@ def _asks_for(study: Study) -> list[dict[str, object]]:
     return [
         {"name": f"choices of {name}", "value": ", ".join(one.choices)}
         if one.choices
-        else {"name": f"range of {name}", "value": f"{show(one.lower)} to {show(one.upper)}"}
+        else {
+            "name": f"range of {name}",
+            "value": f"{show(one.lower)} to {show(one.upper)}"
+            + (f", {one.dimension} coordinates" if one.dimension > 1 else ""),
+        }
         for name, one in study.measures.items()
     ]
 

@@ -16,11 +16,13 @@ class Measure:
     Attributes:
         lower, upper: Its range; of a choice the numbers of the first and the last one.
         choices: What people choose one of; empty for a number.
+        dimension: Coordinates of a value, each in the range; 1 for a number.
     """
 
     lower: Decimal
     upper: Decimal
     choices: tuple[str, ...] = ()
+    dimension: int = 1
 
     @classmethod
     def of_choices(cls, choices: Iterable[str]) -> "Measure":
@@ -32,7 +34,8 @@ class Measure:
         """How it is stored."""
         if self.choices:
             return f"{name}:{json.dumps(self.choices, ensure_ascii=False, separators=(',', ':'))}"
-        return f"{name}:{self.lower}:{self.upper}"
+        several = f":{self.dimension}" if self.dimension > 1 else ""
+        return f"{name}:{self.lower}:{self.upper}{several}"
 
     @classmethod
     def read(cls, text: str) -> tuple[str, "Measure"]:
@@ -40,8 +43,8 @@ class Measure:
         name, _, rest = text.partition(":")
         if rest.startswith("["):
             return name, cls.of_choices(json.loads(rest))
-        lower, upper = rest.split(":")
-        return name, cls(Decimal(lower), Decimal(upper))
+        lower, upper, *several = rest.split(":")
+        return name, cls(Decimal(lower), Decimal(upper), dimension=int(several[0]) if several else 1)
 
 
 class Measures:
@@ -53,6 +56,9 @@ class Measures:
     >>> measures = Measures(["income:0:9000", "age:18:99", 'party:["red","blue"]'])
     >>> measures.place("age"), measures.named["age"].upper, measures.named["party"].choices
     (1, Decimal('99'), ('red', 'blue'))
+    >>> measures = Measures(["place:0:1:2", "age:18:99"])
+    >>> measures.place("age"), measures.dimension
+    (2, 3)
     """
 
     __slots__ = ("named", "texts")
@@ -82,8 +88,14 @@ class Measures:
         return f"Measures({list(self.texts)})"
 
     def place(self, name: str) -> int:
-        """Which coordinate a measure is, from 0 on."""
-        return list(self.named).index(name)
+        """Which coordinate a measure is, from 0 on; of one of several the first."""
+        before = list(self.named).index(name)
+        return sum(one.dimension for one in list(self.named.values())[:before])
+
+    @property
+    def dimension(self) -> int:
+        """Coordinates of all of them together."""
+        return sum(one.dimension for one in self.named.values())
 
 
 NO_MEASURES = Measures()

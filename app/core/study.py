@@ -97,8 +97,8 @@ class StudyDefinition:
         choices: What people choose one of, in a study that asks for a choice: a value is the number of one,
             from 0 on, which is also its place in the range. Empty in a study of numbers.
         measures: The numbers and choices that it asks each person for, in a study of several: the coordinates
-            of a value, each on the grid of its own range. `dimension` is then their number, and lower and
-            upper are 0 and 1.
+            of a value, each on the grid of its own range; one measure may have several. `dimension` is then
+            that of all together, and lower and upper are 0 and 1.
     """
 
     slug: str
@@ -138,7 +138,7 @@ class StudyDefinition:
         if not name:
             return self
         one = self.measures.named[name]
-        return replace(self, lower=one.lower, upper=one.upper, choices=one.choices, dimension=1)
+        return replace(self, lower=one.lower, upper=one.upper, choices=one.choices, dimension=one.dimension)
 
     @property
     def outside_range(self) -> str:

@@ -144,7 +144,9 @@ def statistics(study: StudyDefinition) -> Sequence[str]:
 def measure_for(study: StudyDefinition, statistic: str) -> str:
     """The first measure that the statistic is for; the first one of all where there is none."""
     fitting = [
-        name for name, one in study.measures.named.items() if bool(one.choices) is (statistic == SHARES)
+        name
+        for name, one in study.measures.named.items()
+        if bool(one.choices) is (statistic == SHARES) and (one.dimension == 1 or statistic in STATISTICS)
     ]
     return next(iter(fitting), next(iter(study.measures.named)))
 

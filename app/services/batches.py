@@ -233,7 +233,8 @@ class BatchReader:
             case Format.CSV:
                 measures = frozenset(study.measures.named)
                 chosen = {name for name, one in study.measures.named.items() if one.choices}
-                lists = frozenset({"value"} if study.dimension > 1 else ())
+                lists = {"value"} if study.dimension > 1 else set[str]()
+                lists |= {name for name, one in study.measures.named.items() if one.dimension > 1}
                 labels = frozenset(study.attributes.labels)
                 columns = Columns(
                     names=(FIELDS - {"value"} if measures else FIELDS) | labels | measures,

@@ -149,18 +149,10 @@ class Intake:
             )
             errors.append(FieldError("trust", reason))
             return None
-        coordinates = record.get("value")
-        if "value" not in record:
-            errors.append(FieldError("value", "missing"))
-            return None
-        if not isinstance(coordinates, list) or len(coordinates) != dimension:
-            errors.append(FieldError("value", f"must be an array of {dimension} numbers"))
-            return None
-        named = {f"value.{place}": number for place, number in enumerate(coordinates)}
-        return tuple(self._one.value(named, name, errors) for name in named)
+        return self._one.values(record, "value", errors)
 
     def _measures(self, record: Mapping[str, object], errors: list[FieldError]) -> tuple[int, ...] | None:
-        """The grid point of each measure on a grid of its own."""
+        """The grid points of each measure on a grid of its own."""
         given = record.get("values")
         if not isinstance(given, dict):
             missing = "values" not in record
@@ -169,7 +161,11 @@ class Intake:
         errors += [
             FieldError(f"values.{name}", "unknown measure") for name in given if name not in self._measured
         ]
-        return tuple(one.value(given, name, errors, f"values.{name}") for name, one in self._measured.items())
+        return tuple(
+            point
+            for name, one in self._measured.items()
+            for point in one.values(given, name, errors, f"values.{name}")
+        )
 
     def _reports(
         self, record: Mapping[str, object], amount: int, errors: list[FieldError]

@@ -23,7 +23,7 @@ class ValueReader:
     """
 
     def __init__(self, of: StudyDefinition, whose: str = "study") -> None:
-        self._grid = of.grid
+        self._grid, self._dimension = of.grid, of.dimension
         self._choices = dict(zip(of.choices, of.choice_points, strict=True))
         self._reason = (
             f"must be one of the {whose}'s choices, as text"
@@ -52,6 +52,20 @@ class ValueReader:
             errors.append(FieldError(shown, self._reason))
             return 0
         return point
+
+    def values(
+        self, record: Mapping[str, object], name: str, errors: list[FieldError], field: str | None = None
+    ) -> tuple[int, ...]:
+        """The grid points of all coordinates of the value with this name; none where it is refused."""
+        if self._dimension == 1:
+            return (self.value(record, name, errors, field),)
+        shown, given = field or name, record.get(name)
+        if not isinstance(given, list) or len(given) != self._dimension:
+            reason = f"must be an array of {self._dimension} numbers" if name in record else "missing"
+            errors.append(FieldError(shown, reason))
+            return ()
+        named = {f"{shown}.{place}": number for place, number in enumerate(given)}
+        return tuple(self.value(named, one, errors) for one in named)
 
     def report(
         self,

@@ -73,7 +73,7 @@ def read_bins(
 
 def read_pair(study: StudyDefinition, parameters: Mapping[str, str]) -> tuple[str, ...]:
     """The two numbers of a covariance."""
-    numbers = [name for name, one in study.measures.named.items() if not one.choices]
+    numbers = [name for name, one in study.measures.named.items() if not one.choices and one.dimension == 1]
     if len(numbers) < 2:
         raise InvalidRequest.field("statistic", "is for studies of several numbers: see measures")
     names = tuple(name.strip() for name in parameters.get(PAIR, "").split(","))

@@ -89,7 +89,10 @@ def of_shape(study: StudyDefinition, ask: Ask) -> bool:
 
 def _is_of_vectors(study: StudyDefinition, ask: Ask) -> bool:
     """Whether the values that it asks about have several coordinates."""
-    return study.dimension > 1 and not study.measures
+    if not study.measures:
+        return study.dimension > 1
+    of = study.measures.named.get(ask.measure)
+    return of is not None and of.dimension > 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

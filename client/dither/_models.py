@@ -49,11 +49,13 @@ class Measure:
     Attributes:
         lower, upper: Range of a number, in the data's unit; of a choice that of their numbers.
         choices: What people choose one of; empty for a number.
+        dimension: Coordinates of a value, each of them in the range; 1 for a number.
     """
 
     lower: Decimal
     upper: Decimal
     choices: tuple[str, ...] = ()
+    dimension: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +134,7 @@ class Record:
     """
 
     subject: str
-    value: Value | Mapping[str, Numeric]
+    value: Value | Mapping[str, Value]
     epsilon: Numeric | None = None
     trust: Trust | None = None
     attributes: Mapping[str, str] | None = None

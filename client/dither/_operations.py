@@ -85,7 +85,7 @@ class Operations:
         purpose: Purpose,
         slug: str,
         subject: str | int,
-        value: Value | Mapping[str, Numeric],
+        value: Value | Mapping[str, Value],
         epsilon: Numeric | None,
         trust: str,
         check_spent: bool,

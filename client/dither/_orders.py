@@ -34,7 +34,8 @@ _TRUSTS: dict[str, Trust] = {"central": "central", "local": "local", "public": "
 
 
 AnyRandomizer = Randomizer | ChoiceRandomizer
-Written = Number | str | tuple[Number, ...] | dict[str, Number | str]
+OfOne = Number | str | tuple[Number, ...]
+Written = OfOne | dict[str, OfOne]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ class Order:
         subject, trust: For whom, and as what.
         epsilon: Rounded down to three significant digits; None for public [micro-epsilon].
         value: The value, as it is written; a tuple in a study of vectors, a label in one of choices, and
-            numbers and labels by name in one of measures.
+            these by name in one of measures.
         position: Its grid point, or those of its coordinates.
         randomizers: What makes a report of it, or of each measure; none where it is sent as it is.
         attributes: Names and labels, in the order of the study.
@@ -64,7 +65,7 @@ def make_order(
     study: Study,
     *,
     subject: str | int,
-    value: Value | Mapping[str, Numeric],
+    value: Value | Mapping[str, Value],
     epsilon: Numeric | None,
     trust: str,
     attributes: Mapping[str, str] | None = None,
@@ -101,11 +102,13 @@ def _written(study: Study, value: object) -> tuple[Written, int | tuple[int, ...
     """A value as it is sent, and its place on the grid."""
     if study.measures:
         return _measured(study, value)
-    return _vector(study, value) if study.dimension > 1 else _one(study, value, "value")
+    return _one(study, value, "value")
 
 
-def _one(of: Study | Measure, value: object, name: str) -> tuple[Number | str, int]:
-    """A number or a choice."""
+def _one(of: Study | Measure, value: object, name: str) -> tuple[OfOne, int | tuple[int, ...]]:
+    """A number, a choice or a vector."""
+    if of.dimension > 1:
+        return _vector(of, value, name)
     if not of.choices:
         return _number(of, value, name)
     if not isinstance(value, str) or value not in of.choices:
@@ -117,21 +120,20 @@ def _whose(of: Study | Measure) -> str:
     return "study" if isinstance(of, Study) else "measure"
 
 
-def _measured(study: Study, value: object) -> tuple[dict[str, Number | str], tuple[int, ...]]:
+def _measured(study: Study, value: object) -> tuple[dict[str, OfOne], tuple[int, ...]]:
     if not isinstance(value, Mapping):
         raise InvalidRequest("value", f"must map the study's measures: {', '.join(study.measures)}")
     for name in value:
         if name not in study.measures:
             raise InvalidRequest(f"values.{name}", "is no measure of the study")
-    found = {}
+    written: dict[str, OfOne] = {}
+    positions: list[int] = []
     for name, measure in study.measures.items():
         if name not in value:
             raise InvalidRequest(f"values.{name}", "is needed: every measure of the study once")
-        found[name] = _one(measure, value[name], f"values.{name}")
-    return (
-        {name: written for name, (written, _) in found.items()},
-        tuple(position for _, position in found.values()),
-    )
+        written[name], position = _one(measure, value[name], f"values.{name}")
+        positions += position if isinstance(position, tuple) else [position]
+    return written, tuple(positions)
 
 
 def _number(study: Study | Measure, value: object, name: str) -> tuple[Number, int]:
@@ -162,10 +164,10 @@ def _labels(study: Study, given: Mapping[str, str]) -> tuple[tuple[str, str], ..
     return tuple((name, given[name]) for name in study.attributes)
 
 
-def _vector(study: Study, value: object) -> tuple[tuple[Number, ...], tuple[int, ...]]:
-    if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != study.dimension:
-        raise InvalidRequest("value", f"must be a sequence of {study.dimension} numbers")
-    found = [_number(study, coordinate, f"value.{place}") for place, coordinate in enumerate(value)]
+def _vector(of: Study | Measure, value: object, name: str) -> tuple[tuple[Number, ...], tuple[int, ...]]:
+    if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != of.dimension:
+        raise InvalidRequest(name, f"must be a sequence of {of.dimension} numbers")
+    found = [_number(of, coordinate, f"{name}.{place}") for place, coordinate in enumerate(value)]
     return tuple(number for number, _ in found), tuple(position for _, position in found)
 
 
@@ -255,9 +257,11 @@ def check_study(study: Study, slug: str) -> None:
         raise StudyUnsound("the service described another study than the one asked for")
     if study.choices and (study.upper - study.lower != len(study.choices) - 1 or study.dimension != 1):
         raise StudyUnsound("the study's choices and range do not go together")
-    if study.measures and study.dimension != len(study.measures):
+    if study.measures and study.dimension != sum(one.dimension for one in study.measures.values()):
         raise StudyUnsound("the study's measures and dimension do not go together")
     for one in study.measures.values():
+        if one.dimension < 1 or (one.dimension > 1 and (one.choices or "local" in study.trust)):
+            raise StudyUnsound("the coordinates of a measure make no sense")
         if one.choices and one.upper - one.lower != len(one.choices) - 1:
             raise StudyUnsound("the choices and the range of a measure do not go together")
     if not study.lower < study.upper or any(not one.lower < one.upper for one in study.measures.values()):
@@ -279,7 +283,9 @@ def study_terms(study: Study) -> str:
         terms["choices"] = study.choices
     if study.measures:
         terms["measures"] = {
-            name: one.choices or [list(end.as_integer_ratio()) for end in (one.lower, one.upper)]
+            name: one.choices
+            or [list(end.as_integer_ratio()) for end in (one.lower, one.upper)]
+            + ([one.dimension] if one.dimension > 1 else [])
             for name, one in study.measures.items()
         }
     return json.dumps(

@@ -185,17 +185,21 @@ class Columns:
                 return cell
             cells = {name: row[place] for name, place in self._measures.items() if place < len(row)}
             return {
-                name: _label(cell) if name in self._chosen else self._number(cell, f"values.{name}")
+                name: _label(cell) if name in self._chosen else self._numbers(cell, f"values.{name}")
                 for name, cell in cells.items()
                 if not is_missing(cell)
             }
         if "value" in self._chosen:
             return _label(cell)
+        return self._numbers(cell, "value")
+
+    def _numbers(self, cell: object, field: str) -> object:
+        """A cell of one number, or of several with semicolons between them."""
         if isinstance(cell, str) and ";" in cell:
-            return [self._number(part, "value") for part in cell.split(";")]
+            return [self._number(part, field) for part in cell.split(";")]
         if getattr(cell, "shape", ()):
             return list(cast(Iterable[object], cell))
-        return self._number(cell, "value")
+        return self._number(cell, field)
 
     def _number(self, cell: object, field: str) -> object:
         """A cell; text with a decimal point in place of the comma."""

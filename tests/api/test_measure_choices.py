@@ -174,7 +174,7 @@ async def test_a_statistic_that_a_measure_does_not_have_is_refused(
         ({"choices": ["red", "red"]}, "measures.party.choices", "names something twice"),
         ({"choices": ["red", "b"], "lower": 0}, "measures.party.lower", "a choice has no range"),
         ({}, "measures.party.lower", "unless there are choices"),
-        ({"lower": 0, "upper": 1, "dimension": 2}, "measures.party.dimension", "for each coordinate"),
+        ({"choices": ["red", "b"], "dimension": 2}, "measures.party.dimension", "must be 1 for choices"),
     ],
 )
 async def test_a_choice_that_is_declared_wrongly_is_refused_by_its_path(
@@ -191,7 +191,7 @@ async def test_a_study_says_what_it_asks_for(service: Service):
     study = await household(service, measures=MEASURES)
     described = (await service.call("GET", f"/v1/studies/{study}", "contribute")).json()
     assert described["measures"] == {
-        "income": {"lower": 0, "upper": 9000, "choices": []},
-        "party": {"lower": 0, "upper": 2, "choices": ["red", "green", "blue"]},
+        "income": {"lower": 0, "upper": 9000, "choices": [], "dimension": 1},
+        "party": {"lower": 0, "upper": 2, "choices": ["red", "green", "blue"], "dimension": 1},
     }
     assert described["choices"] == []

@@ -84,7 +84,7 @@ async def test_a_study_says_its_measures_in_their_order_and_fixes_them(service: 
         shown = (await service.call("GET", path, "contribute")).json()
         shown = shown["items"][0] if "items" in shown else shown
         assert list(shown["measures"].items()) == [
-            (name, {**one, "choices": []}) for name, one in MEASURES.items()
+            (name, {**one, "choices": [], "dimension": 1}) for name, one in MEASURES.items()
         ]
         assert (shown["lower"], shown["upper"], shown["dimension"]) == (0, 1, 2)
     assert (await service.call("POST", "/v1/studies", "admin", json=document)).status_code == 200
@@ -107,7 +107,6 @@ TWO = {"a": ONE, "b": ONE}
         ({"measures": {f"m{number}": ONE for number in range(17)}}, ["measures"]),
         ({"measures": {"a": ONE, "b": {"lower": 1, "upper": 1}}}, ["measures.b.upper"]),
         ({"measures": {"a": ONE, "b": {"lower": 1}}}, ["measures.b.upper"]),
-        ({"measures": {"a": ONE, "b": {**ONE, "dimension": 2}}}, ["measures.b.dimension"]),
         ({"measures": {"a": ONE, "value": ONE}}, ["measures.value"]),
         ({"measures": {"a": ONE, "B": ONE}}, ["measures.B.[key]"]),
         ({"measures": ["a", "b"]}, ["measures"]),

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.cli.test_commands import Asker, ask
 
 __all__ = ["ask"]
@@ -79,3 +81,32 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
         refused = ask("analyse", *words)
         assert refused.status == 1
         assert reason in " ".join(refused.errors.split())
+
+
+def test_a_measure_of_several_coordinates_is_made_loaded_and_asked(ask: Asker, tmp_path):
+    made = ask(
+        *("admin", "study", "create", "trips", "--measures", "place=0,100,2", "--measures", "age=18,98"),
+        *("--default-share", "0.2"),
+    )
+    assert made.status == 0, made.errors
+    assert "range of place\t0 to 100, 2 coordinates" in made.output
+    file = tmp_path / "people.csv"
+    rows = [f"p{number},{number % 50};70,{20 + number % 60}\n" for number in range(200)]
+    file.write_text("subject,place,age\n" + "".join(rows) + "flat,5,20\n")
+    done = ask(
+        *("contribute", "contribute", "trips", str(file), "--trust", "central", "--epsilon", "8"),
+        *("--directory", str(tmp_path / "device"), "--json"),
+    )
+    loaded = json.loads(done.output)
+    assert loaded["created"] == 200, done.errors
+    assert loaded["refusals"][0]["errors"][0]["field"] == "values.place"
+    mean = json.loads(ask("analyse", "mean", "trips", "--measure", "place", "--json").output)
+    assert [one["estimate"] for one in mean["coordinates"]] == [
+        pytest.approx(truth, abs=10 * one["standard_error"])
+        for truth, one in zip((24.5, 70), mean["coordinates"], strict=True)
+    ]
+    assert "measure\tplace" in ask("analyse", "sd", "trips", "--measure", "place").output
+    refused = ask("analyse", "median", "trips", "--measure", "place")
+    assert "2 coordinates" in refused.errors
+    wrong = ask("admin", "study", "create", "odd", "--measures", "place=0,1,x", "--measures", "age=18,98")
+    assert wrong.status != 0

@@ -191,3 +191,57 @@ def test_choices_among_measures_are_checked_sent_as_labels_and_reported_as_sets(
     service.studies["household"]["measures"] = {**PARTY, "party": {**PARTY["party"], "upper": 5}}
     with pytest.raises(StudyUnsound, match="choices and the range of a measure"):
         client.study("household")
+
+
+PLANE = {
+    **HOUSEHOLD,
+    "measures": {"place": {"lower": -1, "upper": 1, "dimension": 2}, "age": {"lower": 18, "upper": 98}},
+    "dimension": 3,
+    "trust": ["central", "public"],
+}
+THERE: dict[str, Any] = {"place": ["0.5", -1], "age": 44}
+
+
+def test_a_measure_of_several_coordinates_is_a_sequence(client: Any, service: FakeService) -> None:
+    service.studies["household"] = dict(PLANE)
+    assert client.study("household").measures["place"].dimension == 2
+    for status in ("created", "unchanged"):
+        assert client.contribute("household", **ADA | {"value": THERE}).status == status
+    values = service.sent("POST")[0]["values"]
+    assert [float(number) for number in values["place"]] == [0.5, -1]
+    assert values["age"] == 44
+    bad = (0.5, [0.5], [0.5, 2], ["x", 0], "0.5;1")
+    fields = ("place", "place", "place.1", "place.0", "place")
+    for place, field in zip(bad, fields, strict=True):
+        with pytest.raises(InvalidRequest) as refused:
+            client.contribute("household", **ADA | {"subject": "bob", "value": {**THERE, "place": place}})
+        assert refused.value.field == f"values.{field}"
+    file = RecordFile(io.BytesIO(b"subject,age,place\ncyd,20,0.25;0.5\ndan,20,0.25\n"))
+    load = client.contribute_many("household", file, epsilon=1, trust="central")
+    assert [(row, one.errors[0].field) for row, one in load.refusals] == [(2, "values.place")]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dimension": 2},
+        {"trust": ["central", "local"]},
+        {
+            "measures": {**PLANE["measures"], "age": {"lower": 18, "upper": 98, "dimension": 0}},
+            "dimension": 2,
+        },
+        {
+            "measures": {
+                **PLANE["measures"],
+                "age": {"lower": 0, "upper": 1, "choices": ["a", "b"], "dimension": 2},
+            },
+            "dimension": 4,
+        },
+    ],
+)
+def test_coordinates_that_make_no_sense_are_refused(
+    client: Any, service: FakeService, change: dict[str, Any]
+) -> None:
+    service.studies["household"] = {**PLANE, **change}
+    with pytest.raises(StudyUnsound):
+        client.contribute("household", **ADA | {"value": THERE})

@@ -81,17 +81,18 @@ async def test_a_study_of_measures_is_made_duplicated_and_asked_by_measure(
     for wrong in ("income", "income: 0", "income: 0, 9000"):
         odd = await admin.post("/dashboard/new-study", {**fields, "measures": wrong})
         assert odd.status_code == 422
-    measures = "income: 0, 9000\r\nage: 18, 98\r\nparty: red | green"
+    measures = "income: 0, 9000\r\nage: 18, 98\r\nparty: red | green\r\nplace: 0, 1, 2"
     assert (await admin.post("/dashboard/new-study", {**fields, "measures": measures})).status_code == 303
     made = (await service.call("GET", "/v1/studies/household", "admin")).json()
     ends = [(one["lower"], one["upper"]) for one in made["measures"].values()]
-    assert ends == [(0, 9000), (18, 98), (0, 1)]
+    assert ends == [(0, 9000), (18, 98), (0, 1), (0, 1)]
+    assert made["measures"]["place"]["dimension"] == 2
     assert made["measures"]["party"]["choices"] == ["red", "green"]
     await admin.get("/dashboard/new-study?like=household")
-    assert "income: 0, 9000\nage: 18, 98\nparty: red | green</textarea>" in admin.page
+    assert "income: 0, 9000\nage: 18, 98\nparty: red | green\nplace: 0, 1, 2</textarea>" in admin.page
     ada = {
         "subject": "ada",
-        "values": {"income": 9000, "age": 18, "party": "red"},
+        "values": {"income": 9000, "age": 18, "party": "red", "place": [0, 1]},
         "epsilon": 5,
         "trust": "central",
     }
@@ -108,6 +109,13 @@ async def test_a_study_of_measures_is_made_duplicated_and_asked_by_measure(
     assert "About the measure age." in analyst.page
     await analyst.get("/dashboard/studies/household?statistic=shares")
     assert '<option value="party" selected>' in analyst.page
+    await analyst.get("/dashboard/studies/household?measure=place")
+    assert "<dt>Range of place</dt><dd>0 to 1<small>2 coordinates</small></dd>" in analyst.page
+    assert "of the mean of each coordinate" in text_of(analyst.page)
+    made = await service.call("POST", "/v1/studies/household/releases", "analyse", json={"measure": "place"})
+    await analyst.get(f"/dashboard/releases/{made.json()['id']}")
+    assert "The mean of each coordinate" in analyst.page
+    assert "About the measure place." in analyst.page
     await service.call("GET", "/v1/studies/household/statistics/shares?measure=party", "analyse")
     await analyst.get("/dashboard/studies/household")
     assert "The shares of the choices" in analyst.page

@@ -78,8 +78,12 @@ def test_generated_values_lie_in_the_range_and_have_its_dimension() -> None:
     measured = generate_values(asked_of(measures=measures), 50, "seed")
     rows = [value for value in measured if isinstance(value, dict)]
     assert len(rows) == 50
-    assert all(set(row) == {"a", "b"} and 5 <= Decimal(row["b"]) <= 6 for row in rows)
+    assert all(set(row) == {"a", "b"} and 5 <= Decimal(str(row["b"])) <= 6 for row in rows)
     assert {row["a"] for row in rows} == {"no", "yes"}
+    plane = {"a": Measure(lower=Decimal(0), upper=Decimal(1), dimension=2), "b": span(5, 6)}
+    (one,) = generate_values(asked_of(measures=plane), 1, "seed")
+    assert isinstance(one, dict)
+    assert [isinstance(one[name], tuple) for name in plane] == [True, False]
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])

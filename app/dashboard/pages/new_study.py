@@ -38,6 +38,7 @@ async def show(request: PageRequest) -> Response:
             "choices": ", ".join(definition.choices),
             "measures": "\n".join(
                 f"{name}: {' | '.join(one.choices) or f'{one.lower:f}, {one.upper:f}'}"
+                + (f", {one.dimension}" if one.dimension > 1 else "")
                 for name, one in definition.measures.named.items()
             ),
             "relation": study.relation.value,
@@ -81,14 +82,15 @@ async def make(request: PageRequest) -> Response:
 
 
 def _measures(text: str) -> dict[str, dict[str, object]]:
-    """What lines such as `income: 0, 9000` and `party: red | green` declare."""
-    example = "income: 0, 9000 or party: red | green"
+    """What lines such as `income: 0, 9000`, `place: 0, 1, 2` and `party: red | green` declare."""
+    example = "income: 0, 9000, or place: 0, 1, 2 with two coordinates, or party: red | green"
     found: dict[str, dict[str, object]] = {}
     for name, words in _lines(text, "measures", example).items():
         if len(words) == 1 and "|" in words[0]:
             found[name] = {"choices": [label.strip() for label in words[0].split("|")]}
-        elif len(words) == 2:
-            found[name] = {"lower": JsonNumber(words[0]), "upper": JsonNumber(words[1])}
+        elif len(words) in (2, 3):
+            fields = zip(("lower", "upper", "dimension"), words, strict=False)
+            found[name] = {field: JsonNumber(word) for field, word in fields}
         else:
             raise InvalidRequest.field("measures", f"needs lines such as {example}; a name once")
     return found

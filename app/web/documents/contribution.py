@@ -31,9 +31,9 @@ _VALUE: Mapping[str, Any] = {
 }
 _VALUES: Mapping[str, Any] = {
     "type": "object",
-    "additionalProperties": {"type": ["number", "string"]},
-    "description": "In a study of measures, in place of value: each of them once, a number within its range "
-    "or one of its choices.",
+    "additionalProperties": {"type": ["number", "string", "array"], "items": {"type": "number"}},
+    "description": "In a study of measures, in place of value: each of them once, a number within its range, "
+    "one of its choices, or an array of all coordinates.",
     "examples": [{"income": 1200, "party": "red"}],
 }
 _REPORT: Mapping[str, Any] = {

@@ -9,10 +9,11 @@ from app.core.attributes import TAKEN
 from app.core.errors import FieldError, InvalidRequest
 from app.core.measures import Measure
 from app.core.numbers import JsonNumber
-from app.core.study import MAX_CHOICES
+from app.core.study import MAX_CHOICES, MAX_DIMENSION
 from app.web.documents.types import (
     Bound,
     Distinct,
+    Integer,
     Label,
     WireIn,
     WireOut,
@@ -70,16 +71,34 @@ class MeasureIn(WireIn):
     lower: Bound = end_of_range("Lower end of the range of a number.")
     upper: Bound = end_of_range("Upper end of the range of a number.")
 
+    dimension: Annotated[
+        Integer,
+        Field(
+            description="Coordinates of a value, each of them in the range; all measures together have at "
+            f"most {MAX_DIMENSION}.",
+            json_schema_extra={"type": "integer", "minimum": 1, "maximum": MAX_DIMENSION},
+        ),
+    ] = 1
+
     _numbers_have_a_range = field_validator("lower", "upper", mode="before")(range_of_choices)
     _above_lower = field_validator("upper")(above_lower)
 
+    @field_validator("dimension")
+    @classmethod
+    def _dimension_is_supported(cls, value: int, info: ValidationInfo) -> int:
+        if value not in range(1, MAX_DIMENSION + 1):
+            raise InvalidValue(f"must be between 1 and {MAX_DIMENSION}")
+        if value > 1 and info.data.get("choices"):
+            raise InvalidValue("must be 1 for choices")
+        return value
+
     def measure(self) -> Measure:
         """The core's."""
-        return Measure(self.lower, self.upper, tuple(self.choices))
+        return Measure(self.lower, self.upper, tuple(self.choices), self.dimension)
 
 
 def checked_measures(document: object) -> object:
-    """Refuse measures that are vectors or have a name that is taken, each by its path.
+    """Refuse measures with a name that is taken, each by its path.
 
     Raises:
         InvalidRequest: names every offending field.
@@ -89,11 +108,6 @@ def checked_measures(document: object) -> object:
         FieldError(f"measures.{name}", "is the name of another field of contributions")
         for name in measures
         if name in TAKEN
-    ]
-    found += [
-        FieldError(f"measures.{name}.dimension", "is not supported: declare a measure for each coordinate")
-        for name, own in measures.items()
-        if isinstance(own, dict) and own.get("dimension", 1) != 1
     ]
     if found:
         raise InvalidRequest.naming(found)
@@ -106,3 +120,4 @@ class MeasureOut(WireOut):
     lower: float = Field(description="Lower end of the range; of a choice the number of the first one.")
     upper: float = Field(description="Upper end of the range; of a choice the number of the last one.")
     choices: list[str] = Field(description="What people choose one of; empty for a number.")
+    dimension: int = Field(description="Coordinates of a value, each of them in the range; 1 for a number.")

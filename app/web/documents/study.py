@@ -208,6 +208,8 @@ class StudyIn(WireIn):
     def _measures_or_choices(cls, value: dict[str, MeasureIn], info: ValidationInfo) -> dict[str, MeasureIn]:
         if value and info.data.get("choices"):
             raise InvalidValue("not beside choices: a choice among several is a measure of its own")
+        if sum(one.dimension for one in value.values()) > MAX_DIMENSION:
+            raise InvalidValue(f"must have at most {MAX_DIMENSION} coordinates together")
         return value
 
     @field_validator("lower", "upper", mode="before")
@@ -230,6 +232,13 @@ class StudyIn(WireIn):
     def _presence_stays_secret(cls, value: list[Trust], info: ValidationInfo) -> list[Trust]:
         if Trust.LOCAL in value and info.data.get("relation") is Relation.ADD_REMOVE_ONE:
             raise InvalidValue("local reports would show who is there, which this relation keeps secret")
+        if Trust.LOCAL in value and any(
+            one.dimension > 1 for one in (info.data.get("measures") or {}).values()
+        ):
+            raise InvalidValue(
+                "must not have local beside a measure of several coordinates: a device reports one number or "
+                "choice at a time; declare a measure for each coordinate"
+            )
         return value
 
     @field_validator("tilt")
@@ -266,7 +275,7 @@ class StudyIn(WireIn):
         if value > 1 and info.data.get("choices"):
             raise InvalidValue("must be 1 for choices")
         if value > 1 and info.data.get("measures"):
-            raise InvalidValue("must not be given beside measures: each of them is one number")
+            raise InvalidValue("must not be given beside measures: each of them has its own")
         return value
 
     @field_validator("delta")
@@ -331,7 +340,7 @@ class StudyIn(WireIn):
             default_share=self.default_share,
             tilt=self.tilt if self.relation is Relation.REPLACE_ONE else 0,
             delta=self.delta,
-            dimension=len(self.measures) or self.dimension,
+            dimension=sum(one.dimension for one in self.measures.values()) or self.dimension,
             local_mechanism=self._reports(),
             attributes=Attributes.of(self.attributes),
             choices=tuple(self.choices),

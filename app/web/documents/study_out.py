@@ -78,7 +78,12 @@ class StudyOut(WireOut):
             attributes={name: list(labels) for name, labels in definition.attributes.labels.items()},
             choices=list(definition.choices),
             measures={
-                name: MeasureOut(lower=float(one.lower), upper=float(one.upper), choices=list(one.choices))
+                name: MeasureOut(
+                    lower=float(one.lower),
+                    upper=float(one.upper),
+                    choices=list(one.choices),
+                    dimension=one.dimension,
+                )
                 for name, one in definition.measures.named.items()
             },
             state=study.state,

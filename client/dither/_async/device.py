@@ -40,7 +40,7 @@ class AsyncDevice(AsyncBase):
         study: str,
         *,
         subject: str | int,
-        value: Value | Mapping[str, Numeric],
+        value: Value | Mapping[str, Value],
         epsilon: Numeric | None = None,
         trust: Trust,
         attributes: Mapping[str, str] | None = None,
@@ -60,7 +60,7 @@ class AsyncDevice(AsyncBase):
             subject: Whose value it is. A whole number is its decimal digits: 7 and "7" are one person.
             value: An int, Decimal, float, or the text of a decimal number; taken exactly as it is written.
                 In a study of vectors a sequence of these, one a coordinate, central or public; in one of
-                measures all of them by name, as {"income": 1200, "party": "red"}.
+                measures all of them by name, as {"income": 1200, "party": "red", "place": [0, 1]}.
             epsilon: The most that it may ever cost; rounded down to three significant digits, and it is
                 that which holds. None for public only.
             trust: `central`, `local` or `public`.
@@ -93,7 +93,7 @@ class AsyncDevice(AsyncBase):
         study: str,
         *,
         subject: str | int,
-        value: Value | Mapping[str, Numeric],
+        value: Value | Mapping[str, Value],
         epsilon: Numeric | None = None,
         trust: Trust,
         attributes: Mapping[str, str] | None = None,

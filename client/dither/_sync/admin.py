@@ -59,7 +59,7 @@ class Admin(Base):
             noise: Of answers: laplace, whose privacy is counted in epsilon, or gaussian, in mu^2, of which
                 many answers take less.
             delta: At which epsilons hold where the noise is gaussian.
-            dimension: Coordinates of a value.
+            dimension: Coordinates of a value; a measure has its own.
             local_mechanism: What devices randomize local reports with; the service's default is hybrid,
                 gaussian where the noise is, and laplace for values with several coordinates.
             attributes: What each contribution says of its owner: names, and the labels that each may have.

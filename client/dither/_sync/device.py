@@ -41,7 +41,7 @@ class Device(Base):
         study: str,
         *,
         subject: str | int,
-        value: Value | Mapping[str, Numeric],
+        value: Value | Mapping[str, Value],
         epsilon: Numeric | None = None,
         trust: Trust,
         attributes: Mapping[str, str] | None = None,
@@ -61,7 +61,7 @@ class Device(Base):
             subject: Whose value it is. A whole number is its decimal digits: 7 and "7" are one person.
             value: An int, Decimal, float, or the text of a decimal number; taken exactly as it is written.
                 In a study of vectors a sequence of these, one a coordinate, central or public; in one of
-                measures all of them by name, as {"income": 1200, "party": "red"}.
+                measures all of them by name, as {"income": 1200, "party": "red", "place": [0, 1]}.
             epsilon: The most that it may ever cost; rounded down to three significant digits, and it is
                 that which holds. None for public only.
             trust: `central`, `local` or `public`.
@@ -94,7 +94,7 @@ class Device(Base):
         study: str,
         *,
         subject: str | int,
-        value: Value | Mapping[str, Numeric],
+        value: Value | Mapping[str, Value],
         epsilon: Numeric | None = None,
         trust: Trust,
         attributes: Mapping[str, str] | None = None,

@@ -10,6 +10,8 @@ export interface Measure {
   readonly upper: Decimal;
   /** What people choose one of; empty where values are numbers. */
   readonly choices: readonly string[];
+  /** Coordinates of a value; of a study of measures those of all of them. */
+  readonly dimension: number;
 }
 
 /** One question for a bounded number or a choice, or for several measures. Epsilons are micro-epsilon. */
@@ -19,7 +21,6 @@ export interface Study extends Measure {
   readonly trust: readonly string[];
   readonly epsilonMin: bigint;
   readonly epsilonMax: bigint;
-  readonly dimension: number;
   readonly localMechanism: string;
   /** What each contribution says of its owner: names, and the labels that each may have. */
   readonly attributes: Readonly<Record<string, readonly string[]>>;
@@ -69,7 +70,6 @@ export function readStudy(document: Document, slug: string): Study {
     trust: document.texts("trust"),
     epsilonMin: epsilonCost(epsilon.decimal("min")),
     epsilonMax: epsilonLimit(epsilon.decimal("max")),
-    dimension: document.has("dimension") ? document.integer("dimension") : 1,
     localMechanism: document.has("local_mechanism") ? document.text("local_mechanism") : "",
     attributes: document.has("attributes") ? readAttributes(document.object("attributes")) : {},
     measures: document.has("measures") ? readMeasures(document.object("measures")) : {},
@@ -78,7 +78,10 @@ export function readStudy(document: Document, slug: string): Study {
   const measures = Object.entries(study.measures);
   checkMeasure(study, "");
   for (const [name, one] of measures) checkMeasure(one, `measures.${name}.`);
-  require(measures.length === 0 || study.dimension === measures.length, "these are not the measures", "measures");
+  const coordinates = measures.reduce((sum, [, one]) => sum + one.dimension, 0);
+  require(measures.length === 0 || study.dimension === coordinates, "these are not the measures", "measures");
+  const reported = measures.length > 0 && study.trust.includes("local");
+  require(!reported || coordinates === measures.length, "vectors are not reported", "measures", "trust");
   require(study.slug === slug, "the service described another study than the one asked for", "slug");
   require(RELATIONS.includes(relation), "the study promises privacy for an unknown relation", "relation");
   require(0n < study.epsilonMin && study.epsilonMin <= study.epsilonMax, "these epsilons are no range", "epsilon");
@@ -96,21 +99,24 @@ export function readStudy(document: Document, slug: string): Study {
 
 function readMeasure(document: Document): Measure {
   const choices = document.has("choices") ? document.texts("choices") : [];
-  return { lower: document.decimal("lower"), upper: document.decimal("upper"), choices };
+  const dimension = document.has("dimension") ? document.integer("dimension") : 1;
+  return { lower: document.decimal("lower"), upper: document.decimal("upper"), choices, dimension };
 }
 
 function readMeasures(document: Document): Record<string, Measure> {
   return Object.fromEntries(Object.keys(document.fields).map((name) => [name, readMeasure(document.object(name))]));
 }
 
-function checkMeasure({ lower, upper, choices }: Measure, prefix: string): void {
+function checkMeasure({ lower, upper, choices, dimension }: Measure, prefix: string): void {
   const few = choices.length === 0 || (choices.length >= 2 && choices.length <= MOST_CHOICES);
   require(few, "these choices make no sense", `${prefix}choices`);
   require(isLess(lower, upper), "the range is empty", `${prefix}lower`, `${prefix}upper`);
+  const several = dimension >= 1 && (dimension === 1 || choices.length === 0);
+  require(several, "this dimension makes no sense", `${prefix}dimension`);
 }
 
-function termsOf([name, { lower, upper, choices }]: [string, Measure]): unknown {
-  return [name, canonical(lower), canonical(upper), choices];
+function termsOf([name, { lower, upper, choices, dimension }]: [string, Measure]): unknown {
+  return [name, canonical(lower), canonical(upper), choices, ...(dimension > 1 ? [dimension] : [])];
 }
 
 function readAttributes(document: Document): Record<string, readonly string[]> {

@@ -7,7 +7,11 @@ const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 /** What a request holds: texts, numbers, which are texts that are sent without quotes, or fields of its own. */
 export interface Body {
-  readonly [name: string]: string | { readonly number: string } | { readonly fields: Body };
+  readonly [name: string]:
+    | string
+    | { readonly number: string }
+    | { readonly numbers: readonly string[] }
+    | { readonly fields: Body };
 }
 
 /** Texts by name. */
@@ -16,6 +20,7 @@ export type Texts = Readonly<Record<string, string>>;
 export function encode(body: Body): string {
   const written = (value: Body[string]): string => {
     if (typeof value === "string") return JSON.stringify(value);
+    if ("numbers" in value) return `[${value.numbers.join(",")}]`;
     return "number" in value ? value.number : encode(value.fields);
   };
   const fields = Object.entries(body).map(([name, value]) => `${JSON.stringify(name)}:${written(value)}`);

@@ -8,7 +8,7 @@ import { type Decimal, epsilonText, gridPoint, type Numeric, parseDecimal } from
 import { type Answer, CHOICE, isBounded, MECHANISMS } from "./randomizers.js";
 
 /** A value of a study of one, or of every measure. */
-export type Value = Numeric | Readonly<Record<string, Numeric>>;
+export type Value = Numeric | Readonly<Record<string, Numeric | readonly Numeric[]>>;
 
 /** What a person says, as it is sent and as reports are made of it. */
 interface Said {
@@ -40,11 +40,27 @@ export function valueOf(value: Value, study: Study): Said {
   }
   const said = measures.map(([name, measure]) => {
     const own = Object.hasOwn(given, name) ? given[name] : undefined;
-    return { name, ...answerTo(measure, own, localMechanism, `values.${name}`) };
+    const field = `values.${name}`;
+    if (measure.dimension > 1) return { name, ...vectorOf(measure, own, field) };
+    const { written, ...answer } = answerTo(measure, own, localMechanism, field);
+    return { name, written, answers: [{ name, ...answer }] };
   });
   const fields = Object.fromEntries(said.map(({ name, written }) => [name, written]));
-  const answers = said.map(({ written: _, ...answer }) => answer);
+  const answers = said.flatMap(({ answers }) => answers);
   return { written: { fields }, answers: answers as [Answer, ...Answer[]] };
+}
+
+/** All coordinates of one value as they are sent; no report is made of them. */
+function vectorOf(measure: Measure, value: unknown, field: string): { written: Body[string]; answers: Answer[] } {
+  if (!Array.isArray(value) || value.length !== measure.dimension) {
+    throw new DeviceRefusal("invalid_request", `${field} must be an array of ${measure.dimension} numbers`, [field]);
+  }
+  const numbers = value.map((one, place) => numberOf(one as Numeric, `${field}.${place}`));
+  const answers = numbers.map((one, place) => {
+    const name = `${field}.${place}`;
+    return { name, point: pointOf(one, measure, name), mechanism: "", choices: 0 };
+  });
+  return { written: { numbers: numbers.map(({ text }) => text) }, answers };
 }
 
 /** One value as it is sent, and what a report is made of. */
@@ -76,6 +92,7 @@ export function reportBody(report: bigint | Reports): Body[string] {
 export function textOf(written: Body[string]): string | Texts {
   if (typeof written === "string") return written;
   if ("number" in written) return written.number;
+  if ("numbers" in written) return written.numbers.join(";");
   return Object.fromEntries(Object.entries(written.fields).map(([name, own]) => [name, textOf(own) as string]));
 }
 

@@ -252,6 +252,28 @@ test("central people send all measures, by name", async () => {
   );
 });
 
+test("a measure of several coordinates is sent as an array, and never reported", async () => {
+  const measures = { place: { lower: 0, upper: 1, choices: [], dimension: 2 }, age: HOUSEHOLD.measures.age };
+  const study = { ...HOUSEHOLD, trust: ["central"], measures };
+  const { client, posts } = connect(takesAll(study));
+  const value = { place: [0.25, "0.50"], age: 58 };
+  const stored = await client.contribute("commute", { ...ADA, value, trust: "central" });
+  assert.deepEqual(stored.sent, { values: { place: "0.25;0.50", age: "58" } });
+  assert.ok(posts()[0].text.includes('"values":{"place":[0.25,0.50],"age":58}'));
+  for (const [place, field] of [
+    [0.5, "values.place"],
+    [[0.5], "values.place"],
+    [[0.5, 2], "values.place.1"],
+    [["x", 0], "values.place.0"],
+  ]) {
+    const attempt = client.contribute("commute", { ...ADA, subject: "bob", value: { ...value, place }, trust: "central" });
+    await assert.rejects(attempt, { ...refusal("invalid_request"), fields: [field] });
+  }
+  const unsound = connect(takesAll({ ...study, trust: ["central", "local"] }));
+  await assert.rejects(unsound.client.contribute("commute", { ...ADA, value }), refusal("description_unsound"));
+  assert.equal(posts().length + unsound.posts().length, 1);
+});
+
 test("a device reports as many measures as its epsilon has room for, once, and no value", async () => {
   const { client, posts, ledger } = connect(takesAll(HOUSEHOLD));
   const seen = new Set();

@@ -7,6 +7,7 @@ operating system's entropy.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 
 from dither import Measure, Study
@@ -17,7 +18,7 @@ from dither_research.seeded import seeded
 DAY_SECONDS = 20.0
 """Every device is online for the same share of each of these, and then offline for the rest."""
 
-Value = str | tuple[str, ...] | dict[str, str]
+Value = str | tuple[str, ...] | dict[str, str | tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,8 @@ def read_values(path: Path, study: Study) -> list[Value]:
         else line.replace(",", " ").split()
         for line in lines
     ]
-    if study.measures and any(len(row) != len(study.measures) for row in rows):
+    coordinates = sum(one.dimension for one in study.measures.values())
+    if study.measures and any(len(row) != coordinates for row in rows):
         raise usage_error(f"--values: each line must have {', '.join(study.measures)}")
     return [_value(study, row) for row in rows]
 
@@ -65,7 +67,8 @@ def generate_values(study: Study, count: int, seed: str) -> list[Value]:
     source = seeded(f"simulated values {seed}")
     if study.choices:
         return [study.choices[place] for place in source.integers(0, len(study.choices), size=count)]
-    asked: list[Study | Measure] = [*study.measures.values()] or [study] * study.dimension
+    kinds: Sequence[Study | Measure] = [*study.measures.values()] or [study]
+    asked = [one for one in kinds for _ in range(one.dimension)]
     places = source.integers(0, 10_001, size=(count, len(asked)))
     return [
         _value(study, [_at(one, int(place)) for place, one in zip(row, asked, strict=True)]) for row in places
@@ -81,7 +84,9 @@ def _at(of: Study | Measure, place: int) -> str:
 
 def _value(study: Study, parts: list[str]) -> Value:
     if study.measures:
-        return dict(zip(study.measures, parts, strict=True))
+        left = iter(parts)
+        rows = {name: tuple(islice(left, one.dimension)) for name, one in study.measures.items()}
+        return {name: row if len(row) > 1 else row[0] for name, row in rows.items()}
     return tuple(parts) if len(parts) > 1 else parts[0]
 
 
