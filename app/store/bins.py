@@ -9,7 +9,7 @@ from functools import cache
 
 from app.core.cohort import Cohort
 from app.core.grid import GRID_BITS, MIDDLE
-from app.store.membership import is_member, sum_of_squares
+from app.store.membership import centered, is_member, sum_of_squares
 from app.store.sql import Connection, Sql
 
 
@@ -156,10 +156,8 @@ class CoordinateSums:
 def _sum_coordinates(first: int, dimension: int) -> Sql[CoordinateSums]:
     """One pass over the people, however many coordinates there are."""
     own = [_value(place) for place in range(first, first + dimension)]
-    totals, squares = (
-        ", ".join(f"sum({one})" for one in own),
-        ", ".join(sum_of_squares("c", one) for one in own),
-    )
+    # No local person has a vector.
+    totals, squares = (", ".join(f"sum({one})" for one in ones) for ones in (own, map(centered, own)))
     return Sql.of(CoordinateSums)(f"""
         SELECT cohort_id AS cohort, count(*) AS count, CAST(ARRAY[{totals}] AS bigint[]) AS totals,
                CAST(ARRAY[{squares}] AS bigint[]) AS squares

@@ -57,14 +57,14 @@ def square(row: str, value: str) -> str:
         row: Name of a row of `contribution`.
         value: What it adds to the sum, as SQL.
     """
-    return f"CASE WHEN {row}.trust = 'local' THEN {_squared(value)} ELSE {_centered(value)} END"
+    return f"CASE WHEN {row}.trust = 'local' THEN {_squared(value)} ELSE {centered(value)} END"
 
 
 def sum_of_squares(row: str, value: str) -> str:
     """The sum of `square` over rows, as SQL. Integers of 64 bits are added up several times as fast."""
     return (
         f"coalesce(sum({_squared(value)}) FILTER (WHERE {row}.trust = 'local'), 0)"
-        f" + coalesce(sum({_centered(value)}) FILTER (WHERE {row}.trust <> 'local'), 0)"
+        f" + coalesce(sum({centered(value)}) FILTER (WHERE {row}.trust <> 'local'), 0)"
     )
 
 
@@ -72,7 +72,8 @@ def _squared(value: str) -> str:
     return f"CAST({value} AS numeric) * {value}"
 
 
-def _centered(value: str) -> str:
+def centered(value: str) -> str:
+    """`app.core.grid.square` of a central or public person's grid point, as SQL."""
     return f"((({value} - {MIDDLE}) * ({value} - {MIDDLE})) >> {GRID_BITS})"
 
 

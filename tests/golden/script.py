@@ -68,6 +68,11 @@ HOUSEHOLD = {
     "measures": {"income": {"lower": 0, "upper": 9000}, "age": {"lower": 18, "upper": 98}},
     "trust": ["central", "public"],
 }
+TRIPS = {
+    "slug": "trips",
+    "measures": {"place": {"lower": 0, "upper": 1, "dimension": 2}, "age": {"lower": 18, "upper": 98}},
+    "trust": ["central", "public"],
+}
 KMEANS = {"protocol": "kmeans", "epsilon": 4, "rounds": 1, "centres": [[20, 20], [80, 80]]}
 CONTRIBUTIONS = "/v1/studies/survey/contributions"
 
@@ -397,6 +402,14 @@ async def _measures(record: Recorder) -> None:
         await record("measures", "GET", "/v1/studies/household/statistics/mean", "analyse", params=question)
     question = {"measure": "income", "statistic": "median"}
     await record("measures", "GET", "/v1/studies/household/plan", "analyse", params=question)
+    await record("measures", "POST", "/v1/studies", "admin", json=TRIPS)
+    places: list[Any] = [[0, 0.5], [1, 0], [2, 0], 1]
+    for place in places:
+        person = {"subject": f"{place}", "values": {"place": place, "age": 30}, "trust": "public"}
+        await record("measures", "POST", "/v1/studies/trips/contributions", "contribute", json=person)
+    for statistic in ("mean", "sd", "median"):
+        path = f"/v1/studies/trips/statistics/{statistic}"
+        await record("measures", "GET", path, "analyse", params={"measure": "place"})
 
 
 async def _secret_sizes(record: Recorder) -> None:
