@@ -56,23 +56,24 @@ def show_release(found: Release, as_json: bool, output: Path | None) -> None:
     if as_json:
         print_json(found.raw)
         return
-    if found.groups is not None and found.bins is None and found.choices is None:
+    if found.groups is not None and found.estimate is not None:
         named = ["label", "people", "estimate", "these people", "population"]
         if any(one.simultaneous for one in found.groups):
             named.append("all labels together")
         if any(one.drawn_to_whole is not None for one in found.groups):
             named.append("drawn to the whole")
         print_table([_label(one, found.by or "") for one in found.groups], {name: name for name in named})
-    for shown in (_parts(found, lambda of: of.bins, _bin), _parts(found, lambda of: of.choices, _choice)):
+    parts = (
+        _parts(found, lambda of: of.bins, _bin),
+        _parts(found, lambda of: of.choices, _choice),
+        _parts(found, _described, lambda row: row),
+    )
+    for shown in parts:
         if shown:
             print_table(shown, {name: name for name in shown[0]})
     if found.coordinates is not None:
         shown = [_coordinate(one) for one in found.coordinates]
         print_table(shown, {name: name for name in shown[0]})
-    if found.quartiles is not None:
-        print_table(
-            _described(found), {name: name for name in ("name", "estimate", "these people", "population")}
-        )
     spread = found.sd if found.statistic == "mean" else None
     error_of = ", part of all people" if found.quartiles is None else " of the mean"
     if found.coordinates is not None:
@@ -124,15 +125,17 @@ def _parts(
     return [{"label": label, **shown(one)} for label, answer in answers for one in of(answer) or ()]
 
 
-def _described(found: Release) -> list[dict[str, object]]:
-    """Count, mean, standard deviation and quartiles, a row each."""
+def _described(found: Release | LabelAnswer) -> list[dict[str, object]]:
+    """Count, mean, standard deviation and quartiles, a row each; none of another answer."""
+    if found.quartiles is None:
+        return []
     rows: list[tuple[str, float, Interval, Interval | None]] = []
     if found.count is not None:
         rows.append(("count", found.count.estimate, found.count.interval, None))
     for name, one in (("mean", found.mean), ("standard deviation", found.sd)):
         if one is not None:
             rows.append((name, one.estimate, one.interval, one.population_interval))
-    rows += [(f"quantile {one.q:g}", one.estimate, one.interval, None) for one in found.quartiles or ()]
+    rows += [(f"quantile {one.q:g}", one.estimate, one.interval, None) for one in found.quartiles]
     return [
         {
             "name": name,

@@ -107,13 +107,14 @@ def count(
     epsilon: Epsilon = None,
     expected_size: ExpectedSize = None,
     where: Of = None,
+    by: By = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Show how many people there are: free where it is public, with noise where it is secret."""
-    question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, where=where)
+    question = question_of(share=share, epsilon=epsilon, expected_size=expected_size, where=where, by=by)
     with service(url, token) as client:
         show_release(client.count(study, **question), as_json, output)
 
@@ -204,6 +205,7 @@ def describe(
     expected_size: ExpectedSize = None,
     tilt: Tilt = None,
     where: Of = None,
+    by: By = None,
     measure: Measure = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
@@ -212,7 +214,13 @@ def describe(
 ) -> None:
     """Show count, mean, standard deviation and quartiles, with one price. The first to ask spends for it."""
     question = question_of(
-        share=share, epsilon=epsilon, expected_size=expected_size, tilt=tilt, where=where, measure=measure
+        share=share,
+        epsilon=epsilon,
+        expected_size=expected_size,
+        tilt=tilt,
+        where=where,
+        by=by,
+        measure=measure,
     )
     with service(url, token) as client:
         show_release(client.describe(study, **question | _of(candidates)), as_json, output)

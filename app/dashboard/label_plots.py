@@ -9,7 +9,7 @@ from app.core.numbers import headline
 from app.dashboard.canvas import FULL, HALF, Size, draw_both, estimate
 from app.dashboard.scales import Linear, Named, Scale
 from app.web.documents.release import IntervalOut, ReleaseOut
-from app.web.documents.shape import QuantileReleaseOut
+from app.web.documents.shape import CountReleaseOut, QuantileReleaseOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +31,11 @@ class _Point:
         ]
 
 
-def labels(release: ReleaseOut | QuantileReleaseOut) -> Markup:
+def labels(release: ReleaseOut | QuantileReleaseOut | CountReleaseOut) -> Markup:
     """The estimate for each label with its intervals, and a line at that for the whole.
 
-    Drawn to the whole, an estimate is an open dot beside. A sum of the whole is far from those of its
-    labels, and has no line.
+    Drawn to the whole, an estimate is an open dot beside. A sum or a count of the whole is far from those of
+    its labels, and has no line.
     """
     points = [
         _Point(
@@ -48,7 +48,7 @@ def labels(release: ReleaseOut | QuantileReleaseOut) -> Markup:
         for one in release.groups or ()
         if one.estimate is not None and one.interval is not None
     ]
-    line = None if release.statistic == "sum" else release.estimate
+    line = None if release.statistic in ("sum", "count") else release.estimate
     return _side_by_side(
         f"The {release.statistic} for each label, with 95 % intervals for these people",
         points,

@@ -14,19 +14,21 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import ClassVar
 
 from app.accounting.costs import check_charges, group_costs
-from app.core.cohort import Cohort, Group
+from app.core.cohort import Group
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
 from app.core.release import Charge
-from app.core.study import Currency, Relation, StudyDefinition, Trust
+from app.core.study import Currency, StudyDefinition, Trust
 from app.estimators.interface import Interval, Query
 from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
 from app.estimators.weighing import Weighing
 from app.mechanisms.draw import draw
 from app.services import shape_plans
 from app.services.shape_crowd import ShapeCrowd
+from app.services.shape_parts import Part, groups_of
 from app.services.shape_questions import ShapeQuestion
 
 
@@ -49,25 +51,32 @@ class CountPlan:
     most: int
 
     @classmethod
-    def of(cls, study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Cohort]) -> "CountPlan":
+    def of_crowd(
+        cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
+    ) -> "CountPlan":
         """Plan and price it.
+
+        Args:
+            study, question, crowd: What is asked of whom.
+            part: What of an offer it may take; all of it if not given.
 
         Raises:
             InternalFault: a charge exceeds an offer.
         """
-        if study.relation is Relation.REPLACE_ONE:
-            # All of them are in the answer, and none offers anything for it.
-            group = Group(trust=Trust.PUBLIC, epsilon=0, count=sum(cohort.count for cohort in cohorts))
-            everyone = ShapeCrowd(groups=(group,), members=(tuple(cohorts),))
-            return cls(crowd=everyone, weighing=None, noise=NoNoise(), costs=(0,), most=0)
-        crowd = ShapeCrowd.of(cohorts, question)
-        weighing = shape_plans.weigh(study, question, crowd.groups, crowd.people)
+        if question.public:
+            return cls(crowd=crowd, weighing=None, noise=NoNoise(), costs=(0,) * len(crowd.groups), most=0)
+        groups = groups_of(crowd, part)
+        weighing = shape_plans.weigh(study, question, groups, crowd.people, part)
         noise = _noise(weighing, study.noise)
-        costs = group_costs([_query(weighing.weights)], noise, study.relation, crowd.groups, study.noise)
-        check_charges(costs, crowd.groups)
+        costs = group_costs([_query(weighing.weights)], noise, study.relation, groups, study.noise)
+        check_charges(costs, groups)
         one = Group(trust=Trust.CENTRAL, epsilon=0, count=1)
         (most,) = group_costs([_query((weighing.cap,))], noise, study.relation, [one], study.noise)
         return cls(crowd=crowd, weighing=weighing, noise=noise, costs=tuple(costs), most=most)
+
+    one_report_moves: ClassVar[None] = None
+
+    parts_of_document: ClassVar[tuple[str, ...]] = ("estimate", "interval")
 
     @property
     def predicted_error(self) -> float:

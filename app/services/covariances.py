@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from app.accounting.pair_prices import pair_cost
-from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
@@ -18,7 +17,7 @@ from app.estimators.weighing import Target, weigh_public
 from app.mechanisms.draw import draw
 from app.services.shape_crowd import ShapeCrowd
 from app.services.shape_parts import groups_of
-from app.services.shape_plans import added_up, central_costs, charges_of, refuse_without_people
+from app.services.shape_plans import added_up, central_costs, charges_of
 from app.services.shape_questions import ShapeQuestion
 
 MIDDLE = GRID_SIZE // 2
@@ -46,18 +45,13 @@ class CovariancePlan:
     costs: tuple[int, ...]
 
     @classmethod
-    def of(
-        cls, study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Cohort]
-    ) -> "CovariancePlan":
+    def of_crowd(cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd) -> "CovariancePlan":
         """Plan and price it.
 
         Raises:
-            BudgetExhausted: people could take part, but cannot pay any more.
             NotApplicable: no person central or public is there.
             InternalFault: a charge exceeds an offer.
         """
-        crowd = ShapeCrowd.of(cohorts, question)
-        refuse_without_people(study, crowd)
         tilt = (question.tilt or 0) / MICRO
         # Products have half of the spread and half of the noise of a number: the weights of a mean serve.
         target = Target(variance=WORST_VARIANCE, tilt=tilt)

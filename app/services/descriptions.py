@@ -17,10 +17,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from app.accounting.costs import group_costs
 from app.accounting.shape_prices import ranks_cost
-from app.core.cohort import Cohort, Cohorts, Group, Groups
+from app.core.cohort import Cohorts, Group, Groups
 from app.core.epsilon import MICRO
 from app.core.release import Charge
 from app.core.study import Relation, StudyDefinition
@@ -32,14 +33,13 @@ from app.estimators.ranks import RankPlan
 from app.estimators.transformed import MOMENTS
 from app.services import planning
 from app.services.shape_crowd import ShapeCrowd
-from app.services.shape_parts import groups_of, mean_estimator, mean_question
+from app.services.shape_parts import Part, groups_of, mean_estimator, mean_question
 from app.services.shape_plans import (
     added_up,
     central_costs,
     charges_of,
     drawn,
     draws_json,
-    refuse_without_people,
     weigh,
     weighted_counts,
 )
@@ -81,27 +81,38 @@ class Description:
     most: int
 
     @classmethod
-    def of(cls, study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Cohort]) -> "Description":
+    def of_crowd(
+        cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
+    ) -> "Description":
         """Plan and price all parts.
 
+        Args:
+            study, question, crowd: What is asked of whom.
+            part: What of an offer they may take together; all of it if not given.
+
         Raises:
-            BudgetExhausted: people could take part, but cannot pay any more.
             NotApplicable: no person central or public is there.
             InternalFault: a charge exceeds an offer.
         """
-        crowd, relation = ShapeCrowd.of(cohorts, question), study.relation
-        refuse_without_people(study, crowd)
+        relation = study.relation
         secret = relation is Relation.ADD_REMOVE_ONE
-        estimator, groups = mean_estimator(study), groups_of(crowd, of_moments)
-        asked = mean_question(study, question, crowd, of_moments, {MOMENTS.name: 2} if secret else {})
+
+        def moments(offer: int) -> int:
+            return of_moments(part(offer))
+
+        def quartile(offer: int) -> int:
+            return of_quartile(part(offer))
+
+        estimator, groups = mean_estimator(study), groups_of(crowd, moments)
+        asked = mean_question(study, question, crowd, moments, {MOMENTS.name: 2} if secret else {})
         mean = estimator.plan(groups, asked)
         if not secret:
             mean = with_second_moment(mean, groups, asked)
         of_mean = group_costs(mean.queries, mean.noise, relation, groups, study.noise)
-        weighing = weigh(study, question, groups_of(crowd, of_quartile), crowd.people, of_quartile)
+        weighing = weigh(study, question, groups_of(crowd, quartile), crowd.people, quartile)
         cells = len(question.starts)
         quartiles = tuple(
-            RankPlan.of(quartile, cells, weighing, people=question.expected_size) for quartile in QUARTILES
+            RankPlan.of(rank, cells, weighing, people=question.expected_size) for rank in QUARTILES
         )
         draws = [(one.rank, one.scale) for plan in quartiles for one in plan.draws if one is not None]
         of_ranks = central_costs(
@@ -121,6 +132,10 @@ class Description:
             costs=costs,
             most=most,
         )
+
+    one_report_moves: ClassVar[None] = None
+
+    parts_of_document: ClassVar[tuple[str, ...]] = ("count", "mean", "sd", "quartiles")
 
     @property
     def predicted_error(self) -> float:

@@ -12,7 +12,7 @@ from functools import partial
 
 from app.accounting.costs import group_costs
 from app.accounting.shape_prices import bins_cost
-from app.core.cohort import Cohort, Group
+from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.release import Charge
@@ -30,7 +30,6 @@ from app.services.shape_plans import (
     central_costs,
     charges_of,
     noisy_counts,
-    refuse_without_people,
     weigh,
 )
 from app.services.shape_questions import ShapeQuestion
@@ -69,16 +68,14 @@ class FoundPlan:
     most: int
 
     @classmethod
-    def of(cls, study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Cohort]) -> "FoundPlan":
+    def of_crowd(cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd) -> "FoundPlan":
         """Plan and price both parts.
 
         Raises:
-            BudgetExhausted: people could take part, but cannot pay any more.
             NotApplicable: no person central or public is there.
             InternalFault: a charge exceeds an offer.
         """
-        crowd, relation = ShapeCrowd.of(cohorts, question), study.relation
-        refuse_without_people(study, crowd)
+        relation = study.relation
         first, second = partial(_first, question), partial(_second, question)
         weighing = weigh(study, question, groups_of(crowd, first), crowd.people, first)
         bins = SharesPlan(bins=len(question.starts) + 1, weighing=weighing, people=question.expected_size)

@@ -28,9 +28,13 @@ class ShapeCrowd:
     ) -> "ShapeCrowd":
         """Group cohorts by what they offer. A cohort takes part with its whole offer or not at all.
 
+        Where the number of people is asked for, and public, all of them are in it, and offer nothing.
         Those who did not report the choice are a group without cohorts, and so are the people who answered
         searches: what they said is published. Those of them who have a report, too, count once.
         """
+        if question.public:
+            everyone = Group(trust=Trust.PUBLIC, epsilon=0, count=sum(cohort.count for cohort in cohorts))
+            return cls(groups=(everyone,), members=(tuple(cohorts),))
         merged: dict[tuple[Trust, int, bool], list[Cohort]] = {}
         for cohort in cohorts:
             offer, participates = 0, cohort.trust is Trust.PUBLIC

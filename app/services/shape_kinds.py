@@ -1,36 +1,20 @@
 """Every kind of plan that answers for the distribution of the values, or needs it first."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from app.core.cohort import Cohort
 from app.core.study import StudyDefinition
 from app.services import shape_plans
 from app.services.coordinates import CoordinatesPlan
-from app.services.counts import CountPlan
 from app.services.covariances import CovariancePlan
-from app.services.descriptions import Description
 from app.services.found_plans import FoundPlan
+from app.services.one_shape import OneShape, of_crowd
+from app.services.shape_crowd import ShapeCrowd
 from app.services.shape_labels import LabelsPlan
-from app.services.shape_plans import ShapePlan
-from app.services.shape_questions import (
-    COORDINATES,
-    COUNT,
-    COVARIANCE,
-    DESCRIBE,
-    FOUND_RANGE,
-    ShapeQuestion,
-)
+from app.services.shape_questions import COORDINATES, COVARIANCE, FOUND_RANGE, ShapeQuestion
 from app.sessions.searched import Searched
 
-AnyPlan = ShapePlan | FoundPlan | Description | LabelsPlan | CountPlan | CovariancePlan | CoordinatesPlan
-
-_MAKERS: Mapping[str, Callable[[StudyDefinition, ShapeQuestion, Sequence[Cohort]], AnyPlan]] = {
-    FOUND_RANGE: FoundPlan.of,
-    DESCRIBE: Description.of,
-    COUNT: CountPlan.of,
-    COVARIANCE: CovariancePlan.of,
-    COORDINATES: CoordinatesPlan.of,
-}
+AnyPlan = OneShape | FoundPlan | LabelsPlan | CovariancePlan | CoordinatesPlan
 
 
 def make(
@@ -42,12 +26,19 @@ def make(
     """Plan and price a question; with what searches found, for a quantile.
 
     Raises:
-        BudgetExhausted: people could take part, but cannot pay any more.
-        NotApplicable: no person central or public is there.
-        InternalFault: a charge exceeds an offer.
+        BudgetExhausted, NotApplicable, InternalFault: as `one_shape.of_crowd`.
     """
     if question.by:
         return LabelsPlan.of(study, question, cohorts)
-    if question.estimator in _MAKERS:
-        return _MAKERS[question.estimator](study, question, cohorts)
-    return shape_plans.make(study, question, cohorts, searched)
+    if question.estimator == COORDINATES:
+        return CoordinatesPlan.of(study, question, cohorts)
+    crowd = ShapeCrowd.of(cohorts, question, searched)
+    shape_plans.refuse_without_people(study, crowd)
+    if question.estimator == FOUND_RANGE:
+        return FoundPlan.of_crowd(study, question, crowd)
+    if question.estimator == COVARIANCE:
+        return CovariancePlan.of_crowd(study, question, crowd)
+    if searched is not None and question.quantile is not None:
+        beside = searched.beside(float(question.quantile), question.starts)
+        return shape_plans.of_crowd(study, question, crowd, beside=beside)
+    return of_crowd(study, question, crowd)

@@ -1,4 +1,4 @@
-r"""Shares, histograms and quantiles by an attribute: an answer for each of its labels, and for all people.
+r"""Shapes by an attribute: an answer for each of its labels, and for all people.
 
 Each label is a question of its own, of the people who have it, with counts and noise of its own. A person has
 one label. So where a value is replaced (replace_one: labels are public, and stay), or a person comes or goes
@@ -10,10 +10,12 @@ theorem 4). That no cohort has members of two labels is checked, since it is wha
 Where the number of people is secret, every declared label is answered, with noise and a price that do not
 depend on who has it. The shares of all people are post-processing (`app.estimators.label_shares`).
 
-*Quantiles.* The quantile of all people cannot be read off those of labels. It has draws of its own
-(`app.estimators.ranks`), for half of each offer; the label's have the other half. All draws are independent,
-and a person of label l moves the scores of those of l and of all people alone. So the person pays the sum of
-both prices (sequential composition), in both currencies.
+*Quantiles, descriptions, counts.* The quantile of all people cannot be read off those of labels. It has draws
+of its own (`app.estimators.ranks`), for half of each offer; the label's have the other half. All draws are
+independent, and a person of label l moves the scores of those of l and of all people alone. So the person
+pays the sum of both prices (sequential composition), in both currencies. So do descriptions, whose parts are
+moments and quartiles (`app.services.descriptions`), and noisy counts: a sum of those of K labels would have
+the noise of all of them. Public counts have no noise and charge no one.
 """
 
 import json
@@ -28,9 +30,9 @@ from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import NotApplicable
 from app.estimators.label_shares import whole_of
 from app.estimators.shares import SharesPlan
-from app.services import shape_plans
+from app.services.one_shape import OneShape, of_crowd
 from app.services.shape_crowd import ShapeCrowd
-from app.services.shape_plans import ShapePlan, added_up, charges_of
+from app.services.shape_plans import ShapePlan, added_up, charges_of, refuse_without_people
 from app.services.shape_questions import ShapeQuestion
 
 
@@ -56,7 +58,7 @@ class Label:
 
     where: Mapping[str, str]
     crowd: ShapeCrowd
-    plan: ShapePlan | None
+    plan: OneShape | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,7 @@ class LabelsPlan:
     crowd: ShapeCrowd
     costs: tuple[int, ...]
     most: int
-    whole: ShapePlan
+    whole: OneShape
     relation: Relation
 
     @classmethod
@@ -97,7 +99,7 @@ class LabelsPlan:
             members=tuple(members for one in labels for members in one.crowd.members),
         )
         if not made:
-            shape_plans.refuse_without_people(study, crowd)
+            refuse_without_people(study, crowd)
             raise NotApplicable("No person central or public can take part.")
         costs = tuple(
             cost
@@ -106,11 +108,12 @@ class LabelsPlan:
         )
         most = max(plan.most for _, plan in made)
         if question.counts_bins:
-            own = [(one.crowd.people, plan.bins_plan) for one, plan in made]
+            shares = [_of_shares(plan) for _, plan in made]
+            own = [(one.crowd.people, plan.bins_plan) for (one, _), plan in zip(made, shares, strict=True)]
             tilt = (question.tilt or 0) / MICRO
-            whole = replace(made[0][1], plan=whole_of(own, crowd.people, tilt))
+            whole: OneShape = replace(shares[0], plan=whole_of(own, crowd.people, tilt))
         else:
-            whole = shape_plans.of_crowd(study, replace(question, by=""), crowd, of_whole)
+            whole = of_crowd(study, replace(question, by=""), crowd, of_whole)
             costs = added_up(crowd, costs, whole.costs)
             most = most + whole.most if study.relation is Relation.ADD_REMOVE_ONE else max(costs)
         return cls(labels=labels, crowd=crowd, costs=costs, most=most, whole=whole, relation=study.relation)
@@ -143,7 +146,7 @@ class LabelsPlan:
 
     def noise_json(self) -> str:
         """The noise, for the ledger: of shares that of each label, the same for all; or all draws."""
-        if isinstance(self.whole.plan, SharesPlan):
+        if self._reads_labels:
             return self.whole.noise_json()
         plans = [self.whole, *(one.plan for one in self.labels if one.plan is not None)]
         return json.dumps({"mechanism": "ByLabel", "draws": [json.loads(one.noise_json()) for one in plans]})
@@ -154,19 +157,25 @@ class LabelsPlan:
         Args:
             counts: See `ShapePlan.answer`.
         """
-        if not isinstance(self.whole.plan, SharesPlan):
+        if not self._reads_labels:
             groups = [
                 self._group(one, None if one.plan is None else one.plan.answer(counts)) for one in self.labels
             ]
             return {**self.whole.answer(counts), "groups": groups}
-        drawn = [None if one.plan is None else one.plan.noisy(counts) for one in self.labels]
-        read = [one for one in drawn if one is not None]
-        answer = self.whole.document(self.whole.bins_plan.read_labels(read))
+        whole = _of_shares(self.whole)
+        plans = [None if one.plan is None else _of_shares(one.plan) for one in self.labels]
+        drawn = [None if plan is None else plan.noisy(counts) for plan in plans]
+        answer = whole.document(whole.bins_plan.read_labels([one for one in drawn if one is not None]))
         answer["groups"] = [
-            self._group(one, one.plan.document(one.plan.bins_plan.read(*own)) if one.plan and own else None)
-            for one, own in zip(self.labels, drawn, strict=True)
+            self._group(one, plan.document(plan.bins_plan.read(*own)) if plan and own else None)
+            for one, plan, own in zip(self.labels, plans, drawn, strict=True)
         ]
         return answer
+
+    @property
+    def _reads_labels(self) -> bool:
+        """Whether the whole is read off what is drawn for labels."""
+        return isinstance(self.whole, ShapePlan) and isinstance(self.whole.plan, SharesPlan)
 
     def _group(self, label: Label, answer: Mapping[str, object] | None) -> dict[str, object]:
         """What an answer says of one label; nothing of its values where no person takes part."""
@@ -176,6 +185,12 @@ class LabelsPlan:
         return {**shown, **(dict.fromkeys(self.whole.parts_of_document) if answer is None else answer)}
 
 
+def _of_shares(plan: OneShape) -> ShapePlan:
+    if not isinstance(plan, ShapePlan):
+        raise InternalFault("This has no shares.")
+    return plan
+
+
 def _label(study: StudyDefinition, question: ShapeQuestion, name: str, cohorts: Sequence[Cohort]) -> Label:
     where = {**question.where, question.by: name}
     segments = study.attributes.where(where)
@@ -183,8 +198,7 @@ def _label(study: StudyDefinition, question: ShapeQuestion, name: str, cohorts: 
     own = replace(question, by="", where=where)
     crowd, part = ShapeCrowd.of(people, own), int if question.counts_bins else of_label
     try:
-        shape_plans.refuse_without_people(study, crowd)
-        plan = shape_plans.of_crowd(study, own, crowd, part)
+        plan = of_crowd(study, own, crowd, part)
     except (BudgetExhausted, NotApplicable):
         plan = None
     return Label(where=where, crowd=crowd, plan=plan)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from app.accounting.shape_prices import bins_cost, ranks_cost
-from app.core.cohort import Cohort, Group
+from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted, InternalFault
 from app.core.grid import Grid
@@ -26,7 +26,6 @@ from app.mechanisms.permute_and_flip import choose
 from app.services.shape_crowd import ShapeCrowd
 from app.services.shape_parts import Part, groups_of
 from app.services.shape_questions import ShapeQuestion
-from app.sessions.searched import Searched
 
 SUMMARIES = {
     "histogram": "Noisy counts by bin with weights min(epsilon, tau); the distribution function is read off.",
@@ -256,27 +255,6 @@ def _whole(like: Share) -> Share:
         population_interval=one(like.population_interval),
         simultaneous=one(like.simultaneous),
     )
-
-
-def make(
-    study: StudyDefinition,
-    question: ShapeQuestion,
-    cohorts: Sequence[Cohort],
-    searched: Searched | None = None,
-) -> ShapePlan:
-    """Plan and price a question; with what searches found, for a quantile.
-
-    Raises:
-        BudgetExhausted: people could take part, but cannot pay any more.
-        NotApplicable: no person central or public is there.
-        InternalFault: a charge exceeds an offer.
-    """
-    crowd = ShapeCrowd.of(cohorts, question, searched)
-    refuse_without_people(study, crowd)
-    beside = None
-    if searched is not None and question.quantile is not None:
-        beside = searched.beside(float(question.quantile), question.starts)
-    return of_crowd(study, question, crowd, beside=beside)
 
 
 def of_crowd(

@@ -87,6 +87,10 @@ def of_shape(study: StudyDefinition, ask: Ask) -> bool:
     return ask.statistic in STATISTICS and _is_of_vectors(study, ask)
 
 
+_BY_LABELS = (HISTOGRAM, SHARES, QUANTILE, DESCRIBE, COUNT)
+"""What is answered for each label of an attribute, see `app.services.shape_labels`."""
+
+
 def _is_of_vectors(study: StudyDefinition, ask: Ask) -> bool:
     """Whether the values that it asks about have several coordinates."""
     if not study.measures:
@@ -111,6 +115,7 @@ class ShapeQuestion:
         measure: Of which measure, in a study of several; empty in others.
         pair: Of which two, for a covariance.
         spread: Whether the answer must have a variance; asked for where it takes sums of its own.
+        public: Whether it asks for the number of people where that is public: then it charges no one.
         share: Part of each personal epsilon [ppm].
         epsilon: The most that any person may be charged, or None [micro-epsilon].
         cap: The same in the study's currency.
@@ -134,6 +139,7 @@ class ShapeQuestion:
     measure: str = ""
     pair: tuple[str, ...] = ()
     spread: bool = False
+    public: bool = False
 
     def offer(self, amount: int) -> int:
         """What a person who offers this much may be charged [both in the study's currency]."""
@@ -246,7 +252,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
             errors.append(FieldError(RANGE, f"must be {DECLARED} for {of}"))
         if ask.standardize:
             errors.append(FieldError("standardize", f"does not apply to {of}"))
-    if ask.by and estimator not in (HISTOGRAM, SHARES, QUANTILE):
+    if ask.by and estimator not in _BY_LABELS:
         errors.append(FieldError("by", f"does not apply to {of}: ask for each label with where"))
     if ask.estimator not in (None, AUTO, estimator):
         errors.append(FieldError("estimator", f"must be {estimator} for {of}"))
@@ -318,6 +324,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         measure=ask.measure,
         pair=pair,
         spread=vectors and secret and ask.statistic in (VARIANCE, SD),
+        public=estimator == COUNT and not secret,
     )
 
 

@@ -14,10 +14,11 @@ from app.core.study import Relation, Study
 from app.core.study import assumption as of_mean
 from app.estimators.interface import NotApplicable
 from app.services import gain, measured, shape_kinds
+from app.services.found_plans import FoundPlan
 from app.services.questions import Ask, among
 from app.services.replies import Idempotency
 from app.services.shape_plans import MOST_STEPS
-from app.services.shape_questions import COORDINATES, COUNT, DESCRIBE, FOUND_RANGE, ShapeQuestion, resolve
+from app.services.shape_questions import COORDINATES, DESCRIBE, FOUND_RANGE, ShapeQuestion, resolve
 from app.sessions.documents import from_document
 from app.sessions.search import Search
 from app.sessions.searched import Searched
@@ -95,13 +96,14 @@ class ShapeRequest:
         )
         if found is None or not self.is_public:
             return found
-        people = people_of(await self.profile(connection), None)
-        return found if json.loads(found.body)["people"] == people else None
+        made = shape_kinds.make(self.study.definition, self.question, await self.profile(connection))
+        now = {} if isinstance(made, FoundPlan) else made.answer({})
+        return found if now.items() <= json.loads(found.body).items() else None
 
     @property
     def is_public(self) -> bool:
         """Whether it asks for the number of people where that is public."""
-        return self.compares and self.question.estimator == COUNT
+        return self.question.public
 
     @property
     def place(self) -> int | None:
@@ -144,7 +146,7 @@ class ShapeRequest:
 
     def check(self, people: int, unable: int, width: float, best: float | None) -> None:
         """Refuse an answer that is no gain, see `gain.check`."""
-        if self.compares and not self.allow_worse:
+        if self.compares and not self.is_public and not self.allow_worse:
             gain.check(people=people, left_out=unable, width=width, best=best, needed=self.first)
 
 

@@ -158,6 +158,7 @@ class LabelAnswer:
         drawn_to_whole: The estimate drawn to that for all people, by as much as its error is more than the
             scatter of all labels; None of fewer than three labels, and of other statistics than a mean.
         bins, choices: Of a histogram, a distribution or shares, as those of a `Release`.
+        count, mean, sd, quartiles: Of a description, as those of a `Release`.
     """
 
     where: Mapping[str, str]
@@ -172,3 +173,7 @@ class LabelAnswer:
     drawn_to_whole: float | None = None
     bins: tuple[Bin, ...] | None = None
     choices: tuple[ChoiceShare, ...] | None = None
+    count: Count | None = None
+    mean: Statistic | None = None
+    sd: Statistic | None = None
+    quartiles: tuple[Quartile, ...] | None = None

@@ -16,10 +16,10 @@ from dither.device.exact import below
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.study import Relation, StudyDefinition, Trust
-from app.estimators.shares import SharesPlan
 from app.mechanisms.entropy import system_bits
-from app.services import shape_plans
+from app.services import shape_kinds, shape_plans
 from app.services.questions import Ask
+from app.services.shape_plans import ShapePlan
 from app.services.shape_questions import SHARES, resolve
 from dither_research.histories import STUDY
 from dither_research.privacy_audit import STEPS, Cells, Subject, cells
@@ -61,9 +61,9 @@ def shares_subject(name: str, relation: Relation, *, planted: bool = False) -> S
     person = Cohort(
         id=1, trust=Trust.CENTRAL, epsilon=MICRO, carried=0, spent=0, count=1, total=0, total_squares=0
     )
-    made = shape_plans.make(study, question, [person])
-    plan = made.plan
-    assert isinstance(plan, SharesPlan)
+    made = shape_kinds.make(study, question, [person])
+    assert isinstance(made, ShapePlan)
+    plan = made.bins_plan
     if planted:
         plan = replace(plan, weighing=replace(plan.weighing, relation=Relation.ADD_REMOVE_ONE))
 

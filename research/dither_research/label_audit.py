@@ -26,12 +26,12 @@ from app.services.by_label import plan_by
 from app.services.planning import Crowd
 from app.services.questions import Ask, resolve
 from app.services.shape_labels import LabelsPlan
+from app.services.shape_plans import ShapePlan, weighted_counts
 from app.services.shape_plans import drawn as drawn_cells
-from app.services.shape_plans import weighted_counts
 from app.services.steps import Step, take
 from dither_research.histories import STUDY, cohort_of
 from dither_research.privacy_audit import STEPS, Cells, Subject, cells
-from dither_research.shape_audit import FEW
+from dither_research.shape_audit import BESIDE, FEW
 
 BY_REGION: StudyDefinition = replace(STUDY, attributes=Attributes.of({"region": ["north", "south"]}))
 BY_SECRET_REGION: StudyDefinition = replace(BY_REGION, relation=Relation.ADD_REMOVE_ONE)
@@ -54,6 +54,7 @@ def label_subjects() -> Iterator[Subject]:
     for relation in Relation:
         yield _shares_subject(f"shares by region, {relation}", relation)
     yield _median_subject("a median by region, of the label and of all people")
+    yield _count_subject("counts by secret region, one person more")
 
 
 def label_controls() -> Iterator[Subject]:
@@ -66,6 +67,7 @@ def label_controls() -> Iterator[Subject]:
         "shares of a label charged only for half of their moves", Relation.REPLACE_ONE, part=0.5, planted=True
     )
     yield _median_subject("a median by region charged only for that of all people", planted=True)
+    yield _count_subject("counts by secret region charged only for that of all people", planted=True)
 
 
 def _subject(name: str, *, part: float, planted: bool = False) -> Subject:
@@ -149,14 +151,12 @@ def _shares_subject(name: str, relation: Relation, *, part: float = 1.0, planted
     )
     people = [cohort_of(PERSON, MICRO, [0]), cohort_of(2, MICRO, [0] * COMPANIONS, segment=1)]
     made = LabelsPlan.of(study, question, people)
+    plans = [label.plan for label in made.labels if isinstance(label.plan, ShapePlan)]
     neighbors = ((1, 0, 0), (0, 1, 0)) if relation is Relation.REPLACE_ONE else ((0, 0, 0), (0, 1, 0))
 
     def drawn(counts: Sequence[int], draws: int) -> Cells:
         both = {PERSON: counts, 2: (0, COMPANIONS, 0)}
-        noisy = [
-            [count for label in made.labels if label.plan for count in label.plan.noisy(both)[0][:2]]
-            for _ in range(draws)
-        ]
+        noisy = [[count for plan in plans for count in plan.noisy(both)[0][:2]] for _ in range(draws)]
         values = np.array(noisy, dtype=np.float64)
         own = cells(values[:, :2], np.full(2, float(MICRO)), STEPS)
         found: Cells = own * 2 + (values[:, 3] > COMPANIONS * MICRO)
@@ -185,7 +185,8 @@ def _median_subject(name: str, *, planted: bool = False) -> Subject:
     question = shape_questions.resolve(BY_REGION, asked)
     people = [cohort_of(PERSON, 4 * MICRO, [0] * 4), cohort_of(2, 4 * MICRO, [0] * 2, segment=1)]
     made = LabelsPlan.of(BY_REGION, question, people)
-    plans = [made.whole, *(label.plan for label in made.labels[:1] if label.plan)]
+    both = (made.whole, made.labels[0].plan)
+    plans = [plan for plan in both if isinstance(plan, ShapePlan)]
     last = len(question.starts)
 
     def drawn(mine: int, draws: int) -> Cells:
@@ -206,6 +207,35 @@ def _median_subject(name: str, *, planted: bool = False) -> Subject:
         first, second = (drawn(mine, draws) for mine in (last, 0))
         return first, second
 
+    claimed = made.whole.most if planted else made.most
+    return Subject(name=name, claimed=claimed / MICRO, outputs=outputs, planted=planted)
+
+
+def _count_subject(name: str, *, planted: bool = False) -> Subject:
+    """A person of epsilon 1 who comes to others of a label: the counts of it and of all people.
+
+    Args:
+        name: Of the subject.
+        planted: Whether it claims the price of all people's count alone.
+    """
+    study = replace(BY_SECRET_REGION, epsilon_min=MICRO, epsilon_max=MICRO)
+    asked = Ask(statistic=shape_questions.COUNT, by="region", share=MICRO)
+    question = shape_questions.resolve(study, asked)
+
+    def plan_of(people: int) -> LabelsPlan:
+        others = cohort_of(2, MICRO, [0] * COMPANIONS, segment=1)
+        return LabelsPlan.of(study, question, [cohort_of(PERSON, MICRO, [0] * people), others])
+
+    def drawn(people: int, draws: int) -> Cells:
+        plans = [plan for plan in (plan_of(people).whole, plan_of(people).labels[0].plan) if plan]
+        values = [[one.answer({})["estimate"] for one in plans] for _ in range(draws)]
+        counted = np.array(values, dtype=np.float64)
+        return cells(counted - [BESIDE + COMPANIONS, BESIDE], np.ones(2), STEPS)
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        return drawn(BESIDE, draws), drawn(BESIDE + 1, draws)
+
+    made = plan_of(1)
     claimed = made.whole.most if planted else made.most
     return Subject(name=name, claimed=claimed / MICRO, outputs=outputs, planted=planted)
 

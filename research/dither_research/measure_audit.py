@@ -29,6 +29,7 @@ from app.core.study import Relation, StudyDefinition
 from app.services.coordinates import CoordinatesPlan
 from app.services.covariances import CovariancePlan
 from app.services.questions import Ask, resolve
+from app.services.shape_crowd import ShapeCrowd
 from app.services.shape_parameters import PAIR
 from app.services.shape_questions import COVARIANCE
 from app.services.shape_questions import resolve as resolve_shape
@@ -80,7 +81,9 @@ def _covariance_subject(name: str, *, part: float = 1.0) -> Subject:
         part: Of the charge it claims; below 1 that is the planted bug.
     """
     ask = Ask(statistic=COVARIANCE, share=MICRO, tilt=0, parameters={PAIR: "income,age"})
-    plan = CovariancePlan.of(HOUSEHOLD, resolve_shape(HOUSEHOLD, ask), [cohort_of(PERSON, 2 * MICRO, [0])])
+    question = resolve_shape(HOUSEHOLD, ask)
+    crowd = ShapeCrowd.of([cohort_of(PERSON, 2 * MICRO, [0])], question)
+    plan = CovariancePlan.of_crowd(HOUSEHOLD, question, crowd)
     weight = plan.reader.weighing.weights[0]
     moved = np.array([GRID_SIZE, GRID_SIZE / 2]) * weight
 

@@ -28,6 +28,7 @@ from app.mechanisms.exponential import choose_exponential
 from app.mechanisms.permute_and_flip import choose
 from app.services.counts import CountPlan
 from app.services.questions import Ask
+from app.services.shape_crowd import ShapeCrowd
 from app.services.shape_questions import COUNT, resolve
 from dither_research.histories import STUDY, cohort_of
 from dither_research.pair_audit import DELTA
@@ -99,15 +100,19 @@ def count_subject(name: str, *, part: float = 1.0) -> Subject:
     study = replace(STUDY, relation=Relation.ADD_REMOVE_ONE, epsilon_min=MICRO, epsilon_max=MICRO)
     question = resolve(study, Ask(statistic=COUNT, share=MICRO))
 
+    def plan_of(people: int) -> CountPlan:
+        crowd = ShapeCrowd.of([cohort_of(1, MICRO, [0] * people)], question)
+        return CountPlan.of_crowd(study, question, crowd)
+
     def drawn(people: int, draws: int) -> Cells:
-        plan = CountPlan.of(study, question, [cohort_of(1, MICRO, [0] * people)])
+        plan = plan_of(people)
         counted = np.array([[plan.answer({})["estimate"]] for _ in range(draws)], dtype=np.float64)
         return cells(counted - BESIDE, np.ones(1), STEPS)
 
     def outputs(draws: int) -> tuple[Cells, Cells]:
         return drawn(BESIDE, draws), drawn(BESIDE + 1, draws)
 
-    (charge,) = CountPlan.of(study, question, [cohort_of(1, MICRO, [0])]).charges()
+    (charge,) = plan_of(1).charges()
     return Subject(name=name, claimed=part * charge.epsilon / MICRO, outputs=outputs, planted=part < 1)
 
 

@@ -10,6 +10,7 @@ from app.core.epsilon import MICRO
 from app.core.study import Relation, Trust
 from app.services.counts import CountPlan
 from app.services.questions import Ask
+from app.services.shape_crowd import ShapeCrowd
 from app.services.shape_questions import COUNT, resolve
 from tests.api.service import Service, assert_problem
 from tests.api.test_measures import household, move_in
@@ -123,7 +124,7 @@ def counted(people: int, epsilon: float, draws: int) -> tuple[CountPlan, list[di
         total=0,
         total_squares=0,
     )
-    plan = CountPlan.of(study, question, [cohort])
+    plan = CountPlan.of_crowd(study, question, ShapeCrowd.of([cohort], question))
     return plan, [plan.answer({}) for _ in range(draws)]
 
 

@@ -189,3 +189,15 @@ async def test_a_median_by_labels_has_a_plot_and_a_table(browser: Browser, surve
     assert "By region Each person was charged for the own label and for all people." in text_of(page.text)
     assert "The quantile for each label, with 95 % intervals" in page.text
     assert "No person with this label takes part." in text_of(page.text)
+
+
+async def test_counts_and_descriptions_by_labels_are_shown(browser: Browser, survey: str):
+    await browser.log_in("analyse")
+    page = await browser.get(await ask(browser, survey, {"statistic": "count", "by": "region"}))
+    assert "The count for each label, with 95 % intervals" in page.text
+    assert "Each person was charged" not in page.text
+    page = await browser.get(await ask(browser, survey, {"statistic": "describe", "by": "region"}))
+    text = text_of(page.text)
+    assert "By region Each person was charged for the own label and for all people." in text
+    assert "quartiles, with 95 % intervals one by one: north" in text
+    assert "takes part." in text

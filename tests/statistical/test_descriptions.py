@@ -18,6 +18,7 @@ from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition, Trust
 from app.services.descriptions import Description, of_moments, of_quartile
 from app.services.questions import Ask
+from app.services.shape_crowd import ShapeCrowd
 from app.services.shape_questions import resolve
 from dither_research.histories import cohort_of
 
@@ -51,7 +52,8 @@ def described(
         for number, (mine, epsilon) in enumerate(zip(points, epsilons, strict=True), start=1)
     ]
     ask = Ask(statistic="describe", parameters={"candidates": str(CELLS)})
-    return Description.of(study, resolve(study, ask), cohorts)
+    question = resolve(study, ask)
+    return Description.of_crowd(study, question, ShapeCrowd.of(cohorts, question))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.study import StudyDefinition, Trust
 from app.estimators.shares import SharesPlan
-from app.services import shape_plans
+from app.services import shape_kinds
 from app.services.questions import Ask
 from app.services.shape_plans import ShapePlan
 from app.services.shape_questions import SHARES, resolve
@@ -49,7 +49,9 @@ def plan_of(
 ) -> ShapePlan:
     study: StudyDefinition = study_of_choices(choices, **terms)
     question = resolve(study, Ask(statistic=SHARES, share=MICRO, tilt=None if terms else tilt))
-    return shape_plans.make(study, question, cohorts(profile))
+    found = shape_kinds.make(study, question, cohorts(profile))
+    assert isinstance(found, ShapePlan)
+    return found
 
 
 def shares_of(plan: ShapePlan) -> SharesPlan:

@@ -13,6 +13,7 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.found_range import FoundRange
+from app.services import shape_kinds
 from app.services.found_plans import FoundPlan
 from app.services.questions import Ask
 from app.services.shape_questions import resolve
@@ -75,7 +76,9 @@ class FoundCase:
         ]
         size: dict[str, Any] = {"expected_size": float(sum(map(len, points)))} if secret else {}
         ask = Ask(parameters={"range": "found", **parameters}, **size)
-        return cls(plan=FoundPlan.of(study, resolve(study, ask), cohorts), points=points)
+        plan = shape_kinds.make(study, resolve(study, ask), cohorts)
+        assert isinstance(plan, FoundPlan)
+        return cls(plan=plan, points=points)
 
     @property
     def counts(self) -> dict[int, list[int]]:

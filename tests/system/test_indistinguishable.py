@@ -97,6 +97,7 @@ SHAPES_ASKED = (
     *("histogram?bins=4&share=0.01", "distribution?edges=20,60&share=0.01", "median?share=0.01"),
     *("quantile?q=0.9&share=0.01", "describe?share=0.01", "sd?share=0.01", "mean?range=found&share=0.01"),
     *("histogram?by=region&bins=3&share=0.01", "median?by=region&share=0.01", "count?share=0.01"),
+    *("count?by=region&share=0.01", "describe?by=region&share=0.01"),
     *("mean?by=region&share=0.01", "sd?by=region&share=0.01", "mean?where=region:north&share=0.01"),
 )
 """Statistics beside the mean; little of each, so that there is enough left for the mean."""

@@ -34,6 +34,7 @@ from app.web.documents.plan import PlanOut
 from app.web.documents.release import ChargeOut, ReleaseOut
 from app.web.documents.session import session_document
 from app.web.documents.shape import (
+    CountReleaseOut,
     HistogramReleaseOut,
     Published,
     QuantileReleaseOut,
@@ -320,7 +321,7 @@ def _read(release: StoredRelease, shown: ReleaseOut, study: Study, fields: Mappi
 def _label_plots(release: Published, read: ReleaseOut | None) -> dict[str, Any]:
     """The plots of answers for labels, and of what is read off them; none of another release."""
     drawn: dict[str, Any] = {"labels_plot": None, "read_plot": None}
-    if isinstance(release, QuantileReleaseOut) and release.groups:
+    if isinstance(release, QuantileReleaseOut | CountReleaseOut) and release.groups:
         drawn["labels_plot"] = label_plots.labels(release)
     groups = (read or release).groups if isinstance(release, ReleaseOut) else None
     if isinstance(release, ReleaseOut) and groups:

@@ -162,10 +162,20 @@ class QuantileReleaseOut(_ShapeOut):
     searches: SearchesOut | None = Field(None, description="Joined in, where there are any.")
 
 
+class CountOfLabelOut(_LabelOut):
+    """The number of people with one label."""
+
+    estimate: float = Field(description="As of the whole.")
+    interval: IntervalOut = Field(description="As of the whole.")
+
+
 class CountReleaseOut(_ShapeOut):
     """The number of people: public, or with noise where it is secret."""
 
     statistic: Literal["count"]
+    by: str | None = Field(None, description=BY)
+    groups: list[CountOfLabelOut] | None = Field(None, description=GROUPS)
+
     estimate: float = Field(description="Where it is secret, people by their share of the cap.")
     interval: IntervalOut = Field(description="Where it is secret, of those who take part.")
 
@@ -224,8 +234,20 @@ class QuartileOut(WireOut):
     interval: IntervalOut = Field(description="As of a quantile, for this one alone.")
 
 
+class DescriptionOfLabelOut(_LabelOut):
+    """The same of the people with one label; all null where none of them takes part."""
+
+    count: CountOut | None
+    mean: StatisticOut | None
+    sd: StatisticOut | None
+    quartiles: list[QuartileOut] | None
+
+
 class DescriptionOut(_ShapeOut):
     """Count, mean, standard deviation and quartiles, from one release; `predicted_error` is the mean's."""
+
+    by: str | None = Field(None, description=BY)
+    groups: list[DescriptionOfLabelOut] | None = Field(None, description=GROUPS)
 
     count: CountOut
     mean: StatisticOut

@@ -272,7 +272,7 @@ class AsyncAnalyst(AsyncBase):
         return await self._statistic(study, "median", parameters, where)
 
     async def count(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
-        """The number of people: that of now where it is public, else with noise.
+        """The number of people: that of now where it is public, else with noise; also `by` an attribute.
 
         Privacy: where it is public it costs nothing; where it is secret as `mean`.
 
@@ -305,7 +305,7 @@ class AsyncAnalyst(AsyncBase):
         Args:
             study: The study's slug.
             where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
-            **parameters: The question's parameters, for example `share`, `epsilon` or `candidates`.
+            **parameters: The question's parameters, for example `share`, `epsilon`, `by` or `candidates`.
 
         Examples:
             >>> found = await analyst.describe("commute")

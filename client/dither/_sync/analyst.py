@@ -273,7 +273,7 @@ class Analyst(Base):
         return self._statistic(study, "median", parameters, where)
 
     def count(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
-        """The number of people: that of now where it is public, else with noise.
+        """The number of people: that of now where it is public, else with noise; also `by` an attribute.
 
         Privacy: where it is public it costs nothing; where it is secret as `mean`.
 
@@ -304,7 +304,7 @@ class Analyst(Base):
         Args:
             study: The study's slug.
             where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
-            **parameters: The question's parameters, for example `share`, `epsilon` or `candidates`.
+            **parameters: The question's parameters, for example `share`, `epsilon`, `by` or `candidates`.
 
         Examples:
             >>> found = analyst.describe("commute")

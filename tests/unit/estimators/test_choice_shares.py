@@ -16,7 +16,7 @@ from app.core.noise import DiscreteLaplace
 from app.core.study import Relation, Trust
 from app.estimators.choice_reports import report_noise
 from app.estimators.interface import NotApplicable
-from app.services import shape_plans
+from app.services import shape_kinds, shape_plans
 from app.services.questions import Ask
 from app.services.shape_questions import SHARES, resolve
 from tests.support.choices import cohorts, error, plan_of, shares_of, study_of_choices
@@ -154,9 +154,9 @@ def test_who_cannot_pay_is_left_out_and_no_one_at_all_is_refused():
     question = resolve(study, Ask(statistic=SHARES))
     [poor] = cohorts([(Trust.CENTRAL, 1, 10)])
     with pytest.raises(BudgetExhausted):
-        shape_plans.make(study, question, [replace(poor, spent=MICRO)])
+        shape_kinds.make(study, question, [replace(poor, spent=MICRO)])
     with pytest.raises(NotApplicable):
-        shape_plans.make(study, question, [])
+        shape_kinds.make(study, question, [])
     secret = plan_of([(Trust.CENTRAL, 1, 10)], relation=Relation.ADD_REMOVE_ONE)
     assert shares_of(secret).noise == DiscreteLaplace(scales=(float(MICRO),) * 5)
     assert shares_of(everyone).noise == DiscreteLaplace(scales=(2.0 * MICRO,) * 5)

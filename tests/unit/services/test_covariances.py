@@ -14,7 +14,7 @@ from app.core.errors import BudgetExhausted
 from app.core.grid import GRID_SIZE
 from app.core.measures import Measures
 from app.core.study import StudyDefinition, Trust
-from app.services import covariances
+from app.services import covariances, shape_kinds
 from app.services.covariances import CovariancePlan
 from app.services.questions import Ask
 from app.services.shape_parameters import PAIR
@@ -50,7 +50,9 @@ def cohort(number: int, epsilon: int, count: int, spent: int = 0) -> Cohort:
 
 def plan_of(people: list[Cohort], study: StudyDefinition = HOUSEHOLD, tilt: int = 0) -> CovariancePlan:
     ask = Ask(statistic=COVARIANCE, share=MICRO, tilt=tilt, parameters={PAIR: "income,age"})
-    return CovariancePlan.of(study, resolve(study, ask), people)
+    found = shape_kinds.make(study, resolve(study, ask), people)
+    assert isinstance(found, CovariancePlan)
+    return found
 
 
 def sums_of(points: np.ndarray) -> tuple[int, int, int, int]:

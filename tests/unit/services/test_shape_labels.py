@@ -15,12 +15,17 @@ from app.core.attributes import Attributes
 from app.core.cohort import Cohort
 from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.errors import BudgetExhausted, InternalFault
+from app.core.grid import GRID_SIZE
+from app.core.noise import DiscreteLaplace
 from app.core.study import Currency, Relation, Trust
 from app.estimators.interface import NotApplicable
 from app.estimators.ranks import RankPlan
+from app.services.counts import CountPlan
+from app.services.descriptions import Description
 from app.services.questions import Ask
 from app.services.shape_labels import LabelsPlan
-from app.services.shape_questions import MEDIAN, SHARES, resolve
+from app.services.shape_plans import ShapePlan
+from app.services.shape_questions import COUNT, DESCRIBE, MEDIAN, SHARES, resolve
 from dither_research.histories import STUDY
 from tests.support.choices import plan_of, study_of_choices
 
@@ -52,6 +57,11 @@ def by_region(people: Sequence[Cohort], tilt: float = 0, share: int = MICRO, **t
     )
 
 
+def of_all(plan: LabelsPlan) -> ShapePlan:
+    assert isinstance(plan.whole, ShapePlan)
+    return plan.whole
+
+
 @pytest.mark.parametrize("relation", list(Relation))
 def test_a_person_pays_what_the_worst_neighbor_moves_all_counts_by(relation: Relation):
     """Brute force: every label and choice of a person before and after; the sum of |moves| over scales."""
@@ -60,7 +70,7 @@ def test_a_person_pays_what_the_worst_neighbor_moves_all_counts_by(relation: Rel
     charged = {one.cohort_id: one.epsilon for one in plan.charges()}
     for place, own in ((0, 1), (1, 2)):
         label = plan.labels[place].plan
-        assert label is not None
+        assert isinstance(label, ShapePlan)
         weight = label.weighing.weights[0]
         scale = label.bins_plan.scale
         present = [tuple(int(one == choice) for one in range(CHOICES)) for choice in range(CHOICES)]
@@ -113,7 +123,7 @@ def test_the_whole_of_equal_labels_is_the_shares_of_all_with_the_noise_of_all_la
     """Two labels of n people have noise of twice the variance of one answer over 2 n people."""
     halves = by_region([cohort(1, 0, 500), cohort(2, 1, 500)])
     alone = plan_of([(Trust.CENTRAL, 1, 1000)], CHOICES)
-    own, whole = alone.bins_plan, halves.whole.bins_plan
+    own, whole = alone.bins_plan, of_all(halves).bins_plan
     assert whole._variance == pytest.approx(2 * own._variance)
     assert whole.weighing.squares == pytest.approx(own.weighing.squares)
     assert whole.weighing.uneven == own.weighing.uneven == 0
@@ -128,7 +138,7 @@ def test_labels_without_an_answer_weigh_nothing_and_the_interval_of_the_whole_kn
     assert [one.plan is None for one in unable.labels] == [False, True, True]
     assert unable.crowd.people == 400
     assert unable.crowd.left_out == 100
-    weighing = unable.whole.bins_plan.weighing
+    weighing = of_all(unable).bins_plan.weighing
     assert weighing.bias == pytest.approx(0.1 * 100 / 400)
     assert weighing.uneven == pytest.approx(1 / 300 - 1 / 400)
     assert unable.interval_width > able.interval_width
@@ -161,14 +171,14 @@ def test_a_person_pays_for_the_draws_of_the_label_and_of_all_people(relation: Re
     pairs = list(product(before_it, places))
     for label, cohort_id in ((0, 1), (1, 2)):
         own = plan.labels[label].plan
-        assert own is not None
+        assert isinstance(own, ShapePlan)
         worst: Any = 0
         for (before, after), mate, others in product(pairs, places, product(places, repeat=2)):
             total: Any = 0
-            for one in (own, plan.whole):
+            for one in (own, of_all(plan)):
                 ranks = one.plan
                 assert isinstance(ranks, RankPlan)
-                mine, theirs = plan.whole.weighing.weights[label], plan.whole.weighing.weights[1 - label]
+                mine, theirs = of_all(plan).weighing.weights[label], of_all(plan).weighing.weights[1 - label]
                 if one is own:
                     mine, theirs = one.weighing.weights[0], 0
                 company = [
@@ -194,7 +204,7 @@ def test_intervals_of_a_median_by_labels_cover_and_those_of_another_label_do_not
     terms: dict[str, Any] = ADD_REMOVE if relation is Relation.ADD_REMOVE_ONE else {}
     plan = median_by_region([cohort(1, 0, 300), cohort(2, 1, 300)], 20, **terms)
     counts = {1: [0] * 5 + [300] + [0] * 15, 2: [0] * 15 + [300] + [0] * 5}
-    low, high = (float(plan.whole.grid.to_unit(Fraction(cell, 20))) for cell in (5, 15))
+    low, high = (float(of_all(plan).grid.to_unit(Fraction(cell, 20))) for cell in (5, 15))
     covered, control, runs = [0, 0, 0], 0, 200
     for _ in range(runs):
         answer: Any = plan.answer(counts)
@@ -222,3 +232,42 @@ def test_without_people_who_can_pay_it_is_refused_and_a_cohort_has_one_label():
     assert all(one.plan is not None for one in secret.labels)
     assert secret.most == by_region([cohort(1, 0, 900)], **ADD_REMOVE).most
     assert secret.noise_json() == by_region([cohort(1, 0, 900)], **ADD_REMOVE).noise_json()
+
+
+def counted_by_region(people: Sequence[Cohort], **terms: Any) -> LabelsPlan:
+    study = replace(
+        STUDY, attributes=Attributes.of({"region": LABELS}), epsilon_min=MICRO, epsilon_max=MICRO, **terms
+    )
+    return LabelsPlan.of(study, resolve(study, Ask(statistic=COUNT, by="region", share=MICRO)), people)
+
+
+def test_a_person_who_comes_pays_for_the_count_of_the_label_and_of_all_people():
+    """Brute force: a person more in either label moves two sums of weights, by theirs."""
+    plan = counted_by_region([cohort(1, 0, 2), cohort(2, 1, 3)], relation=Relation.ADD_REMOVE_ONE)
+    charged = {one.cohort_id: one.epsilon for one in plan.charges()}
+    for place, own in ((0, 1), (1, 2)):
+        loss = Fraction()
+        for one, group in ((plan.labels[place].plan, 0), (plan.whole, place)):
+            assert isinstance(one, CountPlan)
+            assert one.weighing is not None
+            assert isinstance(one.noise, DiscreteLaplace)
+            loss += Fraction(one.weighing.weights[group] * GRID_SIZE) / Fraction(one.noise.scales[0])
+        assert loss * MICRO <= charged[own] <= loss * MICRO + 2
+        assert charged[own] <= MICRO == plan.most
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_a_description_by_label_costs_the_sum_of_both_and_no_more_than_the_offer(relation: Relation):
+    terms: dict[str, Any] = ADD_REMOVE if relation is Relation.ADD_REMOVE_ONE else {}
+    study = replace(STUDY, attributes=Attributes.of({"region": LABELS}), **terms)
+    people = [cohort(1, 0, 40), cohort(2, 1, 30, 1 if terms else 0.4)]
+    question = resolve(study, Ask(statistic=DESCRIBE, by="region", share=MICRO))
+    plan = LabelsPlan.of(study, question, people)
+    charged = {one.cohort_id: one.epsilon for one in plan.charges()}
+    for place, own in ((0, 1), (1, 2)):
+        label = plan.labels[place].plan
+        assert isinstance(label, Description)
+        assert charged[own] == label.costs[0] + plan.whole.costs[place] <= people[place].epsilon
+        alone = replace(question, by="", where={"region": LABELS[place]})
+        whole = Description.of_crowd(study, alone, label.crowd)
+        assert label.costs[0] <= whole.costs[0] / 2 + 10, "half of the offer, rounded"
