@@ -77,7 +77,9 @@ async def test_sum_variance_and_sd_are_read_off_the_same_release(service: Servic
     assert [one["variance"]["estimate"] for one in mean["coordinates"]] == estimates(variance)
     assert [one**2 for one in estimates(sd)] == pytest.approx(estimates(variance))
     for one, truth in zip(sd["coordinates"], POINTS.std(axis=0), strict=True):
-        assert one["interval"]["lower"] <= truth <= one["interval"]["upper"]
+        # Coverage is held in tests/statistical: one interval alone misses in 5 % of all runs.
+        lower, upper = one["interval"]["lower"], one["interval"]["upper"]
+        assert lower - 3 * (upper - lower) <= truth <= upper + 3 * (upper - lower)
         assert "simultaneous" not in one
     assert await spent(service, study, "p7") == pytest.approx(mean["epsilon_max"])
     plan = await get(service, study, "plan", statistic="sd")
