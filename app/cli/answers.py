@@ -67,13 +67,11 @@ def show_release(found: Release, as_json: bool, output: Path | None) -> None:
         _parts(found, lambda of: of.bins, _bin),
         _parts(found, lambda of: of.choices, _choice),
         _parts(found, _described, lambda row: row),
+        _parts(found, lambda of: of.coordinates, _coordinate),
     )
     for shown in parts:
         if shown:
             print_table(shown, {name: name for name in shown[0]})
-    if found.coordinates is not None:
-        shown = [_coordinate(one) for one in found.coordinates]
-        print_table(shown, {name: name for name in shown[0]})
     spread = found.sd if found.statistic == "mean" else None
     error_of = ", part of all people" if found.quartiles is None else " of the mean"
     if found.coordinates is not None:

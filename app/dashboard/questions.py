@@ -86,7 +86,7 @@ _ONLY: Mapping[str, Callable[[StudyDefinition], bool]] = {
     "expected_size": _secret,
     "fresh": lambda study: not _secret(study),
     "where": lambda study: bool(study.attributes.labels),
-    "by": lambda study: _with_labels(study) and any(one.dimension == 1 for one in _asked(study)),
+    "by": _with_labels,
     "between": _with_known_labels,
     "standardize": _with_known_labels,
     "simultaneous": _with_known_labels,

@@ -26,9 +26,10 @@ are those at the level :math:`1 - (1 - .95) / d`, by the union bound, whatever t
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import ClassVar
 
 from app.accounting.costs import group_costs
-from app.core.cohort import Cohort, Group
+from app.core.cohort import Group
 from app.core.grid import GRID_SIZE
 from app.core.noise import Noise, repeated
 from app.core.release import Charge
@@ -42,7 +43,7 @@ from app.mechanisms.draw import draw
 from app.services import planning
 from app.services.questions import MEAN, SD, SUM, VARIANCE
 from app.services.shape_crowd import ShapeCrowd
-from app.services.shape_parts import groups_of, mean_estimator, mean_question
+from app.services.shape_parts import Part, groups_of, mean_estimator, mean_question
 from app.services.shape_plans import added_up, charges_of, refuse_without_people
 from app.services.shape_questions import ShapeQuestion
 
@@ -66,23 +67,26 @@ class CoordinatesPlan:
     most: int
 
     @classmethod
-    def of(
-        cls, study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Cohort]
+    def of_crowd(
+        cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
     ) -> "CoordinatesPlan":
         """Plan and price all coordinates.
 
+        Args:
+            study, question, crowd: What is asked of whom.
+            part: What of an offer they may take together; all of it if not given.
+
         Raises:
-            BudgetExhausted: people could take part, but cannot pay any more.
+            BudgetExhausted: people could take part, but cannot pay for each coordinate.
             NotApplicable: no person central or public is there.
             InternalFault: a charge exceeds an offer.
         """
         dimension, relation = study.dimension, study.relation
 
-        def part(offer: int) -> int:
-            return offer // dimension
+        def of_each(offer: int) -> int:
+            return part(offer) // dimension
 
-        crowd = ShapeCrowd.of(cohorts, question)
-        able = [group.participates for group in groups_of(crowd, part)]
+        able = [group.participates for group in groups_of(crowd, of_each)]
         crowd = replace(
             crowd,
             groups=tuple(
@@ -90,10 +94,10 @@ class CoordinatesPlan:
             ),
         )
         refuse_without_people(study, crowd)
-        estimator, groups = mean_estimator(study), groups_of(crowd, part)
+        estimator, groups = mean_estimator(study), groups_of(crowd, of_each)
         secret = relation is Relation.ADD_REMOVE_ONE
         parameters = {MOMENTS.name: 2} if secret and question.spread else {}
-        asked = mean_question(study, question, crowd, part, parameters)
+        asked = mean_question(study, question, crowd, of_each, parameters)
         plan = estimator.plan(groups, asked)
 
         def priced(one: Plan, groups: Sequence[Group]) -> list[int]:
@@ -109,6 +113,10 @@ class CoordinatesPlan:
             costs = added_up(crowd, priced(plan, groups))
             most = max(costs, default=0)
         return cls(study=study, crowd=crowd, plan=plan, costs=costs, most=most)
+
+    one_report_moves: ClassVar[None] = None
+
+    parts_of_document: ClassVar[tuple[str, ...]] = ("coordinates",)
 
     @property
     def queries(self) -> tuple[Query | SparseQuery, ...]:

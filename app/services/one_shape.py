@@ -2,14 +2,15 @@
 
 from app.core.study import StudyDefinition
 from app.services import shape_plans
+from app.services.coordinates import CoordinatesPlan
 from app.services.counts import CountPlan
 from app.services.descriptions import Description
 from app.services.shape_crowd import ShapeCrowd
 from app.services.shape_parts import Part
 from app.services.shape_plans import ShapePlan
-from app.services.shape_questions import COUNT, DESCRIBE, ShapeQuestion
+from app.services.shape_questions import COORDINATES, COUNT, DESCRIBE, ShapeQuestion
 
-OneShape = ShapePlan | Description | CountPlan
+OneShape = ShapePlan | Description | CountPlan | CoordinatesPlan
 """What is also answered for each label of an attribute."""
 
 
@@ -30,6 +31,8 @@ def of_crowd(
     shape_plans.refuse_without_people(study, crowd)
     if question.estimator == DESCRIBE:
         return Description.of_crowd(study, question, crowd, part)
+    if question.estimator == COORDINATES:
+        return CoordinatesPlan.of_crowd(study, question, crowd, part)
     if question.estimator == COUNT:
         return CountPlan.of_crowd(study, question, crowd, part)
     return shape_plans.of_crowd(study, question, crowd, part)

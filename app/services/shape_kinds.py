@@ -5,16 +5,15 @@ from collections.abc import Sequence
 from app.core.cohort import Cohort
 from app.core.study import StudyDefinition
 from app.services import shape_plans
-from app.services.coordinates import CoordinatesPlan
 from app.services.covariances import CovariancePlan
 from app.services.found_plans import FoundPlan
 from app.services.one_shape import OneShape, of_crowd
 from app.services.shape_crowd import ShapeCrowd
 from app.services.shape_labels import LabelsPlan
-from app.services.shape_questions import COORDINATES, COVARIANCE, FOUND_RANGE, ShapeQuestion
+from app.services.shape_questions import COVARIANCE, FOUND_RANGE, ShapeQuestion
 from app.sessions.searched import Searched
 
-AnyPlan = OneShape | FoundPlan | LabelsPlan | CovariancePlan | CoordinatesPlan
+AnyPlan = OneShape | FoundPlan | LabelsPlan | CovariancePlan
 
 
 def make(
@@ -30,8 +29,6 @@ def make(
     """
     if question.by:
         return LabelsPlan.of(study, question, cohorts)
-    if question.estimator == COORDINATES:
-        return CoordinatesPlan.of(study, question, cohorts)
     crowd = ShapeCrowd.of(cohorts, question, searched)
     shape_plans.refuse_without_people(study, crowd)
     if question.estimator == FOUND_RANGE:

@@ -87,7 +87,7 @@ def of_shape(study: StudyDefinition, ask: Ask) -> bool:
     return ask.statistic in STATISTICS and _is_of_vectors(study, ask)
 
 
-_BY_LABELS = (HISTOGRAM, SHARES, QUANTILE, DESCRIBE, COUNT)
+_BY_LABELS = (HISTOGRAM, SHARES, QUANTILE, DESCRIBE, COUNT, COORDINATES)
 """What is answered for each label of an attribute, see `app.services.shape_labels`."""
 
 
@@ -252,6 +252,8 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
             errors.append(FieldError(RANGE, f"must be {DECLARED} for {of}"))
         if ask.standardize:
             errors.append(FieldError("standardize", f"does not apply to {of}"))
+        if ask.simultaneous:
+            errors.append(FieldError("simultaneous", f"does not apply to {of}: each has such an interval"))
     if ask.by and estimator not in _BY_LABELS:
         errors.append(FieldError("by", f"does not apply to {of}: ask for each label with where"))
     if ask.estimator not in (None, AUTO, estimator):

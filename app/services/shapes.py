@@ -330,6 +330,7 @@ class Shapes:
 
 def _read_off(made: AnyPlan, asked: str) -> tuple[str, ...]:
     """What is read off an answer to this question."""
+    made = made.whole if isinstance(made, LabelsPlan) else made
     if isinstance(made, CoordinatesPlan):
         return made.statistics
     return BY_BINS if asked in BY_BINS else (asked,)

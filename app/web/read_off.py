@@ -49,17 +49,23 @@ def of_coordinates(document: Document, statistic: str) -> Document:
     Raises:
         NotApplicable: it says nothing of the variance.
     """
-    read = document["coordinates"]
     if statistic == MEAN:
         return document
-    if statistic != SUM and statistic not in read[0]:
+    shown = document | {"coordinates": _coordinates(document, statistic)}
+    if shown["coordinates"] is None:
         raise NotApplicable(_NO_VARIANCE)
-    people = {"people": document.get("people")}
-    return document | {
-        "coordinates": [
-            {"coordinate": one["coordinate"], **_of_statistic(one | people, statistic)} for one in read
-        ]
-    }
+    if "groups" in document:
+        groups = document["groups"]
+        shown["groups"] = [group | {"coordinates": _coordinates(group, statistic)} for group in groups]
+    return shown
+
+
+def _coordinates(answer: Document, statistic: str) -> list[Document] | None:
+    """Those of a mean, or of one of its labels, as those of a statistic; None where nothing is known."""
+    read, people = answer["coordinates"], {"people": answer.get("people")}
+    if read is None or (statistic != SUM and statistic not in read[0]):
+        return None
+    return [{"coordinate": one["coordinate"], **_of_statistic(one | people, statistic)} for one in read]
 
 
 def _of_statistic(document: Document, statistic: str) -> Document:

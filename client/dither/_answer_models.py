@@ -159,6 +159,7 @@ class LabelAnswer:
             scatter of all labels; None of fewer than three labels, and of other statistics than a mean.
         bins, choices: Of a histogram, a distribution or shares, as those of a `Release`.
         count, mean, sd, quartiles: Of a description, as those of a `Release`.
+        coordinates: Of values of several coordinates, as those of a `Release`.
     """
 
     where: Mapping[str, str]
@@ -177,3 +178,4 @@ class LabelAnswer:
     mean: Statistic | None = None
     sd: Statistic | None = None
     quartiles: tuple[Quartile, ...] | None = None
+    coordinates: tuple[Coordinate, ...] | None = None

@@ -121,7 +121,7 @@ def _coordinates_subject(study: StudyDefinition, *, paid: int = DIMENSION) -> Su
         """The plan for many people at the lower end and no person or one, and what all of them add up to."""
         person = cohort_of(PERSON, offer, [*values, *[0] * MANY])
         sums = (person.count, *[person.total] * DIMENSION, *[person.total_squares] * DIMENSION)
-        return CoordinatesPlan.of(study, question, [person]), {PERSON: sums}
+        return CoordinatesPlan.of_crowd(study, question, ShapeCrowd.of([person], question)), {PERSON: sums}
 
     neighbors = one() if secret else one(0), one(GRID_SIZE)
 

@@ -108,6 +108,40 @@ async def test_a_condition_asks_of_some_people_and_charges_only_them(service: Se
     assert await spent(service, study, "p4") == 0
 
 
+@pytest.mark.parametrize("terms", [{}, ADD_REMOVE, GAUSSIAN])
+async def test_every_label_has_its_coordinates_in_one_release(service: Service, terms: dict[str, Any]):
+    study = await plane(service, **terms)
+    plan = await get(service, study, "plan", by="region")
+    found = await get(service, study, "statistics/mean", by="region")
+    assert found["epsilon_max"] == plan["estimators"][0]["epsilon_max"]
+    for subject in ("p3", "p4"):
+        assert await spent(service, study, subject) == pytest.approx(found["epsilon_max"], abs=2e-5)
+    assert [one["where"] for one in found["groups"]] == [{"region": "north"}, {"region": "south"}]
+    for one, chosen in zip(found["groups"], (POINTS[np.arange(PEOPLE) % 3 > 0], POINTS[::3]), strict=True):
+        for coordinate, truth in zip(one["coordinates"], chosen.mean(axis=0), strict=True):
+            assert abs(coordinate["estimate"] - truth) < 10 * coordinate["standard_error"]
+        assert one.get("people") == (None if "relation" in terms else len(chosen))
+    if "relation" in terms:
+        return
+    total = await get(service, study, "statistics/sum", by="region")
+    assert total["id"] == found["id"]
+    first, south = total["groups"][1]["coordinates"][0], found["groups"][1]["coordinates"][0]
+    assert first["estimate"] == pytest.approx(100 * south["estimate"])
+    sd = await get(service, study, "statistics/sd", by="region")
+    assert (
+        sd["groups"][0]["coordinates"][0]["estimate"]
+        == found["groups"][0]["coordinates"][0]["sd"]["estimate"]
+    )
+    assert (await service.api.services.ledger.audit()).clean
+
+
+async def test_a_label_that_no_person_has_stands_there_without_numbers(service: Service):
+    study = await plane(service, attributes={"region": ["north", "south", "west"]})
+    for name in ("mean", "sum", "sd"):
+        found = await get(service, study, f"statistics/{name}", by="region")
+        assert [one["coordinates"] is None for one in found["groups"]] == [False, False, True]
+
+
 async def test_values_of_public_people_have_no_noise(service: Service):
     study = await service.study(dimension=2, trust=["central", "public"])
     for number in range(4):
@@ -123,7 +157,8 @@ async def test_values_of_public_people_have_no_noise(service: Service):
 @pytest.mark.parametrize(
     ("statistic", "question", "field"),
     [
-        ("mean", {"by": "region"}, "by"),
+        ("mean", {"by": "size"}, "by"),
+        ("mean", {"by": "region", "simultaneous": "true"}, "simultaneous"),
         ("mean", {"range": "found"}, "range"),
         ("mean", {"range_part": "0.1"}, "range_part"),
         ("mean", {"estimator": "adpm"}, "estimator"),

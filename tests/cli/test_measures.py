@@ -86,13 +86,13 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
 def test_a_measure_of_several_coordinates_is_made_loaded_and_asked(ask: Asker, tmp_path):
     made = ask(
         *("admin", "study", "create", "trips", "--measures", "place=0,100,2", "--measures", "age=18,98"),
-        *("--default-share", "0.2"),
+        *("--default-share", "0.2", "--attributes", "size=small,large"),
     )
     assert made.status == 0, made.errors
     assert "range of place\t0 to 100, 2 coordinates" in made.output
     file = tmp_path / "people.csv"
-    rows = [f"p{number},{number % 50};70,{20 + number % 60}\n" for number in range(200)]
-    file.write_text("subject,place,age\n" + "".join(rows) + "flat,5,20\n")
+    rows = [f"p{number},{number % 50};70,{20 + number % 60},small\n" for number in range(200)]
+    file.write_text("subject,place,age,size\n" + "".join(rows) + "flat,5,20,large\n")
     done = ask(
         *("contribute", "contribute", "trips", str(file), "--trust", "central", "--epsilon", "8"),
         *("--directory", str(tmp_path / "device"), "--json"),
@@ -106,6 +106,9 @@ def test_a_measure_of_several_coordinates_is_made_loaded_and_asked(ask: Asker, t
         for truth, one in zip((24.5, 70), mean["coordinates"], strict=True)
     ]
     assert "measure\tplace" in ask("analyse", "sd", "trips", "--measure", "place").output
+    by_size = ask("analyse", "mean", "trips", "--measure", "place", "--by", "size", "--share", "0.3")
+    assert by_size.status == 0, by_size.errors
+    assert "small" in by_size.output
     refused = ask("analyse", "median", "trips", "--measure", "place")
     assert "2 coordinates" in refused.errors
     wrong = ask("admin", "study", "create", "odd", "--measures", "place=0,1,x", "--measures", "age=18,98")

@@ -612,8 +612,14 @@ async def test_an_analyst_asks_for_a_mean_over_a_range_that_is_found(browser: Br
 
 
 async def test_an_analyst_asks_for_the_mean_of_every_coordinate(browser: Browser, service: Service):
-    study = await service.study(dimension=2, default_share=0.5)
-    people = [{"subject": f"p{n}", "value": [20, 70], "epsilon": 4, "trust": "central"} for n in range(300)]
+    study = await service.study(
+        dimension=2, default_share=0.5, attributes={"region": ["north", "south", "west"]}
+    )
+    regions = [{"region": ("north", "south")[n % 2]} for n in range(300)]
+    people = [
+        {"subject": f"p{n}", "value": [20, 70], "epsilon": 4, "trust": "central", "attributes": region}
+        for n, region in enumerate(regions)
+    ]
     await service.call("POST", f"/v1/studies/{study}/contributions/batch", "contribute", json=people)
     await browser.log_in("analyse")
     path = f"/dashboard/studies/{study}"
@@ -630,6 +636,13 @@ async def test_an_analyst_asks_for_the_mean_of_every_coordinate(browser: Browser
     assert "; ".join(shown) in text_of((await browser.get(path)).text)
     refused = await browser.get(f"{path}?statistic=median")
     assert "2 coordinates" in text_of(refused.text)
+    asked = {"statistic": "mean", "by": "region"}
+    by = (await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=asked)).json()
+    shown_by = text_of((await browser.get(f"/dashboard/releases/{by['id']}")).text)
+    south = by["groups"][1]["coordinates"][1]
+    assert "south: coordinates, with 95 % intervals" in shown_by
+    assert number(south["estimate"]) in shown_by
+    assert "No person with region west takes part" in shown_by
 
 
 async def test_a_study_of_choices_is_made_and_its_shares_are_asked_for_and_drawn(

@@ -206,6 +206,14 @@ class CoordinateOut(StatisticOut):
     sd: StatisticOut | None = Field(None, description="The square root of the variance.")
 
 
+class CoordinatesOfLabelOut(_LabelOut):
+    """The same of the people with one label."""
+
+    coordinates: list[CoordinateOut] | None = Field(
+        description="Null where no person with the label takes part, or nothing is known of it."
+    )
+
+
 class CoordinatesReleaseOut(_ShapeOut):
     """Mean, sum, variance or sd of values of several coordinates, by coordinate [data's unit].
 
@@ -213,6 +221,9 @@ class CoordinatesReleaseOut(_ShapeOut):
     """
 
     statistic: Literal["mean", "sum", "variance", "sd"]
+    by: str | None = Field(None, description=BY)
+    groups: list[CoordinatesOfLabelOut] | None = Field(None, description=GROUPS)
+
     coordinates: list[CoordinateOut] = Field(description="In the order of the value.")
     noisy_count: float | None = Field(
         None, description="People by their share of the cap, with noise; only where their number is secret."

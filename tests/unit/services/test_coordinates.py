@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 
 from app.accounting.gaussian import effective_variance
+from app.core.attributes import Attributes
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted, InternalFault
 from app.core.grid import GRID_SIZE, square
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, repeated
 from app.core.study import Relation, StudyDefinition, Trust
-from app.services import coordinates
+from app.services import coordinates, shape_kinds
 from app.services.coordinates import CoordinatesPlan
 from app.services.questions import Ask
+from app.services.shape_labels import LabelsPlan
 from app.services.shape_questions import resolve
 from dither_research.histories import STUDY
 
@@ -46,7 +48,9 @@ def cohort(number: int, epsilon: int, count: int, spent: int = 0) -> Cohort:
 
 def plan_of(study: StudyDefinition, people: list[Cohort], statistic: str = "mean") -> CoordinatesPlan:
     tilt = 0 if study.relation is PUBLIC else None
-    return CoordinatesPlan.of(study, resolve(study, Ask(statistic=statistic, share=MICRO, tilt=tilt)), people)
+    found = shape_kinds.make(study, resolve(study, Ask(statistic=statistic, share=MICRO, tilt=tilt)), people)
+    assert isinstance(found, CoordinatesPlan)
+    return found
 
 
 def sums_of(points: np.ndarray) -> tuple[int, ...]:
@@ -213,6 +217,39 @@ def test_people_who_cannot_pay_for_each_coordinate_are_left_out(study: StudyDefi
     for people in ([cohort(1, MICRO, 50, spent=MICRO)], [cohort(1, 2, 50)]):
         with pytest.raises(BudgetExhausted):
             plan_of(study, people)
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_by_labels_a_person_pays_for_the_label_and_for_all_people(study: StudyDefinition):
+    """Brute force over ends and quarters of one person's values: both lists of queries move."""
+    study = replace(study, dimension=2, attributes=Attributes.of({"region": ["north", "south"]}))
+    offer = 5 * MICRO // (50 if study.delta else 1)
+    people = [cohort(1, offer, 400), replace(cohort(2, offer // 3, 400), segment=1)]
+    tilt = 0 if study.relation is PUBLIC else None
+    plan = LabelsPlan.of(study, resolve(study, Ask(by="region", share=MICRO, tilt=tilt)), people)
+    charged = {one.cohort_id: one.epsilon for one in plan.charges()}
+    grid = (0, GRID_SIZE // 4, 3 * GRID_SIZE // 4, GRID_SIZE)
+    for place in (0, 1):
+        asked = [(plan.labels[place].plan, 0), (plan.whole, place)]
+        worst = Fraction()
+        pairs = product(grid, repeat=2) if study.relation is PUBLIC else [(point, None) for point in grid]
+        for before, after in pairs:  # Both coordinates move so: their queries are the same.
+            loss = Fraction()
+            for own, group in asked:
+                assert isinstance(own, CoordinatesPlan)
+                moves = []
+                for query in own.queries:
+                    (weights,) = [term[1:] for term in query.terms if term[0] == group]
+                    ends = [
+                        weights[0] * point + weights[1] * GRID_SIZE + weights[2] * square(point)
+                        for point in (before, after)
+                        if point is not None
+                    ]
+                    moves.append(ends[0] - (ends[1] if len(ends) > 1 else 0))
+                loss += losses(own, moves)
+            worst = max(worst, loss)
+        assert worst * MICRO <= charged[place + 1] <= worst * MICRO + 2
+        assert charged[place + 1] <= people[place].epsilon
 
 
 def test_too_few_people_have_the_middle_of_the_range_for_nothing():
