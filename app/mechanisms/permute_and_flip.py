@@ -51,7 +51,7 @@ def choose(scores: Sequence[int], scale: int, bits: RandomBits = system_bits) ->
     Privacy: R / scale, R the largest difference between what two scores of neighbors move by;
         `app.accounting.shape_prices` prices it.
     """
-    if not scores or type(scale) is not int or scale < 1 or any(type(score) is not int for score in scores):
+    if type(scale) is not int or scale < 1 or set(map(type, scores)) != {int}:
         raise InternalFault("A choice has impossible scores.")
     best = max(scores)
     left = list(range(len(scores)))
