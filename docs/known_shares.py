@@ -37,7 +37,7 @@ class Silent(LaplaceNoise):
 
     def drawn(self, piece: Piece, had: int, exact: tuple[int, int]) -> Piece:
         """The exact sums."""
-        return replace(piece, first=exact[0], second=exact[1])
+        return replace(piece, sums=tuple(exact))
 
 
 def _cohorts() -> Iterator[Cohort]:

@@ -15,7 +15,7 @@ class Member:
 
     Attributes:
         cohort_id: The cohort.
-        weight: Of each of its members in both sums; never changes.
+        weight: Of each of its members in all sums; never changes.
         count: Members when the first noise of the piece was drawn.
         charged: What the piece has cost each of them [the study's currency].
     """
@@ -35,15 +35,15 @@ class Members(Columns[Member]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Two noisy sums over some cohorts: of the values, and of their squares, with the same weights.
+    """Noisy sums over some cohorts with the same weights: of values and of their squares, or people by bin.
 
     Attributes:
         number: Of the question's pieces, from 1.
         unit: Laplace scale, or sigma of Gaussian noise, at share 1 [units of the sums].
         share: Part of the weights that it has used [ppm].
-        scale: Of the noise now; for Laplace noise of both sums, unit / share, rounded up [units of the sums].
-        first, second: The noisy sums, not clipped; with Gaussian noise `share` times such a sum, see
-            `app.mechanisms.refined_gaussian`.
+        scale: Of the noise now; for Laplace noise of all sums, unit / share, rounded up [units of the sums].
+        sums: The noisy sums, not clipped; with Gaussian noise `share` times such a sum, see
+            `app.mechanisms.refined_gaussian`. Of zeros before the first draw.
         refinable: Whether its noise may be lowered; once it may not, it never may again.
         members: Its cohorts, in the order of their ids; none where it is secret who is in it.
         weighs: There, the most and the least that a person can weigh, see `app.estimators.combined_ratio`.
@@ -54,11 +54,20 @@ class Piece:
     unit: float
     share: int
     scale: float
-    first: int
-    second: int
+    sums: tuple[int, ...]
     refinable: bool
     members: Sequence[Member]
     weighs: tuple[float, float] | None = None
+
+    @property
+    def first(self) -> int:
+        """The noisy sum of values."""
+        return self.sums[0]
+
+    @property
+    def second(self) -> int:
+        """The noisy sum of squares."""
+        return self.sums[1]
 
     def column(self, name: str) -> Sequence[int]:
         """One field of every member."""
@@ -78,7 +87,7 @@ class Piece:
         sum has not the law that was paid for. Privacy: of an output of the mechanism and of public weights.
         """
         members = list(zip(*map(self.column, ("cohort_id", "weight", "count", "charged")), strict=True))
-        parts = [self.number, self.unit.hex(), self.share, self.scale.hex(), self.first, self.second]
+        parts = [self.number, self.unit.hex(), self.share, self.scale.hex(), *self.sums]
         document = json.dumps([*parts, self.refinable, members], separators=(",", ":"))
         return hashlib.sha256(document.encode()).hexdigest()
 

@@ -241,70 +241,99 @@ class _Parts:
     def best(
         self, question: Question, sizes: NDArray[np.float64], absent: NDArray[np.bool_], variance: float
     ) -> NDArray[np.float64]:
-        """The share of each part, shape (B,); they sum to one.
+        """See `best_shares`."""
+        return best_shares(
+            self.columns,
+            self.noises,
+            sizes,
+            absent,
+            variance=variance,
+            tilt=question.tilt,
+            people=question.people or 0,
+        )
 
-        Raises:
-            NotApplicable: there is no part.
-        """
-        used = np.flatnonzero(np.isfinite(self.noises))
-        while True:
-            if not used.size:
-                raise NotApplicable("No person can take part.")
-            shares = self._unsigned(used, question, sizes, absent, variance)
-            if float(shares.min()) >= 0:
-                break
-            used = np.delete(used, int(np.argmin(shares)))
-        found = np.zeros(len(self.noises))
-        found[used] = shares
-        return found
 
-    def _unsigned(
-        self,
-        used: NDArray[np.intp],
-        question: Question,
-        sizes: NDArray[np.float64],
-        absent: NDArray[np.bool_],
-        variance: float,
-    ) -> NDArray[np.float64]:
-        """The best shares of some parts, of any sign."""
-        if used.size == 1:
-            return np.ones(1)
-        columns = self.columns if used.size == self.noises.size else self.columns[:, used]
-        noises = self.noises[used]
-        present = float(np.dot(sizes, ~absent))
-        equal = np.where(absent, 0.0, 1 / max(float(question.people or 0), present, 1.0))
-        tilt = question.tilt**2 / 4
+def best_shares(
+    columns: "scipy.sparse.csr_array",
+    noises: NDArray[np.float64],
+    sizes: NDArray[np.float64],
+    absent: NDArray[np.bool_],
+    *,
+    variance: float,
+    tilt: float,
+    people: int,
+) -> NDArray[np.float64]:
+    """The share of each part in the combination, shape (B,); they sum to one.
 
-        def solved(penalty: NDArray[np.float64]) -> NDArray[np.float64]:
-            matrix = (columns.T @ scipy.sparse.diags_array(variance * sizes + penalty) @ columns).toarray()
-            matrix += np.diag(noises)
-            # Parts without any error of their own would leave the matrix singular.
-            matrix += np.diag(np.full(used.size, 1e-14 * float(np.max(np.diag(matrix))) + 1e-300))
-            both = np.linalg.solve(
-                matrix, np.stack([columns.T @ (penalty * equal), np.ones(used.size)], axis=1)
-            )
-            free, whole = both[:, 0], both[:, 1]
-            shares: NDArray[np.float64] = free + whole * ((1 - float(free.sum())) / float(whole.sum()))
-            return shares
+    Args:
+        columns: Weight of one person of each group in each part, shape (G, B).
+        noises: Variance of the noise of each part, shape (B,).
+        sizes: People in each group, shape (G,).
+        absent: Whether they have left, shape (G,).
+        variance: s, of one person.
+        tilt: t.
+        people: Those who are there, if they are more than those of the groups.
 
-        def moves(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-            moved: NDArray[np.float64] = sizes * np.abs(columns @ shares - equal)
-            return moved
+    Raises:
+        NotApplicable: there is no part.
+    """
+    used = np.flatnonzero(np.isfinite(noises))
+    equal = np.where(absent, 0.0, 1 / max(float(people), float(np.dot(sizes, ~absent)), 1.0))
+    while True:
+        if not used.size:
+            raise NotApplicable("No person can take part.")
+        among = columns if used.size == noises.size else columns[:, used]
+        shares = _unsigned(among, noises[used], sizes, equal, variance, tilt**2 / 4)
+        if float(shares.min()) >= 0:
+            break
+        used = np.delete(used, int(np.argmin(shares)))
+    found = np.zeros(len(noises))
+    found[used] = shares
+    return found
 
-        def error(shares: NDArray[np.float64]) -> float:
-            spread = variance * float(np.dot(sizes, (columns @ shares) ** 2))
-            return spread + float(np.dot(noises, shares**2)) + tilt * float(moves(shares).sum()) ** 2
 
-        best = shares = solved(np.zeros_like(sizes))
-        for _ in range(_ROUNDS if tilt else 0):
-            moved = moves(shares)
-            total = float(moved.sum())
-            if total <= 1e-12:
-                break
-            # Groups that are not moved at all would otherwise never be moved again.
-            rates = np.maximum(moved, 1e-6 * total) / total
-            shares = solved(tilt * sizes**2 / rates)
-            if error(shares) >= error(best) * (1 - 1e-10):
-                break
-            best = shares
-        return best
+def _unsigned(
+    columns: "scipy.sparse.csr_array",
+    noises: NDArray[np.float64],
+    sizes: NDArray[np.float64],
+    equal: NDArray[np.float64],
+    variance: float,
+    tilt: float,
+) -> NDArray[np.float64]:
+    """The best shares of some parts, of any sign."""
+    if noises.size == 1:
+        return np.ones(1)
+
+    def solved(penalty: NDArray[np.float64]) -> NDArray[np.float64]:
+        matrix = (columns.T @ scipy.sparse.diags_array(variance * sizes + penalty) @ columns).toarray()
+        matrix += np.diag(noises)
+        # Parts without any error of their own would leave the matrix singular.
+        matrix += np.diag(np.full(noises.size, 1e-14 * float(np.max(np.diag(matrix))) + 1e-300))
+        both = np.linalg.solve(
+            matrix, np.stack([columns.T @ (penalty * equal), np.ones(noises.size)], axis=1)
+        )
+        free, whole = both[:, 0], both[:, 1]
+        shares: NDArray[np.float64] = free + whole * ((1 - float(free.sum())) / float(whole.sum()))
+        return shares
+
+    def moves(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        moved: NDArray[np.float64] = sizes * np.abs(columns @ shares - equal)
+        return moved
+
+    def error(shares: NDArray[np.float64]) -> float:
+        spread = variance * float(np.dot(sizes, (columns @ shares) ** 2))
+        return spread + float(np.dot(noises, shares**2)) + tilt * float(moves(shares).sum()) ** 2
+
+    best = shares = solved(np.zeros_like(sizes))
+    for _ in range(_ROUNDS if tilt else 0):
+        moved = moves(shares)
+        total = float(moved.sum())
+        if total <= 1e-12:
+            break
+        # Groups that are not moved at all would otherwise never be moved again.
+        rates = np.maximum(moved, 1e-6 * total) / total
+        shares = solved(tilt * sizes**2 / rates)
+        if error(shares) >= error(best) * (1 - 1e-10):
+            break
+        best = shares
+    return best

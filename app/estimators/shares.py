@@ -81,7 +81,9 @@ class SharesPlan:
         people: add_remove_one: the number of people to predict for; None: unknown.
         reported: replace_one: local groups with a part in it.
         parts: Of shares that are read off those of labels, see `app.estimators.label_shares`: the plans of
-            these, and the part of all people that each label has, 1 where that is secret.
+            these, and the part of all people that each label has, 1 where that is secret. Or of pieces, see
+            `app.estimators.piece_shares`.
+        size: Of the noise of each count, as `scale`, where the counts are there already; else None.
     """
 
     bins: int
@@ -89,6 +91,7 @@ class SharesPlan:
     people: float | None = None
     reported: tuple[Reported, ...] = ()
     parts: "tuple[tuple[float, SharesPlan], ...]" = ()
+    size: float | None = None
 
     @property
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:
@@ -179,6 +182,8 @@ class SharesPlan:
     @property
     def scale(self) -> float:
         """Of the noise of a bin: the scale, or the standard deviation of Gaussian noise [as weights]."""
+        if self.size is not None:
+            return self.size
         noise = self.noise
         return noise.sigmas[0] if isinstance(noise, DiscreteGaussian) else noise.scales[0]
 

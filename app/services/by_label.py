@@ -209,7 +209,9 @@ def _joined(
         plan=_read_freely(whole)
         if whole.weights is None
         else combination_plan(
-            sums_of(cohorts, pieces, whole.people, whole.weights, whole.noise), whole.linear, whole.question
+            sums_of(cohorts, pieces, whole.people.groups, whole.weights, whole.noise),
+            whole.linear,
+            whole.question,
         ),
         before=before,
         noise=whole.noise,

@@ -116,8 +116,7 @@ def apart(
         unit=drawn,
         share=MICRO,
         scale=noise.scale(drawn, MICRO),
-        first=times * first,
-        second=times * second,
+        sums=(times * first, times * second),
         refinable=False,
         members=Members.of_rows(("cohort_id", "weight", "count", "charged"), members),
     )
@@ -146,7 +145,7 @@ def combine(
     whole = steps.plan_whole(study, here, resolved, question, paid.keys(), None)
     if whole.weights is None:
         raise NotApplicable("No estimator weighs answers here.")
-    sums = sums_of(here, pieces, whole.people, whole.weights, noise)
+    sums = sums_of(here, pieces, whole.people.groups, whole.weights, noise)
     plan = combination_plan(sums, replace(whole.linear, attached=False), whole.question)
     central = [trust is Trust.CENTRAL for trust in here.column("trust")]
     ids, counts = here.column("id"), here.column("count")

@@ -63,14 +63,12 @@ def apart(resolved: Resolved, plan: Plan, values: Sequence[int]) -> Piece | None
     if not resolved.of_all or plan.weighs is None or min(plan.weighs) <= 0:
         return None
     unit = float(pivot_of(plan.noise).unit)
-    first, second = two_sums(values)
     return Piece(
         number=1,
         unit=unit,
         share=MICRO,
         scale=unit,
-        first=first,
-        second=second,
+        sums=two_sums(values),
         refinable=False,
         members=(),
         weighs=plan.weighs,

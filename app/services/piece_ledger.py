@@ -1,9 +1,10 @@
 """What people have paid for a question by its pieces, and can: see `app.services.steps`."""
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from operator import eq
+from typing import Protocol
 
 from app.core.cohort import Cohort, Cohorts
 from app.core.epsilon import MICRO
@@ -12,15 +13,13 @@ from app.core.piece import Members, Piece
 from app.core.release import AllUsed, Charges
 from app.core.study import Trust
 from app.services.piece_noise import PieceNoise
-from app.services.planning import Crowd
-from app.services.questions import Resolved
 
 
 def priced(piece: Piece, noise: PieceNoise) -> Piece:
-    """A piece with what its share costs each member in all: the price of both of its queries."""
+    """A piece with what its share costs each member in all: the price of all of its sums."""
     price = noise.price(piece.unit, piece.share)
     columns = {name: piece.column(name) for name in ("cohort_id", "weight", "count")}
-    charged = [price(((0, weight, 0, 0), (1, 0, 0, weight))) for weight in columns["weight"]]
+    charged = list(map(price, columns["weight"]))
     return replace(piece, members=Members({**columns, "charged": charged}, len(charged)))
 
 
@@ -36,6 +35,21 @@ def paid_in_all(pieces: Sequence[Piece]) -> dict[int, int]:
     return paid
 
 
+class Taking(Protocol):
+    """What a question may take of people."""
+
+    @property
+    def share(self) -> int:
+        """Of each epsilon in all [ppm]."""
+
+    @property
+    def cap(self) -> int | None:
+        """Of any person in all [the study's currency]; None for no such cap."""
+
+    def offer(self, amount: int) -> int:
+        """What a person who offers this much may be charged [both in the study's currency]."""
+
+
 class PieceLedger:
     """What people have paid for a question, and can.
 
@@ -49,7 +63,7 @@ class PieceLedger:
     """
 
     def __init__(
-        self, cohorts: Sequence[Cohort], pieces: Sequence[Piece], resolved: Resolved, noise: PieceNoise
+        self, cohorts: Sequence[Cohort], pieces: Sequence[Piece], resolved: Taking, noise: PieceNoise
     ) -> None:
         self.cohorts, self.pieces = Cohorts.of(cohorts), pieces
         self._resolved, self._noise = resolved, noise
@@ -136,15 +150,21 @@ class PieceLedger:
                 left_out += count
         return joining, left_out
 
-    def create(self, number: int, people: Crowd, weights: Sequence[int]) -> Piece | None:
-        """The new piece; None where no person weighs anything in it."""
+    def create(self, number: int, weighed: Iterable[tuple[int, int]], sums: int = 2) -> Piece | None:
+        """The new piece; None where no person weighs anything in it.
+
+        Args:
+            number: Its number.
+            weighed: Cohorts, with what one of their people is to weigh under `PieceNoise.unit`.
+            sums: How many it has.
+        """
         share, noise = self._resolved.share, self._noise
         coarse = noise.coarse(share)
         bought = []
-        for cohort, place in zip(people.cohorts.column("id"), people.places, strict=True):
+        for cohort, weight in weighed:
             if cohort not in self.joining:
                 continue
-            weight, paid = weights[place], self.paid.get(cohort, 0)
+            paid = self.paid.get(cohort, 0)
             whole = noise.cost(weight, share, noise.unit)
             if paid or whole > self._left[cohort]:
                 rest = min(math.floor(whole) - paid, self.joining[cohort])
@@ -158,8 +178,7 @@ class PieceLedger:
             unit=noise.unit / 2**coarse,
             share=share,
             scale=0.0,
-            first=0,
-            second=0,
+            sums=(0,) * sums,
             refinable=True,
             members=Members.of_rows(("cohort_id", "weight", "count"), sorted(bought)),
         )

@@ -1,28 +1,33 @@
 """What pieces cost, and how their noise is lowered, in either currency: see `app.services.steps`."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
+from operator import add
 from typing import Protocol
 
 from dither.device.gaussian import DISCRETE_LOSS
 
-from app.accounting.gaussian import effective_variance
-from app.accounting.prices import Price, laplace_price, normal_price
+from app.accounting.gaussian import effective_variance, mu2_cost
+from app.accounting.prices import Column, laplace_price, normal_price
+from app.accounting.shape_prices import bins_cost
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise
 from app.core.piece import Piece
 from app.core.study import Currency, Relation
-from app.estimators.calibration import GAUSSIAN_SIGMA
+from app.estimators.calibration import GAUSSIAN_SIGMA, GAUSSIAN_UNIT
 from app.estimators.interface import UNIT_SCALE
 from app.mechanisms.draw import draw
 from app.mechanisms.entropy import system_bits
 from app.mechanisms.laplace import MAX_SCALE
 from app.mechanisms.refined_gaussian import more_gaussian
 from app.mechanisms.refined_laplace import refine_laplace
+
+Price = Callable[[int], int]
+"""What a weight costs a member [the study's currency]."""
 
 
 @lru_cache(maxsize=256)
@@ -73,15 +78,15 @@ class PieceNoise(Protocol):
         """The largest share at which a weight costs at most that much [ppm]."""
 
     def price(self, unit: float, share: int) -> Price:
-        """What both queries of a piece cost together, by their exact noise."""
+        """What all sums of a piece cost a member of a weight together, by their exact noise."""
 
-    def drawn(self, piece: Piece, had: int, exact: tuple[int, int]) -> Piece:
+    def drawn(self, piece: Piece, had: int, exact: Sequence[int]) -> Piece:
         """A piece with its noise drawn for its share. Draws entropy.
 
         Args:
             piece: With the share that it is to have, and the sums and the scale that it had.
             had: The share that it had; 0 for a new one [ppm].
-            exact: Its two sums without noise.
+            exact: Its sums without noise.
         """
 
 
@@ -118,18 +123,19 @@ class LaplaceNoise:
 
     def price(self, unit: float, share: int) -> Price:
         scale = step_scale(unit, share)
-        return laplace_price(DiscreteLaplace(scales=(scale, scale)), Relation.REPLACE_ONE, 2)
+        price = laplace_price(DiscreteLaplace(scales=(scale, scale)), Relation.REPLACE_ONE, 2)
+        return lambda weight: price(_both_moments(weight))
 
-    def drawn(self, piece: Piece, had: int, exact: tuple[int, int]) -> Piece:
+    def drawn(self, piece: Piece, had: int, exact: Sequence[int]) -> Piece:
         scale = step_scale(piece.unit, piece.share)
         if piece.scale == 0:
-            errors = draw(DiscreteLaplace(scales=(scale, scale)), queries=2)
+            errors = draw(DiscreteLaplace(scales=(scale,) * len(exact)), queries=len(exact))
         else:
             errors = tuple(
                 refine_laplace(noisy - value, piece.scale, scale, system_bits)
-                for noisy, value in zip((piece.first, piece.second), exact, strict=True)
+                for noisy, value in zip(piece.sums, exact, strict=True)
             )
-        return replace(piece, first=exact[0] + errors[0], second=exact[1] + errors[1], scale=scale)
+        return replace(piece, sums=tuple(map(add, exact, errors)), scale=scale)
 
 
 class GaussianNoise:
@@ -141,6 +147,8 @@ class GaussianNoise:
     mechanism = "RefinedGaussian"
     unit = GAUSSIAN_SIGMA
     normal = True
+    loss = GRID_SIZE * GRID_SIZE
+    """mu^2 in 1e-6 of a weight of 1 at a share of 1 ppm, under noise of variance 1: 10^6 and 10^-6 cancel."""
 
     def weighed(self, noise: Noise) -> float | None:
         return noise.sigmas[0] if isinstance(noise, DiscreteGaussian) else None
@@ -155,32 +163,77 @@ class GaussianNoise:
         return share
 
     def cost(self, weight: int, share: int, unit: float) -> Fraction:
-        return weight * weight * share * _LOSS / effective_variance(unit)
+        return weight * weight * share * self.loss / effective_variance(unit)
 
     def weight(self, cost: int, share: int) -> int:
-        return math.isqrt(math.floor(cost * effective_variance(self.unit) / (share * _LOSS)))
+        return math.isqrt(math.floor(cost * effective_variance(self.unit) / (share * self.loss)))
 
     def share(self, cost: int, weight: int, unit: float) -> int:
-        return math.floor(cost * effective_variance(unit) / (weight * weight * _LOSS))
+        return math.floor(cost * effective_variance(unit) / (weight * weight * self.loss))
 
     def price(self, unit: float, share: int) -> Price:
         variance = effective_variance(unit) * MICRO / share
-        return normal_price([variance, variance / 4], Relation.REPLACE_ONE)
+        price = normal_price([variance, variance / 4], Relation.REPLACE_ONE)
+        return lambda weight: price(_both_moments(weight))
 
-    def drawn(self, piece: Piece, had: int, exact: tuple[int, int]) -> Piece:
+    def drawn(self, piece: Piece, had: int, exact: Sequence[int]) -> Piece:
         variance, part = effective_variance(piece.unit), piece.share - had
-        return replace(
-            piece,
-            first=more_gaussian(piece.first, exact[0], variance, part, system_bits),
-            second=more_gaussian(piece.second, exact[1], variance / 4, part, system_bits),
-            scale=self.scale(piece.unit, piece.share),
-        )
+        noisy = [
+            more_gaussian(value, total, variance / times, part, system_bits)
+            for value, total, times in zip(piece.sums, exact, self.finer(len(exact)), strict=True)
+        ]
+        return replace(piece, sums=tuple(noisy), scale=self.scale(piece.unit, piece.share))
+
+    def finer(self, sums: int) -> Sequence[int]:
+        """By what the variance of each sum's noise is smaller than that of the first one's."""
+        return (1, 4)[:sums]
 
 
-_LOSS = GRID_SIZE * GRID_SIZE
-"""mu^2 in 1e-6 of a weight of 1 at a share of 1 ppm, under noise of variance 1: 10^6 and 10^-6 cancel."""
+class LaplaceBins(LaplaceNoise):
+    r"""Of counts by bin: a member who is replaced moves two of them by their weight W.
+
+    All counts have noise of one scale b, refined independently. So both answers of a step tell what the
+    second one tells, the first being post-processing of it, and that costs :math:`2 W / b`
+    (`app.accounting.shape_prices`). With the scale 2 at share 1, in units of an epsilon, that is s W.
+    """
+
+    unit = float(2 * MICRO)
+
+    def price(self, unit: float, share: int) -> Price:
+        noise = DiscreteLaplace(scales=(step_scale(unit, share),) * 2)
+        return lambda weight: bins_cost(weight, noise, Relation.REPLACE_ONE)
+
+
+class GaussianBins(GaussianNoise):
+    r"""Of counts by bin, two of which a member who is replaced moves by their weight W.
+
+    All draws of all counts together cost :math:`\mu^2 = 2 W^2 s / V`, V being what :math:`\sigma^2 - 9` is at
+    share 1, however s was divided up: see `app.mechanisms.refined_gaussian`.
+    """
+
+    unit = 2.0 * GAUSSIAN_UNIT + 1
+    loss = 2
+
+    def price(self, unit: float, share: int) -> Price:
+        variance = effective_variance(unit) * MICRO / share
+        return lambda weight: mu2_cost(2 * weight**2 / variance)
+
+    def finer(self, sums: int) -> Sequence[int]:
+        return (1,) * sums
+
+
+def _both_moments(weight: int) -> Column:
+    """A person's place in a sum of values and one of squares."""
+    return ((0, weight, 0, 0), (1, 0, 0, weight))
+
 
 NOISES: Mapping[Currency, PieceNoise] = {
     Currency.LAPLACE: LaplaceNoise(),
     Currency.GAUSSIAN: GaussianNoise(),
 }
+
+BIN_NOISES: Mapping[Currency, PieceNoise] = {
+    Currency.LAPLACE: LaplaceBins(),
+    Currency.GAUSSIAN: GaussianBins(),
+}
+"""Of counts by bin."""

@@ -12,7 +12,6 @@ from app.core.piece import Piece
 from app.core.study import Trust
 from app.estimators.combination import Sums
 from app.services.piece_noise import PieceNoise
-from app.services.planning import Crowd
 
 Weighs = tuple[tuple[int, int], ...]
 """The pieces that a person is in, by their places, with what they weigh in each."""
@@ -21,7 +20,7 @@ Weighs = tuple[tuple[int, int], ...]
 def sums_of(
     cohorts: Sequence[Cohort],
     pieces: Sequence[Piece],
-    people: Crowd,
+    people: Groups,
     weights: Sequence[int],
     noise: PieceNoise,
 ) -> Sums:
@@ -30,7 +29,7 @@ def sums_of(
     Args:
         cohorts: Those who are there.
         pieces: All noisy sums of the question.
-        people, weights: The same as groups, and what one person of each weighs in one sum over all.
+        people, weights: They as groups, and what one person of each weighs in one sum over all.
         noise: Of all pieces.
     """
     here = Cohorts.of(cohorts)
@@ -64,8 +63,8 @@ def sums_of(
             among = zip(weighed[cohort], drawn, strict=True)
             gone[tuple(one for one, number in among if number >= count)] += count - stayed
             stayed = count
-    trusts, central = people.groups.column("trust"), [*present, *gone]
-    others = people.groups.some([place for place, trust in enumerate(trusts) if trust is not Trust.CENTRAL])
+    trusts, central = people.column("trust"), [*present, *gone]
+    others = people.some([place for place, trust in enumerate(trusts) if trust is not Trust.CENTRAL])
     size = len(central) + len(others)
     columns: dict[str, Sequence[object]] = {
         "trust": [Trust.CENTRAL] * len(central) + [*others.column("trust")],

@@ -8,6 +8,7 @@ from uuid import UUID
 from app.core.errors import InternalFault, Unavailable
 from app.core.release import Draft, StoredRelease
 from app.core.study import Study
+from app.services.replies import Idempotency, Replies
 from app.store import cohorts
 from app.store import releases as store
 from app.store.database import Connection, Database, Run, within
@@ -46,6 +47,25 @@ async def persist(
             raise Unavailable("a node of the database is recovering; ask again") from None
 
     return await database.run_tx("release.held", held)
+
+
+async def standing(
+    run: Run, replies: Replies, study: Study, release_id: UUID, idempotency: Idempotency | None
+) -> StoredRelease:
+    """The answer for which all people have given the share that is asked for; a key remembers it."""
+
+    async def body(connection: Connection) -> StoredRelease:
+        made = str(release_id).encode()
+        if idempotency is not None and not await replies.store(
+            connection, idempotency, study_id=study.id, status=200, body=made
+        ):
+            return await replayed(connection, await replies.replay(connection, idempotency))
+        release = await store.read_release(connection, release_id)
+        if release is None:
+            raise InternalFault("a stored release has vanished")
+        return replace(release, replayed=True, stands=True)
+
+    return await run("release.stands", body)
 
 
 def published(study: Study, draft: Draft) -> StoredRelease:

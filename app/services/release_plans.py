@@ -38,7 +38,7 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
         rows = (
             []
             if secret
-            else _numbered(await measured.read_profile(connection, study, request.resolved.measure))
+            else numbered(await measured.read_profile(connection, study, request.resolved.measure))
         )
         stands = await request.standing(connection, any_share=True)
         return request, await Situation.read(connection, request, rows, epoch=0), stands
@@ -73,7 +73,7 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
     )
 
 
-def _numbered(rows: Sequence[Cohort]) -> list[Cohort]:
+def numbered(rows: Sequence[Cohort]) -> list[Cohort]:
     """Cohorts of which those that are not folded yet have ids of their own, below zero."""
     return [row if row.id else replace(row, id=-place) for place, row in enumerate(rows, start=1)]
 

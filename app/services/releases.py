@@ -17,7 +17,7 @@ from app.services import combining, combining_secret, drafting, measured, planni
 from app.services.drafting import Planned
 from app.services.observer import Observer
 from app.services.paging import Page, decode_cursor, page_of
-from app.services.publishing import Answered, persist, published, replayed
+from app.services.publishing import Answered, persist, published, replayed, standing
 from app.services.questions import Ask
 from app.services.release_plans import plan
 from app.services.release_request import QuotaUse, ReleaseRequest, Situation
@@ -257,7 +257,9 @@ class Releases:
             step = await asyncio.to_thread(now.step, request) if request.by_steps else None
         if step is not None:
             if not step.finer and now.before is not None and now.before.epoch == now.epoch:
-                raise Answered(await self._stands(run, now.before.release, request))
+                raise Answered(
+                    await standing(run, self._replies, study, now.before.release, request.idempotency)
+                )
             request.check_labels(step)
             width = planning.interval_width(definition, step.plan)
             request.check(step.people, step.left_out, width, now.best)
@@ -291,26 +293,6 @@ class Releases:
                 clock=self._clock,
             )
         return draft, request.use
-
-    async def _stands(self, run: Run, release_id: UUID, request: ReleaseRequest) -> StoredRelease:
-        """The answer for which all people have given that share; a key remembers it."""
-
-        async def body(connection: Connection) -> StoredRelease:
-            if request.idempotency is not None and not await self._replies.store(
-                connection,
-                request.idempotency,
-                study_id=request.study.id,
-                status=200,
-                body=str(release_id).encode(),
-            ):
-                reply = await self._replies.replay(connection, request.idempotency)
-                return await replayed(connection, reply)
-            release = await store.read_release(connection, release_id)
-            if release is None:
-                raise InternalFault("a stored release has vanished")
-            return replace(release, replayed=True, stands=True)
-
-        return await run("release.stands", body)
 
     async def _publish(self, run: Run, draft: Draft, request: ReleaseRequest) -> None:
         async def body(connection: Connection) -> None:

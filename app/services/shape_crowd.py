@@ -1,6 +1,6 @@
 """Whom a plan for the distribution of the values is made for: cohorts by what they offer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from app.core.cohort import Cohort, Group
@@ -17,17 +17,24 @@ class ShapeCrowd:
     Attributes:
         groups: What plans see; without sums of reports.
         members: For each group its cohorts.
+        dry: Central people who cannot pay, where groups do not say it: see `app.services.shape_steps`.
     """
 
     groups: tuple[Group, ...]
     members: tuple[tuple[Cohort, ...], ...]
+    dry: int | None = None
 
     @classmethod
     def of(
-        cls, cohorts: Sequence[Cohort], question: ShapeQuestion, searched: Searched | None = None
+        cls,
+        cohorts: Sequence[Cohort],
+        question: ShapeQuestion,
+        searched: Searched | None = None,
+        taking_part: Set[int] | None = None,
     ) -> "ShapeCrowd":
         """Group cohorts by what they offer. A cohort takes part with its whole offer or not at all.
 
+        Of a question that is answered by steps those central cohorts take part that are named.
         Where the number of people is asked for, and public, all of them are in it, and offer nothing.
         Those who did not report the choice are a group without cohorts, and so are the people who answered
         searches: what they said is published. Those of them who have a report, too, count once.
@@ -42,7 +49,8 @@ class ShapeCrowd:
                 offer, participates = cohort.epsilon - cohort.carried, True
             if cohort.trust is Trust.CENTRAL:
                 offer = question.offer(cohort.epsilon)
-                participates = 0 < offer <= cohort.epsilon - cohort.spent
+                able = offer <= cohort.epsilon - cohort.spent
+                participates = offer > 0 and (able if taking_part is None else cohort.id in taking_part)
             merged.setdefault((cohort.trust, offer, participates), []).append(cohort)
         groups = tuple(
             Group(
@@ -76,6 +84,8 @@ class ShapeCrowd:
     @property
     def unable(self) -> int:
         """Central people who cannot pay what is asked."""
+        if self.dry is not None:
+            return self.dry
         return sum(
             group.count for group in self.groups if group.trust is Trust.CENTRAL and not group.participates
         )
@@ -110,6 +120,16 @@ class ShapeCrowd:
             for place, group in enumerate(self.groups)
             if group.trust is Trust.LOCAL and group.participates and group.count
         )
+
+    def by_choice(self, counts: Mapping[int, Sequence[int]]) -> list[list[int]]:
+        """For each of these groups how many of its reports have each choice in them, off those by cohort."""
+        return [
+            [
+                sum(of_choice)
+                for of_choice in zip(*(counts[one.id] for one in self.members[place]), strict=True)
+            ]
+            for place in self.reporting
+        ]
 
     def reported(self) -> frozenset[int]:
         """The cohorts of these groups."""

@@ -4,8 +4,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-import numpy as np
-
 from app.accounting.shape_prices import bins_cost, ranks_cost
 from app.core.cohort import Group
 from app.core.epsilon import MICRO
@@ -126,11 +124,7 @@ class ShapePlan:
 
     def noisy(self, counts: Mapping[int, Sequence[int]]) -> tuple[Sequence[int], Sequence[Sequence[int]]]:
         """The noisy counts by bin, and the reports of each local group by choice. Draws entropy."""
-        reports = [
-            np.sum([counts[cohort.id] for cohort in self.crowd.members[place]], axis=0).tolist()
-            for place in self.crowd.reporting
-        ]
-        return noisy_counts(self.crowd, self.bins_plan, counts), reports
+        return noisy_counts(self.crowd, self.bins_plan, counts), self.crowd.by_choice(counts)
 
     @property
     def bins_plan(self) -> SharesPlan:
@@ -294,12 +288,19 @@ def of_crowd(
         crowd, central_costs(crowd, weighing.weights, lambda weight: _price(plan, weight, relation))
     )
     most = max(costs, default=0) if relation is Relation.REPLACE_ONE else _price(plan, weighing.cap, relation)
+    return replace(reading(study, question, crowd, plan), costs=costs, most=most)
+
+
+def reading(
+    study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, plan: SharesPlan | RankPlan
+) -> ShapePlan:
+    """What reads an answer of a plan, and charges no one."""
     return ShapePlan(
         crowd=crowd,
-        weighing=weighing,
+        weighing=plan.weighing,
         plan=plan,
-        costs=costs,
-        most=most,
+        costs=(),
+        most=0,
         grid=study.grid,
         edges=question.edges,
         choices=question.choices,

@@ -8,6 +8,7 @@ from uuid import UUID
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.errors import PrivacyRefusal
+from app.core.piece import LastStep, Piece
 from app.core.release import StoredRelease
 from app.core.session import SessionProtocol
 from app.core.study import Relation, Study
@@ -18,12 +19,21 @@ from app.services.found_plans import FoundPlan
 from app.services.questions import Ask, among
 from app.services.replies import Idempotency
 from app.services.shape_plans import MOST_STEPS
-from app.services.shape_questions import COORDINATES, DESCRIBE, FOUND_RANGE, ShapeQuestion, resolve
+from app.services.shape_questions import (
+    COORDINATES,
+    DESCRIBE,
+    FOUND_RANGE,
+    HISTOGRAM,
+    SHARES,
+    ShapeQuestion,
+    resolve,
+)
+from app.services.shape_steps import BinsStep, plan_step
 from app.sessions.documents import from_document
 from app.sessions.search import Search
 from app.sessions.searched import Searched
+from app.store import pieces, sessions
 from app.store import releases as store
-from app.store import sessions
 from app.store.database import Connection
 
 WHOLE = 1.0
@@ -33,7 +43,11 @@ unit."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeRequest:
-    """One request for an answer; as `app.services.release_request.ReleaseRequest`."""
+    """One request for an answer; as `app.services.release_request.ReleaseRequest`.
+
+    Attributes:
+        had: What its question has used [ppm]: of the asker's quota it takes the rest.
+    """
 
     study: Study
     question: ShapeQuestion
@@ -42,6 +56,9 @@ class ShapeRequest:
     idempotency: Idempotency | None
     asker: UUID | None
     allow_worse: bool
+    raises: bool
+    fresh: bool
+    had: int = 0
 
     @classmethod
     def of(
@@ -53,6 +70,7 @@ class ShapeRequest:
         first: bool = False,
         idempotency: Idempotency | None = None,
         allow_worse: bool = False,
+        fresh: bool = False,
     ) -> "ShapeRequest":
         """Check a question against its study.
 
@@ -68,7 +86,40 @@ class ShapeRequest:
             idempotency=idempotency,
             asker=asker,
             allow_worse=allow_worse,
+            raises=ask.share is None,
+            fresh=fresh,
         )
+
+    @property
+    def by_steps(self) -> bool:
+        """Whether answers to the question sharpen each other, see `app.services.shape_steps`."""
+        question = self.question
+        of_bins = question.estimator in (HISTOGRAM, SHARES) and not question.by
+        return self.compares and of_bins and not self.fresh
+
+    async def towards(self, connection: Connection) -> "ShapeRequest":
+        """The request for a certain share, as `app.services.release_request.ReleaseRequest.towards`."""
+        if not self.by_steps:
+            return self
+        last = await pieces.last_step(connection, self.study.id, self.question.by_parts.family)
+        if last is None:
+            return self
+        question = self.question
+        if self.raises:
+            question = replace(question, share=min(MICRO, last.share + question.share))
+        return replace(self, question=question, had=last.share)
+
+    def step(self, rows: Sequence[Cohort], kept: Sequence[Piece], before: LastStep | None) -> BinsStep | None:
+        """The step that answers the request; None where it is answered with noise of its own."""
+        if not self.by_steps:
+            return None
+        return plan_step(self.study.definition, self.question, rows, kept, before)
+
+    async def kept(self, connection: Connection) -> tuple[LastStep | None, Sequence[Piece]]:
+        """The last step of the question, and its pieces."""
+        if not self.by_steps:
+            return None, ()
+        return await pieces.read_kept(connection, self.study.id, self.question.by_parts.family)
 
     @property
     def compares(self) -> bool:
@@ -80,7 +131,7 @@ class ShapeRequest:
         """What it takes of its asker's quota [ppm]: nothing, where it charges no one."""
         if self.is_public:
             return 0
-        return self.question.share_taken(self.study.definition)
+        return max(0, self.question.share_taken(self.study.definition) - self.had)
 
     async def standing(self, connection: Connection, *, any_share: bool = False) -> StoredRelease | None:
         """The answer that stands for the question, if there is one: of a public number that of now."""

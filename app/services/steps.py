@@ -51,7 +51,7 @@ References:
 """
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import mul
@@ -228,7 +228,7 @@ def plan_from(
     if kept and newcomers and not linear.attached:
         alone = planning.crowd(study, here.some(newcomers), _at_whole(resolved), joining)
         weighed = alone, _own_weights(alone, people, all_of.estimator, all_of.question, noise)
-    created = ledger.create(number, *weighed)
+    created = ledger.create(number, _by_cohort(*weighed))
     if created is not None:
         kept, finer = [*kept, created], finer | {number}
     if needed and not finer and (before is None or (left_out and before.share < resolved.share)):
@@ -243,7 +243,7 @@ def plan_from(
     return Step(
         estimator=all_of.estimator,
         question=all_of.question,
-        plan=combination_plan(sums_of(here, kept, people, weights, noise), linear, all_of.question),
+        plan=combination_plan(sums_of(here, kept, people.groups, weights, noise), linear, all_of.question),
         before=before,
         noise=noise,
         had={piece.number: piece.share for piece in ledger.pieces},
@@ -259,6 +259,11 @@ def plan_from(
         share_used=max(0, taken - had),
         silent=people.silent,
     )
+
+
+def _by_cohort(people: Crowd, weights: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """What one person of each cohort weighs, by its id."""
+    return zip(people.cohorts.column("id"), map(weights.__getitem__, people.places), strict=True)
 
 
 def _at_whole(resolved: Resolved) -> Resolved:

@@ -45,8 +45,7 @@ class PieceColumns:
     unit: float
     now: int
     scale: float
-    first: int
-    second: int
+    sums: tuple[int, ...]
     refinable: bool
     cohorts: Sequence[int]
     weights: Sequence[int]
@@ -77,7 +76,7 @@ MEMBERS = """piece CROSS JOIN unnest(cohorts, weights, counts, charged)
             AS member (cohort_id, weight, count, charged)"""
 """Every cohort of every piece, a row each."""
 
-COLUMNS = """piece.unit, piece.share AS now, piece.scale, piece.first, piece.second, piece.refinable,
+COLUMNS = """piece.unit, piece.share AS now, piece.scale, piece.sums, piece.refinable,
            piece.cohorts, piece.weights, piece.counts, piece.charged"""
 
 # One statement, so that pieces are those of the step that is read with them.
@@ -94,7 +93,7 @@ READ_KEPT = Sql.of(_KeptRow)(f"""
 # Sums that are kept apart are lost where an older version has dropped the table: nothing is drawn given them.
 READ_SEALED = Sql.of(_SealedRow)(f"""
     SELECT coalesce(said.release, kept.release_id) AS release, coalesce(said.number, kept.number) AS number,
-           said.digest AS said, kept.unit, kept.share AS now, kept.scale, kept.first, kept.second,
+           said.digest AS said, kept.unit, kept.share AS now, kept.scale, kept.sums,
            kept.refinable, kept.cohorts, kept.weights, kept.counts, kept.charged
     FROM (
         SELECT DISTINCT ON (release.study_id, 2, place.number)
@@ -112,17 +111,19 @@ READ_SEALED = Sql.of(_SealedRow)(f"""
 PIECES_AT_ONCE = 100
 
 WRITE_PIECES = Sql("""
-    INSERT INTO piece (study_id, family, number, unit, share, scale, first, second, refinable, release_id,
+    INSERT INTO piece (study_id, family, number, unit, share, scale, sums, refinable, release_id,
                        cohorts, weights, counts, charged)
-    SELECT :study_id, :family, number, unit, share, scale, first, second, refinable, :release_id,
+    SELECT :study_id, :family, number, unit, share, scale,
+           (CAST(:sums AS numeric[]))[(place - 1) * CAST(:each AS int) + 1 : place * CAST(:each AS int)],
+           refinable, :release_id,
            (CAST(:cohorts AS bigint[]))[start : stop], (CAST(:weights AS bigint[]))[start : stop],
            (CAST(:counts AS bigint[]))[start : stop], (CAST(:charged AS bigint[]))[start : stop]
     FROM unnest(CAST(:numbers AS int[]), CAST(:units AS float8[]), CAST(:shares AS int[]),
-                CAST(:scales AS float8[]), CAST(:firsts AS numeric[]), CAST(:seconds AS numeric[]),
-                CAST(:refinable AS boolean[]), CAST(:starts AS int[]), CAST(:stops AS int[]))
-        AS changed (number, unit, share, scale, first, second, refinable, start, stop)
+                CAST(:scales AS float8[]), CAST(:refinable AS boolean[]), CAST(:starts AS int[]),
+                CAST(:stops AS int[]))
+        WITH ORDINALITY AS changed (number, unit, share, scale, refinable, start, stop, place)
     ON CONFLICT (study_id, family, number) DO UPDATE
-    SET share = excluded.share, scale = excluded.scale, first = excluded.first, second = excluded.second,
+    SET share = excluded.share, scale = excluded.scale, sums = excluded.sums,
         refinable = excluded.refinable, release_id = excluded.release_id, charged = excluded.charged
 """)
 
@@ -166,8 +167,7 @@ def piece_of(number: int, columns: PieceColumns) -> Piece:
         unit=columns.unit,
         share=columns.now,
         scale=columns.scale,
-        first=columns.first,
-        second=columns.second,
+        sums=columns.sums,
         refinable=columns.refinable,
         members=Members(members, len(columns.cohorts)),
     )
@@ -193,7 +193,8 @@ async def write(connection: Connection, draft: Draft) -> None:
 
 
 async def _write(connection: Connection, draft: Draft, family: bytes, changed: Sequence[Piece]) -> None:
-    # Members of all pieces come one after the other; those of a piece are from a start to a stop.
+    # Members of all pieces come one after the other; those of a piece are from a start to a stop. Of sums
+    # each piece of a question has equally many.
     stops = list(accumulate(len(piece.members) for piece in changed))
     await WRITE_PIECES.run(
         connection,
@@ -204,8 +205,8 @@ async def _write(connection: Connection, draft: Draft, family: bytes, changed: S
         units=[piece.unit for piece in changed],
         shares=[piece.share for piece in changed],
         scales=[piece.scale for piece in changed],
-        firsts=[piece.first for piece in changed],
-        seconds=[piece.second for piece in changed],
+        sums=[one for piece in changed for one in piece.sums],
+        each=len(changed[0].sums),
         refinable=[piece.refinable for piece in changed],
         starts=[1, *(stop + 1 for stop in stops[:-1])],
         stops=stops,

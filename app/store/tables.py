@@ -255,9 +255,8 @@ piece = Table(
     Column("number", Integer, primary_key=True, comment="from 1"),
     Column("unit", Double, nullable=False, comment="Laplace scale at share 1"),
     Column("share", Integer, nullable=False, comment="that it has used [parts per million]"),
-    Column("scale", Double, nullable=False, comment="of the noise in both sums"),
-    Column("first", Numeric, nullable=False, comment="noisy sum of values"),
-    Column("second", Numeric, nullable=False, comment="noisy sum of squares"),
+    Column("scale", Double, nullable=False, comment="of the noise in all sums"),
+    Column("sums", ARRAY(Numeric), nullable=False, comment="noisy; of values and of squares, or by bin"),
     Column("refinable", Boolean, nullable=False),
     Column("release_id", Uuid, ForeignKey("release.id"), nullable=False, comment="last change"),
     # Arrays with a place for each cohort: a release over years of epochs would write a row for each.
@@ -266,6 +265,7 @@ piece = Table(
     Column("counts", ARRAY(BigInteger), nullable=False, comment="members at the first draw"),
     Column("charged", ARRAY(BigInteger), nullable=False, comment="micro-epsilon, per member"),
     CheckConstraint("0 < share AND share <= 1000000 AND 0 < unit AND unit <= scale", name="scale_of_share"),
+    CheckConstraint("1 < cardinality(sums)", name="sums"),
     CheckConstraint(
         "(0 < cardinality(cohorts) OR NOT refinable) AND cardinality(weights) = cardinality(cohorts)"
         " AND cardinality(counts) = cardinality(cohorts) AND cardinality(charged) = cardinality(cohorts)"

@@ -128,8 +128,7 @@ async def plan(services: Services, study: Study, ask: Ask, *, fresh: bool = Fals
     """Price and accuracy of every estimator that applies; nothing is spent."""
     reading = Reading.of(study.definition, ask)
     if of_shape(study.definition, ask):
-        # Their answers have noise of their own anyway.
-        return PlanOut.of(await services.shapes.plan(study, ask), ask)
+        return PlanOut.of(await services.shapes.plan(study, ask, fresh=fresh), ask)
     return PlanOut.of(await services.releases.plan(study, reading.ask, fresh=fresh), ask)
 
 

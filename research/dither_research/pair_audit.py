@@ -347,9 +347,7 @@ def _noisy_sums(steps: _Steps, draws: int) -> tuple[Floats, Floats]:
         drawn = {piece.number: piece for piece in taken.changed}
         pairs[0, place] = _without_companions(steps.first, taken.changed[-1], steps.cohorts)
         pieces = tuple(
-            replace(piece, first=known.first, second=known.second)
-            if (known := drawn.get(piece.number))
-            else piece
+            replace(piece, sums=known.sums) if (known := drawn.get(piece.number)) else piece
             for piece in steps.second.pieces
         )
         _, taken = take(replace(steps.second, pieces=pieces), steps.cohorts_then)

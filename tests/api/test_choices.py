@@ -229,9 +229,8 @@ async def test_local_people_report_a_choice_and_have_a_part_in_the_shares(servic
     assert len(admin["charges"]) == 1, "central people alone pay"
     gone = await service.call("DELETE", f"{path}/l1", "contribute")
     assert gone.status_code == 204
-    again = await service.call(
-        "POST", f"/v1/studies/{study}/releases", "analyse", json={"statistic": "shares", "share": 0.5}
-    )
+    question = {"statistic": "shares", "share": 0.5, "fresh": True}
+    again = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=question)
     assert again.json()["people"] == 239
     assert (await service.api.services.ledger.audit()).clean
 

@@ -61,7 +61,12 @@ async def test_a_condition_asks_of_some_people_and_charges_only_them(
     service: Service, terms: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
     """Half of the people are in the north, with values below 50; the others have larger ones. No noise."""
-    monkeypatch.setattr("app.services.shape_plans.draw", lambda _noise, queries: (0,) * queries)
+    for module in ("shape_plans", "piece_noise"):
+        monkeypatch.setattr(f"app.services.{module}.draw", lambda _noise, queries: (0,) * queries)
+    monkeypatch.setattr(
+        "app.services.piece_noise.more_gaussian",
+        lambda noisy, exact, _variance, part, _bits: noisy + part * exact,
+    )
     study = await service.study(attributes={"region": ["north", "south"]}, default_share=0.5, **terms)
     for number in range(80):
         region = "north" if number < 40 else "south"
@@ -269,7 +274,7 @@ async def test_each_cohort_pays_by_its_own_epsilon_in_one_release(service: Servi
 async def test_post_makes_a_new_answer_and_a_key_makes_one_of_two(service: Service):
     study = await service.study(default_share=0.1)
     await service.crowd(study)
-    question = {"statistic": "histogram", "edges": [25, 50], "share": 0.1}
+    question = {"statistic": "histogram", "edges": [25, 50], "share": 0.1, "fresh": True}
     path, key = f"/v1/studies/{study}/releases", {"Idempotency-Key": "once"}
     made = [
         await service.call("POST", path, "analyse", json=question, headers=headers)

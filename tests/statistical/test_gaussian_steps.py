@@ -50,7 +50,7 @@ def noises(chain: list[Step]) -> list[float]:
     for step in chain:
         (planned,) = step.pieces
         if state is not None:
-            planned = replace(planned, scale=state.scale, first=state.first, second=state.second)
+            planned = replace(planned, scale=state.scale, sums=state.sums)
         _, taken = take(replace(step, pieces=(planned,)), COHORTS)
         (state,) = taken.changed
     assert state is not None
@@ -114,7 +114,7 @@ def test_the_price_of_both_sums_holds_for_all_neighbors(
 ) -> None:
     """Brute force over a grid of values."""
     noise = NOISES[Currency.GAUSSIAN]
-    price = noise.price(noise.unit, share)(((0, weight, 0, 0), (1, 0, 0, weight)))
+    price = noise.price(noise.unit, share)(weight)
     variance = effective_variance(noise.unit) * MICRO / share
     points = one * GRID_SIZE // 32, other * GRID_SIZE // 32
     first, second = points[1] - points[0], square(points[1]) - square(points[0])

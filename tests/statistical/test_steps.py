@@ -84,7 +84,7 @@ def noises(chain: list[Step]) -> tuple[list[float], float]:
     for step in chain:
         (planned,) = step.pieces
         if state is not None:
-            planned = replace(planned, scale=state.scale, first=state.first, second=state.second)
+            planned = replace(planned, scale=state.scale, sums=state.sums)
         conclusion, taken = take(replace(step, pieces=(planned,)), COHORTS)
         (state,) = taken.changed
     assert state is not None

@@ -353,8 +353,7 @@ TAMPERINGS = (
             "unit": "unit * (1 - 1e-15)",
             "share": "1000000",
             "scale": "scale * (1 + 1e-15)",
-            "first": "first + 1",
-            "second": "second - 1",
+            "sums": "ARRAY[sums[1] + 1, sums[2]]",
             "refinable": "NOT refinable",
             "release_id": f"{LAST}",
         }.items()
@@ -386,14 +385,16 @@ TAMPERINGS = (
     tampering(
         "a piece of no release",
         PIECE_RULE,
-        """INSERT INTO piece SELECT study_id, family, number + 100, unit, share, scale, first, second,
-            refinable, release_id, cohorts, weights, counts, charged FROM piece""",
+        """INSERT INTO piece (study_id, family, number, unit, share, scale, sums, refinable, release_id,
+                              cohorts, weights, counts, charged)
+           SELECT study_id, family, number + 100, unit, share, scale, sums, refinable, release_id, cohorts,
+                  weights, counts, charged FROM piece""",
     ),
     tampering(
         "a piece put back to an earlier draw, as its release remembers it",
         (PIECE_RULE, CHAIN_RULE),
         *UNLOCK,
-        "UPDATE piece SET first = first + 1",
+        "UPDATE piece SET sums[1] = sums[1] + 1",
         """UPDATE release SET noise = jsonb_set(noise, '{pieces,0,digest}', to_jsonb(repeat('0', 64)))
            WHERE share_before IS NOT NULL""",
     ),
@@ -405,7 +406,7 @@ TAMPERINGS = (
     tampering(
         "a sum of secret people changed",
         PIECE_RULE,
-        "UPDATE piece SET first = first + 1 WHERE cohorts = '{}'",
+        "UPDATE piece SET sums[1] = sums[1] + 1 WHERE cohorts = '{}'",
     ),
     tampering(
         "cohorts kept of a sum of secret people",

@@ -290,7 +290,7 @@ async def test_cohorts_of_pieces_and_of_open_sessions_stay_apart(bench: Workbenc
             await bench.crowd(study, 200, prefix=f"day-{day}")
         await bench.services.releases.release(asked, Ask(share=MICRO), None, fresh=True, allow_worse=True)
         bins = Ask(statistic="histogram", parameters={"bins": "4"}, share=MICRO)
-        await bench.services.shapes.release(counted, bins, None)
+        await bench.services.shapes.release(counted, bins, None, fresh=True)
 
     async def after_more_came(prefix: str) -> list[tuple[int, int, int]]:
         for study in (asked, counted):

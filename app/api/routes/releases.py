@@ -95,7 +95,10 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
     "/studies/{study}/releases",
     status_code=201,
     responses={
-        200: {"model": ReleaseOut, "description": "The answer that stands: all people have given this share"},
+        200: {
+            "model": ReleaseOut | Shape,
+            "description": "The answer that stands: all people have given this share",
+        },
         201: {
             "model": ReleaseOut | Shape,
             "description": "A new release, or the one of the first request",
@@ -127,8 +130,11 @@ async def make_release(request: ApiRequest, study: StudyPath) -> Response:
     reading = Reading.of(found.definition, ask)
     services, asker = request.api.services, request.principal.token_id
     if of_shape(found.definition, ask):
-        shape = await services.shapes.release(found, ask, key, asker=asker, allow_worse=allow_worse)
-        return Response(shape_off(shape.body, ask.statistic), status_code=201, media_type=JSON)
+        shape = await services.shapes.release(
+            found, ask, key, asker=asker, allow_worse=allow_worse, fresh=fresh
+        )
+        status = 200 if shape.stands else 201
+        return Response(shape_off(shape.body, ask.statistic), status_code=status, media_type=JSON)
     release = await services.releases.release(
         found, reading.ask, key, asker=asker, allow_worse=allow_worse, fresh=fresh
     )

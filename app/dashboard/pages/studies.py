@@ -109,7 +109,7 @@ async def ask(request: PageRequest) -> Response:
         )
         if of_shape(study.definition, question):
             release = await services.shapes.release(
-                study, question, once, asker=asker, allow_worse=allow_worse
+                study, question, once, asker=asker, allow_worse=allow_worse, fresh=fresh
             )
         else:
             release = await services.releases.release(

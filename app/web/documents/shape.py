@@ -35,7 +35,17 @@ class _ShapeOut(WireOut):
         "data's unit; of a count people."
     )
     relation: Relation
+    share: float | None = Field(
+        None, description="The part of each epsilon that the question has used in all, or this answer alone."
+    )
+    share_before: float | None = Field(None, description="What it had used before this answer.")
+    refines: UUID | None = Field(
+        None, description="The answer that this one sharpens, at the price of the rest."
+    )
     epsilon_max: float
+    epsilon_max_total: float | None = Field(
+        None, description="The largest charge to a person by this answer and those that it sharpens."
+    )
     assumption: str | None = Field(
         None, description="What intervals assume of the people, by the question's tilt; replace_one studies."
     )

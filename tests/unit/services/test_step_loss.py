@@ -18,6 +18,7 @@ import pytest
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.mechanisms.refined_laplace import _weights
+from app.services.piece_noise import LaplaceBins, step_scale
 from dither_research.histories import History
 
 GRID = 8
@@ -171,3 +172,24 @@ def test_control_a_refinement_after_a_person_left_costs_more_than_the_charge(lef
     history, _ = two_steps("uniform", False)
     (scales,), charge = history.chains(1), history.charged()[1]
     assert MICRO * loss(GRID, scales, log_refined, left) > 1.02 * charge
+
+
+def bins_loss(chains, law=log_refined):
+    """Of counts by bin, two of which a neighbor moves by their weight, over all outputs of both steps."""
+    return MICRO * 2 * sum(loss(weight, scales, law) for weight, scales in chains)
+
+
+@pytest.mark.parametrize("weight", range(1, 7))
+@pytest.mark.parametrize(("first", "last"), [(MICRO // 10, MICRO), (MICRO // 3, MICRO // 2), (MICRO, MICRO)])
+def test_two_steps_of_counts_by_bin_cost_what_the_last_one_does(weight, first, last):
+    """Weights of a few units, and noise as much smaller, which leaves every price as it is."""
+    noise, unit = LaplaceBins(), 9.0
+    scales = tuple(Fraction(step_scale(unit, share)) for share in dict.fromkeys((first, last)))
+    charged = noise.price(unit, last)(weight)
+    lost = bins_loss([(weight, scales)])
+    assert lost <= charged + 1e-6 * charged
+    assert lost > 0.9 * charged
+    if len(scales) > 1:
+        # Noise that is drawn anew, and a price of one of the two counts that move, are not covered.
+        assert bins_loss([(weight, scales)], log_fresh) > 1.05 * charged
+        assert lost > 0.75 * charged > charged / 2

@@ -1,0 +1,268 @@
+"""Shares by bin and of choices add up: later answers sharpen earlier ones, and newcomers alone pay."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from dither.device.choices import ChoiceRandomizer, choice_points
+
+from app.core.epsilon import MICRO
+from tests.api.service import Service
+from tests.client.bits import Seeded
+
+STUDY = "/v1/studies/minutes"
+EPSILONS = (0.1, 0.333, 1)
+TERMS: dict[str, dict[str, Any]] = {
+    "laplace": {},
+    "gaussian": {"noise": "gaussian", "delta": 1e-6},
+}
+HISTOGRAM: dict[str, Any] = {"statistic": "histogram", "edges": "40,80"}
+
+
+async def crowded(service: Service, people: int = 30, **definition: Any) -> None:
+    await service.study(slug="minutes", **({"lower": 0, "upper": 120} | definition))
+    for epsilon in EPSILONS:
+        await join(service, people // len(EPSILONS), epsilon=epsilon, prefix=f"p{epsilon}-")
+
+
+async def join(service: Service, people: int, *, prefix: str, epsilon: float = 1, **more: Any) -> None:
+    records = [
+        {"subject": f"{prefix}{place}", "value": place % 100, "epsilon": epsilon, "trust": "central", **more}
+        for place in range(people)
+    ]
+    done = await service.call("POST", f"{STUDY}/contributions/batch", "contribute", json=records)
+    assert done.json()["created"] == people, done.text
+
+
+async def ask(service: Service, status: int = 201, **question: Any) -> dict[str, Any]:
+    made = await service.call("POST", f"{STUDY}/releases", "analyse", json={**HISTOGRAM, **question})
+    assert made.status_code == status, made.text
+    return dict(made.json())
+
+
+async def plan(service: Service, **question: Any) -> dict[str, Any]:
+    made = await service.call("GET", f"{STUDY}/plan", "analyse", params={**HISTOGRAM, **question})
+    assert made.status_code == 200, made.text
+    return dict(made.json())
+
+
+async def charged(service: Service, since: int = 0) -> dict[float, int]:
+    """What the releases of the study have charged, by what was offered [1e-6 of its currency]."""
+    page = await service.call("GET", f"{STUDY}/releases?limit=200", "admin")
+    sums: dict[float, int] = {}
+    for release in page.json()["items"][::-1][since:]:
+        for charge in release["charges"]:
+            cost = charge.get("mu2") or charge["epsilon"]
+            offered = round(charge["offered"], 3)
+            sums[offered] = sums.get(offered, 0) + round(cost * 1e6)
+    return sums
+
+
+async def clean(service: Service) -> None:
+    report = await service.api.services.ledger.audit()
+    assert report.clean, report.findings
+
+
+@pytest.mark.parametrize("noise", TERMS)
+async def test_ten_steps_charge_to_the_micro_what_one_answer_does(service: Service, noise: str) -> None:
+    await crowded(service, **TERMS[noise])
+    answers = [await ask(service, share=step / 10, allow_worse=True) for step in range(1, 11)]
+    assert [answer["share"] for answer in answers] == [step / 10 for step in range(1, 11)]
+    assert [answer["share_before"] for answer in answers] == [step / 10 for step in range(10)]
+    assert [answer["refines"] for answer in answers] == [None, *(answer["id"] for answer in answers[:-1])]
+    errors = [answer["predicted_error"] for answer in answers]
+    assert errors == sorted(errors, reverse=True)
+    steps = await charged(service)
+    total = "mu2_max_total" if noise == "gaussian" else "epsilon_max_total"
+    assert round(answers[-1][total] * 1e6) == max(steps.values())
+    await clean(service)
+    # One answer at share 1 to people like these.
+    await service.study(slug="once", lower=0, upper=120, **TERMS[noise])
+    for epsilon in EPSILONS:
+        records = [
+            {"subject": f"q{epsilon}-{place}", "value": place, "epsilon": epsilon, "trust": "central"}
+            for place in range(10)
+        ]
+        await service.call("POST", "/v1/studies/once/contributions/batch", "contribute", json=records)
+    question = {**HISTOGRAM, "share": 1, "fresh": True}
+    once = await service.call("POST", "/v1/studies/once/releases", "analyse", json=question)
+    assert once.status_code == 201, once.text
+    shown = await service.call("GET", f"/v1/releases/{once.json()['id']}", "admin")
+    assert steps == {
+        round(one["offered"], 3): round((one.get("mu2") or one["epsilon"]) * 1e6)
+        for one in shown.json()["charges"]
+    }
+    assert answers[-1]["predicted_error"] == pytest.approx(once.json()["predicted_error"], rel=1e-4)
+
+
+async def test_what_stands_is_answered_for_nothing_and_without_a_share_it_rises(service: Service) -> None:
+    await crowded(service, 300, default_share=0.4)
+    first = await ask(service)
+    assert (first["share"], first["share_before"], first["refines"]) == (0.4, 0, None)
+    rows = await service.rows()
+    assert await ask(service, 200, share=0.3) == first
+    # A distribution over the same bins is the same question.
+    assert (await ask(service, 200, statistic="distribution", share=0.4))["id"] == first["id"]
+    assert await service.rows() == rows
+    found = await plan(service)
+    second = await ask(service)
+    assert (found["share"], found["share_before"]) == (second["share"], second["share_before"]) == (0.8, 0.4)
+    (planned,) = found["estimators"]
+    assert planned["epsilon_max"] == second["epsilon_max"]
+    assert planned["epsilon_max_total"] == second["epsilon_max_total"]
+    assert planned["predicted_error"] == second["predicted_error"]
+    assert (await ask(service))["share"] == 1
+    assert (await ask(service, 200))["share"] == 1
+    read = await service.call("GET", f"{STUDY}/statistics/histogram?edges=40,80", "analyse")
+    assert read.json()["share"] == 1
+    await clean(service)
+
+
+@pytest.mark.parametrize("noise", TERMS)
+async def test_newcomers_pay_for_themselves_alone(service: Service, noise: str) -> None:
+    await crowded(service, 300, **TERMS[noise])
+    first = await ask(service, share=0.5)
+    await join(service, 200, prefix="new", epsilon=0.5)
+    found = await plan(service, share=0.5)
+    assert found["newcomers"]["people"] == 200
+    renewed = await ask(service, share=0.5)
+    assert (renewed["people"], renewed["share"], renewed["share_before"]) == (500, 0.5, 0.5)
+    assert renewed["refines"] == first["id"]
+    assert set(await charged(service, since=1)) == {0.5}
+    assert renewed["epsilon_max"] == found["newcomers"]["epsilon_max"]
+    assert renewed["predicted_error"] < first["predicted_error"]
+    both = await ask(service, share=1)
+    assert both["predicted_error"] < renewed["predicted_error"]
+    assert set(await charged(service, since=2)) == {*EPSILONS, 0.5}
+    await clean(service)
+
+
+async def test_a_leaver_freezes_a_piece_and_the_rest_goes_on(service: Service) -> None:
+    await crowded(service)
+    await ask(service, share=0.5)
+    gone = await service.call("DELETE", f"{STUDY}/contributions/p1-0", "contribute")
+    assert gone.status_code == 204
+    await ask(service, 200, share=0.5)
+    after = await ask(service, share=1, allow_worse=True)
+    assert after["people"] == 29
+    assert after["bins"][0]["interval"]["coverage"] == "worst_case"
+    assert after["epsilon_max"] <= 0.5
+    sums = await charged(service)
+    assert all(amount <= 2 * offered * 1e6 for offered, amount in sums.items())
+    assert (await ask(service, 200, share=1))["id"] == after["id"]
+    await clean(service)
+
+
+async def test_fresh_answers_have_noise_and_a_price_of_their_own(service: Service) -> None:
+    await crowded(service, 300)
+    first = await ask(service, share=0.2)
+    fresh = await ask(service, share=0.2, fresh=True)
+    assert (fresh["share"], fresh["share_before"], fresh["refines"]) == (0.2, 0, None)
+    assert fresh["epsilon_max"] == fresh["epsilon_max_total"] > 0
+    assert fresh["bins"] != first["bins"]
+    step = await ask(service, share=0.4)
+    assert (step["share_before"], step["refines"]) == (0.2, first["id"])
+    assert step["epsilon_max_total"] == pytest.approx(2 * first["epsilon_max"])
+    await clean(service)
+
+
+async def test_many_clients_make_one_step(service: Service) -> None:
+    await crowded(service, 300)
+    await ask(service, share=0.1)
+    made = await asyncio.gather(
+        *(
+            service.call("POST", f"{STUDY}/releases", "analyse", json={**HISTOGRAM, "share": 0.3})
+            for _ in range(64)
+        )
+    )
+    assert sorted(one.status_code for one in made) == [200] * 63 + [201]
+    assert len({one.json()["id"] for one in made}) == 1
+    await clean(service)
+
+
+async def test_choices_of_local_public_and_central_people_are_read_together(service: Service) -> None:
+    """Reports and public choices are free, and read anew with each step; none of them pays."""
+    choices = ["a", "b", "c"]
+    terms = {"choices": choices, "trust": ["central", "local", "public"]}
+    await crowded(service, 0, lower=None, upper=None, **terms)
+
+    async def come(people: int, trust: str, prefix: str, **more: Any) -> None:
+        records = [{"subject": f"{prefix}{n}", "trust": trust, **more} for n in range(people)]
+        path = f"{STUDY}/contributions/batch"
+        done = await service.call("POST", path, "contribute", json=records)
+        assert done.json()["created"] == people, done.text
+
+    await come(40, "central", "c", value="a", epsilon=1)
+    await come(30, "public", "o", value="b")
+    question = {"statistic": "shares", "share": 0.5}
+    first = await service.call("POST", f"{STUDY}/releases", "analyse", json=question)
+    # Of three choices a report with an epsilon of 4 is one of them, and nearly always the true one.
+    device, bits = ChoiceRandomizer(3), Seeded(5)
+    points = choice_points(3)
+    records = [
+        {
+            "subject": f"l{n}",
+            "trust": "local",
+            "epsilon": 4,
+            "report": device.report(points[2], 4 * MICRO, bits),
+        }
+        for n in range(200)
+    ]
+    sent = await service.call("POST", f"{STUDY}/contributions/batch", "contribute", json=records)
+    assert sent.json()["created"] == 200
+    second = await service.call("POST", f"{STUDY}/releases", "analyse", json=question)
+    assert (first.status_code, second.status_code) == (201, 201), second.text
+    assert second.json()["refines"] == first.json()["id"]
+    assert (second.json()["epsilon_max"], second.json()["people"]) == (0, 270)
+    assert second.json()["epsilon_max_total"] == first.json()["epsilon_max"] == 0.5
+    for one, share in zip(second.json()["choices"], (40 / 270, 30 / 270, 200 / 270), strict=True):
+        assert abs(one["share"] - share) < 7 * second.json()["predicted_error"]
+    third = await service.call("POST", f"{STUDY}/releases", "analyse", json={**question, "share": 1})
+    assert third.json()["predicted_error"] < second.json()["predicted_error"]
+    assert (third.json()["epsilon_max"], third.json()["epsilon_max_total"]) == (0.5, 1)
+    await clean(service)
+
+
+async def test_a_condition_and_a_measure_are_questions_of_their_own(service: Service) -> None:
+    terms = {
+        "measures": {"time": {"lower": 0, "upper": 120}, "way": {"choices": ["foot", "bus"]}},
+        "attributes": {"region": ["north", "south"]},
+    }
+    await service.study(slug="minutes", lower=None, upper=None, **terms)
+    records = [
+        {
+            "subject": f"p{n}",
+            "values": {"time": n, "way": "bus" if n % 4 else "foot"},
+            "attributes": {"region": "north" if n < 60 else "south"},
+            "epsilon": 1,
+            "trust": "central",
+        }
+        for n in range(100)
+    ]
+    done = await service.call("POST", f"{STUDY}/contributions/batch", "contribute", json=records)
+    assert done.json()["created"] == 100, done.text
+    north = {"measure": "time", "where": "region:north"}
+    ways = {"statistic": "shares", "measure": "way"}
+    for question, people in ((north, 60), (ways, 100)):
+        body = {**({} if "statistic" in question else HISTOGRAM), **question}
+        made = [
+            await service.call("POST", f"{STUDY}/releases", "analyse", json={**body, "share": share})
+            for share in (0.1, 0.4, 0.4)
+        ]
+        assert [one.status_code for one in made] == [201, 201, 200], made[-1].text
+        first, second, third = (one.json() for one in made)
+        assert second["refines"] == first["id"]
+        assert third == second
+        assert (second["share_before"], second["people"]) == (0.1, people)
+        assert second["epsilon_max"] == pytest.approx(0.3)
+    await clean(service)
+
+
+async def test_what_labels_are_asked_for_has_noise_of_its_own_each_time(service: Service) -> None:
+    attributes = {"region": ["north", "south"]}
+    await service.study(slug="minutes", lower=0, upper=120, attributes=attributes)
+    await join(service, 100, prefix="n", attributes={"region": "north"})
+    answers = [await ask(service, by="region", share=0.2) for _ in range(2)]
+    assert [one["refines"] for one in answers] == [None, None]
+    assert [one["epsilon_max"] for one in answers] == [0.2, 0.2]
+    await clean(service)

@@ -1,0 +1,154 @@
+"""Steps of shares by bin, through the code that plans and takes them: the law of their noise, and coverage.
+
+Verdicts: the mean of (noise / scale)^2 over `CHAINS` chains of four counts is 2 for Laplace noise of it,
+and 1 for Gaussian noise, with a fourth moment of 24 and 3. Coverage is a binomial test at five standard
+deviations.
+"""
+
+import math
+from dataclasses import replace
+from decimal import Decimal
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from app.core.cohort import Cohort
+from app.core.epsilon import MICRO
+from app.core.piece import LastStep, Piece
+from app.core.study import Currency, Relation, StudyDefinition, Trust
+from app.services.questions import Ask
+from app.services.shape_questions import resolve
+from app.services.shape_steps import BinsStep, plan_step
+from tests.statistical import Z
+
+pytestmark = pytest.mark.statistical
+
+CHAINS = 150
+STUDIES = {
+    currency: StudyDefinition(
+        slug="minutes",
+        title="Minutes",
+        lower=Decimal(0),
+        upper=Decimal(1),
+        relation=Relation.REPLACE_ONE,
+        trust=frozenset(Trust),
+        epsilon_min=MICRO // 100,
+        epsilon_max=4 * MICRO,
+        default_share=MICRO // 10,
+        delta=delta,
+    )
+    for currency, delta in ((Currency.LAPLACE, 0), (Currency.GAUSSIAN, 1_000_000))
+}
+TENTHS = tuple(MICRO * tenth // 10 for tenth in range(1, 11))
+Counts = dict[int, list[int]]
+
+
+def cohort(number: int, epsilon: int, people: int, trust: Trust = Trust.CENTRAL) -> Cohort:
+    return Cohort(
+        id=number, trust=trust, epsilon=epsilon, carried=0, spent=0, count=people, total=0, total_squares=0
+    )
+
+
+class Asked:
+    """A question that is answered step by step, as the ledger would have it."""
+
+    def __init__(self, currency: Currency, tilt: float = 0.0) -> None:
+        self.study = STUDIES[currency]
+        self.tilt = round(tilt * MICRO)
+        self.pieces: dict[int, Piece] = {}
+        self.before: LastStep | None = None
+        self.spent: dict[int, int] = {}
+        self.last: dict[str, object] = {}
+
+    def step(self, share: int, cohorts: list[Cohort], counts: Counts) -> BinsStep:
+        ask = Ask(statistic="histogram", share=share, tilt=self.tilt, parameters={"bins": "4"})
+        live = [replace(one, spent=self.spent.get(one.id, 0)) for one in cohorts]
+        step = plan_step(self.study, resolve(self.study, ask), live, [*self.pieces.values()], self.before)
+        assert step is not None
+        self.last, _, taken = step.take(counts)
+        self.pieces |= {piece.number: piece for piece in taken.changed}
+        self.before = LastStep(release=UUID(int=share), share=share, epoch=1)
+        for charge in step.charges:
+            self.spent[charge.cohort_id] = self.spent.get(charge.cohort_id, 0) + charge.epsilon
+        return step
+
+
+COHORTS = [cohort(number, epsilon, 40) for number, epsilon in enumerate((MICRO // 10, MICRO // 3, MICRO), 1)]
+COUNTS: Counts = {1: [10, 10, 10, 10], 2: [40, 0, 0, 0], 3: [0, 1, 2, 37]}
+
+
+def noises(currency: Currency, shares: tuple[int, ...]) -> list[float]:
+    """What one chain leaves in its counts, in units of the noise at share 1."""
+    asked = Asked(currency)
+    for share in shares:
+        step = asked.step(share, COHORTS, COUNTS)
+    (piece,) = asked.pieces.values()
+    times = step.noise.counted(piece.share)
+    exact = [sum(one.weight * COUNTS[one.cohort_id][place] for one in piece.members) for place in range(4)]
+    return [(noisy / times - value) / piece.unit for noisy, value in zip(piece.sums, exact, strict=True)]
+
+
+def verdict(samples: list[float], currency: Currency) -> bool:
+    """Whether noise has the variance of one answer at share 1."""
+    squares, gaussian = np.square(samples), currency is Currency.GAUSSIAN
+    mean, variance = (1, 2) if gaussian else (2, 20)
+    return abs(float(squares.mean()) - mean) <= Z * math.sqrt(variance / squares.size)
+
+
+@pytest.mark.parametrize("currency", Currency)
+def test_ten_tenths_charge_what_one_does_and_leave_its_noise(currency: Currency) -> None:
+    tenths, whole = Asked(currency), Asked(currency)
+    for share in TENTHS:
+        tenths.step(share, COHORTS, COUNTS)
+    whole.step(MICRO, COHORTS, COUNTS)
+    assert tenths.spent == whole.spent
+    assert verdict([left for _ in range(CHAINS) for left in noises(currency, TENTHS)], currency)
+
+
+@pytest.mark.parametrize("currency", Currency)
+def test_control_ten_independent_answers_at_a_tenth_are_caught(currency: Currency) -> None:
+    means = []
+    for _ in range(CHAINS // 5):
+        answers = [noises(currency, TENTHS[:1]) for _ in range(10)]
+        means += [sum(column) / 10 for column in zip(*answers, strict=True)]
+    # Under Gaussian noise independent draws are what steps are made of: there ten tenths are as good.
+    assert verdict(means, currency) is (currency is Currency.GAUSSIAN)
+
+
+@pytest.mark.parametrize("currency", Currency)
+def test_control_a_chain_that_ends_half_way_is_caught(currency: Currency) -> None:
+    assert not verdict([left for _ in range(CHAINS) for left in noises(currency, TENTHS[:5])], currency)
+
+
+@pytest.mark.parametrize("currency", Currency)
+def test_intervals_cover_after_newcomers_and_leavers(currency: Currency) -> None:
+    """Values of people of all epsilons are drawn alike; public people count exactly."""
+    rng, runs = np.random.default_rng(), 120
+    true, tries = np.array([0.02, 0.4, 0.25, 0.33]), 0
+    covered = dict.fromkeys(("interval", "population_interval", "narrow"), 0)
+    for _ in range(runs):
+        asked = Asked(currency)
+        first = [cohort(1, MICRO // 5, 200), cohort(2, MICRO, 300), cohort(3, 0, 20, Trust.PUBLIC)]
+        counts = {one.id: rng.multinomial(one.count, true).tolist() for one in first}
+        asked.step(MICRO // 4, first, counts)
+        then = [*first, cohort(4, MICRO // 2, 150), cohort(5, 2 * MICRO, 100)]
+        counts |= {one.id: rng.multinomial(one.count, true).tolist() for one in then[3:]}
+        asked.step(MICRO // 4, then, counts)
+        # One person leaves: the first piece is closed, and those who stay join another one.
+        then[0] = replace(then[0], count=199)
+        counts[1] = [count - (place == 1) for place, count in enumerate(counts[1])]
+        step = asked.step(MICRO // 2, then, counts)
+        assert len(asked.pieces) == 3
+        dataset = np.sum([counts[one.id] for one in then], axis=0) / step.crowd.people
+        bins = asked.last["bins"]
+        assert isinstance(bins, list)
+        for bin_, here, everywhere in zip(bins, dataset, true, strict=True):
+            tries += 1
+            for name, truth in (("interval", here), ("population_interval", everywhere)):
+                covered[name] += bin_[name]["lower"] <= truth <= bin_[name]["upper"]
+            ends = bin_["interval"]["lower"], bin_["interval"]["upper"]
+            covered["narrow"] += abs(here - sum(ends) / 2) <= 0.4 * (ends[1] - ends[0]) / 2
+    for name in ("interval", "population_interval"):
+        assert covered[name] >= tries * 0.95 - 5 * math.sqrt(tries * 0.95 * 0.05), name
+    assert covered["narrow"] < tries * 0.95 - 5 * math.sqrt(tries * 0.95 * 0.05)
