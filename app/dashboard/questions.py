@@ -75,8 +75,8 @@ def _with_labels(study: StudyDefinition) -> bool:
     return bool(study.attributes.labels)
 
 
-def _with_known_labels(study: StudyDefinition) -> bool:
-    return _with_labels(study) and not _secret(study) and _of_numbers(study)
+def _of_numbers_with_labels(study: StudyDefinition) -> bool:
+    return _with_labels(study) and _of_numbers(study)
 
 
 _ONLY: Mapping[str, Callable[[StudyDefinition], bool]] = {
@@ -87,9 +87,9 @@ _ONLY: Mapping[str, Callable[[StudyDefinition], bool]] = {
     "fresh": lambda study: not _secret(study),
     "where": lambda study: bool(study.attributes.labels),
     "by": _with_labels,
-    "between": _with_known_labels,
-    "standardize": _with_known_labels,
-    "simultaneous": _with_known_labels,
+    "between": _of_numbers_with_labels,
+    "standardize": _of_numbers_with_labels,
+    "simultaneous": _of_numbers_with_labels,
 }
 """Where a field has no meaning for some studies: for which it has one."""
 
@@ -134,8 +134,8 @@ def statistics(study: StudyDefinition) -> Sequence[str]:
     if not _of_numbers(study):
         means = [one for one in STATISTICS if not (_secret(study) and one == SUM)]
         return [*(means if _of_vectors(study) else ()), *shares, COUNT]
-    # Where the number of people is secret there is no sum, and labels have no difference.
-    read = [one for one in READ if not (_secret(study) and one in (SUM, DIFFERENCE))]
+    # Where the number of people is secret there is no sum.
+    read = [one for one in READ if not (_secret(study) and one == SUM)]
     if not _with_labels(study):
         read = [one for one in read if one != DIFFERENCE]
     return [*read, *(one for one in SHAPES if one not in (SHARES, COUNT, COVARIANCE)), *shares, COUNT]

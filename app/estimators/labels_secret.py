@@ -14,6 +14,10 @@ doi:10.1145/1559845.1559850, theorem 4). `app.accounting.costs` finds it from th
 moves two, or three. A person who changes the label leaves one and joins another: two neighbors, and at most
 :math:`2 a_i`, as one who withdraws and comes again pays; the ledger has both contributions.
 
+*Read together.* Beside the intervals of a label there are wider ones, of which those of two labels, or those
+of all K, hold at once with the level of one: each misses with a half, or a K-th, of its risk (union bound).
+A difference of two labels, and a mean over known shares of all, lie between the sums of their ends.
+
 *What shows.* Queries, noise, prices of offers, predicted errors and the number of answers follow from the
 question and the declared labels. An empty label has a noisy ratio as any other one has, and no number of
 people but the noisy one.
@@ -27,7 +31,9 @@ from app.core.cohort import Groups
 from app.core.errors import InternalFault
 from app.core.noise import repeated
 from app.estimators.interface import Conclusion, Plan, Question, SparseQuery
-from app.estimators.transformed import Transformed, reader
+from app.estimators.quantiles import LEVEL
+from app.estimators.together import together
+from app.estimators.transformed import Transformed, mean_reader, reader
 
 
 def labels_plan(
@@ -64,12 +70,13 @@ def labels_plan(
     ]
     each = len(queries) // count
     whole = reader(question, sums=count)
+    joint = {number: mean_reader(question, together(LEVEL, number)) for number in sorted({2, count})}
 
     def conclude(values: Sequence[int]) -> Conclusion:
         parts = [values[first : first + each] for first in range(0, len(values), each)]
         found = whole([sum(sums) for sums in zip(*parts, strict=True)])
         shown = [
-            _shown(where, plan.conclude(own))
+            _shown(where, plan.conclude(own), {number: read(own) for number, read in joint.items()})
             for where, plan, own in zip(conditions, plans, parts, strict=True)
         ]
         return replace(found, details={**found.details, "groups": shown})
@@ -84,11 +91,19 @@ def labels_plan(
     )
 
 
-def _shown(where: Mapping[str, str], found: Conclusion) -> dict[str, object]:
-    """The answer for one label, as the release says it."""
+def _shown(where: Mapping[str, str], found: Conclusion, joint: Mapping[int, Conclusion]) -> dict[str, object]:
+    """The answer for one label, as the release says it, and with the wider intervals by number of labels."""
     names = ("estimate", "standard_error", "interval", "population_interval")
     numbers = asdict(replace(found, details={}))
     shown: dict[str, object] = {"where": dict(where), **{name: numbers[name] for name in names}}
     if found.variance is not None:
         shown |= {"variance": asdict(found.variance), "sd": asdict(found.variance.root)}
+    shown["together"] = [
+        {
+            "labels": number,
+            "interval": asdict(one.interval),
+            "population_interval": asdict(one.population_interval),
+        }
+        for number, one in joint.items()
+    ]
     return shown | dict(found.details)

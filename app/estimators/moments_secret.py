@@ -147,20 +147,27 @@ class MomentReader:
         grid: The study's grid.
         cap, floor: The most and the least that any person's weight can be [epsilon, or mu].
         pivot: What noise is in the sums.
+        level: Of intervals for the mean.
     """
 
     __slots__ = ("mean", "pivot")
 
-    def __init__(self, *, grid: Grid, cap: float, floor: float, pivot: HalvesPivot) -> None:
+    def __init__(
+        self, *, grid: Grid, cap: float, floor: float, pivot: HalvesPivot, level: float = LEVEL
+    ) -> None:
         self.pivot = pivot
-        self.mean = PivotReader(grid=grid, cap=cap, floor=floor, pivot=pivot)
+        self.mean = PivotReader(grid=grid, cap=cap, floor=floor, pivot=pivot, level=level)
+
+    def of_mean(self, values: Sequence[int]) -> Conclusion:
+        """The same without a variance."""
+        squares, mixed, others = values
+        return self.mean.conclude([2 * squares + mixed, 2 * others + mixed])
 
     def conclude(self, values: Sequence[int]) -> Conclusion:
         """The conclusion from the three noisy sums."""
         squares, mixed, others = values
-        conclusion = self.mean.conclude([2 * squares + mixed, 2 * others + mixed])
         return replace(
-            conclusion,
+            self.of_mean(values),
             variance=self._variance([2 * value / self.pivot.unit for value in (squares, mixed, others)]),
         )
 

@@ -99,16 +99,19 @@ class PivotReader:
         cap: The most that any person's weight can be, above 0 [epsilon].
         floor: The least, at least 0 [epsilon].
         pivot: What the sums say.
+        level: Of intervals; higher ones hold together with others (`app.estimators.together`).
     """
 
-    __slots__ = ("_slack", "cap", "floor", "grid", "pivot")
+    __slots__ = ("_level", "_mass_risk", "_slack", "cap", "floor", "grid", "pivot")
 
-    def __init__(self, *, grid: Grid, cap: float, floor: float, pivot: Pivot) -> None:
+    def __init__(self, *, grid: Grid, cap: float, floor: float, pivot: Pivot, level: float = LEVEL) -> None:
         self.grid = grid
         self.cap = cap
         self.floor = floor
         self.pivot = pivot
-        self._slack = pivot.mass_law().quantile(1 - 2 * MASS_RISK)
+        self._level = level
+        self._mass_risk = MASS_RISK * (1 - level) / (1 - LEVEL)
+        self._slack = pivot.mass_law().quantile(1 - 2 * self._mass_risk)
 
     def conclude(self, values: Sequence[int]) -> Conclusion:
         """The conclusion from both noisy sums."""
@@ -125,17 +128,17 @@ class PivotReader:
             estimate=self.grid.to_unit(position),
             standard_error=width * (min(0.5, spread / mass) if mass > 0 else 0.5),
             interval=self._interval(
-                self.dataset_hull(first, second, p, 1 - LEVEL),
+                self.dataset_hull(first, second, p, 1 - self._level),
                 "at_least" if self.floor == self.cap else "worst_case",
             ),
             population_interval=self._interval(
-                self.population_hull(first, second, p, 1 - LEVEL), "worst_case"
+                self.population_hull(first, second, p, 1 - self._level), "worst_case"
             ),
             details={"noisy_count": mass / self.cap},
         )
 
     def mass_bound(self, first: float, second: float) -> float:
-        """What the total weight exceeds with a probability of at most `MASS_RISK` [epsilons times people]."""
+        """What the total weight exceeds with at most the part of the risk for it [epsilons times people]."""
         return max(self.pivot.mass(first, second), 0.0) + self._slack
 
     @property
@@ -197,7 +200,7 @@ class PivotReader:
             )
             return law.tail(abs(self.pivot.value(p, first, second)) - step)
 
-        return hull(tail, risk - MASS_RISK, center)
+        return hull(tail, risk - self._mass_risk, center)
 
     def _interval(self, ends: tuple[float, float], coverage: Coverage) -> Interval:
         lower, upper = (self.grid.to_unit(Fraction(end)) for end in ends)

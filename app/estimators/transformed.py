@@ -21,7 +21,7 @@ from app.estimators.moments_secret import (
     moment_queries,
 )
 from app.estimators.pivot import PivotReader, laplace_tail, offered_weight, ratio
-from app.estimators.quantiles import ErrorLaw
+from app.estimators.quantiles import LEVEL, ErrorLaw
 
 
 def parse_moments(text: str) -> object:
@@ -202,6 +202,16 @@ def reader(question: Question, sums: int = 1) -> Callable[[Sequence[int]], Concl
         question: What is asked; nothing else is known.
         sums: How many noisy sums of disjoint people each of them is the sum of.
     """
+    return _reader(question, sums, LEVEL).conclude
+
+
+def mean_reader(question: Question, level: float) -> Callable[[Sequence[int]], Conclusion]:
+    """What reads the mean off the same sums, with intervals of another level."""
+    found = _reader(question, 1, level)
+    return found.of_mean if isinstance(found, MomentReader) else found.conclude
+
+
+def _reader(question: Question, sums: int, level: float) -> MomentReader | PivotReader:
     grid, cap = question.grid, max(question.cap, 1) / MICRO
     three, floor = question.parameters.get(MOMENTS.name) == 2, floor_of(question)
     halves, two = HalvesPivot(draws=sums), ComplementPivot(draws=sums)
@@ -209,8 +219,8 @@ def reader(question: Question, sums: int = 1) -> Callable[[Sequence[int]], Concl
         cap, floor = gaussian_ends(question)
         halves, two = GaussianHalvesPivot(draws=sums), GaussianPivot(draws=sums)
     if three:
-        return MomentReader(grid=grid, cap=cap, floor=min(floor, cap), pivot=halves).conclude
-    return PivotReader(grid=grid, cap=cap, floor=min(floor, cap), pivot=two).conclude
+        return MomentReader(grid=grid, cap=cap, floor=min(floor, cap), pivot=halves, level=level)
+    return PivotReader(grid=grid, cap=cap, floor=min(floor, cap), pivot=two, level=level)
 
 
 def gaussian_ends(question: Question) -> tuple[float, float]:

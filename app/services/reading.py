@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from app.core.errors import FieldError, InvalidRequest
-from app.core.study import Relation, StudyDefinition
+from app.core.study import StudyDefinition
 from app.services.questions import MEAN, STATISTICS, SUM, Ask
 
 DIFFERENCE = "difference"
@@ -81,13 +81,6 @@ class Reading:
             errors.append(FieldError("simultaneous", f"applies to {MEAN}, {SUM} and {DIFFERENCE}"))
         elif ask.simultaneous and not by:
             errors.append(FieldError("simultaneous", "applies to answers by labels: give by"))
-        if study.relation is Relation.ADD_REMOVE_ONE:
-            reason = "applies to replace_one studies, where the errors of labels have one known law"
-            errors += [
-                FieldError(name, reason)
-                for name in ("between", "standardize", "simultaneous")
-                if getattr(ask, name)
-            ]
         if errors:
             raise InvalidRequest.naming(errors, "the question is ")
         statistic = MEAN if ask.statistic == DIFFERENCE else ask.statistic

@@ -2,11 +2,11 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from app.core.study import StudyDefinition
+from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import Coverage, Interval, NotApplicable
 from app.estimators.quantiles import LEVEL
 from app.estimators.together import ErrorBound, KnownError, together
@@ -16,6 +16,8 @@ from app.services.reading import DIFFERENCE, Reading
 Document = dict[str, Any]
 
 _NO_VARIANCE = "This release says nothing of the variance. A new one does, of central people."
+
+_TOGETHER = "together"
 
 _NUMBERS = ("estimate", "standard_error", "interval", "population_interval")
 
@@ -86,8 +88,8 @@ def _of_group(group: Document, statistic: str) -> Document:
     """The same for a label, which says nothing of the variance where it has no central people."""
     if statistic in (MEAN, DIFFERENCE):
         return group
-    # These are about means.
-    shown = {name: value for name, value in group.items() if name not in ("error", "drawn_to_whole")}
+    about_means = ("error", "drawn_to_whole", _TOGETHER)
+    shown = {name: value for name, value in group.items() if name not in about_means}
     if statistic == SUM or statistic in group:
         return shown | _of_statistic(group, statistic)
     return shown | dict.fromkeys(_NUMBERS)
@@ -111,6 +113,9 @@ def _simultaneous(group: Document, labels: int, study: StudyDefinition) -> Mappi
     """The interval for the people of a label that holds together with those of all labels."""
     if group["estimate"] is None:
         return None
+    if _TOGETHER in group:
+        held: Mapping[str, object] = _held_with(group, labels)["interval"]
+        return held
     known = _known(group)
     return _interval(
         known.center,
@@ -128,9 +133,26 @@ def _known(group: Document) -> KnownError:
         NotApplicable: there is no answer, or it was made before releases said so.
     """
     if group.get("error") is None:
-        label = ", ".join(f"{name}:{label}" for name, label in group["where"].items())
-        raise NotApplicable(f"This release has no answer for {label} that can be read with others.")
+        raise _not_with_others(group)
     return KnownError.read(group["error"])
+
+
+def _held_with(group: Document, labels: int) -> Document:
+    """The intervals of a secret label that hold together with those of others, of this number in all.
+
+    Raises:
+        NotApplicable: as `_known`.
+    """
+    for one in group.get(_TOGETHER, ()):
+        if one["labels"] == labels:
+            found: Document = one
+            return found
+    raise _not_with_others(group)
+
+
+def _not_with_others(group: Document) -> NotApplicable:
+    label = ", ".join(f"{name}:{label}" for name, label in group["where"].items())
+    return NotApplicable(f"This release has no answer for {label} that can be read with others.")
 
 
 def _ends(study: StudyDefinition) -> tuple[float, float]:
@@ -141,13 +163,18 @@ def _weighted(document: Document, reading: Reading, study: StudyDefinition) -> D
     """A weighted sum of the answers for labels."""
     groups = {group["where"][reading.by]: group for group in document["groups"]}
     parts = [(weight, groups[label]) for label, weight in reading.weights.items()]
-    known = KnownError.weighted([(weight, _known(group)) for weight, group in parts])
+    secret = study.relation is Relation.ADD_REMOVE_ONE
+    # Before anything else, since a label without an answer has no numbers.
+    held = [(weight, _held_with(one, len(reading.between or groups))) for weight, one in parts if secret]
+    known = KnownError.weighted([(weight, _known(one)) for weight, one in parts if not secret])
     lower, upper = _ends(study)
     ends = (lower - upper, upper - lower) if reading.between else (lower, upper)
     estimate = math.fsum(weight * group["estimate"] for weight, group in parts)
     estimate = min(max(estimate, ends[0]), ends[1])
 
-    def interval(bound: ErrorBound, name: str) -> Mapping[str, object]:
+    def interval(name: str, bound: ErrorBound) -> Mapping[str, object]:
+        if secret:
+            return _between_ends(held, name, ends, estimate)
         exact = all(group[name]["coverage"] == "exact" for _, group in parts)
         coverage: Coverage = "exact" if exact else "worst_case"
         return _interval(known.center, bound.half_width(), coverage, ends, estimate)
@@ -155,11 +182,22 @@ def _weighted(document: Document, reading: Reading, study: StudyDefinition) -> D
     shown: Document = {
         "estimate": estimate,
         "standard_error": math.hypot(*(weight * group["standard_error"] for weight, group in parts)),
-        "interval": interval(known.dataset, "interval"),
-        "population_interval": interval(known.population, "population_interval"),
+        "interval": interval("interval", known.dataset),
+        "population_interval": interval("population_interval", known.population),
     }
     if reading.between:
         return shown | {"of": MEAN, "between": {reading.by: list(reading.between)}}
     return shown | {
         "standardize": {reading.by: {label: float(share) for label, share in reading.shares.items()}}
     }
+
+
+def _between_ends(
+    parts: Sequence[tuple[float, Document]], name: str, ends: tuple[float, float], estimate: float
+) -> Mapping[str, object]:
+    """Of a weighted sum of answers whose intervals hold at once: between the sums of their ends."""
+    sides = [sorted(weight * one[name][end] for end in ("lower", "upper")) for weight, one in parts]
+    lower, upper = (math.fsum(side[place] for side in sides) for place in (0, 1))
+    center, half = (lower + upper) / 2, (upper - lower) / 2
+    exact = all(one[name]["coverage"] != "worst_case" for _, one in parts)
+    return _interval(center, half, "at_least" if exact else "worst_case", ends, estimate)

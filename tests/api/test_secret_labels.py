@@ -59,10 +59,30 @@ async def test_the_spread_of_each_label_has_a_release_of_its_own(service: Servic
     assert sd["groups"][0]["estimate"] ** 2 == pytest.approx(variance["groups"][0]["estimate"])
 
 
+@pytest.mark.parametrize("terms", [{}, {"noise": "gaussian", "delta": 1e-6}])
+async def test_labels_are_read_together_for_nothing(service: Service, terms: dict[str, Any]):
+    slug = await survey(service, {"north": 300, "south": 300}, **terms)
+    path, of = f"/v1/studies/{slug}/statistics", "share=0.4"
+    less = "between=region:north,south"
+    difference = (await service.call("GET", f"{path}/difference?{less}&{of}", "analyse")).json()
+    known = "standardize=region:north=.5,south=.5,empty=0"
+    mean = (await service.call("GET", f"{path}/mean?{known}&simultaneous=true&{of}", "analyse")).json()
+    assert difference["id"] == mean["id"], "one release, and one price"
+    for found, truth in ((difference, -60), (mean, 50)):
+        lower, upper = found["interval"]["lower"], found["interval"]["upper"]
+        assert lower <= found["estimate"] <= upper
+        assert abs(found["estimate"] - truth) < 20
+    for group in mean["groups"]:
+        plain, joint = group["interval"], group["simultaneous"]
+        assert joint["lower"] <= plain["lower"] <= plain["upper"] <= joint["upper"]
+        assert [one["labels"] for one in group["together"]] == [2, 3]
+    assert (await service.api.services.ledger.audit()).clean
+
+
 PLACES = [None, *REGIONS]
 NOISY = {
     *("id", "study", "created_at", "estimate", "standard_error", "interval", "population_interval"),
-    *("noisy_count", "variance", "sd"),
+    *("noisy_count", "variance", "sd", "together"),
 }
 
 
@@ -104,9 +124,9 @@ async def test_one_person_more_in_any_label_shows_in_nothing_but_noise(service: 
         ("by=sex", "by"),
         ("by=region&estimator=hourglass", "estimator"),
         ("by=region&statistic=sum", "statistic"),
-        ("by=region&simultaneous=true", "simultaneous"),
-        ("statistic=difference&between=region:north,south", "between"),
-        ("standardize=region:north=.5,south=.5,empty=0", "standardize"),
+        ("statistic=difference&between=region:north,east", "between"),
+        ("standardize=region:north=.5,south=.6,empty=0", "standardize"),
+        ("simultaneous=true", "simultaneous"),
     ],
 )
 async def test_what_has_no_answer_is_refused_by_name(service: Service, question: str, field: str):

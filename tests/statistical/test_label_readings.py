@@ -11,6 +11,8 @@ import pytest
 from app.core.attributes import Attributes
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
+from app.core.study import Relation
+from app.services import planning
 from app.services.by_label import plan_by
 from app.services.questions import Ask, resolve
 from app.services.reading import Reading
@@ -72,3 +74,34 @@ def test_differences_known_shares_and_all_labels_at_once():
         assert counts[name] / ROUNDS >= 0.95 - SLACK, name
         assert counts[name] / ROUNDS <= 0.96 + SLACK, (name, "no wider than need be")
     assert counts["plain"] / ROUNDS < 0.95 - SLACK, "the control fails"
+
+
+SECRET_ROUNDS = 200
+
+
+@pytest.mark.parametrize("least_offer", [4 * MICRO, MICRO])
+def test_secret_labels_hold_together_and_plain_intervals_do_not(least_offer: int):
+    """False alarms at 5 standard deviations: one in a million. The control: all plain ones at once."""
+    survey = replace(SURVEY, relation=Relation.ADD_REMOVE_ONE, epsilon_min=least_offer, epsilon_max=4 * MICRO)
+    asks = {name: replace(ask, tilt=None, estimator=None) for name, ask in ASKS.items()}
+    resolved = resolve(survey, Ask(by="region", share=MICRO))
+    people = planning.crowd(survey, COHORTS, resolved)
+    _, plan, _ = planning.choose(survey, people, resolved, resolved.question(survey, people=None))
+    readings = {name: Reading.of(survey, ask) for name, ask in asks.items()}
+    counts = dict.fromkeys((*ASKS, "simultaneous", "plain"), 0)
+    for _ in range(SECRET_ROUNDS):
+        found = planning.answer(plan, people)
+        body = json.dumps({**asdict(found), **found.details}).encode()
+        shown: dict[str, Any] = {
+            name: json.loads(read_off(body, one, survey)) for name, one in readings.items()
+        }
+        for name, truth in TRUTHS.items():
+            counts[name] += held(shown[name]["interval"], truth)
+        groups = list(zip(shown["difference"]["groups"], LABELS.values(), strict=True))
+        counts["simultaneous"] += all(held(group["simultaneous"], mean) for group, (mean, _) in groups)
+        counts["plain"] += all(held(group["interval"], mean) for group, (mean, _) in groups)
+    least = 0.95 - 5 * math.sqrt(0.95 * 0.05 / SECRET_ROUNDS)
+    for name in ("difference", "standardize", "simultaneous"):
+        assert counts[name] / SECRET_ROUNDS >= least, name
+    # Where offers may differ, intervals allow for people who weigh more.
+    assert counts["plain"] / SECRET_ROUNDS < least or least_offer == MICRO, "the control fails"

@@ -76,6 +76,14 @@ class KnownErrorOut(WireOut):
     population: ErrorBoundOut
 
 
+class TogetherOut(WireOut):
+    """Intervals of a secret label that hold together with those of other labels."""
+
+    labels: int = Field(description="For how many labels in all.")
+    interval: IntervalOut
+    population_interval: IntervalOut
+
+
 class GroupOut(WireOut):
     """The answer for one label."""
 
@@ -104,6 +112,9 @@ class GroupOut(WireOut):
     error: KnownErrorOut | None = Field(
         None,
         description="What intervals of this label with others are made of; left out as `drawn_to_whole`.",
+    )
+    together: list[TogetherOut] | None = Field(
+        None, description="The same where labels are secret: for two labels, and for all."
     )
 
 
