@@ -266,3 +266,24 @@ async def test_what_labels_are_asked_for_has_noise_of_its_own_each_time(service:
     assert [one["refines"] for one in answers] == [None, None]
     assert [one["epsilon_max"] for one in answers] == [0.2, 0.2]
     await clean(service)
+
+
+async def test_a_cap_bounds_all_steps_and_a_key_remembers_what_stands(service: Service) -> None:
+    await crowded(service, 300)
+    first = await ask(service, share=0.2, epsilon=0.1)
+    again = await ask(service, share=1, epsilon=0.25)
+    assert (first["epsilon_max"], again["epsilon_max"], again["epsilon_max_total"]) == (0.1, 0.15, 0.25)
+    assert again["refines"] == first["id"]
+    keyed = [
+        await service.call(
+            "POST",
+            f"{STUDY}/releases",
+            "analyse",
+            json={**HISTOGRAM, "share": 1, "epsilon": 0.25},
+            headers={"Idempotency-Key": "once"},
+        )
+        for _ in range(2)
+    ]
+    assert [one.status_code for one in keyed] == [200, 200]
+    assert {one.json()["id"] for one in keyed} == {again["id"]}
+    await clean(service)
