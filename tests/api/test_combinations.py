@@ -164,7 +164,7 @@ async def test_another_tilt_is_another_question_and_combines_the_same_sums(servi
 @pytest.mark.parametrize(
     "change",
     [
-        "UPDATE piece SET first = first + 1",
+        "UPDATE piece SET sums[1] = sums[1] + 1",
         "UPDATE piece SET refinable = true",
         "UPDATE piece SET weights[1] = weights[1] + 1",
         "UPDATE piece SET charged[1] = charged[1] + 1",
@@ -253,7 +253,7 @@ async def test_of_secret_people_noisy_sums_are_kept_and_not_whose_they_are(servi
         assert [row["refinable"] for row in rows] == [False, False]
         assert await connection.fetchval("SELECT max(cardinality(cohorts)) FROM piece") == 0
         assert (await service.api.services.ledger.audit()).clean
-        await connection.execute("UPDATE piece SET second = second + 1")
+        await connection.execute("UPDATE piece SET sums[2] = sums[2] + 1")
     finally:
         await connection.close()
     assert (await service.api.services.ledger.audit()).findings

@@ -211,8 +211,9 @@ async def test_of_a_withdrawn_value_a_dump_has_what_was_charged_for_alone(servic
         connection = await asyncpg.connect(service.database_url)
         try:
             row = await connection.fetchrow(
-                "SELECT first, second, piece.scale, weights[1] AS weight, charged[1] AS charged, total,"
-                " total_squares FROM piece JOIN cohort ON ARRAY[cohort.id] = cohorts"
+                "SELECT sums[1] AS first, sums[2] AS second, piece.scale, weights[1] AS weight,"
+                " charged[1] AS charged, total, total_squares"
+                " FROM piece JOIN cohort ON ARRAY[cohort.id] = cohorts"
             )
         finally:
             await connection.close()
@@ -257,7 +258,7 @@ async def test_of_a_withdrawn_secret_person_a_dump_has_what_was_charged_for_alon
     async def kept() -> tuple[int, int, int, int]:
         connection = await asyncpg.connect(service.database_url)
         try:
-            row = await connection.fetchrow("SELECT first, second, total, count FROM piece, cohort")
+            row = await connection.fetchrow("SELECT sums[1], sums[2], total, count FROM piece, cohort")
         finally:
             await connection.close()
         assert row is not None

@@ -164,4 +164,5 @@ async def test_shapes_say_what_stands(service: Service, statistic: str) -> None:
     assert (stands["release"], stands["share"]) == (made.json()["id"], 0.2)
     assert (stands["estimate"] is None) is (statistic == "histogram")
     costs = f"{found['estimators'][0]['epsilon_max']:g}"
-    assert found["in_words"].endswith(f"an answer for 0.3 of each epsilon costs a person at most {costs}")
+    more = "another 0.1" if statistic == "histogram" else "0.3"
+    assert found["in_words"].endswith(f"an answer for {more} of each epsilon costs a person at most {costs}")

@@ -39,7 +39,7 @@ LOST = 2
 SHARES = (1_000, 2_000)
 ATOM = (SHARES[0] / SHARES[1]) ** 2
 
-KEPT = "SELECT scale, first, encode(family, 'hex') AS family FROM piece"
+KEPT = "SELECT scale, sums[1] AS first, encode(family, 'hex') AS family FROM piece"
 EXACT = """SELECT encode(family, 'hex') AS family, sum(weight * total) AS total
            FROM piece CROSS JOIN unnest(cohorts, weights) AS member (cohort_id, weight)
            JOIN cohort ON cohort.id = cohort_id GROUP BY family"""
