@@ -219,13 +219,15 @@ def hull(tail: Callable[[float], float], risk: float, center: float) -> tuple[fl
         Its ends.
     """
     points = sorted({center, *(index / _SCAN for index in range(_SCAN + 1))})
-    inside = [index for index, p in enumerate(points) if tail(p) >= risk]
+    inside = (index for index, p in enumerate(points) if tail(p) >= risk)
+    first = next(inside, None)
     lower, upper = 0.0, 1.0
-    if inside:
-        if inside[0] > 0:
-            lower = _edge(tail, risk, points[inside[0]], points[inside[0] - 1])
-        if inside[-1] < len(points) - 1:
-            upper = _edge(tail, risk, points[inside[-1]], points[inside[-1] + 1])
+    if first is not None:
+        last = next(index for index in reversed(range(len(points))) if tail(points[index]) >= risk)
+        if first > 0:
+            lower = _edge(tail, risk, points[first], points[first - 1])
+        if last < len(points) - 1:
+            upper = _edge(tail, risk, points[last], points[last + 1])
     return min(lower, center), max(upper, center)
 
 

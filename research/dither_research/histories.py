@@ -1,5 +1,6 @@
 """A study in memory whose question is answered step by step: people join, leave, pay for other questions."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -45,7 +46,7 @@ def cohort_of(
         spent=0,
         count=len(values),
         total=sum(values),
-        total_squares=sum(map(square, values)),
+        total_squares=sum(many * square(value) for value, many in Counter(values).items()),
         segment=segment,
     )
 
