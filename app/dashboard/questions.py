@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 from app.core.epsilon import MICRO
@@ -9,6 +10,7 @@ from app.core.study import Relation, Study, StudyDefinition
 from app.estimators import registry
 from app.services.questions import MEAN, SD, STATISTICS, SUM, VARIANCE
 from app.services.reading import DIFFERENCE, READ
+from app.services.shape_parameters import PAIR
 from app.services.shape_parameters import PARAMETERS as SHAPE_PARAMETERS
 from app.services.shape_questions import COUNT, COVARIANCE, SHAPES, SHARES
 from app.web import question_params
@@ -27,6 +29,7 @@ QUESTION = tuple(_PARAMETERS)
 _LABELS = {
     "epsilon": "At most epsilon",
     "expected_size": "Expected people",
+    PAIR: "Covariance of",
     "where": "Of whom",
     "between": "Difference between",
     "standardize": "Standardize to the population",
@@ -38,6 +41,7 @@ _LABELS = {
 _MAIN = (
     "statistic",
     "measure",
+    PAIR,
     "estimator",
     "share",
     "epsilon",
@@ -67,6 +71,12 @@ def _of_numbers(study: StudyDefinition) -> bool:
     return any(not one.choices and one.dimension == 1 for one in _asked(study))
 
 
+def pairs(study: StudyDefinition) -> Sequence[str]:
+    """Two numbers each that have a covariance; none where the number of people is secret."""
+    numbers = [name for name, one in study.measures.named.items() if not one.choices and one.dimension == 1]
+    return [] if _secret(study) else [",".join(pair) for pair in combinations(numbers, 2)]
+
+
 def _of_vectors(study: StudyDefinition) -> bool:
     return any(one.dimension > 1 for one in _asked(study))
 
@@ -81,6 +91,7 @@ def _of_numbers_with_labels(study: StudyDefinition) -> bool:
 
 _ONLY: Mapping[str, Callable[[StudyDefinition], bool]] = {
     "measure": lambda study: bool(study.measures),
+    PAIR: lambda study: bool(pairs(study)),
     "estimator": lambda study: _of_numbers(study),
     "tilt": lambda study: not _secret(study),
     "expected_size": _secret,
@@ -138,10 +149,29 @@ def statistics(study: StudyDefinition) -> Sequence[str]:
     read = [one for one in READ if not (_secret(study) and one == SUM)]
     if not _with_labels(study):
         read = [one for one in read if one != DIFFERENCE]
-    return [*read, *(one for one in SHAPES if one not in (SHARES, COUNT, COVARIANCE)), *shares, COUNT]
+    together = [COVARIANCE] if pairs(study) else []
+    shapes = [one for one in SHAPES if one not in (SHARES, COUNT, COVARIANCE)]
+    return [*read, *shapes, *shares, COUNT, *together]
 
 
-def measure_for(study: StudyDefinition, statistic: str) -> str:
+def completed(study: StudyDefinition, fields: Mapping[str, str]) -> dict[str, str]:
+    """What was asked, about a measure or a pair of them if none was chosen.
+
+    A form always sends one of each: what the statistic is not about goes.
+    """
+    statistic = fields.get("statistic", statistics(study)[0])
+    if not study.measures:
+        return dict(fields)
+    if statistic == COVARIANCE:
+        about = dict(zip((PAIR,), pairs(study), strict=False))
+    else:
+        about = {} if statistic == COUNT else {"measure": _measure_for(study, statistic)}
+    return about | {
+        name: value for name, value in fields.items() if name in about or name not in ("measure", PAIR)
+    }
+
+
+def _measure_for(study: StudyDefinition, statistic: str) -> str:
     """The first measure that the statistic is for; the first one of all where there is none."""
     fitting = [
         name
@@ -187,6 +217,7 @@ def _field(parameter: Mapping[str, Any], study: StudyDefinition) -> FormField:
     options: Mapping[str, Iterable[str]] = {
         "statistic": statistics(study),
         "measure": study.measures.named,
+        PAIR: pairs(study),
         "estimator": ("", *(one.name for one in found)),
         "by": ("", *labels),
     }
@@ -205,7 +236,10 @@ def _field(parameter: Mapping[str, Any], study: StudyDefinition) -> FormField:
         place="main" if name in _MAIN else "own" if name in _OWN else "more",
         label=_LABELS.get(name) or (name if name in _OWN else name.capitalize()),
         help=parameter["description"],
-        options=[(one, one or _NOTHING[name]) for one in options.get(name, schema.get("enum", ()))],
+        options=[
+            (one, one.replace(",", " and ") if name == PAIR else one or _NOTHING[name])
+            for one in options.get(name, schema.get("enum", ()))
+        ],
         flag=schema.get("type") == "boolean",
         decimal=schema.get("type") not in ("boolean", "string"),
         placeholder=examples.get(name, ""),

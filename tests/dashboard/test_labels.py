@@ -201,3 +201,50 @@ async def test_counts_and_descriptions_by_labels_are_shown(browser: Browser, sur
     assert "By region Each person was charged for the own label and for all people." in text
     assert "quartiles, with 95 % intervals one by one: north" in text
     assert "takes part." in text
+
+
+async def test_a_covariance_is_asked_for_where_two_numbers_have_one(browser: Browser, service: Service):
+    three = {
+        "income": {"lower": 0, "upper": 90},
+        "age": {"lower": 18, "upper": 98},
+        "party": {"choices": ["red", "green"]},
+    }
+    bare = {"lower": None, "upper": None, "default_share": 0.2}
+    study = await service.study(measures=three, **bare)
+    records = [
+        {
+            "subject": f"p{place}",
+            "values": {"income": place, "age": 20 + place, "party": "red"},
+            "epsilon": 5,
+            "trust": "central",
+        }
+        for place in range(60)
+    ]
+    sent = await service.call("POST", f"/v1/studies/{study}/contributions/batch", "contribute", json=records)
+    assert sent.json()["created"] == 60
+    await browser.log_in("analyse")
+    # The form sends a measure, too: it is of no account here, nor to a count.
+    fields = {"statistic": "covariance", "measure": "party", "measures": "income,age"}
+    page = await browser.get(f"/dashboard/studies/{study}?" + "&".join(f"{k}={v}" for k, v in fields.items()))
+    assert page.status_code == 200, text_of(page.text)
+    assert "of the covariance, in the product of both units" in text_of(page.text)
+    assert re.findall(r'<option value="([^"]*,[^"]*)"', page.text) == ["income,age"]
+    page = await browser.get(await ask(browser, study, fields))
+    answer = await service.call(
+        "GET", f"/v1/studies/{study}/statistics/covariance?measures=income,age", "analyse"
+    )
+    text, population = text_of(page.text), answer.json()["population_interval"]
+    assert "The covariance of income and age" in text
+    assert f"for the population {number(population['lower'])} to {number(population['upper'])}" in text
+    assert "covariance income and age" in text_of((await browser.get(f"/dashboard/studies/{study}")).text)
+    page = await browser.get(await ask(browser, study, {"statistic": "count", "measure": "income"}))
+    assert "The number of people" in text_of(page.text)
+    for other in (
+        await service.study(),
+        await service.study(measures={name: three[name] for name in ("income", "party")}, **bare),
+        await service.study(measures=three, relation="add_remove_one", **bare),
+    ):
+        page = await browser.get(f"/dashboard/studies/{other}")
+        assert page.status_code == 200
+        assert 'value="covariance"' not in page.text
+        assert 'id="measures"' not in page.text

@@ -17,7 +17,7 @@ from app.core.release import StoredRelease
 from app.core.study import Relation, Study, StudyState
 from app.dashboard import forms, label_plots, plots, shape_plots, step_plots
 from app.dashboard.pages.overview import following
-from app.dashboard.questions import QUESTION, READINGS, fields_of, measure_for, readings_of, statistics
+from app.dashboard.questions import QUESTION, READINGS, completed, fields_of, readings_of, statistics
 from app.dashboard.rendering import render, status_of
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, ANALYST, BOTH, PageRoute, redirect
@@ -92,7 +92,7 @@ async def show(request: PageRequest) -> Response:
 async def ask(request: PageRequest) -> Response:
     """Make a release. The form's key makes one of two clicks."""
     study = await request.study(request.path_params["study"])
-    fields = forms.given(request.fields, *QUESTION)
+    fields = completed(study.definition, forms.given(request.fields, *QUESTION))
     try:
         key = UUID(request.fields.get("key", ""))
     except ValueError:
@@ -217,9 +217,8 @@ async def _page(
     slug = study.definition.slug
     cursor = forms.cursor(request, is_uuid)
     plan, statistic = None, fields.get("statistic", statistics(study.definition)[0])
-    if measures := study.definition.measures:
-        fields = {"measure": measure_for(study.definition, statistic), **fields}
-    vectors = study.definition.dimension > 1 and not measures
+    fields = completed(study.definition, fields)
+    vectors = study.definition.dimension > 1 and not study.definition.measures
     try:
         question, fresh = question_params.read_plan({"statistic": statistic, **fields})
         plan = await documents_out.plan(services, study, question, fresh=fresh)
