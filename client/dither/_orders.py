@@ -166,7 +166,7 @@ def _labels(study: Study, given: Mapping[str, str]) -> tuple[tuple[str, str], ..
 
 def _vector(of: Study | Measure, value: object, name: str) -> tuple[tuple[Number, ...], tuple[int, ...]]:
     if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != of.dimension:
-        raise InvalidRequest(name, f"must be a sequence of {of.dimension} numbers")
+        raise InvalidRequest(name, f"must be {of.dimension} numbers, in a table with semicolons between them")
     found = [_number(of, coordinate, f"{name}.{place}") for place, coordinate in enumerate(value)]
     return tuple(number for number, _ in found), tuple(position for _, position in found)
 

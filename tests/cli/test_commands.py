@@ -389,7 +389,7 @@ def test_vectors_from_a_file_to_their_centres(ask, tmp_path):
     load = ("--trust", "central", "--epsilon", "9", "--directory", str(tmp_path / "device"), "--json")
     done = ask("contribute", "contribute", "places", str(people), *load)
     assert json.loads(done.output)["created"] == 200, done.errors
-    errors = [{"field": "value", "reason": "must be a sequence of 2 numbers"}]
+    errors = [{"field": "value", "reason": "must be 2 numbers, in a table with semicolons between them"}]
     assert json.loads(done.output)["refusals"] == [{"row": 201, "code": "invalid_request", "errors": errors}]
     mean = json.loads(ask("analyse", "mean", "places", "--share", "0.1", "--json").output)
     assert [one["estimate"] for one in mean["coordinates"]] == pytest.approx([32, 67.5], abs=15)
