@@ -75,7 +75,8 @@ class Verdict:
 
     Attributes:
         name, claimed, delta, planted: The subject's.
-        audited: Lower bound on its epsilon; above the truth with probability at most 1e-6.
+        audited: Lower bound on its epsilon; above the truth with probability at most 1e-6, of a planted bug
+            with `ATTEMPTS` times that.
     """
 
     name: str
@@ -95,16 +96,28 @@ class Verdict:
         return self.exceeded == self.planted
 
 
+ATTEMPTS = 4
+"""How often a planted bug is looked for, each time with twice the draws of the time before."""
+
+
 def judge(subject: Subject, draws: int) -> Verdict:
-    """Audit one subject with `draws` draws on either neighbor, times its effort."""
-    first, second = subject.outputs(round(draws * subject.effort))
-    audit = audited_epsilon(first, second, delta=subject.delta)
+    """Audit one subject with `draws` draws on either neighbor, times its effort.
+
+    A planted bug that is not caught is looked for again with twice the draws, `ATTEMPTS` times in all: a
+    bound that is only two standard deviations above the claim misses one time in forty, and two bugs of
+    forty are as faint as that. What has no bug passes for one with probability at most `ATTEMPTS` x 1e-6.
+    """
+    for attempt in range(ATTEMPTS if subject.planted else 1):
+        first, second = subject.outputs(round(draws * subject.effort) << attempt)
+        audited = audited_epsilon(first, second, delta=subject.delta).epsilon
+        if audited > subject.claimed:
+            break
     return Verdict(
         name=subject.name,
         claimed=subject.claimed,
         delta=subject.delta,
         planted=subject.planted,
-        audited=audit.epsilon,
+        audited=audited,
     )
 
 

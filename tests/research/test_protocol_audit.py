@@ -27,9 +27,9 @@ LOCAL, CENTRAL = "whole K-means, local person", "whole K-means, central person"
 
 
 def faulty(name: str, **parts: Any) -> Subject:
-    """The same session with another device."""
+    """The same session with another device, which must be caught."""
     found = {subject.name: subject for subject in protocol_subjects(replace(device(), **parts))}
-    return found[name]
+    return replace(found[name], planted=True)
 
 
 def eager(category: int, categories: int, epsilon: int) -> int:
@@ -48,8 +48,8 @@ def test_a_whole_run_shows_no_more_than_it_claims(name):
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_search_is_seen_to_use_most_of_its_epsilon(name):
-    """An audit that saw nothing would pass everything."""
-    assert judge(HONEST[name], 20_000).audited > 0.6
+    """An audit that saw nothing would pass everything. Bounds are at least 5 standard deviations above .6."""
+    assert judge(HONEST[name], 60_000).audited > 0.6
 
 
 @pytest.mark.parametrize("name", SEARCHES)
