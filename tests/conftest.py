@@ -2,9 +2,10 @@
 
 import gc
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -12,7 +13,7 @@ from hypothesis import settings
 from app.postgres.embedded import EmbeddedPostgres
 from tests.support.citus import CitusServer
 from tests.support.databases import Server, scratch_directory
-from tests.support.live import LiveProcess, LiveService, free_port
+from tests.support.live import LiveService, live_service
 from tests.support.provider import Provider, provider
 
 # Like the draws of the statistical tests: the same on every run, others with DITHER_TEST_ENTROPY=os.
@@ -21,6 +22,9 @@ settings.register_profile("seeded", derandomize=True, deadline=None)
 settings.register_profile("fresh", print_blob=True, deadline=None)
 settings.register_profile("quick", settings.get_profile("seeded"), max_examples=20)
 settings.load_profile("fresh" if os.environ.get("DITHER_TEST_ENTROPY") == "os" else "seeded")
+
+# httpx looks for it at each request to an application in this process, in every directory, and finds nothing.
+sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]  # None: it cannot be imported
 
 # What collection makes stays for good: the garbage collector, which would walk it again and again, waits.
 gc.disable()
@@ -88,35 +92,8 @@ def live_server(request: pytest.FixtureRequest) -> Iterator[LiveServer]:
     """
     with ExitStack() as stack:
 
-        def start(
-            *,
-            processes: int = 1,
-            workers: int = 1,
-            embedded: bool = False,
-            env: dict[str, str] | None = None,
-            data_dir: Path | None = None,
-            arguments: tuple[str, ...] = (),
-            program: str = "app.cli",
-        ) -> LiveService:
-            directory = stack.enter_context(scratch_directory())
+        def start(*, embedded: bool = False, **options: Any) -> LiveService:
             url = None if embedded else request.getfixturevalue("database_url")
-            service = LiveService(
-                data_directory=data_dir or directory / "data",
-                database_url=url,
-                workers=workers,
-                environment=env or {},
-                arguments=arguments,
-                program=program,
-                processes=[
-                    LiveProcess(port=free_port(), log=directory / f"serve-{number}.log")
-                    for number in range(processes)
-                ],
-            )
-            stack.callback(service.stop)
-            # The first start of a service makes the key and the admin token.
-            service.start(0)
-            if processes > 1:
-                service.start(*range(1, processes))
-            return service
+            return stack.enter_context(live_service(url, **options))
 
         yield start

@@ -125,14 +125,7 @@ async def test_a_study_of_measures_is_made_duplicated_and_asked_by_measure(
 
 async def test_the_page_of_a_release_by_labels_has_a_row_for_each(admin: Browser, service: Service):
     slug = await service.study(attributes={"region": ["north", "south"]})
-    record = {
-        "subject": "ada",
-        "value": 40,
-        "epsilon": 5,
-        "trust": "central",
-        "attributes": {"region": "south"},
-    }
-    await service.call("POST", f"/v1/studies/{slug}/contributions", "contribute", json=record)
+    await service.contribute(slug, "ada", 40, 5, attributes={"region": "south"})
     await admin.get(f"/dashboard/studies/{slug}?statistic=mean&by=region")
     assert "north, south" in admin.page
     assert '<option value="region" selected>' in admin.page

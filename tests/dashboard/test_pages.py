@@ -596,18 +596,32 @@ async def test_the_sizing_page_answers_what_is_left_out(browser: Browser):
 
 
 async def test_an_analyst_asks_for_a_mean_over_a_range_that_is_found(browser: Browser, service: Service):
-    study = await service.study(upper=10_000, default_share=0.5)
-    await service.crowd(study, 300)
+    study = await service.study(upper=10_000, default_share=0.4, attributes={"region": ["north", "south"]})
+    people = [
+        {
+            "subject": f"p{n}",
+            "value": n % 60,
+            "epsilon": 4,
+            "trust": "central",
+            "attributes": {"region": where},
+        }
+        for n, where in enumerate(["north", "south"] * 150)
+    ]
+    await service.call("POST", f"/v1/studies/{study}/contributions/batch", "contribute", json=people)
     await browser.log_in("analyse")
     path = f"/dashboard/studies/{study}"
     planned = await browser.get(f"{path}?range=found")
     assert "where a tenth of it is found" in text_of(planned.text)
-    key = re.findall(r'name="key" value="([^"]+)"', planned.text)[0]
-    made = await browser.post(f"{path}/releases", {"key": key, "range": "found"})
-    assert made.status_code == 303
-    text = text_of((await browser.get(made.headers["location"])).text)
-    assert "moved into the range that was found" in text
-    assert "count as its nearer end" in text
+    compared = {"statistic": "difference", "between": "region:north,south"}
+    for question in ({}, compared):
+        key = re.findall(r'name="key" value="([^"]+)"', (await browser.get(path)).text)[0]
+        made = await browser.post(f"{path}/releases", {"key": key, "range": "found", **question})
+        assert made.status_code == 303, text_of(made.text)
+        page = (await browser.get(made.headers["location"])).text
+        assert "moved into the range that was found" in text_of(page)
+        assert "count as its nearer end" in text_of(page)
+    assert "outside at most" in text_of(page)
+    assert "less" in text_of(page)
     assert "The current answer" not in text_of((await browser.get(path)).text), "it is not of the values"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from starlette.routing import Match
 
-from app.services import found_plans, kmeans_release, piece_noise, planning, saturation, shape_plans
+from app.services import found_means, kmeans_release, piece_noise, planning, saturation, shape_plans
 from tests.api.service import Service
 from tests.golden import script
 
@@ -52,7 +52,7 @@ async def test_every_endpoint_answers_what_is_kept(service: Service, monkeypatch
     )
     monkeypatch.setattr(kmeans_release, "draw", no_noise)
     monkeypatch.setattr(shape_plans, "draw", no_noise)
-    monkeypatch.setattr(found_plans, "draw", no_noise)
+    monkeypatch.setattr(found_means, "draw", no_noise)
     monkeypatch.setattr(shape_plans, "choose", lambda scores, scale: scores.index(max(scores)))
     files = await script.run(service)
     found = "\n".join(filter(None, (differences(name, exchanges) for name, exchanges in files.items())))

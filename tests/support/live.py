@@ -1,21 +1,36 @@
-"""The real service: `dither serve` in processes of its own, spoken to over HTTP."""
+"""The real service: `dither serve` in processes of its own, spoken to over HTTP.
 
+They are forked from one process that has loaded the service's modules and done nothing else: loading them
+takes longer than most tests do.
+"""
+
+import multiprocessing
 import os
+import runpy
 import signal
 import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from tests.support.databases import scratch_directory
+
 ROOT = Path(__file__).parents[2]
 START_TIMEOUT_SECONDS = 60
+STOP_TIMEOUT_SECONDS = 60
+
+_loaded = multiprocessing.get_context("forkserver")
+_loaded.set_forkserver_preload(["app.cli.serve", "app.main"])
 
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """For clients that speak plain HTTP: without it each of them reads all certificates, which takes 20 ms."""
@@ -35,13 +50,44 @@ def is_ready(base_url: str) -> bool:
         return False
 
 
+def _run(
+    program: str, arguments: Sequence[str], environment: Mapping[str, str], output: Path, errors: Path
+) -> None:
+    """Be `python -m PROGRAM ARGUMENTS` in a session of its own."""
+    os.setsid()
+    os.chdir(ROOT)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for descriptor, path in ((1, output), (2, errors)):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), descriptor)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - uvicorn hands its number to the workers.
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv[1:] = arguments
+    runpy.run_module(program, run_name="__main__", alter_sys=True)
+
+
+def run_command(
+    *arguments: str, environment: Mapping[str, str], patience_seconds: float = 180
+) -> subprocess.CompletedProcess[str]:
+    """`dither ARGUMENTS` in a process of its own, to its end."""
+    with tempfile.TemporaryDirectory() as directory:
+        output, errors = Path(directory) / "output", Path(directory) / "errors"
+        process = _loaded.Process(target=_run, args=("app.cli", arguments, environment, output, errors))
+        process.start()
+        process.join(patience_seconds)
+        code = process.exitcode
+        process.kill()  # What hangs must not outlive its test.
+        assert code is not None, "the command did not end"
+        return subprocess.CompletedProcess(arguments, code, output.read_text(), errors.read_text())
+
+
 @dataclass
 class LiveProcess:
     """One `dither serve`, with all its workers."""
 
     port: int
     log: Path
-    process: subprocess.Popen[bytes] | None = None
+    process: BaseProcess | None = None
 
     @property
     def base_url(self) -> str:
@@ -50,7 +96,16 @@ class LiveProcess:
     @property
     def pid(self) -> int:
         assert self.process is not None
+        assert self.process.pid is not None
         return self.process.pid
+
+    def wait(self) -> int:
+        """The exit code, once it has ended."""
+        assert self.process is not None
+        self.process.join(STOP_TIMEOUT_SECONDS)
+        assert self.process.exitcode is not None, "the service did not end"
+        code, self.process = self.process.exitcode, None
+        return code
 
 
 @dataclass
@@ -85,40 +140,30 @@ class LiveService:
             if self.database_url is not None:
                 environment["DITHER_DATABASE_URL"] = self.database_url
             one.log.unlink(missing_ok=True)
-            with one.log.open("ab") as log:
-                one.process = subprocess.Popen(
-                    [
-                        *(sys.executable, "-m", self.program, "serve"),
-                        *("--data-dir", str(self.data_directory), "--port", str(one.port)),
-                        *("--workers", str(self.workers)),
-                        *self.arguments,
-                    ],
-                    cwd=ROOT,
-                    env=environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
-                )
+            arguments = (
+                "serve",
+                *("--data-dir", str(self.data_directory), "--port", str(one.port)),
+                *("--workers", str(self.workers)),
+                *self.arguments,
+            )
+            one.process = _loaded.Process(
+                target=_run, args=(self.program, arguments, environment, one.log, one.log)
+            )
+            one.process.start()
         for one in chosen:
             self._await_ready(one)
 
     def kill(self, index: int = 0) -> None:
         """kill -9 a process and its workers; the embedded database survives it."""
         one = self.processes[index]
-        assert one.process is not None
-        os.killpg(one.process.pid, signal.SIGKILL)
-        one.process.wait()
-        one.process = None
+        os.killpg(one.pid, signal.SIGKILL)
+        one.wait()
 
     def terminate(self, index: int = 0) -> int:
         """SIGTERM a process and return its exit code."""
         one = self.processes[index]
-        assert one.process is not None
-        one.process.terminate()
-        code = one.process.wait(timeout=60)
-        one.process = None
-        return code
+        os.kill(one.pid, signal.SIGTERM)
+        return one.wait()
 
     def stop(self) -> None:
         """Stop what still runs."""
@@ -127,7 +172,7 @@ class LiveService:
                 continue
             try:
                 self.terminate(index)
-            except subprocess.TimeoutExpired:
+            except AssertionError:
                 self.kill(index)
 
     def output(self, index: int = 0) -> str:
@@ -138,7 +183,7 @@ class LiveService:
         assert one.process is not None
         deadline = time.monotonic() + START_TIMEOUT_SECONDS
         while True:
-            code = one.process.poll()
+            code = one.process.exitcode
             if code is not None or time.monotonic() > deadline:
                 state = "did not get ready" if code is None else f"exited with {code}"
                 raise AssertionError(f"the service {state}:\n{one.log.read_text(errors='replace')[-4000:]}")
@@ -180,3 +225,38 @@ class LiveService:
             response = admin.post("/v1/admin/tokens", json={"name": f"test {role}", "role": role, **body})
         assert response.status_code == 201, response.text
         return str(response.json()["token"])
+
+
+@contextmanager
+def live_service(
+    database_url: str | None,
+    *,
+    processes: int = 1,
+    workers: int = 1,
+    env: Mapping[str, str] | None = None,
+    data_dir: Path | None = None,
+    arguments: Sequence[str] = (),
+    program: str = "app.cli",
+) -> Iterator[LiveService]:
+    """Services on one data directory and one database, the embedded one where no URL is given."""
+    with scratch_directory() as directory:
+        service = LiveService(
+            data_directory=data_dir or directory / "data",
+            database_url=database_url,
+            workers=workers,
+            environment=env or {},
+            arguments=arguments,
+            program=program,
+            processes=[
+                LiveProcess(port=free_port(), log=directory / f"serve-{number}.log")
+                for number in range(processes)
+            ],
+        )
+        try:
+            # The first start of a service makes the key and the admin token.
+            service.start(0)
+            if processes > 1:
+                service.start(*range(1, processes))
+            yield service
+        finally:
+            service.stop()

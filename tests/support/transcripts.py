@@ -2,6 +2,7 @@
 
 import base64
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,17 +17,18 @@ from app.services import (
     coordinates,
     counts,
     descriptions,
-    found_plans,
+    found_means,
     piece_noise,
     planning,
     shape_plans,
     steps,
 )
 
-VARYING = (
-    (re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), b"ID"),
-    (re.compile(rb"\b[0-9a-f]{64}\b"), b"FORM"),
-    (re.compile(rb"\b[0-9a-f]{32}\b"), b"REQUEST"),
+VARYING: tuple[tuple[re.Pattern[bytes], bytes | Callable[[re.Match[bytes]], bytes]], ...] = (
+    (
+        re.compile(rb"\b[0-9a-f]{8}((-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{24}([0-9a-f]{32})?\b)"),
+        lambda found: {36: b"ID", 32: b"REQUEST", 64: b"FORM"}[len(found[0])],
+    ),
     (re.compile(rb"dither_(login|guest)=[\w-]+"), b"COOKIE"),
     (re.compile(rb"dither_[a-z_]*_seconds[^\n]*"), b"SECONDS"),
     (re.compile(rb"(dither_[a-z_]*_created[^\n]*) [^ \n]*"), rb"\1 TIME"),
@@ -104,6 +106,6 @@ def fix_answers(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "weighted_counts", weighted)
     monkeypatch.setattr(shape_plans, "draw", lambda noise, queries: (0,) * queries)
     monkeypatch.setattr(
-        found_plans, "noisy_sums", lambda made, *_: [40_000_000_000 for _ in made.mean.queries]
+        found_means.Sums, "noisy", lambda sums, *_: [40_000_000_000 for _ in sums.plan.queries]
     )
     monkeypatch.setattr(shape_plans, "choose", lambda scores, scale: scores.index(max(scores)))

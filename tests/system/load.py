@@ -3,7 +3,6 @@
 import asyncio
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ import httpx
 from app.postgres.embedded import EmbeddedPostgres
 from app.services.ledger import Finding, Ledger
 from app.store.database import Database
-from tests.support.live import NO_TLS, ROOT, LiveService, is_ready
+from tests.support.live import NO_TLS, LiveService, is_ready, run_command
 
 Item = TypeVar("Item")
 
@@ -131,12 +130,4 @@ def audit(service: LiveService, *arguments: str) -> subprocess.CompletedProcess[
     if service.database_url is not None:
         environment["DITHER_DATABASE_URL"] = service.database_url
         target = ()
-    return subprocess.run(
-        [sys.executable, "-m", "app.cli", "audit", *target, *arguments],
-        cwd=ROOT,
-        env={"PATH": "/usr/bin:/bin", **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return run_command("audit", *target, *arguments, environment={"PATH": "/usr/bin:/bin", **environment})

@@ -1,10 +1,9 @@
 """The scripts of the backup guide, on a running service: what they restore is there, and audits clean."""
 
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,31 +12,31 @@ from sqlalchemy import make_url
 from app.postgres.programs import libpq_environment
 from tests.conftest import LiveServer
 from tests.support.databases import Server, scratch_directory
-from tests.support.live import ROOT
+from tests.support.live import ROOT, run_command
 from tests.system.load import make_study
 
 pytestmark = pytest.mark.system
 
 
 def script(name: str, *arguments: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    return _run([ROOT / "deploy" / name, *arguments], variables)
-
-
-def tool(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """The command `dither`."""
-    return _run(["dither", *arguments], variables)
-
-
-def _run(command: Sequence[str | Path], variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return subprocess.run(
-        [shutil.which(command[0], path=path) or command[0], *command[1:]],
-        env={"PATH": path, "HOME": os.environ.get("HOME", "/"), **variables},
+        [ROOT / "deploy" / name, *arguments],
+        env=_environment(variables),
         capture_output=True,
         text=True,
         timeout=180,
         check=False,
     )
+
+
+def tool(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """The command `dither`."""
+    return run_command(*arguments, environment=_environment(variables))
+
+
+def _environment(variables: Mapping[str, str]) -> dict[str, str]:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return {"PATH": path, "HOME": os.environ.get("HOME", "/"), **variables}
 
 
 def test_a_running_service_is_backed_up_and_restored(

@@ -15,8 +15,8 @@ import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
 from tests.support.browser import chromium, need, pages
-from tests.support.databases import Server, run_apart, scratch_directory
-from tests.support.live import ROOT, LiveProcess, LiveService, free_port
+from tests.support.databases import Server, run_apart
+from tests.support.live import ROOT, LiveService, live_service
 
 pytestmark = pytest.mark.system
 
@@ -42,20 +42,8 @@ def origin() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def service(postgres_server: Server, origin: str) -> Iterator[LiveService]:
     """One service for all tests here; each of them has people and studies of its own."""
-    with scratch_directory() as directory, postgres_server.database() as url:
-        service = LiveService(
-            data_directory=directory / "data",
-            database_url=url,
-            workers=1,
-            environment={"DITHER_CORS_ORIGINS": origin},
-            arguments=(),
-            processes=[LiveProcess(port=free_port(), log=directory / "serve.log")],
-        )
-        try:
-            service.start()
-            yield service
-        finally:
-            service.stop()
+    with postgres_server.database() as url, live_service(url, env={"DITHER_CORS_ORIGINS": origin}) as service:
+        yield service
 
 
 NUMBERS = itertools.count(1)

@@ -16,8 +16,8 @@ from PIL import Image
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.support.browser import chromium, need
-from tests.support.databases import Server, scratch_directory
-from tests.support.live import ROOT, LiveProcess, LiveService, free_port
+from tests.support.databases import Server
+from tests.support.live import ROOT, LiveService, live_service
 from tests.support.sample_studies import COMMUTE, PLACES, RENT, SLEEP, fill
 
 pytestmark = pytest.mark.system
@@ -123,20 +123,8 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def service(postgres_server: Server) -> Iterator[LiveService]:
     """One service for all tests here."""
-    with scratch_directory() as directory, postgres_server.database() as url:
-        service = LiveService(
-            data_directory=directory / "data",
-            database_url=url,
-            workers=1,
-            environment={},
-            arguments=(),
-            processes=[LiveProcess(port=free_port(), log=directory / "serve.log")],
-        )
-        try:
-            service.start()
-            yield service
-        finally:
-            service.stop()
+    with postgres_server.database() as url, live_service(url) as service:
+        yield service
 
 
 @pytest.fixture(scope="module")

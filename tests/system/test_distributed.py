@@ -14,7 +14,12 @@ pytestmark = pytest.mark.system
 
 FEW = ("tests/store/test_contributions.py", "tests/store/test_sessions.py")
 
-CORE = ("contributions", "batches", "releases", "sessions", "studies", "figures", "administration")
+CORE = (
+    *("contributions", "batches", "releases", "sessions", "studies", "figures", "administration"),
+    # Labels, several numbers, choices, coordinates, and answers that sharpen.
+    *("attributes", "label_readings", "shape_labels", "measures", "measure_choices", "choices"),
+    *("vector_means", "vector_measures", "shapes", "shape_steps", "steps", "found_range"),
+)
 
 # One of the tamperings of the audit's tests, a slice over several shards, crashes Citus 14.0.1's coordinator.
 # The others make a server of their own.

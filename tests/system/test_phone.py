@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.conftest import LiveServer
 from tests.support.browser import chromium
-from tests.support.live import LiveService
+from tests.support.databases import Server
+from tests.support.live import LiveService, live_service
 from tests.support.sample_studies import COMMUTE, RENT, fill
 
 pytestmark = pytest.mark.system
@@ -52,15 +52,15 @@ OUT_OF_REACH = """() => [...document.querySelectorAll(".scroll")].filter((box) =
 }).map((box) => box.getAttribute("aria-label"))"""
 
 
-@pytest.fixture
-def service(live_server: LiveServer) -> LiveService:
+@pytest.fixture(scope="module")
+def service(postgres_server: Server) -> Iterator[LiveService]:
     """One with people in it."""
-    service = live_server()
-    fill(service)
-    return service
+    with postgres_server.database() as url, live_service(url) as service:
+        fill(service)
+        yield service
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def phone(service: LiveService) -> Iterator[Page]:
     """A phone that an admin is logged in with."""
     with chromium() as browser:

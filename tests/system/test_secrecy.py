@@ -4,15 +4,13 @@ import asyncio
 import gzip
 import json
 import os
-import subprocess
-import sys
 
 import httpx
 import pytest
 
 from tests.conftest import LiveServer
 from tests.support.databases import execute
-from tests.support.live import ROOT, LiveService
+from tests.support.live import LiveService, run_command
 from tests.system.load import make_study
 
 pytestmark = pytest.mark.system
@@ -134,15 +132,8 @@ async def test_what_was_planted_turns_up_nowhere(live_server: LiveServer) -> Non
 )
 def test_a_broken_start_tells_no_secret(environment: dict[str, str]) -> None:
     """A database that is not there, a URL or a key that is none: said, and not quoted."""
-    done = subprocess.run(
-        [sys.executable, "-m", "app.cli", "serve"],
-        cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "DITHER_SUBJECT_KEY": "5a" * 32, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    variables = {"PATH": os.environ["PATH"], "DITHER_SUBJECT_KEY": "5a" * 32, **environment}
+    done = run_command("serve", environment=variables)
     assert done.returncode != 0
     assert done.stderr
     assert PASSWORD not in done.stdout + done.stderr

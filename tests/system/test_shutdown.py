@@ -1,7 +1,6 @@
 """SIGTERM under load: what was acknowledged is stored, and a process that drains answers no fault."""
 
 import asyncio
-import signal
 from dataclasses import dataclass, field
 
 import asyncpg
@@ -101,15 +100,11 @@ async def test_no_acknowledged_request_is_lost(live_server: LiveServer, processe
         for number in range(CONNECTIONS):
             group.create_task(load.client(number))
         await load.until(REQUESTS_BEFORE)
-        draining = service.processes[0].process
-        assert draining is not None
-        draining.send_signal(signal.SIGTERM)
-        code = await asyncio.to_thread(draining.wait, 60)
+        code = await asyncio.to_thread(service.terminate)
         if processes > 1:
             await load.until(REQUESTS_AFTER)
         load.stopped = True
     assert code == 0
-    service.processes[0].process = None
     assert load.broken >= CONNECTIONS, "every connection was moved"
     assert set(load.statuses) <= {200, 201}, load.statuses
     assert len(load.acknowledged) >= REQUESTS_BEFORE
@@ -142,12 +137,9 @@ async def test_who_waits_for_a_session_is_answered_with_the_session_as_it_stands
         await asyncio.sleep(2)
         assert (await client.get(path)).json()["round"] == 1
         assert not any(one.done() for one in waiting)
-        process = service.processes[0].process
-        assert process is not None
-        process.send_signal(signal.SIGTERM)
+        ended = asyncio.create_task(asyncio.to_thread(service.terminate))
         answers = await asyncio.gather(*waiting)
-    assert await asyncio.to_thread(process.wait, 60) == 0
-    service.processes[0].process = None
+    assert await ended == 0
     assert {(answer.status_code, answer.json()["round"]) for answer in answers} == {(200, 1)}
     assert "Traceback" not in service.output(0)
 
