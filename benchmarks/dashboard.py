@@ -3,16 +3,13 @@
 import asyncio
 import http.client
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-
-import asyncpg
 
 from app.core.principal import Role
 from app.dashboard.requests import LOGIN_COOKIE
 from app.services import Services
 from app.store.sql import Sql
-from benchmarks.releases import ADD_KEY, DROP_KEY, EPSILONS, FILL
+from benchmarks.releases import EPSILONS, fill
 from benchmarks.report import Ratio
 from benchmarks.services import Installation, installation
 from benchmarks.studies import definition
@@ -91,23 +88,7 @@ def _seconds(reader: Reader, path: str) -> float:
 
 def _fill(here: Installation, studies: int, people: int) -> None:
     made = [here.create_study(definition(f"n-{number}")) for number in range(studies)]
-    asyncio.run(_store(here.url, made, people // studies))
-
-
-async def _store(url: str, studies: Sequence[int], people: int) -> None:
-    """Add `people` to each study, and the tables as after a bulk load."""
-    connection = await asyncpg.connect(url)
-    try:
-        async with connection.transaction():
-            await connection.execute(DROP_KEY)
-            for study in studies:
-                await connection.execute(
-                    FILL.format(prefix=f"{study}-", people=people, study=study, epsilons=EPSILONS)
-                )
-            await connection.execute(ADD_KEY)
-        await connection.execute("VACUUM (ANALYZE) contribution, subject")
-    finally:
-        await connection.close()
+    asyncio.run(fill(here.url, dict.fromkeys(made, people // studies), EPSILONS))
 
 
 async def log_in(services: Services) -> str:

@@ -75,11 +75,11 @@ def run(*, quick: bool) -> list[Ratio]:
     sizes = QUICK_SIZES if quick else SIZES
     with installation() as here:
         studies = {size: here.create_study(definition(f"n-{size}")) for size in sizes}
-        asyncio.run(fill(here.url, studies, EPSILONS))
-        asyncio.run(fill(here.url, {COHORTS: here.create_study(definition("cohorts"))}, COHORTS))
+        asyncio.run(fill(here.url, {study: people for people, study in studies.items()}, EPSILONS))
+        asyncio.run(fill(here.url, {here.create_study(definition("cohorts")): COHORTS}, COHORTS))
         folding = asyncio.run(measure_fold(here.url, studies[sizes[-1]], rounds=2 if quick else 7))
         labels = here.create_study(definition("labels", labels=LABELS))
-        asyncio.run(fill(here.url, {sizes[-1]: labels}, EPSILONS, LABELS))
+        asyncio.run(fill(here.url, {labels: sizes[-1]}, EPSILONS, LABELS))
         with here.serve(workers=1) as port:
             results = [folding, *measure_releases(port, here, sizes, rounds=3 if quick else 15)]
             results.append(measure_choice(port, here, rounds=3 if quick else 31))
@@ -92,12 +92,12 @@ def run(*, quick: bool) -> list[Ratio]:
 
 
 async def fill(url: str, studies: Mapping[int, int], epsilons: int, labels: int = 1) -> None:
-    """Store as many people as each study is to have, and leave the tables as after a bulk load."""
+    """Store as many people as each study, by its number, is to have, as a bulk load leaves the tables."""
     connection = await asyncpg.connect(url)
     try:
         async with connection.transaction():
             await connection.execute(DROP_KEY)
-            for people, study in studies.items():
+            for study, people in studies.items():
                 await connection.execute(
                     FILL.format(
                         prefix=f"{study}-", people=people, study=study, epsilons=epsilons, labels=labels
