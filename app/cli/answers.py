@@ -62,6 +62,8 @@ def show_release(found: Release, as_json: bool, output: Path | None) -> None:
             named.append("all labels together")
         if any(one.drawn_to_whole is not None for one in found.groups):
             named.append("drawn to the whole")
+        if any(one.outside_at_most is not None for one in found.groups):
+            named.append("outside at most")
         print_table([_label(one, found.by or "") for one in found.groups], {name: name for name in named})
     parts = (
         _parts(found, lambda of: of.bins, _bin),
@@ -219,6 +221,7 @@ def _label(one: LabelAnswer, by: str) -> dict[str, object]:
         "population": interval_text(one.population_interval),
         "all labels together": interval_text(one.simultaneous),
         "drawn to the whole": one.drawn_to_whole,
+        "outside at most": None if one.outside_at_most is None else f"{one.outside_at_most:.2%}",
     }
 
 

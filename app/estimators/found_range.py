@@ -20,6 +20,21 @@ the sum of both prices (sequential composition, adaptive in the second part). We
 counts, the second factor would compare two different laws, and nothing would bound it: the privacy audit has
 that as a planted bug.
 
+*By labels.* The range is one for all, read off the counts of all people. Then each label of an attribute has
+a sum :math:`T_l` of its own over it, with independent noise. Given N no sum depends on another one, and a
+person of label l is in :math:`T_l` alone, so where x and x' differ in that person
+
+.. math:: \frac{p(N, T_1, \dots, T_K \mid x)}{p(N, T_1, \dots, T_K \mid x')}
+          = \frac{p(N \mid x)}{p(N \mid x')} \cdot \frac{p(T_l \mid x, [l, u](N))}{p(T_l \mid x', [l, u](N))},
+
+all other factors being equal: the price of one found range and of one mean, whatever K (parallel composition
+given N; McSherry, SIGMOD 2009, doi:10.1145/1559845.1559850, theorem 4). Labels are public and stay in
+replace_one; in add_remove_one every declared label is answered, and a person comes or goes with one. That no
+cohort is charged twice is checked. The mean of all people is read off the sums of labels
+(`app.estimators.labels_public`, `app.estimators.labels_secret`), which costs nothing. Of m people outside at
+most all m have one label, so of its :math:`n_l` people at most the part :math:`m / n_l` is outside, for all
+labels at once.
+
 *The ladder.* Bins end at 1, 1.5, 2, 3, 5 and 7 times powers of ten on both sides of zero, over five decades:
 a range that is 10 or 10,000 times too wide is found as well. Where a range has few such numbers, because it
 is narrow and far from zero, sixteenths of it stand in their place.

@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Protocol
 
+import scipy
+
 from app.core.cohort import Group
 from app.core.grid import Grid
 from app.core.study import Trust
@@ -23,7 +25,8 @@ MASS_RISK = 0.001
 """Probability that the noisy total weight, raised by its slack, is still below the true one."""
 
 _SCAN = 32
-_BISECTIONS = 32
+_TOLERANCE = 2.0**-45
+"""How exactly an end of an interval is found [part of the range]."""
 
 
 class Pivot(Protocol):
@@ -233,13 +236,12 @@ def hull(tail: Callable[[float], float], risk: float, center: float) -> tuple[fl
 
 def _edge(tail: Callable[[float], float], risk: float, inside: float, outside: float) -> float:
     """Where tail falls below risk between two points, on the outer side."""
-    for _ in range(_BISECTIONS):
-        middle = (inside + outside) / 2
-        if tail(middle) >= risk:
-            inside = middle
-        else:
-            outside = middle
-    return outside
+    found = float(
+        scipy.optimize.brentq(lambda p: tail(p) - risk, inside, outside, xtol=_TOLERANCE, rtol=_TOLERANCE)
+    )
+    if outside < inside:
+        return max(found - 2 * _TOLERANCE, outside)
+    return min(found + 2 * _TOLERANCE, outside)
 
 
 def ratio(first: int, second: int) -> Fraction:

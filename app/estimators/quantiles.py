@@ -94,21 +94,21 @@ class ErrorLaw:
 
         Privacy: no data, no randomness.
         """
-        deviation = math.sqrt(self.variance)
         if x <= 0:
             return 1.0
+        if not self.others:
+            match self.laplaces:
+                case ():
+                    return math.erfc(x / (self.sigma * _ROOT)) if self.sigma else 0.0
+                case ((scale, 1),) if not self.sigma:
+                    return math.exp(-x / scale)
+                case ((scale, 2),) if not self.sigma:
+                    return two_laplace_tail(x, scale, scale)
+                case ((a, 1), (b, 1)) if not self.sigma:
+                    return two_laplace_tail(x, a, b)
+        deviation = math.sqrt(self.variance)
         if deviation == 0:
             return 0.0
-        if self.others:
-            pass
-        elif self.sigma == 0:
-            scales = [scale for scale, count in self.laplaces for _ in range(min(count, 3))]
-            if len(scales) == 1:
-                return math.exp(-x / scales[0])
-            if len(scales) == 2:
-                return two_laplace_tail(x, scales[0], scales[1])
-        elif not self.laplaces:
-            return math.erfc(x / (self.sigma * math.sqrt(2)))
         if x > _PERIOD / 2 * deviation:
             return 0.0
         if parts := self._fractions():

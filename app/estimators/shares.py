@@ -62,8 +62,6 @@ UNIT = Grid(Decimal(0), Decimal(1))
 _LEVELS = 24
 """Variances of an indicator for which a quantile is computed; in between the next larger one counts."""
 
-_BISECTIONS = 40
-
 
 def target_of(bins: int, tilt: float, currency: Currency = Currency.LAPLACE) -> Target:
     """What weights make small; see the module's docstring."""
@@ -299,7 +297,7 @@ class SharesPlan:
         """For each bin the shares p that its noisy share does not reject.
 
         The quantile of noise and of a Normal part of variance p (1 - p) `spread` is concave in p, so what
-        is not rejected is an interval, and each of its ends is bisected.
+        is not rejected is an interval.
         """
         if spread == 0 and not self.reported:
             margin = self._margin(1, 0.0, level, step)
@@ -313,21 +311,17 @@ class SharesPlan:
         if self.reported:
             many = self._margins([(d, 1.0) for d in deviations], spread, level, step)
 
-        def margin_at(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-            deviation = np.sqrt(np.clip(shares * (1 - shares), 0.0, 0.25))
-            places = np.minimum(np.ceil(2 * deviation * _LEVELS), _LEVELS).astype(int)
-            return np.asarray(np.where(shares <= 0.5, few[places], many[places]), dtype=np.float64)
-
-        ends = []
-        for sign, bound in ((-1.0, 0.0), (1.0, 1.0)):
-            inside = np.clip(plane, 0.0, 1.0)
-            outside = np.full_like(inside, bound)
-            for _ in range(_BISECTIONS):
-                middle = (inside + outside) / 2
-                kept = sign * (middle - plane) <= margin_at(middle)
-                inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
-            ends.append(outside)
-        return ends[0], ends[1]
+        # Steps of p between which margins change: up to a half, and from there on the same upside down.
+        ends = np.array([0.5 - math.sqrt(0.25 - d**2) for d in deviations])
+        margins = np.concatenate([few[1:], many[:0:-1]])
+        lows = np.concatenate([ends[:-1], 1 - ends[:0:-1]])
+        highs = np.concatenate([ends[1:], 1 - ends[-2::-1]])
+        own = np.clip(plane, 0.0, 1.0)
+        least = np.maximum(lows, plane[:, None] - margins)
+        most = np.minimum(highs, plane[:, None] + margins)
+        lower = np.where(least <= highs, least, 1.0).min(axis=1)
+        upper = np.where(most >= lows, most, 0.0).max(axis=1)
+        return np.minimum(lower, own), np.maximum(upper, own)
 
     def _read_secret(self, counts: Sequence[int]) -> BinShares:
         bins, total = self.bins, sum(counts)

@@ -14,14 +14,14 @@ from app.estimators.interface import Estimator, NotApplicable, Question
 from app.services import gain, planning
 from app.services.piece_ledger import priced
 from app.services.questions import Resolved
-from app.services.shape_steps import BinsStep
+from app.services.shape_steps import ShapeStep
 from app.services.steps import Step
 
 MOST_STEPS = 20
 """Times that people drop out before the rest is not followed."""
 
 
-def steps_left(step: Step | BinsStep, cohorts: Sequence[Cohort], share: int) -> int | None:
+def steps_left(step: Step | ShapeStep, cohorts: Sequence[Cohort], share: int) -> int | None:
     """How many more steps like one a question can take before it has used all, or a person cannot pay.
 
     Args:

@@ -21,6 +21,9 @@ weights and noise, the number that is worst for one is worst for all, so the pri
 *Accuracy.* A coordinate has a d-th of each offer, and the law of a mean that is asked for with it. With
 Laplace noise the scale of each grows with d, with Gaussian noise with its root. The simultaneous intervals
 are those at the level :math:`1 - (1 - .95) / d`, by the union bound, whatever the coordinates have in common.
+
+*Steps.* In replace_one studies shares of the question add up, see `app.services.shape_steps`: a piece has the
+2 d sums of its people, whose price at each share is in `app.services.piece_noise`.
 """
 
 import json
@@ -32,20 +35,24 @@ from app.accounting.costs import group_costs
 from app.core.cohort import Group
 from app.core.grid import GRID_SIZE
 from app.core.noise import Noise, repeated
+from app.core.piece import Piece
 from app.core.release import Charge
 from app.core.study import Relation, StudyDefinition, Trust
-from app.estimators.interface import Conclusion, Interval, Plan, Query, SparseQuery
+from app.estimators.combination import Sums, combination_plan
+from app.estimators.interface import Conclusion, Interval, Linear, Plan, Query, SparseQuery
 from app.estimators.moments import with_second_moment
 from app.estimators.quantiles import LEVEL
 from app.estimators.together import together
 from app.estimators.transformed import MOMENTS
 from app.mechanisms.draw import draw
 from app.services import planning
+from app.services.piece_noise import PieceNoise
 from app.services.questions import MEAN, SD, SUM, VARIANCE
 from app.services.shape_crowd import ShapeCrowd
 from app.services.shape_parts import Part, groups_of, mean_estimator, mean_question
 from app.services.shape_plans import added_up, charges_of, refuse_without_people
 from app.services.shape_questions import ShapeQuestion
+from app.services.steps import weights_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +89,7 @@ class CoordinatesPlan:
             InternalFault: a charge exceeds an offer.
         """
         dimension, relation = study.dimension, study.relation
-
-        def of_each(offer: int) -> int:
-            return part(offer) // dimension
-
+        of_each = _of_each(study, part)
         able = [group.participates for group in groups_of(crowd, of_each)]
         crowd = replace(
             crowd,
@@ -162,12 +166,21 @@ class CoordinatesPlan:
         """
         values, each = self.noisy(counts), len(self.plan.queries)
         read = [self.plan.conclude(values[at : at + each]) for at in range(0, len(values), each)]
-        answer: dict[str, object] = {
-            "coordinates": [{"coordinate": place, **self._shown(one)} for place, one in enumerate(read)]
-        }
+        answer = self._document(read)
         # Each coordinate has a noisy count of its own: their mean has the least noise.
         noisy = [found for one in read if isinstance(found := one.details.get("noisy_count"), float)]
         return answer | ({"noisy_count": sum(noisy) / len(noisy)} if noisy else {})
+
+    def of_pieces(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
+        """What a plan of `reading` says of noisy sums, and of public people; `counts` as in `answer`."""
+        dimension = self.study.dimension
+        sums = [piece.sums for piece in pieces] + [self.crowd.public_sums(counts, 1 + 2 * dimension)[1:]]
+        return self._document(
+            [
+                self.plan.conclude([own[place] for place in (at, at + dimension) for own in sums])
+                for at in range(dimension)
+            ]
+        )
 
     def noisy(self, counts: Mapping[int, Sequence[int]]) -> list[int]:
         """The queries of all coordinates with exact noise. Integers; draws entropy."""
@@ -186,6 +199,9 @@ class CoordinatesPlan:
         return [
             value + error for value, error in zip(exact, draw(self.noise, queries=len(exact)), strict=True)
         ]
+
+    def _document(self, read: Sequence[Conclusion]) -> dict[str, object]:
+        return {"coordinates": [{"coordinate": place, **self._shown(one)} for place, one in enumerate(read)]}
 
     def _shown(self, found: Conclusion) -> dict[str, object]:
         """What the answer says of a coordinate."""
@@ -212,3 +228,35 @@ class CoordinatesPlan:
             lower=min(max(error.center - reach, float(grid.lower)), found.interval.lower),
             upper=max(min(error.center + reach, float(grid.upper)), found.interval.upper),
         )
+
+
+def _of_each(study: StudyDefinition, part: Part = int) -> Part:
+    """What of an offer one coordinate may take, of a part of it for all."""
+    return lambda offer: part(offer) // study.dimension
+
+
+def weigh(
+    study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, noise: PieceNoise
+) -> tuple[Sequence[int], Linear] | None:
+    """What one person of each group weighs in every coordinate under `noise.unit`, and what that rests on.
+
+    Returns:
+        None where the plan is no single sum under noise of the study's currency.
+
+    Raises:
+        NotApplicable: no person central or public is there.
+    """
+    of_each = _of_each(study)
+    asked = mean_question(study, question, crowd, of_each)
+    plan = mean_estimator(study).plan(groups_of(crowd, of_each), asked)
+    weights = weights_of(plan, noise)
+    return None if weights is None or plan.linear is None else (weights, plan.linear)
+
+
+def reading(
+    study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, sums: Sums, linear: Linear
+) -> CoordinatesPlan:
+    """What reads the sums of pieces, and charges no one; arguments as of `combination_plan`."""
+    asked = mean_question(study, question, crowd, _of_each(study))
+    plan = combination_plan(sums, linear, asked)
+    return CoordinatesPlan(study=study, crowd=crowd, plan=plan, costs=(), most=0)

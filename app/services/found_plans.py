@@ -7,29 +7,29 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from fractions import Fraction
 from functools import partial
+from typing import Any
 
-from app.accounting.costs import group_costs
 from app.accounting.shape_prices import bins_cost
-from app.core.cohort import Group
+from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.release import Charge
 from app.core.study import Relation, StudyDefinition
 from app.estimators import registry
 from app.estimators.found_range import FoundRange, find, narrowed
-from app.estimators.interface import Estimator, Plan, Question
+from app.estimators.interface import NotApplicable
 from app.estimators.shares import SharesPlan
-from app.mechanisms.draw import draw
 from app.services import planning
-from app.services.shape_crowd import ShapeCrowd
-from app.services.shape_parts import groups_of, mean_estimator, mean_question
+from app.services.found_means import AskedMeans, Means
+from app.services.shape_crowd import ShapeCrowd, by_label
+from app.services.shape_parts import groups_of, mean_estimator
 from app.services.shape_plans import (
     added_up,
     central_costs,
     charges_of,
     noisy_counts,
+    refuse_without_people,
     weigh,
 )
 from app.services.shape_questions import ShapeQuestion
@@ -45,10 +45,8 @@ class FoundPlan:
         crowd: Whom it was made for.
         edges: Ends of the bins [grid steps].
         bins: The first part.
-        estimator: Of the second part.
-        question: What the second part is asked, over the declared range.
-        mean: Its plan. Weights and noise are the same for every part of the range.
-        groups: What it sees.
+        asked: What the second part is asked, over any range.
+        means: Its plan over the declared range.
         gain: The square of the interval over the declared range, over that of this one where the values fill
             the declared range; below 1. Where a part r of it is found, 1 / r^2 times as much.
         costs: What each person of each group pays for both parts [micro-epsilon].
@@ -59,44 +57,56 @@ class FoundPlan:
     crowd: ShapeCrowd
     edges: tuple[int, ...]
     bins: SharesPlan
-    estimator: Estimator
-    question: Question
-    groups: tuple[Group, ...]
-    mean: Plan
+    asked: AskedMeans
+    means: Means
     gain: float
     costs: tuple[int, ...]
     most: int
 
     @classmethod
-    def of_crowd(cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd) -> "FoundPlan":
+    def of(cls, study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Cohort]) -> "FoundPlan":
         """Plan and price both parts.
 
         Raises:
-            NotApplicable: no person central or public is there.
+            BudgetExhausted: people could take part, but cannot pay any more.
+            NotApplicable: no person central or public is there, or not enough of a label that is needed.
             InternalFault: a charge exceeds an offer.
         """
         relation = study.relation
         first, second = partial(_first, question), partial(_second, question)
+        labels = (
+            by_label(study, question, cohorts)
+            if question.by
+            else [(question, ShapeCrowd.of(cohorts, question))]
+        )
+        asked = AskedMeans(study=study, question=question, labels=labels, part=second)
+        refuse_without_people(study, asked.crowd)
+        # 1. The second part, which says who takes part: no person pays for an answer that is not there.
+        means = asked.over(study.grid)
+        small = frozenset(number for number, one in enumerate(means.sums) if one.plan is None)
+        for number in small:
+            name = labels[number][0].where[question.by]
+            if name in question.needs:
+                raise NotApplicable(
+                    f"Not enough people with {question.by}:{name} can take part: there is nothing to read."
+                )
+        crowd = ShapeCrowd.joined([one for _, one in labels], small)
+        # 2. The first part, of the same people.
         weighing = weigh(study, question, groups_of(crowd, first), crowd.people, first)
         bins = SharesPlan(bins=len(question.starts) + 1, weighing=weighing, people=question.expected_size)
         of_bins = central_costs(
             crowd, weighing.weights, lambda weight: bins_cost(weight, bins.noise, relation)
         )
-        estimator, groups = mean_estimator(study), groups_of(crowd, second)
-        asked = mean_question(study, question, crowd, second)
-        mean = estimator.plan(groups, asked)
-        of_mean = group_costs(mean.queries, mean.noise, relation, groups, study.noise)
+        of_mean = [cost for one in means.sums for cost in one.costs(study)]
         costs = added_up(crowd, of_bins, of_mean)
-        most, declared = max(costs, default=0), mean_question(study, question, crowd, int)
+        # 3. What it may cost, and what it gains.
+        declared, most = replace(asked, part=int), max(costs, default=0)
         if relation is Relation.ADD_REMOVE_ONE:
             most = bins_cost(weighing.cap, bins.noise, relation)
-            most += planning.epsilon_max(study, estimator, asked, of_mean)
-            ratio = asked.cap / max(declared.cap, 1)
+            most += planning.epsilon_max(study, mean_estimator(study), asked.asked, of_mean)
+            ratio = asked.asked.cap / max(declared.asked.cap, 1)
         else:
-            widths = [
-                planning.interval_width(study, plan)
-                for plan in (estimator.plan(crowd.groups, declared), mean)
-            ]
+            widths = [planning.interval_width(study, one.plan) for one in (declared.over(study.grid), means)]
             # Without noise there is nothing to gain.
             ratio = widths[0] / widths[1] if widths[1] else 1.0
         return cls(
@@ -104,10 +114,8 @@ class FoundPlan:
             crowd=crowd,
             edges=(0, *question.starts, GRID_SIZE),
             bins=bins,
-            estimator=estimator,
-            question=asked,
-            groups=groups,
-            mean=mean,
+            asked=asked,
+            means=means,
             gain=ratio**2,
             costs=costs,
             most=most,
@@ -116,12 +124,12 @@ class FoundPlan:
     @property
     def predicted_error(self) -> float:
         """Root mean square error of the mean, if the values fill the declared range [data's unit]."""
-        return min(self.mean.predicted_error, float(self.study.grid.width))
+        return min(self.means.plan.predicted_error, float(self.study.grid.width))
 
     @property
     def interval_width(self) -> float:
         """Predicted width of the interval, as a part of the range that is found."""
-        return planning.interval_width(self.study, self.mean) / float(self.study.grid.width)
+        return planning.interval_width(self.study, self.means.plan) / float(self.study.grid.width)
 
     def charges(self) -> tuple[Charge, ...]:
         """What it costs each cohort, in the order of ids."""
@@ -129,11 +137,14 @@ class FoundPlan:
 
     def noise_json(self, found: FoundRange) -> str:
         """The noise of both parts, for the ledger: what is needed to compute the price again."""
-        of_mean = narrowed(self.mean.noise, found.width)
+        noises = [narrowed(one.plan.noise, found.width) for one in self.means.sums if one.plan is not None]
+        bins, *means = [
+            {"mechanism": type(one).__name__, **asdict(one)} for one in (self.bins.noise, *noises)
+        ]
         document = {
             "mechanism": "FoundRange",
-            "bins": {"mechanism": type(self.bins.noise).__name__, **asdict(self.bins.noise)},
-            "mean": {"mechanism": type(of_mean).__name__, **asdict(of_mean)},
+            "bins": bins,
+            "mean": means if self.asked.question.by else means[0],
             "range": [found.low, found.high],
         }
         return json.dumps(document, allow_nan=False)
@@ -152,10 +163,16 @@ class FoundPlan:
         Returns:
             The part of the body that depends on them.
         """
-        asked = replace(self.question, grid=found.grid(self.study.grid))
-        plan = self.estimator.plan(self.groups, asked)
-        conclusion = plan.conclude(noisy_sums(self, found, sums))
-        public = self.study.relation is Relation.REPLACE_ONE
+        grid = found.grid(self.study.grid)
+        # What is drawn is what was priced; the range only decides how it is read.
+        values = [value for one in self.means.sums for value in one.noisy(found, sums)]
+        conclusion = self.asked.over(grid).plan.conclude(values)
+        outside: int | None = None
+        details: dict[str, Any] = dict(conclusion.details)
+        if self.study.relation is Relation.REPLACE_ONE:
+            outside = math.ceil(found.outside * self.crowd.people)
+            if "groups" in details:
+                details["groups"] = [_with_outside(one, outside) for one in details["groups"]]
         return {
             "asked": registry.AUTO,
             "estimate": conclusion.estimate,
@@ -163,12 +180,12 @@ class FoundPlan:
             "interval": asdict(conclusion.interval),
             "population_interval": asdict(conclusion.population_interval),
             "range": {
-                "lower": float(asked.grid.lower),
-                "upper": float(asked.grid.upper),
+                "lower": float(grid.lower),
+                "upper": float(grid.upper),
                 "outside_at_most": found.outside,
-                "people_outside_at_most": math.ceil(found.outside * self.crowd.people) if public else None,
+                "people_outside_at_most": outside,
             },
-            **conclusion.details,
+            **details,
         }
 
 
@@ -181,21 +198,7 @@ def _second(question: ShapeQuestion, offer: int) -> int:
     return offer - _first(question, offer)
 
 
-def noisy_sums(made: FoundPlan, found: FoundRange, sums: Mapping[int, ClippedSum]) -> list[int]:
-    """The values of the mean's queries with exact noise, as if the found range were a whole grid.
-
-    Noise is in before anything is divided: steps of the range become steps of a whole grid only then, rounded
-    to the nearest. Draws entropy.
-    """
-    members = made.crowd.members
-    totals = [sum(sums[cohort.id].total for cohort in group if cohort.id in sums) for group in members]
-    counts = [sum(cohort.count for cohort in group) * found.width for group in members]
-    exact = [
-        sum(of_sum * totals[index] + of_count * counts[index] for index, of_sum, of_count, _ in query.terms)
-        for query in made.mean.queries
-    ]
-    noise = draw(narrowed(made.mean.noise, found.width), queries=len(exact))
-    return [
-        round(Fraction((value + error) * GRID_SIZE, found.width))
-        for value, error in zip(exact, noise, strict=True)
-    ]
+def _with_outside(label: Mapping[str, Any], outside: int) -> dict[str, object]:
+    """The answer for a label, with how many may lie outside: at worst all who do are of this label."""
+    most = None if label["estimate"] is None else min(1.0, outside / label["people"])
+    return {**label, "outside_at_most": most}

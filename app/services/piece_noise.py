@@ -91,11 +91,21 @@ class PieceNoise(Protocol):
 
 
 class LaplaceNoise:
-    """One draw that is made finer, see `app.mechanisms.refined_laplace`."""
+    r"""One draw of each sum that is made finer, see `app.mechanisms.refined_laplace`.
+
+    Of values of d coordinates a piece has d sums, and d of squares, refined independently with one scale b.
+    The chain of answers of each sum is its last answer times factors without the exact sum. So is their
+    product: all steps together tell what the last one alone does. Each coordinate loses at most
+    :math:`2^{30} W / b` of it, whatever the other ones are (`app.services.coordinates`), hence all of them d
+    times that: d s W with the scale of a number.
+    """
 
     mechanism = "RefinedLaplace"
-    unit = UNIT_SCALE
     normal = False
+
+    def __init__(self, dimension: int = 1) -> None:
+        self.dimension = dimension
+        self.unit = UNIT_SCALE
 
     def weighed(self, noise: Noise) -> float | None:
         return noise.scales[0] if isinstance(noise, DiscreteLaplace) else None
@@ -113,18 +123,19 @@ class LaplaceNoise:
         return 1
 
     def cost(self, weight: int, share: int, unit: float) -> Fraction:
-        return Fraction(weight * int(self.unit / unit) * share, MICRO)
+        return Fraction(self.dimension * weight * int(self.unit / unit) * share, MICRO)
 
     def weight(self, cost: int, share: int) -> int:
-        return cost * MICRO // share
+        return cost * MICRO // (self.dimension * share)
 
     def share(self, cost: int, weight: int, unit: float) -> int:
-        return cost * MICRO // (weight * int(self.unit / unit))
+        return cost * MICRO // (self.dimension * weight * int(self.unit / unit))
 
     def price(self, unit: float, share: int) -> Price:
         scale = step_scale(unit, share)
         price = laplace_price(DiscreteLaplace(scales=(scale, scale)), Relation.REPLACE_ONE, 2)
-        return lambda weight: price(_both_moments(weight))
+        # Linear in weights, so that d coordinates cost what d times the weight does, rounded up once.
+        return lambda weight: price(_both_moments(self.dimension * weight))
 
     def drawn(self, piece: Piece, had: int, exact: Sequence[int]) -> Piece:
         scale = step_scale(piece.unit, piece.share)
@@ -139,16 +150,24 @@ class LaplaceNoise:
 
 
 class GaussianNoise:
-    """Independent draws that are averaged, see `app.mechanisms.refined_gaussian`.
+    r"""Independent draws that are averaged, see `app.mechanisms.refined_gaussian`.
 
-    The second sum has half the sigma, which leaves it free: see `app.accounting.prices`.
+    Sums of squares have half the sigma, which leaves them free: see `app.accounting.prices`. Of d coordinates
+    all draws of all steps together cost d times the :math:`\mu^2` of one, which is at most
+    :math:`(2^{30} W)^2 s / V` whatever the other ones are (`app.services.coordinates`).
+
+    Attributes:
+        loss: mu^2 in 1e-6 of a weight of 1 at a share of 1 ppm, under noise of variance 1: 10^6 and 10^-6
+            cancel.
     """
 
     mechanism = "RefinedGaussian"
-    unit = GAUSSIAN_SIGMA
     normal = True
-    loss = GRID_SIZE * GRID_SIZE
-    """mu^2 in 1e-6 of a weight of 1 at a share of 1 ppm, under noise of variance 1: 10^6 and 10^-6 cancel."""
+
+    def __init__(self, dimension: int = 1) -> None:
+        self.dimension = dimension
+        self.unit = GAUSSIAN_SIGMA
+        self.loss = dimension * GRID_SIZE * GRID_SIZE
 
     def weighed(self, noise: Noise) -> float | None:
         return noise.sigmas[0] if isinstance(noise, DiscreteGaussian) else None
@@ -172,7 +191,7 @@ class GaussianNoise:
         return math.floor(cost * effective_variance(unit) / (weight * weight * self.loss))
 
     def price(self, unit: float, share: int) -> Price:
-        variance = effective_variance(unit) * MICRO / share
+        variance = effective_variance(unit) * MICRO / share / self.dimension
         price = normal_price([variance, variance / 4], Relation.REPLACE_ONE)
         return lambda weight: price(_both_moments(weight))
 
@@ -186,7 +205,7 @@ class GaussianNoise:
 
     def finer(self, sums: int) -> Sequence[int]:
         """By what the variance of each sum's noise is smaller than that of the first one's."""
-        return (1, 4)[:sums]
+        return (1,) * self.dimension + (4,) * (sums - self.dimension)
 
 
 class LaplaceBins(LaplaceNoise):
@@ -197,7 +216,9 @@ class LaplaceBins(LaplaceNoise):
     (`app.accounting.shape_prices`). With the scale 2 at share 1, in units of an epsilon, that is s W.
     """
 
-    unit = float(2 * MICRO)
+    def __init__(self) -> None:
+        super().__init__()
+        self.unit = float(2 * MICRO)
 
     def price(self, unit: float, share: int) -> Price:
         noise = DiscreteLaplace(scales=(step_scale(unit, share),) * 2)
@@ -211,8 +232,10 @@ class GaussianBins(GaussianNoise):
     share 1, however s was divided up: see `app.mechanisms.refined_gaussian`.
     """
 
-    unit = 2.0 * GAUSSIAN_UNIT + 1
-    loss = 2
+    def __init__(self) -> None:
+        super().__init__()
+        self.unit = 2.0 * GAUSSIAN_UNIT + 1
+        self.loss = 2
 
     def price(self, unit: float, share: int) -> Price:
         variance = effective_variance(unit) * MICRO / share
@@ -237,3 +260,8 @@ BIN_NOISES: Mapping[Currency, PieceNoise] = {
     Currency.GAUSSIAN: GaussianBins(),
 }
 """Of counts by bin."""
+
+
+def of_coordinates(currency: Currency, dimension: int) -> PieceNoise:
+    """Of sums of values of several coordinates, and of their squares."""
+    return LaplaceNoise(dimension) if currency is Currency.LAPLACE else GaussianNoise(dimension)

@@ -249,6 +249,14 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
     )
 
 
+def of_vectors(study: StudyDefinition, ask: Ask) -> bool:
+    """Whether the values that it asks about have several coordinates."""
+    if not study.measures:
+        return study.dimension > 1
+    of = study.measures.named.get(ask.measure)
+    return of is not None and of.dimension > 1
+
+
 def no_number(study: StudyDefinition) -> str:
     """Why values of several coordinates have no answer to a question for numbers."""
     return (

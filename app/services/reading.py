@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from app.core.errors import FieldError, InvalidRequest
 from app.core.study import StudyDefinition
-from app.services.questions import MEAN, STATISTICS, SUM, Ask
+from app.services.questions import MEAN, STATISTICS, SUM, Ask, no_number, of_vectors
 
 DIFFERENCE = "difference"
 
@@ -73,14 +73,21 @@ class Reading:
             errors.append(FieldError("standardize", str(error)))
         if ask.standardize and ask.statistic != MEAN:
             errors.append(FieldError("standardize", f"applies to a {MEAN}"))
-        elif ask.standardize and ask.parameters.get("range") == "found":
-            errors.append(FieldError("standardize", "applies to a mean over the declared range"))
         if ask.by and by != ask.by:
             errors.append(FieldError("by", f"must be {by} here, or not be given"))
         if ask.simultaneous and ask.statistic not in (MEAN, SUM, DIFFERENCE):
             errors.append(FieldError("simultaneous", f"applies to {MEAN}, {SUM} and {DIFFERENCE}"))
         elif ask.simultaneous and not by:
             errors.append(FieldError("simultaneous", "applies to answers by labels: give by"))
+        if ask.statistic in READ and of_vectors(study, ask):
+            if ask.statistic == DIFFERENCE:
+                raise InvalidRequest.field("statistic", no_number(study.of_measure(ask.measure)))
+            names = ("standardize", "simultaneous")
+            errors += [
+                FieldError(name, "does not apply to values of several coordinates")
+                for name in names
+                if getattr(ask, name)
+            ]
         if errors:
             raise InvalidRequest.naming(errors, "the question is ")
         statistic = MEAN if ask.statistic == DIFFERENCE else ask.statistic

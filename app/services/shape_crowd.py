@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from app.core.cohort import Cohort, Group
 from app.core.release import Used
-from app.core.study import Trust
+from app.core.study import StudyDefinition, Trust
 from app.services.shape_questions import ShapeQuestion
 from app.sessions.searched import Searched
 
@@ -18,11 +18,13 @@ class ShapeCrowd:
         groups: What plans see; without sums of reports.
         members: For each group its cohorts.
         dry: Central people who cannot pay, where groups do not say it: see `app.services.shape_steps`.
+        small: Places of groups that could take part, and do not: their label is too small for an answer.
     """
 
     groups: tuple[Group, ...]
     members: tuple[tuple[Cohort, ...], ...]
     dry: int | None = None
+    small: Set[int] = frozenset()
 
     @classmethod
     def of(
@@ -76,6 +78,19 @@ class ShapeCrowd:
         group = Group(trust=Trust.LOCAL, epsilon=0, count=searched.people)
         return cls(groups=(*groups, group), members=(*members, ()))
 
+    @classmethod
+    def joined(cls, crowds: Sequence["ShapeCrowd"], small: Set[int] = frozenset()) -> "ShapeCrowd":
+        """Crowds of disjoint people as one, their groups in order; those of `small` crowds take no part."""
+        groups, members, idle = list[Group](), list[tuple[Cohort, ...]](), set[int]()
+        for number, crowd in enumerate(crowds):
+            for group in crowd.groups:
+                if number in small and group.participates:
+                    idle.add(len(groups))
+                    group = replace(group, participates=False)
+                groups.append(group)
+            members += crowd.members
+        return cls(groups=tuple(groups), members=tuple(members), small=idle)
+
     @property
     def people(self) -> int:
         """All people with a live contribution."""
@@ -87,8 +102,15 @@ class ShapeCrowd:
         if self.dry is not None:
             return self.dry
         return sum(
-            group.count for group in self.groups if group.trust is Trust.CENTRAL and not group.participates
+            group.count
+            for place, group in enumerate(self.groups)
+            if group.trust is Trust.CENTRAL and not group.participates and place not in self.small
         )
+
+    @property
+    def of_small(self) -> int:
+        """People of labels that are too small for an answer."""
+        return sum(self.groups[place].count for place in self.small)
 
     @property
     def local(self) -> int:
@@ -103,7 +125,7 @@ class ShapeCrowd:
     @property
     def left_out(self) -> int:
         """All who have no part in it."""
-        return self.unable + self.local + self.silent
+        return self.unable + self.of_small + self.local + self.silent
 
     def _idle(self, *, reporting: bool) -> int:
         return sum(
@@ -131,6 +153,16 @@ class ShapeCrowd:
             for place in self.reporting
         ]
 
+    def public_sums(self, counts: Mapping[int, Sequence[int]], length: int) -> list[int]:
+        """What cohorts of public people add up to, of sums of that length."""
+        known = [
+            counts[cohort.id]
+            for group, members in zip(self.groups, self.members, strict=True)
+            for cohort in members
+            if group.trust is Trust.PUBLIC
+        ]
+        return [sum(column) for column in zip([0] * length, *known, strict=True)]
+
     def reported(self) -> frozenset[int]:
         """The cohorts of these groups."""
         return frozenset(cohort.id for place in self.reporting for cohort in self.members[place])
@@ -148,3 +180,15 @@ class ShapeCrowd:
             for cohort in members
         )
         return tuple(sorted(used, key=lambda cohort: cohort.cohort_id))
+
+
+def by_label(
+    study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Cohort]
+) -> list[tuple[ShapeQuestion, ShapeCrowd]]:
+    """A question by an attribute as a question for each declared label, and the people who have it."""
+    found = []
+    for label in study.attributes.labels[question.by]:
+        own = replace(question, by="", where={**question.where, question.by: label})
+        segments = study.attributes.where(own.where)
+        found.append((own, ShapeCrowd.of([one for one in cohorts if one.segment in segments], own)))
+    return found

@@ -12,9 +12,9 @@ from app.core.piece import Taken
 from app.core.release import Draft, Facts
 from app.services.planning import NOT_REPORTED, in_units
 from app.services.shape_kinds import AnyPlan
-from app.services.shape_plans import LOCAL
+from app.services.shape_plans import LOCAL, SMALL
 from app.services.shape_request import ShapeRequest, assumption
-from app.services.shape_steps import BinsStep
+from app.services.shape_steps import ShapeStep
 
 NUMBERS = ("estimate", "standard_error", "noisy_count")
 """What an answer may say of itself that lists show, too."""
@@ -25,7 +25,7 @@ VERSION = 1
 
 def drafted(
     request: ShapeRequest,
-    made: AnyPlan | BinsStep,
+    made: AnyPlan | ShapeStep,
     answer: Mapping[str, object],
     noise: str,
     *,
@@ -39,7 +39,7 @@ def drafted(
     before = None if taken is None else taken.before
     share_before = 0 if before is None else before.share
     share = max(question.share, share_before)
-    total = made.most_in_all if isinstance(made, BinsStep) else made.most
+    total = made.most_in_all if isinstance(made, ShapeStep) else made.most
     document: dict[str, object] = {
         "id": str(release_id),
         "study": study.definition.slug,
@@ -61,7 +61,12 @@ def drafted(
     if question.tilt is not None:
         document["assumption"] = assumption(question)
     if request.compares:
-        reasons = {BudgetExhausted.code: crowd.unable, LOCAL: crowd.local, NOT_REPORTED: crowd.silent}
+        reasons = {
+            BudgetExhausted.code: crowd.unable,
+            SMALL: crowd.of_small,
+            LOCAL: crowd.local,
+            NOT_REPORTED: crowd.silent,
+        }
         document["people"] = crowd.people
         document["people_left_out"] = crowd.left_out
         document["left_out_because"] = " ".join(code for code in reasons if reasons[code]) or None
@@ -87,8 +92,8 @@ def drafted(
             silent=crowd.silent,
             width=made.interval_width if request.compares else None,
         ),
-        charges=made.charges if isinstance(made, BinsStep) else made.charges(),
-        used=made.used if isinstance(made, BinsStep) else crowd.used(),
+        charges=made.charges if isinstance(made, ShapeStep) else made.charges(),
+        used=made.used if isinstance(made, ShapeStep) else crowd.used(),
         created_at=now,
         taken=taken,
     )

@@ -27,12 +27,12 @@ def make(
     Raises:
         BudgetExhausted, NotApplicable, InternalFault: as `one_shape.of_crowd`.
     """
+    if question.estimator == FOUND_RANGE:
+        return FoundPlan.of(study, question, cohorts)
     if question.by:
         return LabelsPlan.of(study, question, cohorts)
     crowd = ShapeCrowd.of(cohorts, question, searched)
     shape_plans.refuse_without_people(study, crowd)
-    if question.estimator == FOUND_RANGE:
-        return FoundPlan.of_crowd(study, question, crowd)
     if question.estimator == COVARIANCE:
         return CovariancePlan.of_crowd(study, question, crowd)
     if searched is not None and question.quantile is not None:

@@ -31,7 +31,7 @@ from app.estimators.interface import NotApplicable
 from app.estimators.label_shares import whole_of
 from app.estimators.shares import SharesPlan
 from app.services.one_shape import OneShape, of_crowd
-from app.services.shape_crowd import ShapeCrowd
+from app.services.shape_crowd import ShapeCrowd, by_label
 from app.services.shape_plans import ShapePlan, added_up, charges_of, refuse_without_people
 from app.services.shape_questions import ShapeQuestion
 
@@ -90,14 +90,9 @@ class LabelsPlan:
             NotApplicable: no person central or public is there.
             InternalFault: a charge exceeds an offer.
         """
-        labels = tuple(
-            _label(study, question, name, cohorts) for name in study.attributes.labels[question.by]
-        )
+        labels = tuple(_label(study, *label) for label in by_label(study, question, cohorts))
         made = [(one, one.plan) for one in labels if one.plan is not None]
-        crowd = ShapeCrowd(
-            groups=tuple(group for one in labels for group in one.crowd.groups),
-            members=tuple(members for one in labels for members in one.crowd.members),
-        )
+        crowd = ShapeCrowd.joined([one.crowd for one in labels])
         if not made:
             refuse_without_people(study, crowd)
             raise NotApplicable("No person central or public can take part.")
@@ -124,10 +119,7 @@ class LabelsPlan:
         Raises:
             InternalFault: a cohort is in two labels.
         """
-        charges = charges_of(self.crowd, self.costs)
-        if len({one.cohort_id for one in charges}) != len(charges):
-            raise InternalFault("A cohort is charged for two labels.")
-        return charges
+        return charges_of(self.crowd, self.costs)
 
     @property
     def predicted_error(self) -> float:
@@ -191,14 +183,9 @@ def _of_shares(plan: OneShape) -> ShapePlan:
     return plan
 
 
-def _label(study: StudyDefinition, question: ShapeQuestion, name: str, cohorts: Sequence[Cohort]) -> Label:
-    where = {**question.where, question.by: name}
-    segments = study.attributes.where(where)
-    people = [cohort for cohort in cohorts if cohort.segment in segments]
-    own = replace(question, by="", where=where)
-    crowd, part = ShapeCrowd.of(people, own), int if question.counts_bins else of_label
+def _label(study: StudyDefinition, own: ShapeQuestion, crowd: ShapeCrowd) -> Label:
     try:
-        plan = of_crowd(study, own, crowd, part)
+        plan = of_crowd(study, own, crowd, int if own.counts_bins else of_label)
     except (BudgetExhausted, NotApplicable):
         plan = None
-    return Label(where=where, crowd=crowd, plan=plan)
+    return Label(where=own.where, crowd=crowd, plan=plan)

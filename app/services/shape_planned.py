@@ -22,7 +22,7 @@ from app.services.shape_labels import LabelsPlan
 from app.services.shape_plans import SUMMARIES, ShapePlan
 from app.services.shape_questions import BY_BINS
 from app.services.shape_request import ShapeRequest, answers_left, assumption, people_of
-from app.services.shape_steps import BinsStep
+from app.services.shape_steps import ShapeStep
 from app.sessions.searched import Searched
 from app.store.database import Connection, Database
 
@@ -87,11 +87,11 @@ def _planned(
 
 
 def _estimator(
-    request: ShapeRequest, made: AnyPlan | BinsStep, statistic: str, left: int | None
+    request: ShapeRequest, made: AnyPlan | ShapeStep, statistic: str, left: int | None
 ) -> PlannedEstimator:
     question, definition = request.question, request.study.definition
-    shown = made.whole if isinstance(made, BinsStep) else made
-    total = made.most_in_all if isinstance(made, BinsStep) else made.most
+    shown = made.whole if isinstance(made, ShapeStep) else made
+    total = made.most_in_all if isinstance(made, ShapeStep) else made.most
     return PlannedEstimator(
         estimator=question.estimator,
         summary=SUMMARIES[question.estimator] + (shown.joined if isinstance(shown, ShapePlan) else ""),
@@ -130,7 +130,7 @@ def _newcomers(request: ShapeRequest, now: _Situation) -> Newcomers | None:
     )
 
 
-def _is_gain(request: ShapeRequest, step: BinsStep, now: _Situation) -> bool:
+def _is_gain(request: ShapeRequest, step: ShapeStep, now: _Situation) -> bool:
     try:
         request.check(step.crowd.people, step.crowd.unable, step.interval_width, now.best)
     except PrivacyRefusal:

@@ -9,6 +9,7 @@ from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted, InternalFault
 from app.core.grid import Grid
+from app.core.piece import Piece
 from app.core.release import Charge
 from app.core.study import Currency, Relation, StudyDefinition, Trust
 from app.estimators import ranks, shares
@@ -39,6 +40,9 @@ SUMMARIES = {
 
 LOCAL = "local_reports_not_used"
 """Why local people have no part in these answers: a report is a noisy number, and in no bin."""
+
+SMALL = "label_too_small"
+"""Why people of a label have no part in them: the middle of the range is nearer than any answer of theirs."""
 
 MOST_STEPS = 20
 """Times that people drop out before the rest is not followed."""
@@ -126,6 +130,12 @@ class ShapePlan:
         """The noisy counts by bin, and the reports of each local group by choice. Draws entropy."""
         return noisy_counts(self.crowd, self.bins_plan, counts), self.crowd.by_choice(counts)
 
+    def of_pieces(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
+        """What noisy counts say together with public people and reports; `counts` as in `answer`."""
+        public = self.crowd.public_sums(counts, self.bins_plan.bins)
+        sums: list[tuple[Sequence[int], Sequence[Sequence[int]]]] = [(piece.sums, ()) for piece in pieces]
+        return self.document(self.bins_plan.read_labels([*sums, (public, self.crowd.by_choice(counts))]))
+
     @property
     def bins_plan(self) -> SharesPlan:
         """The plan of shares by bin or choice.
@@ -167,13 +177,19 @@ class ShapePlan:
 
 
 def charges_of(crowd: ShapeCrowd, costs: Sequence[int]) -> tuple[Charge, ...]:
-    """What each group pays as charges of its cohorts, in the order of ids."""
-    charges = (
+    """What each group pays as charges of its cohorts, in the order of ids.
+
+    Raises:
+        InternalFault: a cohort is in two groups, for example of two labels.
+    """
+    charges = [
         Charge(cohort_id=cohort.id, epsilon=cost)
         for cost, members in zip(costs, crowd.members, strict=True)
         if cost
         for cohort in members
-    )
+    ]
+    if len({charge.cohort_id for charge in charges}) != len(charges):
+        raise InternalFault("A cohort is charged twice.")
     return tuple(sorted(charges, key=lambda charge: charge.cohort_id))
 
 

@@ -29,6 +29,7 @@ from app.services.questions import (
     check_measure,
     conditions,
     no_number,
+    of_vectors,
 )
 from app.services.shape_parameters import (
     DEFAULT_PART,
@@ -84,19 +85,7 @@ def of_shape(study: StudyDefinition, ask: Ask) -> bool:
     """Whether a question is for the distribution of the values, or needs it first, or for all coordinates."""
     if ask.statistic in SHAPES or (ask.statistic == MEAN and ask.parameters.get(RANGE) == FOUND):
         return True
-    return ask.statistic in STATISTICS and _is_of_vectors(study, ask)
-
-
-_BY_LABELS = (HISTOGRAM, SHARES, QUANTILE, DESCRIBE, COUNT, COORDINATES)
-"""What is answered for each label of an attribute, see `app.services.shape_labels`."""
-
-
-def _is_of_vectors(study: StudyDefinition, ask: Ask) -> bool:
-    """Whether the values that it asks about have several coordinates."""
-    if not study.measures:
-        return study.dimension > 1
-    of = study.measures.named.get(ask.measure)
-    return of is not None and of.dimension > 1
+    return ask.statistic in STATISTICS and of_vectors(study, ask)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +104,7 @@ class ShapeQuestion:
         measure: Of which measure, in a study of several; empty in others.
         pair: Of which two, for a covariance.
         spread: Whether the answer must have a variance; asked for where it takes sums of its own.
+        needs: Labels of `by` without an answer for which there is nothing to read.
         public: Whether it asks for the number of people where that is public: then it charges no one.
         share: Part of each personal epsilon [ppm].
         epsilon: The most that any person may be charged, or None [micro-epsilon].
@@ -139,6 +129,7 @@ class ShapeQuestion:
     measure: str = ""
     pair: tuple[str, ...] = ()
     spread: bool = False
+    needs: tuple[str, ...] = ()
     public: bool = False
 
     def offer(self, amount: int) -> int:
@@ -250,11 +241,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         estimator, of = COORDINATES, f"a {ask.statistic} of values of several coordinates"
         if parameters.pop(RANGE, DECLARED) != DECLARED:
             errors.append(FieldError(RANGE, f"must be {DECLARED} for {of}"))
-        if ask.standardize:
-            errors.append(FieldError("standardize", f"does not apply to {of}"))
-        if ask.simultaneous:
-            errors.append(FieldError("simultaneous", f"does not apply to {of}: each has such an interval"))
-    if ask.by and estimator not in _BY_LABELS:
+    if ask.by and estimator == COVARIANCE:
         errors.append(FieldError("by", f"does not apply to {of}: ask for each label with where"))
     if ask.estimator not in (None, AUTO, estimator):
         errors.append(FieldError("estimator", f"must be {estimator} for {of}"))
@@ -326,6 +313,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         measure=ask.measure,
         pair=pair,
         spread=vectors and secret and ask.statistic in (VARIANCE, SD),
+        needs=ask.needs,
         public=estimator == COUNT and not secret,
     )
 

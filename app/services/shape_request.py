@@ -28,7 +28,7 @@ from app.services.shape_questions import (
     ShapeQuestion,
     resolve,
 )
-from app.services.shape_steps import BinsStep, plan_step
+from app.services.shape_steps import ShapeStep, plan_step
 from app.sessions.documents import from_document
 from app.sessions.search import Search
 from app.sessions.searched import Searched
@@ -94,8 +94,8 @@ class ShapeRequest:
     def by_steps(self) -> bool:
         """Whether answers to the question sharpen each other, see `app.services.shape_steps`."""
         question = self.question
-        of_bins = question.estimator in (HISTOGRAM, SHARES) and not question.by
-        return self.compares and of_bins and not self.fresh
+        of_sums = question.estimator in (HISTOGRAM, SHARES, COORDINATES) and not question.by
+        return self.compares and of_sums and not self.fresh
 
     async def towards(self, connection: Connection) -> "ShapeRequest":
         """The request for a certain share, as `app.services.release_request.ReleaseRequest.towards`."""
@@ -109,7 +109,9 @@ class ShapeRequest:
             question = replace(question, share=min(MICRO, last.share + question.share))
         return replace(self, question=question, had=last.share)
 
-    def step(self, rows: Sequence[Cohort], kept: Sequence[Piece], before: LastStep | None) -> BinsStep | None:
+    def step(
+        self, rows: Sequence[Cohort], kept: Sequence[Piece], before: LastStep | None
+    ) -> ShapeStep | None:
         """The step that answers the request; None where it is answered with noise of its own."""
         if not self.by_steps:
             return None

@@ -1,10 +1,11 @@
-"""Steps of a question for shares by bin: shares of choices, a histogram, a distribution.
+"""Steps of a question for shares by bin (of choices, a histogram, a distribution), or by coordinate.
 
 They keep pieces as steps of means do, see `app.services.steps`, by the same rules: who pays what, who joins a
-new piece, which one is closed. A piece has one noisy count a bin, each refined independently, at the price of
-`app.services.piece_noise`. Weights of a piece are planned for each person's whole epsilon
-(`app.services.shape_plans.weigh`), those of newcomers as if they were asked alone. What the counts say
-together is read by `app.estimators.piece_shares`, beside public people and reports, which are read anew.
+new piece, which one is closed. A piece has one noisy count a bin, or two noisy sums a coordinate, each
+refined independently, at the price of `app.services.piece_noise`. Weights of a piece are planned for each
+person's whole epsilon (`app.services.shape_plans.weigh`, `app.services.coordinates.weigh`), those of
+newcomers as if they were asked alone. What counts say together is read by `app.estimators.piece_shares`, what
+sums say by `app.estimators.combination`, beside public people and reports, which are read anew.
 
 A quantile is drawn by the exponential mechanism, a description has quartiles, and a mean over a found range
 clips values at ends that are drawn: there is no noise that could be lowered later. They have noise of their
@@ -23,29 +24,31 @@ from app.core.piece import LastStep, Piece, Taken
 from app.core.release import Charge, Used
 from app.core.study import StudyDefinition, Trust
 from app.estimators.choice_reports import report_noise
+from app.estimators.interface import Linear
 from app.estimators.piece_shares import combined_shares
-from app.services import shape_plans
+from app.services import coordinates, shape_plans
+from app.services.coordinates import CoordinatesPlan
 from app.services.piece_ledger import PieceLedger
-from app.services.piece_noise import BIN_NOISES, PieceNoise
+from app.services.piece_noise import BIN_NOISES, PieceNoise, of_coordinates
 from app.services.piece_sums import sums_of
 from app.services.shape_crowd import ShapeCrowd
 from app.services.shape_plans import ShapePlan
-from app.services.shape_questions import ShapeQuestion
+from app.services.shape_questions import COORDINATES, ShapeQuestion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BinsStep:
+class ShapeStep:
     """A step that can be taken; nothing of it is drawn yet. Attributes as of `app.services.steps.Step`.
 
     Attributes:
         crowd: All people.
-        whole: Reads the counts.
+        whole: Reads the pieces.
         had_by_all: What all who are charged had given the question before [ppm].
         most, most_in_all: The largest charge to a person by it, and by all steps [the study's currency].
     """
 
     crowd: ShapeCrowd
-    whole: ShapePlan
+    whole: ShapePlan | CoordinatesPlan
     before: LastStep | None
     noise: PieceNoise
     had: Mapping[int, int]
@@ -60,12 +63,12 @@ class BinsStep:
 
     @property
     def predicted_error(self) -> float:
-        """Root mean square error, as a part of all people."""
+        """Root mean square error, as a part of all people; of each coordinate in the data's unit."""
         return self.whole.predicted_error
 
     @property
     def interval_width(self) -> float:
-        """Predicted width of an interval, as a part of all people."""
+        """Predicted width of an interval, as a part of all people; of each coordinate of the range."""
         return self.whole.interval_width
 
     @property
@@ -77,7 +80,7 @@ class BinsStep:
         """Draw the noise and read the answer. Draws entropy; what it returns is not published yet.
 
         Args:
-            counts: See `ShapePlan.answer`, for `used`.
+            counts: See `ShapePlan.answer`, `CoordinatesPlan.answer`, for `used`.
 
         Returns:
             The part of the body that depends on them, the noise for the ledger, and the pieces.
@@ -89,7 +92,8 @@ class BinsStep:
                 continue
             exact = [0] * len(piece.sums)
             for member in piece.members:
-                for place, count in enumerate(counts[member.cohort_id]):
+                # Before the sums by coordinate there is the number of people.
+                for place, count in enumerate(counts[member.cohort_id][-len(exact) :]):
                     exact[place] += member.weight * count
             pieces.append(self.noise.drawn(piece, self.had.get(piece.number, 0), exact))
         taken = Taken(
@@ -97,16 +101,7 @@ class BinsStep:
             changed=tuple(piece for piece in pieces if piece.number in self.finer | self.closed),
         )
         noise = {"mechanism": self.noise.mechanism, "pieces": [piece.sealed() for piece in taken.changed]}
-        return self._read(pieces, counts), json.dumps(noise, allow_nan=False), taken
-
-    def _read(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
-        public = [0] * self.whole.bins_plan.bins
-        for group, members in zip(self.crowd.groups, self.crowd.members, strict=True):
-            for cohort in members if group.trust is Trust.PUBLIC else ():
-                public = [known + count for known, count in zip(public, counts[cohort.id], strict=True)]
-        reports = self.crowd.by_choice(counts)
-        sums: list[tuple[Sequence[int], Sequence[Sequence[int]]]] = [(piece.sums, ()) for piece in pieces]
-        return self.whole.document(self.whole.bins_plan.read_labels([*sums, (public, reports)]))
+        return self.whole.of_pieces(pieces, counts), json.dumps(noise, allow_nan=False), taken
 
 
 def plan_step(
@@ -115,24 +110,26 @@ def plan_step(
     cohorts: Sequence[Cohort],
     pieces: Sequence[Piece],
     before: LastStep | None,
-) -> BinsStep | None:
+) -> ShapeStep | None:
     """Plan the step of a question to its share.
 
     Args:
         study: A replace_one study.
-        question: What is asked, for shares by bin.
+        question: What is asked, for shares by bin or by coordinate.
         cohorts: The cohorts as they are now, each with an id of its own.
         pieces: Those of the question.
         before: Its last step.
 
     Returns:
-        The step; None where no central person is in it: then all of the answer is free.
+        The step; None where no central person is in it: then all of the answer is free, or noise is.
 
     Raises:
         BudgetExhausted: no person can pay for more than there is.
         NotApplicable: no person can take part.
     """
-    noise, bins = BIN_NOISES[study.noise], len(question.starts) + 1
+    by_coordinate = question.estimator == COORDINATES
+    noise = of_coordinates(study.noise, study.dimension) if by_coordinate else BIN_NOISES[study.noise]
+    bins = len(question.starts) + 1
     ledger = PieceLedger(cohorts, pieces, question, noise)
     if not ledger.taking_part:
         return None
@@ -140,45 +137,54 @@ def plan_step(
     kept, finer = ledger.kept, ledger.finer
     whole = _at_whole(question)
     crowd = ShapeCrowd.of(cohorts, whole, taking_part=ledger.taking_part)
-    weights = shape_plans.weigh(study, whole, crowd.groups, crowd.people).weights
+    of_all = _weigh(study, whole, crowd, noise)
+    if of_all is None:
+        return None
+    weights, linear = of_all
     number = 1 + max((piece.number for piece in pieces), default=0)
     weighed = crowd, weights
-    if kept and ledger.joining:
+    if kept and ledger.joining and not (linear and linear.attached):
         newcomers = [cohort for cohort in cohorts if cohort.id in ledger.joining]
         alone = ShapeCrowd.of(newcomers, whole, taking_part=ledger.joining.keys())
         tilt = math.floor((question.tilt or 0) * math.sqrt(crowd.people / max(1, alone.people)))
         asked = replace(whole, tilt=min(MICRO, tilt))
-        weighed = alone, shape_plans.weigh(study, asked, alone.groups, alone.people).weights
+        if (own := _weigh(study, asked, alone, noise)) is not None:
+            weighed = alone, own[0]
     # 2. The new piece.
     by_cohort = [
         (cohort.id, weight)
         for weight, members in zip(weighed[1], weighed[0].members, strict=True)
         for cohort in members
     ]
-    created = ledger.create(number, by_cohort, bins)
+    created = ledger.create(number, by_cohort, 2 * study.dimension if by_coordinate else bins)
     if created is not None:
         kept, finer = [*kept, created], finer | {number}
     if not finer and (before is None or (ledger.left_out and before.share < question.share)):
         raise BudgetExhausted("no person in this study can take part in such a release")
     # 3. The answer from all pieces.
     sums = sums_of(cohorts, kept, Groups.of(crowd.groups), weights, noise)
-    reports = {
-        place: report_noise(bins, group.epsilon)
-        for place, group in enumerate(sums.groups)
-        if group.trust is Trust.LOCAL and group.participates and group.count
-    }
-    plan = combined_shares(bins, sums, reports, tilt=(question.tilt or 0) / MICRO, currency=study.noise)
     charges = ledger.charges(kept, finer)
     costs = dict(zip(charges.column("cohort_id"), charges.column("epsilon"), strict=True))
     totals = [ledger.paid.get(cohort, 0) + cost for cohort, cost in costs.items()]
     had = 0 if before is None or not ledger.paid.keys() >= costs.keys() else before.share
     crowd = replace(crowd, dry=ledger.left_out)
+    read: ShapePlan | CoordinatesPlan
+    if linear is not None:
+        read = coordinates.reading(study, whole, crowd, sums, linear)
+    else:
+        reports = {
+            place: report_noise(bins, group.epsilon)
+            for place, group in enumerate(sums.groups)
+            if group.trust is Trust.LOCAL and group.participates and group.count
+        }
+        plan = combined_shares(bins, sums, reports, tilt=(question.tilt or 0) / MICRO, currency=study.noise)
+        read = shape_plans.reading(study, question, crowd, plan)
     heard = crowd.reported()
     silent = {cohort.id for cohort in Cohorts.of(cohorts) if cohort.trust is Trust.LOCAL} - heard
     most = max(costs.values(), default=0)
-    return BinsStep(
+    return ShapeStep(
         crowd=crowd,
-        whole=shape_plans.reading(study, question, crowd, plan),
+        whole=read,
         before=before,
         noise=noise,
         had={piece.number: piece.share for piece in pieces},
@@ -191,6 +197,15 @@ def plan_step(
         most_in_all=max(*totals, *ledger.paid.values(), 0),
         had_by_all=had,
     )
+
+
+def _weigh(
+    study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, noise: PieceNoise
+) -> tuple[Sequence[int], Linear | None] | None:
+    """What one person of each group weighs; by coordinate, what that rests on, None if there is no piece."""
+    if question.estimator == COORDINATES:
+        return coordinates.weigh(study, question, crowd, noise)
+    return shape_plans.weigh(study, question, crowd.groups, crowd.people).weights, None
 
 
 def _at_whole(question: ShapeQuestion) -> ShapeQuestion:

@@ -299,7 +299,7 @@ def plan_whole(
         question=answered,
         plan=plan,
         noise=noise,
-        weights=_weights(plan, noise),
+        weights=weights_of(plan, noise),
     )
 
 
@@ -358,7 +358,7 @@ def _of_label(part: Part, pieces: Sequence[Piece]) -> tuple[Mapping[str, str], i
     return part.where, people, part.step.left_out + part.step.silent, found
 
 
-def _weights(plan: Plan, noise: PieceNoise) -> Sequence[int] | None:
+def weights_of(plan: Plan, noise: PieceNoise) -> Sequence[int] | None:
     """What one person of each group weighs under `noise.unit`; None for a plan that has no pieces."""
     drawn = noise.weighed(plan.noise)
     if drawn is None or plan.linear is None:
@@ -381,7 +381,7 @@ def _own_weights(
     tilt = min(1.0, question.tilt * math.sqrt(people.people / alone.people))
     try:
         plan = estimator.plan(alone.groups, replace(question, people=alone.people, tilt=tilt))
-        found = _weights(plan, noise)
+        found = weights_of(plan, noise)
     except NotApplicable:
         found = None
     # So few that they would not be asked alone weigh what they offer.

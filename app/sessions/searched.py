@@ -11,6 +11,12 @@ straight in a narrow one. It is never less than if all answers were to one round
 proven: the mean square is at most twice what is stated (`tests/statistical/test_joined_quantiles.py`). Only
 weights and predictions depend on it, no interval does.
 
+*The whole beside its parts.* Of two independent parts with mean squares a and b, weighed as if the second had
+k b, the whole has :math:`a b (a + k^2 b) / (a + k b)^2`. That is at most a for every :math:`k \ge 1/2`, and
+at most b for every :math:`k \le 2`: within a factor of 2 the whole knows a part of people no worse than the
+better one does. That holds without a tilt; with one, weights also hedge against people who differ from those
+of the other part. A rank goes with that knowledge but where q lies in a gap between values.
+
 *Bounds.* Where x is any point, :math:`F(x) \le F(t_j)` for every threshold above it. So the least upper bound
 of these rounds holds for F(x), if each fails with probability at most :math:`\alpha / L`, L the rounds that
 were announced: exact binomial bounds, which hold where a threshold depends on earlier rounds, and where

@@ -127,8 +127,8 @@ async def with_figures(services: Services, page: Page[Study]) -> StudiesFiguresO
 async def plan(services: Services, study: Study, ask: Ask, *, fresh: bool = False) -> PlanOut:
     """Price and accuracy of every estimator that applies; nothing is spent."""
     reading = Reading.of(study.definition, ask)
-    if of_shape(study.definition, ask):
-        return PlanOut.of(await services.shapes.plan(study, ask, fresh=fresh), ask)
+    if of_shape(study.definition, reading.ask):
+        return PlanOut.of(await services.shapes.plan(study, reading.ask, fresh=fresh), ask)
     return PlanOut.of(await services.releases.plan(study, reading.ask, fresh=fresh), ask)
 
 

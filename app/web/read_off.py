@@ -34,7 +34,8 @@ def read_off(body: bytes, reading: Reading, study: StudyDefinition) -> bytes:
     if "groups" in document:
         groups = document["groups"]
         if reading.simultaneous:
-            groups = [group | {"simultaneous": _simultaneous(group, len(groups), study)} for group in groups]
+            ends = _ends(document, study)
+            groups = [group | {"simultaneous": _simultaneous(group, len(groups), ends)} for group in groups]
         document["groups"] = [_of_group(group, reading.statistic) for group in groups]
     if reading.weights:
         document |= _weighted(document, reading, study)
@@ -109,7 +110,7 @@ def _interval(
     )
 
 
-def _simultaneous(group: Document, labels: int, study: StudyDefinition) -> Mapping[str, object] | None:
+def _simultaneous(group: Document, labels: int, ends: tuple[float, float]) -> Mapping[str, object] | None:
     """The interval for the people of a label that holds together with those of all labels."""
     if group["estimate"] is None:
         return None
@@ -121,7 +122,7 @@ def _simultaneous(group: Document, labels: int, study: StudyDefinition) -> Mappi
         known.center,
         known.dataset.half_width(together(LEVEL, labels)),
         group["interval"]["coverage"],
-        _ends(study),
+        ends,
         group["estimate"],
     )
 
@@ -155,7 +156,10 @@ def _not_with_others(group: Document) -> NotApplicable:
     return NotApplicable(f"This release has no answer for {label} that can be read with others.")
 
 
-def _ends(study: StudyDefinition) -> tuple[float, float]:
+def _ends(document: Document, study: StudyDefinition) -> tuple[float, float]:
+    """Of the range that a mean is over: the one that was found, or the study's."""
+    if (found := document.get("range")) is not None:
+        return found["lower"], found["upper"]
     return float(study.grid.lower), float(study.grid.upper)
 
 
@@ -167,7 +171,7 @@ def _weighted(document: Document, reading: Reading, study: StudyDefinition) -> D
     # Before anything else, since a label without an answer has no numbers.
     held = [(weight, _held_with(one, len(reading.between or groups))) for weight, one in parts if secret]
     known = KnownError.weighted([(weight, _known(one)) for weight, one in parts if not secret])
-    lower, upper = _ends(study)
+    lower, upper = _ends(document, study)
     ends = (lower - upper, upper - lower) if reading.between else (lower, upper)
     estimate = math.fsum(weight * group["estimate"] for weight, group in parts)
     estimate = min(max(estimate, ends[0]), ends[1])

@@ -155,6 +155,8 @@ class LabelAnswer:
             person with the label takes part.
         simultaneous: Where it was asked for: for the people with the label, such that those of all labels
             hold at once.
+        outside_at_most: Of a mean over a found range: the part of these people that lies outside at most, for
+            all labels at once in 95 of 100 answers; None where their number is secret.
         drawn_to_whole: The estimate drawn to that for all people, by as much as its error is more than the
             scatter of all labels; None of fewer than three labels, and of other statistics than a mean.
         bins, choices: Of a histogram, a distribution or shares, as those of a `Release`.
@@ -171,6 +173,7 @@ class LabelAnswer:
     interval: Interval | None = None
     population_interval: Interval | None = None
     simultaneous: Interval | None = None
+    outside_at_most: float | None = None
     drawn_to_whole: float | None = None
     bins: tuple[Bin, ...] | None = None
     choices: tuple[ChoiceShare, ...] | None = None

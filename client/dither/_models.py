@@ -175,7 +175,7 @@ class Release(Plotted):
         people, people_left_out: The people who contributed, and those of them that could not take part; None
             where their number is secret.
         left_out_because: Why not: `budget_exhausted`, of a combination `in_no_answer`, of a measure
-            `measure_not_reported`; None where all could.
+            `measure_not_reported`, of few people with a label `label_too_small`; None where all could.
         combines: The answers that it combines, at no price; None of an answer that was paid for.
         weights: Where it is secret who is there: what a person counts for being in each of these; they sum to
             1. It is the mean of the people of all of them, weighed so.

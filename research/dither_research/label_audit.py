@@ -11,6 +11,7 @@ label or the other, which is two neighbors and costs twice as much.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 
@@ -19,19 +20,22 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition
+from app.estimators.found_range import find
 from app.estimators.interface import Conclusion, Interval, Plan
 from app.estimators.ranks import RankPlan
 from app.services import planning, shape_questions
 from app.services.by_label import plan_by
+from app.services.found_plans import FoundPlan
 from app.services.planning import Crowd
 from app.services.questions import Ask, resolve
 from app.services.shape_labels import LabelsPlan
-from app.services.shape_plans import ShapePlan, weighted_counts
+from app.services.shape_plans import ShapePlan, noisy_counts, weighted_counts
 from app.services.shape_plans import drawn as drawn_cells
 from app.services.steps import Step, take
+from app.store.bins import ClippedSum
 from dither_research.histories import STUDY, cohort_of
 from dither_research.privacy_audit import STEPS, Cells, Subject, cells
-from dither_research.shape_audit import BESIDE, FEW
+from dither_research.shape_audit import BESIDE, COARSE, FEW, PART
 
 BY_REGION: StudyDefinition = replace(STUDY, attributes=Attributes.of({"region": ["north", "south"]}))
 BY_SECRET_REGION: StudyDefinition = replace(BY_REGION, relation=Relation.ADD_REMOVE_ONE)
@@ -40,6 +44,8 @@ SECRET = 2 * MICRO
 """The epsilon of people whose labels are secret."""
 EPSILON = 4 * MICRO
 COMPANIONS = 5
+MANY = 300
+"""People of each label beside the one who moves: enough to be seen, all at the lower end."""
 PERSON = 1
 EDGES = np.linspace(-1, 1, 5)
 ANYWHERE = Interval(level=1.0, lower=0.0, upper=1.0, coverage="worst_case")
@@ -55,6 +61,8 @@ def label_subjects() -> Iterator[Subject]:
         yield _shares_subject(f"shares by region, {relation}", relation)
     yield _median_subject("a median by region, of the label and of all people")
     yield _count_subject("counts by secret region, one person more")
+    for relation in Relation:
+        yield _found_subject(f"a found range by region, {relation}", relation)
 
 
 def label_controls() -> Iterator[Subject]:
@@ -68,6 +76,9 @@ def label_controls() -> Iterator[Subject]:
     )
     yield _median_subject("a median by region charged only for that of all people", planted=True)
     yield _count_subject("counts by secret region charged only for that of all people", planted=True)
+    yield _found_subject(
+        "a found range by region that charges no one for labels", Relation.REPLACE_ONE, planted=True
+    )
 
 
 def _subject(name: str, *, part: float, planted: bool = False) -> Subject:
@@ -238,6 +249,69 @@ def _count_subject(name: str, *, planted: bool = False) -> Subject:
     made = plan_of(1)
     claimed = made.whole.most if planted else made.most
     return Subject(name=name, claimed=claimed / MICRO, outputs=outputs, planted=planted)
+
+
+def _found_subject(name: str, relation: Relation, *, planted: bool = False) -> Subject:
+    """A person of the first label at the upper end of the range, and at the lower one or not there.
+
+    What is looked at are the sums of the person's label, the range, and whether its last bin looks taken.
+
+    Args:
+        name: Of the subject.
+        relation: The neighboring relation.
+        planted: Whether it claims the price of finding the range alone.
+    """
+    study = replace(
+        BY_REGION,
+        relation=relation,
+        epsilon_min=MICRO,
+        epsilon_max=MICRO,
+        # Few bins: the range is far from zero.
+        lower=Decimal(1000),
+        upper=Decimal(1001),
+    )
+    public = relation is Relation.REPLACE_ONE
+    asked = Ask(by="region", share=MICRO, tilt=0 if public else None, parameters={"range": "found"})
+    question = shape_questions.resolve(study, asked)
+    others = [cohort_of(2 + segment, MICRO, [0] * MANY, segment=segment) for segment in (0, 1)]
+    last, weight = len(question.starts), MICRO - PART
+
+    def plan_of(mine: int | None) -> FoundPlan:
+        person = cohort_of(PERSON, MICRO, [] if mine is None else [mine])
+        return FoundPlan.of(study, question, [person, *others])
+
+    def answer(made: FoundPlan, mine: int | None) -> tuple[int, list[float]]:
+        """The range and the last bin, and the sums of the label in units of what the person moves."""
+        here = {PERSON: [int(mine == 0), *[0] * (last - 1), int(mine == GRID_SIZE)]}
+        here |= {one.id: [MANY, *[0] * last] for one in others}
+        counts = noisy_counts(made.crowd, made.bins, here)
+        found = find(made.bins, made.edges, counts)
+        summed = {one.id: ClippedSum(cohort=one.id, count=MANY, total=0) for one in others}
+        inside = min(max((mine or 0) - found.low, 0), found.width)
+        summed[PERSON] = ClippedSum(cohort=PERSON, count=int(mine is not None), total=inside)
+        own = [one / (weight * GRID_SIZE) for one in made.means.sums[0].noisy(found, summed)]
+        # Of two sums that from the upper end on has all others; those of the other label come after them.
+        own = own[:1] if public else [own[0], own[1] - MANY]
+        return 2 * (found.width == GRID_SIZE) + (2 * counts[-1] > PART), own
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        found = []
+        for mine in (GRID_SIZE, 0 if public else None):
+            made = plan_of(mine)
+            ranges, sums = zip(*(answer(made, mine) for _ in range(draws)), strict=True)
+            label = cells(np.array(sums), np.ones(len(sums[0])), COARSE)
+            found.append(label * 4 + np.array(ranges, dtype=np.int64))
+        return found[0], found[1]
+
+    made = plan_of(0)
+    claimed = made.most - (made.means.sums[0].costs(study)[0] if planted else 0)
+    return Subject(
+        name=name,
+        claimed=claimed / MICRO,
+        outputs=outputs,
+        planted=planted,
+        effort=0.1 if planted else 0.5,
+    )
 
 
 def _secret_plan(label: int | None) -> tuple[Crowd, Plan]:

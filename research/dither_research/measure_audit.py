@@ -30,12 +30,13 @@ from app.services.coordinates import CoordinatesPlan
 from app.services.covariances import CovariancePlan
 from app.services.questions import Ask, resolve
 from app.services.shape_crowd import ShapeCrowd
+from app.services.shape_labels import LabelsPlan
 from app.services.shape_parameters import PAIR
 from app.services.shape_questions import COVARIANCE
 from app.services.shape_questions import resolve as resolve_shape
 from app.services.steps import Step, plan_step, take
 from dither_research.histories import GAUSSIAN_STUDY, STUDY, cohort_of
-from dither_research.label_audit import NOTHING
+from dither_research.label_audit import BY_REGION, NOTHING
 from dither_research.privacy_audit import Cells, Subject
 
 MEASURES = Measures(["income:0:9000", "age:18:98"])
@@ -47,6 +48,7 @@ PERSON = 1
 DIMENSION = 3
 MANY = 1000
 EDGES = np.linspace(-1.9, 1.9, 9)
+LIKELIER = np.linspace(-8, 8, 65)
 SETS = (2, 1), (3, 1), (2, 5), (3, 5)
 """Measures and epsilons: a device reports one of them, two of three, and both of two."""
 
@@ -57,6 +59,7 @@ def measure_subjects() -> Iterator[Subject]:
     yield _covariance_subject("covariance of two measures")
     for study in (STUDY, GAUSSIAN_STUDY, replace(STUDY, relation=Relation.ADD_REMOVE_ONE)):
         yield _coordinates_subject(study)
+    yield _labelled_subject("means of coordinates by region, of the label and of all people")
     for count, epsilon in SETS:
         yield report_subject(f"local reports of {count} measures, epsilon {epsilon}", count, epsilon)
 
@@ -66,6 +69,7 @@ def measure_controls() -> Iterator[Subject]:
     yield _subject("two measures answered for the price of one", paid=("income",), planted=True)
     yield _covariance_subject("a covariance answered for the price of one mean", part=0.5)
     yield _coordinates_subject(STUDY, paid=1)
+    yield _labelled_subject("coordinates by region charged only for those of all people", planted=True)
     yield report_subject("two local reports of the whole epsilon each", 3, 5, whole=True)
     yield report_subject("measures to report chosen by their values", 2, 1, largest=True)
 
@@ -125,25 +129,12 @@ def _coordinates_subject(study: StudyDefinition, *, paid: int = DIMENSION) -> Su
 
     neighbors = one() if secret else one(0), one(GRID_SIZE)
 
-    def exact(plan: CoordinatesPlan, sums: Mapping[int, Sequence[int]]) -> NDArray[np.float64]:
-        people, total, squares = sums[PERSON][0], sums[PERSON][1], sums[PERSON][-1]
-        values = [query.value([total], [people * GRID_SIZE], [squares]) for query in plan.queries]
-        return np.array(values, dtype=np.float64)
-
-    first, second = (exact(*neighbor) for neighbor in neighbors)
-    noise = neighbors[1][0].noise
-
-    def drawn(plan: CoordinatesPlan, sums: Mapping[int, Sequence[int]], draws: int) -> Cells:
-        made = np.array([plan.noisy(sums) for _ in range(draws)], dtype=np.float64)
-        if isinstance(noise, DiscreteGaussian):
-            terms = ((made - first) ** 2 - (made - second) ** 2) / (2 * np.square(noise.sigmas))
-        elif isinstance(noise, DiscreteLaplace):
-            terms = (np.abs(made - first) - np.abs(made - second)) / np.array(noise.scales)
-        found: Cells = np.digitize(terms.sum(axis=1), np.linspace(-8, 8, 65))
-        return found
+    first, second = (_exact(*neighbor) for neighbor in neighbors)
 
     def outputs(draws: int) -> tuple[Cells, Cells]:
-        one, other = (drawn(*neighbor, draws) for neighbor in neighbors)
+        one, other = (
+            np.digitize(_likelier(*neighbor, first, second, draws), LIKELIER) for neighbor in neighbors
+        )
         return one, other
 
     wrong, name = paid < DIMENSION, f"mean of {DIMENSION} coordinates, {study.noise}"
@@ -156,6 +147,75 @@ def _coordinates_subject(study: StudyDefinition, *, paid: int = DIMENSION) -> Su
         planted=wrong,
         effort=0.2 if wrong or study.delta else 0.4,
     )
+
+
+def _labelled_subject(name: str, *, planted: bool = False) -> Subject:
+    """A person of the first label whose coordinates all move from one end to the other.
+
+    What is looked at is how much likelier one of both makes all noisy sums, of the label and of all people.
+
+    Args:
+        name: Of the subject.
+        planted: Whether it claims the price of all people's sums alone.
+    """
+    study = replace(BY_REGION, dimension=2)
+    question = resolve_shape(study, Ask(by="region", share=MICRO, tilt=0))
+    others = cohort_of(2, 4 * MICRO, [0] * MANY, segment=1)
+
+    def plans(value: int) -> tuple[LabelsPlan, list[CoordinatesPlan], Mapping[int, Sequence[int]]]:
+        person = cohort_of(PERSON, 4 * MICRO, [value, *[0] * MANY])
+        made = LabelsPlan.of(study, question, [person, others])
+        sums = {one.id: (one.count, *[one.total] * 2, *[one.total_squares] * 2) for one in (person, others)}
+        both = (made.whole, made.labels[0].plan)
+        return made, [plan for plan in both if isinstance(plan, CoordinatesPlan)], sums
+
+    ends = plans(0), plans(GRID_SIZE)
+
+    def drawn(value: int, draws: int) -> Cells:
+        _, own, sums = ends[value]
+        likelier = np.zeros(draws)
+        for place, plan in enumerate(own):
+            first, second = (_exact(made[place], counts) for _, made, counts in ends)
+            likelier += _likelier(plan, sums, first, second, draws)
+        found: Cells = np.digitize(likelier, LIKELIER)
+        return found
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        return drawn(0, draws), drawn(1, draws)
+
+    made = ends[0][0]
+    claimed = made.whole.most if planted else made.most
+    return Subject(
+        name=name, claimed=claimed / MICRO, outputs=outputs, planted=planted, effort=0.8 if planted else 1
+    )
+
+
+def _exact(plan: CoordinatesPlan, sums: Mapping[int, Sequence[int]]) -> NDArray[np.float64]:
+    """The queries of all coordinates, which are alike, without noise."""
+    groups = [[sums[one.id] for one in cohorts] for cohorts in plan.crowd.members]
+    totals = [sum(one[1] for one in own) for own in groups]
+    counts = [sum(one[0] for one in own) * GRID_SIZE for own in groups]
+    squares = [sum(one[-1] for one in own) for own in groups]
+    values = [query.value(totals, counts, squares) for query in plan.queries]
+    return np.array(values, dtype=np.float64)
+
+
+def _likelier(
+    plan: CoordinatesPlan,
+    sums: Mapping[int, Sequence[int]],
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    draws: int,
+) -> NDArray[np.float64]:
+    """By how much the second of two exact answers makes noisy sums likelier than the first one [log]."""
+    noise = plan.noise
+    made = np.array([plan.noisy(sums) for _ in range(draws)], dtype=np.float64)
+    if isinstance(noise, DiscreteGaussian):
+        terms = ((made - first) ** 2 - (made - second) ** 2) / (2 * np.square(noise.sigmas))
+    elif isinstance(noise, DiscreteLaplace):
+        terms = (np.abs(made - first) - np.abs(made - second)) / np.array(noise.scales)
+    likelier: NDArray[np.float64] = terms.sum(axis=1)
+    return likelier
 
 
 def planned(values: Mapping[str, Sequence[int]], measure: str) -> tuple[list[Cohort], Step]:

@@ -30,10 +30,10 @@ from app.services.counts import CountPlan
 from app.services.questions import Ask
 from app.services.shape_crowd import ShapeCrowd
 from app.services.shape_questions import COUNT, resolve
-from dither_research.bins_step_audit import stepped_bins_subject
 from dither_research.histories import STUDY, cohort_of
 from dither_research.pair_audit import DELTA
 from dither_research.privacy_audit import STEPS, Cells, Subject, cells
+from dither_research.shape_step_audit import stepped_subject
 
 WEIGHT = MICRO
 COARSE = np.array([-1.0, 0.0, 0.5, 1.0, 2.0])
@@ -69,7 +69,8 @@ def shape_subjects() -> Iterator[Subject]:
     yield exponential_subject("quantiles with gaussian noise, sixteen draws")
     yield description_subject("description, two moments and three draws")
     yield count_subject("count of people, one person more")
-    yield stepped_bins_subject("histogram, two steps")
+    yield stepped_subject("histogram, two steps")
+    yield stepped_subject("mean of two coordinates, two steps", by_coordinate=True)
     for relation in Relation:
         yield found_subject(f"found range and its mean, {relation}", relation)
 
@@ -89,7 +90,12 @@ def shape_controls() -> Iterator[Subject]:
     )
     yield description_subject("a description whose moments share their noise", shared=True)
     yield count_subject("a count that charges half of a person's weight", part=0.5)
-    yield stepped_bins_subject("a histogram whose second step is drawn anew for the difference", anew=True)
+    yield stepped_subject("a histogram whose second step is drawn anew for the difference", anew=True)
+    yield stepped_subject(
+        "a mean of coordinates whose second step is drawn anew for the difference",
+        by_coordinate=True,
+        anew=True,
+    )
     yield found_subject("a range that is read off exact counts", Relation.REPLACE_ONE, exact=True)
 
 

@@ -181,7 +181,8 @@ async def test_secret_numbers_by_label_hold_them_for_one_price(service: Service,
     for answer, people in zip((found, *found["groups"]), (400, 300, 100, 0), strict=True):
         assert "people" not in answer
         margin = (answer["interval"]["upper"] - answer["interval"]["lower"]) / 2
-        assert abs(answer["estimate"] - people) < 5 * margin
+        # An empty label whose noise is far below 0 has 0 for all three, in one of 40 answers.
+        assert abs(answer["estimate"] - people) <= 5 * margin
     assert (await service.api.services.ledger.audit()).clean
 
 
@@ -204,7 +205,6 @@ async def test_people_of_a_label_who_cannot_pay_are_left_out_of_it_and_others_an
         ("quantile", {"by": "region", "q": 0.9, "where": "region:north"}, "by"),
         ("describe", {"by": "region", "standardize": "region:north=.5,south=.5,east=0"}, "standardize"),
         ("count", {"by": "age"}, "by"),
-        ("mean", {"by": "region", "range": "found"}, "by"),
         ("histogram", {"by": "age"}, "by"),
         ("histogram", {"by": "region", "where": "region:north"}, "by"),
         ("histogram", {"by": "region", "simultaneous": "true"}, "simultaneous"),

@@ -1,4 +1,4 @@
-"""Shares by bin and of choices add up: later answers sharpen earlier ones, and newcomers alone pay."""
+"""Shares of bins, choices and coordinates add up: answers sharpen those before, and newcomers alone pay."""
 
 import asyncio
 from typing import Any
@@ -17,17 +17,36 @@ TERMS: dict[str, dict[str, Any]] = {
     "gaussian": {"noise": "gaussian", "delta": 1e-6},
 }
 HISTOGRAM: dict[str, Any] = {"statistic": "histogram", "edges": "40,80"}
+MEAN: dict[str, Any] = {"statistic": "mean", "edges": None}
+KINDS = pytest.mark.parametrize(
+    ("dimension", "kind"), [(1, HISTOGRAM), (3, MEAN)], ids=["histogram", "coordinates"]
+)
+
+
+def question_of(question: dict[str, Any]) -> dict[str, Any]:
+    """A histogram, if nothing else is said; without what is None."""
+    return {name: value for name, value in {**HISTOGRAM, **question}.items() if value is not None}
+
+
+def value_of(place: int, dimension: int) -> int | list[int]:
+    return place % 100 if dimension == 1 else [(place + at) % 100 for at in range(dimension)]
 
 
 async def crowded(service: Service, people: int = 30, **definition: Any) -> None:
     await service.study(slug="minutes", **({"lower": 0, "upper": 120} | definition))
     for epsilon in EPSILONS:
-        await join(service, people // len(EPSILONS), epsilon=epsilon, prefix=f"p{epsilon}-")
+        dimension = definition.get("dimension", 1)
+        await join(
+            service, people // len(EPSILONS), epsilon=epsilon, prefix=f"p{epsilon}-", dimension=dimension
+        )
 
 
-async def join(service: Service, people: int, *, prefix: str, epsilon: float = 1, **more: Any) -> None:
+async def join(
+    service: Service, people: int, *, prefix: str, epsilon: float = 1, dimension: int = 1, **more: Any
+) -> None:
+    person = {"epsilon": epsilon, "trust": "central", **more}
     records = [
-        {"subject": f"{prefix}{place}", "value": place % 100, "epsilon": epsilon, "trust": "central", **more}
+        {"subject": f"{prefix}{place}", "value": value_of(place, dimension), **person}
         for place in range(people)
     ]
     done = await service.call("POST", f"{STUDY}/contributions/batch", "contribute", json=records)
@@ -35,13 +54,13 @@ async def join(service: Service, people: int, *, prefix: str, epsilon: float = 1
 
 
 async def ask(service: Service, status: int = 201, **question: Any) -> dict[str, Any]:
-    made = await service.call("POST", f"{STUDY}/releases", "analyse", json={**HISTOGRAM, **question})
+    made = await service.call("POST", f"{STUDY}/releases", "analyse", json=question_of(question))
     assert made.status_code == status, made.text
     return dict(made.json())
 
 
 async def plan(service: Service, **question: Any) -> dict[str, Any]:
-    made = await service.call("GET", f"{STUDY}/plan", "analyse", params={**HISTOGRAM, **question})
+    made = await service.call("GET", f"{STUDY}/plan", "analyse", params=question_of(question))
     assert made.status_code == 200, made.text
     return dict(made.json())
 
@@ -64,9 +83,12 @@ async def clean(service: Service) -> None:
 
 
 @pytest.mark.parametrize("noise", TERMS)
-async def test_ten_steps_charge_to_the_micro_what_one_answer_does(service: Service, noise: str) -> None:
-    await crowded(service, **TERMS[noise])
-    answers = [await ask(service, share=step / 10, allow_worse=True) for step in range(1, 11)]
+@KINDS
+async def test_ten_steps_charge_to_the_micro_what_one_answer_does(
+    service: Service, noise: str, dimension: int, kind: dict[str, Any]
+) -> None:
+    await crowded(service, 300, dimension=dimension, **TERMS[noise])
+    answers = [await ask(service, **kind, share=step / 10, allow_worse=True) for step in range(1, 11)]
     assert [answer["share"] for answer in answers] == [step / 10 for step in range(1, 11)]
     assert [answer["share_before"] for answer in answers] == [step / 10 for step in range(10)]
     assert [answer["refines"] for answer in answers] == [None, *(answer["id"] for answer in answers[:-1])]
@@ -77,14 +99,19 @@ async def test_ten_steps_charge_to_the_micro_what_one_answer_does(service: Servi
     assert round(answers[-1][total] * 1e6) == max(steps.values())
     await clean(service)
     # One answer at share 1 to people like these.
-    await service.study(slug="once", lower=0, upper=120, **TERMS[noise])
+    await service.study(slug="once", lower=0, upper=120, dimension=dimension, **TERMS[noise])
     for epsilon in EPSILONS:
         records = [
-            {"subject": f"q{epsilon}-{place}", "value": place, "epsilon": epsilon, "trust": "central"}
-            for place in range(10)
+            {
+                "subject": f"q{epsilon}-{place}",
+                "value": value_of(place, dimension),
+                "epsilon": epsilon,
+                "trust": "central",
+            }
+            for place in range(100)
         ]
         await service.call("POST", "/v1/studies/once/contributions/batch", "contribute", json=records)
-    question = {**HISTOGRAM, "share": 1, "fresh": True}
+    question = question_of({**kind, "share": 1, "fresh": True, "allow_worse": True})
     once = await service.call("POST", "/v1/studies/once/releases", "analyse", json=question)
     assert once.status_code == 201, once.text
     shown = await service.call("GET", f"/v1/releases/{once.json()['id']}", "admin")
@@ -119,59 +146,71 @@ async def test_what_stands_is_answered_for_nothing_and_without_a_share_it_rises(
 
 
 @pytest.mark.parametrize("noise", TERMS)
-async def test_newcomers_pay_for_themselves_alone(service: Service, noise: str) -> None:
-    await crowded(service, 300, **TERMS[noise])
-    first = await ask(service, share=0.5)
-    await join(service, 200, prefix="new", epsilon=0.5)
-    found = await plan(service, share=0.5)
+@KINDS
+async def test_newcomers_pay_for_themselves_alone(
+    service: Service, noise: str, dimension: int, kind: dict[str, Any]
+) -> None:
+    await crowded(service, 300, dimension=dimension, **TERMS[noise])
+    first = await ask(service, **kind, share=0.5)
+    await join(service, 200, prefix="new", epsilon=0.5, dimension=dimension)
+    found = await plan(service, **kind, share=0.5)
     assert found["newcomers"]["people"] == 200
-    renewed = await ask(service, share=0.5)
+    renewed = await ask(service, **kind, share=0.5)
     assert (renewed["people"], renewed["share"], renewed["share_before"]) == (500, 0.5, 0.5)
     assert renewed["refines"] == first["id"]
     assert set(await charged(service, since=1)) == {0.5}
     assert renewed["epsilon_max"] == found["newcomers"]["epsilon_max"]
     assert renewed["predicted_error"] < first["predicted_error"]
-    both = await ask(service, share=1)
+    both = await ask(service, **kind, share=1)
     assert both["predicted_error"] < renewed["predicted_error"]
     assert set(await charged(service, since=2)) == {*EPSILONS, 0.5}
     await clean(service)
 
 
-async def test_a_leaver_freezes_a_piece_and_the_rest_goes_on(service: Service) -> None:
-    await crowded(service)
-    await ask(service, share=0.5)
+@KINDS
+async def test_a_leaver_freezes_a_piece_and_the_rest_goes_on(
+    service: Service, dimension: int, kind: dict[str, Any]
+) -> None:
+    await crowded(service, dimension=dimension)
+    await ask(service, **kind, share=0.5, allow_worse=True)
     gone = await service.call("DELETE", f"{STUDY}/contributions/p1-0", "contribute")
     assert gone.status_code == 204
-    await ask(service, 200, share=0.5)
-    after = await ask(service, share=1, allow_worse=True)
+    await ask(service, 200, **kind, share=0.5)
+    after = await ask(service, **kind, share=1, allow_worse=True)
     assert after["people"] == 29
-    assert after["bins"][0]["interval"]["coverage"] == "worst_case"
+    shown = after.get("bins") or after["coordinates"]
+    assert {one["interval"]["coverage"] for one in shown} == {"worst_case"}
     assert after["epsilon_max"] <= 0.5
     sums = await charged(service)
     assert all(amount <= 2 * offered * 1e6 for offered, amount in sums.items())
-    assert (await ask(service, 200, share=1))["id"] == after["id"]
+    assert (await ask(service, 200, **kind, share=1))["id"] == after["id"]
     await clean(service)
 
 
-async def test_fresh_answers_have_noise_and_a_price_of_their_own(service: Service) -> None:
-    await crowded(service, 300)
-    first = await ask(service, share=0.2)
-    fresh = await ask(service, share=0.2, fresh=True)
+@KINDS
+async def test_fresh_answers_have_noise_and_a_price_of_their_own(
+    service: Service, dimension: int, kind: dict[str, Any]
+) -> None:
+    await crowded(service, 300, dimension=dimension)
+    first = await ask(service, **kind, share=0.2)
+    fresh = await ask(service, **kind, share=0.2, fresh=True)
     assert (fresh["share"], fresh["share_before"], fresh["refines"]) == (0.2, 0, None)
     assert fresh["epsilon_max"] == fresh["epsilon_max_total"] > 0
-    assert fresh["bins"] != first["bins"]
-    step = await ask(service, share=0.4)
+    shown = "bins" if "bins" in first else "coordinates"
+    assert fresh[shown] != first[shown]
+    step = await ask(service, **kind, share=0.4)
     assert (step["share_before"], step["refines"]) == (0.2, first["id"])
     assert step["epsilon_max_total"] == pytest.approx(2 * first["epsilon_max"])
     await clean(service)
 
 
-async def test_many_clients_make_one_step(service: Service) -> None:
-    await crowded(service, 300)
-    await ask(service, share=0.1)
+@KINDS
+async def test_many_clients_make_one_step(service: Service, dimension: int, kind: dict[str, Any]) -> None:
+    await crowded(service, 300, dimension=dimension)
+    await ask(service, **kind, share=0.1)
     made = await asyncio.gather(
         *(
-            service.call("POST", f"{STUDY}/releases", "analyse", json={**HISTOGRAM, "share": 0.3})
+            service.call("POST", f"{STUDY}/releases", "analyse", json=question_of({**kind, "share": 0.3}))
             for _ in range(64)
         )
     )

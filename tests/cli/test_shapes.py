@@ -109,6 +109,12 @@ def test_labels_are_compared_and_kept_and_a_file_that_cannot_be_written_costs_no
         assert float(kept[0]["estimate"]) == found["estimate"]
     assert float(kept[1]["simultaneous.lower"]) <= float(kept[1]["interval.lower"])
     assert len(json.loads(ask("analyse", "releases", "towns", "--json").output)) == 1
+    found = ("towns", "-p", "range=found", "--share", "0.3")
+    shown = ask("analyse", "mean", *found, "--by", "town").output
+    assert shown.splitlines()[0].split("\t")[-1] == "outside at most"
+    assert "counted as its nearer end" in " ".join(shown.split())
+    less = json.loads(ask("analyse", "difference", found[0], "town:south,north", *found[1:], "--json").output)
+    assert less["id"] in shown
     for asked in (("histogram", "--bins", "2"), ("median",)):
         south = json.loads(
             ask("analyse", asked[0], "towns", *asked[1:], "--where", "town:south", "--json").output

@@ -385,6 +385,9 @@ async def _labels(record: Recorder) -> None:
     await record("labels", "GET", f"{path}/statistics/difference", "analyse", params=asked)
     wrong = {**asked, "between": "region:south,empty"}
     await record("labels", "GET", f"{path}/statistics/difference", "analyse", params=wrong)
+    for path_of in ("plan", "statistics/mean"):
+        params = {"by": "region", "range": "found", "share": 0.5}
+        await record("labels", "GET", f"{path}/{path_of}", "analyse", params=params)
     wrong = {"statistic": "mean", "standardize": "region:north=.3,south=.6,empty=0"}
     await record("labels", "POST", f"{path}/releases", "analyse", json=wrong)
 

@@ -86,6 +86,53 @@ def test_intervals_cover_the_mean_of_the_moved_values_and_narrower_ones_do_not(
         assert hits["narrow"] < least
 
 
+@pytest.mark.parametrize("relation", Relation)
+def test_intervals_of_labels_cover_and_what_lies_outside_of_each_is_no_more_than_it_says(relation: Relation):
+    """Labels of 3000 and 1000 people, of whom the poor live in one: at 5 standard deviations of 95 %.
+
+    Of one answer the whole and both labels count once each; narrower intervals are the control.
+    """
+    rng, public = np.random.default_rng(), relation is Relation.REPLACE_ONE
+    hits = dict.fromkeys(("whole", "large", "small", "narrow", "outside"), 0)
+    for _ in range(RUNS):
+        truth = np.sort(expenditures(rng)[:4000])
+        case = FoundCase.of(
+            [truth[1000:], truth[:1000]], upper=10 * RIGHT, epsilons=(1, 1), relation=relation, by="town"
+        )
+        found = case.plan.find(case.counts)
+        answer = case.plan.answer(found, case.sums(found))
+        groups = answer["groups"]
+        assert isinstance(groups, list)
+        means = [case.clipped_mean(found), *(case.clipped_mean(found, [place]) for place in (0, 1))]
+        for name, one, mean in zip(("whole", "large", "small"), (answer, *groups), means, strict=True):
+            lower, upper = one["interval"]["lower"], one["interval"]["upper"]
+            hits[name] += lower <= mean <= upper
+            hits["narrow"] += name == "large" and abs(mean - (lower + upper) / 2) <= (upper - lower) / 16
+        if public:
+            hits["outside"] += all(
+                case.outside(found, [place]) <= one["outside_at_most"] for place, one in enumerate(groups)
+            )
+    least = RUNS * 0.95 - 5 * math.sqrt(RUNS * 0.95 * 0.05)
+    assert min(hits[name] for name in ("whole", "large", "small", *(["outside"] if public else []))) >= least
+    assert hits["narrow"] < least
+
+
+def test_all_people_find_the_range_that_a_label_alone_does_not():
+    """2,000 of 24,000 people at epsilon 0.1: alone no bin of theirs is seen, but for 1 answer in 200.
+
+    Medians of 9 answers: both are as expected but for a probability below 1e-8.
+    """
+    values = expenditures(np.random.default_rng())
+    widths: dict[str, list[int]] = {"by": [], "where": []}
+    for _ in range(9):
+        both = FoundCase.of([values[2000:], values[:2000]], upper=10 * RIGHT, epsilons=(0.1, 0.1), by="town")
+        alone = FoundCase.of([values[:2000]], upper=10 * RIGHT, epsilons=(0.1,))
+        for name, case in (("by", both), ("where", alone)):
+            widths[name].append(case.plan.find(case.counts).width)
+    assert np.median(widths["where"]) == GRID_SIZE
+    assert np.median(widths["by"]) < GRID_SIZE / 8
+
+
 def ends(case: FoundCase, found: FoundRange) -> tuple[float, float]:
     """Of a range [data's unit]."""
     grid = found.grid(case.plan.study.grid)

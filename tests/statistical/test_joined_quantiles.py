@@ -10,6 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from dither.device.response import respond
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from app.core.cohort import Group
@@ -20,7 +22,7 @@ from app.estimators.ranks import SEARCHED_RISK, Beside, RankPlan, target_of
 from app.estimators.weighing import weigh_public
 from app.mechanisms.permute_and_flip import choose
 from app.sessions.response import Tally
-from app.sessions.search import Mode, Search, Target, advance, make_rules
+from app.sessions.search import Depth, Mode, Search, Target, advance, make_rules
 from app.sessions.searched import Searched
 
 pytestmark = pytest.mark.statistical
@@ -48,7 +50,7 @@ def search(
     *,
     quantile: float = 0.5,
     mode: Mode = Mode.USER_SPLIT,
-    rounds: int = 6,
+    rounds: int | Depth = 6,
 ) -> Searched:
     """A search over people with these values. Coins are the operating system's, by the device's own code."""
     rules = make_rules(
@@ -59,7 +61,7 @@ def search(
         mode=mode,
         rounds=rounds,
     )
-    state, asked = Search(rules=rules), rng.integers(1, rounds + 1, values.size)
+    state, asked = Search(rules=rules), rng.integers(1, rules.rounds + 1, values.size)
     while not state.finished:
         there = values if mode is Mode.BUDGET_SPLIT else values[asked == state.round]
         yes = [respond(int(value), 2, rules.epsilon_per_answer) for value in there <= state.threshold]
@@ -137,6 +139,30 @@ def test_the_whole_errs_no_more_than_a_much_better_part_which_the_worse_one_does
             pooled[part] += errors
     assert above(pooled["whole"], pooled["local"]) < 5
     assert above(pooled["central"], pooled["local"]) > 5, "the control"
+
+
+def test_the_whole_errs_no_more_than_ten_thousand_central_people_do():
+    """Beside as many who answered at epsilon 1, whose search alone errs seven times as much."""
+    rng, people = np.random.default_rng(8), 10_000
+    errors: dict[str, list[float]] = {"whole": [], "local": [], "central": []}
+    for law in ("even", "skewed") * 60:
+        values = drawn(rng, law, 2 * people)
+        beside = search(rng, values[people:], MICRO, rounds=Depth.UNKNOWN_ALPHA).beside(0.5, STARTS)
+        plans = (planned(people, beside), planned(0, beside), planned(people, None))
+        for kept, plan in zip(errors.values(), plans, strict=True):
+            found = cells_of(plan, values[: people if plan.weighing.weights[0] else 0])[0]
+            assert found is not None
+            kept.append(rank_error(found, values, 0.5))
+    assert above(errors["whole"], errors["central"]) < 5
+    assert above(errors["local"], errors["central"]) > 5, "the control"
+
+
+@given(st.floats(1e-6, 1e6), st.floats(1e-6, 1e6), st.floats(0.5, 2))
+def test_within_a_factor_of_two_the_whole_is_never_worse_than_the_better_part(a: float, b: float, k: float):
+    whole = a * b * (a + k * k * b) / (a + k * b) ** 2
+    weight = a / (a + k * b)
+    assert whole == pytest.approx((1 - weight) ** 2 * a + weight**2 * b)
+    assert whole <= min(a, b) * (1 + 1e-9)
 
 
 def test_a_tilt_draws_the_whole_to_all_people_where_the_parts_differ():

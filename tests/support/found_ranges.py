@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.core.attributes import Attributes
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
@@ -42,9 +43,10 @@ class FoundCase:
         epsilons: Sequence[float] = (1,),
         relation: Relation = Relation.REPLACE_ONE,
         tilt: float = 0.0,
+        by: str = "",
         **parameters: str,
     ) -> "FoundCase":
-        """One cohort for each array of values, with an epsilon each."""
+        """One cohort for each array of values, with an epsilon each; `by` label each is a label."""
         secret = relation is Relation.ADD_REMOVE_ONE
         study = StudyDefinition(
             slug="study",
@@ -57,6 +59,9 @@ class FoundCase:
             epsilon_max=round(max(epsilons) * MICRO),
             default_share=MICRO,
             tilt=round(tilt * MICRO),
+            attributes=Attributes.of(
+                {by: [f"label {number}" for number in range(len(values))]} if by else {}
+            ),
         )
         points = tuple(
             np.floor((one - lower) / (upper - lower) * GRID_SIZE + 0.5).astype(np.int64) for one in values
@@ -71,11 +76,12 @@ class FoundCase:
                 count=len(mine),
                 total=int(mine.sum()),
                 total_squares=0,
+                segment=number - 1 if by else 0,
             )
             for number, (mine, epsilon) in enumerate(zip(points, epsilons, strict=True), start=1)
         ]
         size: dict[str, Any] = {"expected_size": float(sum(map(len, points)))} if secret else {}
-        ask = Ask(parameters={"range": "found", **parameters}, **size)
+        ask = Ask(parameters={"range": "found", **parameters}, by=by, **size)
         plan = shape_kinds.make(study, resolve(study, ask), cohorts)
         assert isinstance(plan, FoundPlan)
         return cls(plan=plan, points=points)
@@ -101,14 +107,17 @@ class FoundCase:
             for number, mine in enumerate(self.points, start=1)
         }
 
-    def clipped_mean(self, found: FoundRange) -> float:
-        """The mean of all values moved into a range [data's unit]."""
-        points = np.concatenate(self.points)
+    def clipped_mean(self, found: FoundRange, places: Sequence[int] | None = None) -> float:
+        """The mean of all values, or of those of some cohorts, moved into a range [data's unit]."""
+        points = self._of(places)
         mean = float(np.clip(points, found.low, found.high).mean())
         grid = self.plan.study.grid
         return float(grid.lower) + mean / GRID_SIZE * float(grid.width)
 
-    def outside(self, found: FoundRange) -> float:
-        """The part of the people outside of a range."""
-        points = np.concatenate(self.points)
+    def outside(self, found: FoundRange, places: Sequence[int] | None = None) -> float:
+        """The part of the people, or of those of some cohorts, outside of a range."""
+        points = self._of(places)
         return float(((points < found.low) | (points > found.high)).mean())
+
+    def _of(self, places: Sequence[int] | None) -> NDArray[np.int64]:
+        return np.concatenate(self.points if places is None else [self.points[place] for place in places])

@@ -80,9 +80,9 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
     ask = question_params.read_question(request.single_query(question_params.REPEATABLE), statistic=statistic)
     reading = Reading.of(found.definition, ask)
     services, asker = request.api.services, request.principal.token_id
-    if of_shape(found.definition, ask):
-        answer = await services.shapes.current(found, ask, asker=asker)
-        body = shape_off(answer.release.body, statistic)
+    if of_shape(found.definition, reading.ask):
+        answer = await services.shapes.current(found, reading.ask, asker=asker)
+        body = shape_off(answer.release.body, reading, found.definition)
     else:
         answer = await services.releases.current(found, reading.ask, asker=asker)
         body = read_off(answer.release.body, reading, found.definition)
@@ -129,12 +129,13 @@ async def make_release(request: ApiRequest, study: StudyPath) -> Response:
     key = await idempotency.idempotency(request)
     reading = Reading.of(found.definition, ask)
     services, asker = request.api.services, request.principal.token_id
-    if of_shape(found.definition, ask):
+    if of_shape(found.definition, reading.ask):
         shape = await services.shapes.release(
-            found, ask, key, asker=asker, allow_worse=allow_worse, fresh=fresh
+            found, reading.ask, key, asker=asker, allow_worse=allow_worse, fresh=fresh
         )
         status = 200 if shape.stands else 201
-        return Response(shape_off(shape.body, ask.statistic), status_code=status, media_type=JSON)
+        body = shape_off(shape.body, reading, found.definition)
+        return Response(body, status_code=status, media_type=JSON)
     release = await services.releases.release(
         found, reading.ask, key, asker=asker, allow_worse=allow_worse, fresh=fresh
     )

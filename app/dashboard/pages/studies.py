@@ -107,9 +107,9 @@ async def ask(request: PageRequest) -> Response:
             f"dashboard-{key}",
             json.dumps([study.definition.slug, fields, allow_worse]).encode(),
         )
-        if of_shape(study.definition, question):
+        if of_shape(study.definition, reading.ask):
             release = await services.shapes.release(
-                study, question, once, asker=asker, allow_worse=allow_worse, fresh=fresh
+                study, reading.ask, once, asker=asker, allow_worse=allow_worse, fresh=fresh
             )
         else:
             release = await services.releases.release(
@@ -117,7 +117,7 @@ async def ask(request: PageRequest) -> Response:
             )
     except ServiceError as refusal:
         return await _page(request, fields, refusal)
-    read = {} if of_shape(study.definition, question) else forms.given(fields, *READINGS)
+    read = forms.given(fields, *READINGS) if isinstance(published(release), ReleaseOut) else {}
     if read.get("statistic", MEAN) == MEAN:
         read.pop("statistic", None)
     return redirect(request, f"/releases/{release.id}" + (f"?{urlencode(read)}" if read else ""))

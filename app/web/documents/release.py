@@ -96,6 +96,11 @@ class GroupOut(WireOut):
         None, description="People by their share of the cap, with noise; only where their number is secret."
     )
     estimate: float | None = Field(description="Null where no person with the label takes part.")
+    outside_at_most: float | None = Field(
+        None,
+        description="With `range=found`: the part of these people that lies outside at most; as that of "
+        "the whole, for all labels at once. Left out where their number is secret.",
+    )
     standard_error: float | None
     interval: IntervalOut | None
     population_interval: IntervalOut | None
@@ -192,7 +197,8 @@ class ReleaseOut(WireOut):
         None,
         description="Why they could not, with blanks between: `budget_exhausted`; of a combination "
         "`in_no_answer`: no answer that it combines has them; `measure_not_reported`: their devices "
-        "reported others; null where all could.",
+        "reported others; `label_too_small`: so few have their label that the middle of the range is nearer "
+        "than any answer; null where all could.",
     )
     noisy_count: float | None = Field(
         None, description="People by their share of the cap, with noise; only where their number is secret."

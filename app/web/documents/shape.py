@@ -8,11 +8,12 @@ from uuid import UUID
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from app.core.release import StoredRelease
-from app.core.study import Relation
-from app.services.shape_questions import DISTRIBUTION
+from app.core.study import Relation, StudyDefinition
+from app.services.reading import Reading
+from app.services.shape_questions import DISTRIBUTION, FOUND_RANGE
 from app.web.documents.release import ChargeOut, ClusterReleaseOut, IntervalOut, ReleaseOut, StatisticOut
 from app.web.documents.types import WireOut
-from app.web.read_off import of_coordinates
+from app.web.read_off import of_coordinates, read_off
 
 BY = "The attribute whose labels are the groups; left out without."
 GROUPS = "One for each declared label, in their order, beside the whole."
@@ -290,9 +291,16 @@ def published(release: StoredRelease) -> Published:
     return PUBLISHED.validate_json(release.body)
 
 
-def shape_off(body: bytes, statistic: str) -> bytes:
-    """A release as the answer to a statistic that is read off it. Free: post-processing."""
+def shape_off(body: bytes, reading: Reading, study: StudyDefinition) -> bytes:
+    """A release as the answer to a statistic that is read off it. Free: post-processing.
+
+    Raises:
+        NotApplicable: it says nothing of what is asked.
+    """
     document: dict[str, Any] = json.loads(body)
+    if document["estimator"] == FOUND_RANGE:
+        return read_off(body, reading, study)
+    statistic = reading.statistic
     if statistic == document["statistic"]:
         return body
     if "coordinates" in document:

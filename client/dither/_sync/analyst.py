@@ -97,7 +97,7 @@ class Analyst(Base):
                 `tilt`; `by="region"` answers for each label besides, each person charged for the own label
                 only, and `simultaneous=True` adds intervals that hold for all labels at once;
                 `measure="income"` asks for that number in a study of several; `range="found"` finds the
-                range of the values first, with a part of the price.
+                range of the values first, with a part of the price, also with `by`: one for all labels.
 
         Examples:
             >>> first, second = analyst.mean("commute"), analyst.mean("commute")

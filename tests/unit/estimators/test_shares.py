@@ -178,5 +178,8 @@ def test_hulls_hold_exactly_the_shares_that_are_not_rejected():
             rejected = abs(share - center) > plan._margin(1, variance, 0.95, 0.0)
             assert rejected or low - 1e-9 <= share <= high + 1e-9
         # Not wider than the next of the variances that are looked at makes them.
-        assert high - low <= 2 * plan._margin(1, 0.25 * weighing.squares, 0.95, 0.0) + 1e-9
+        for end in (low, high):
+            deviation = math.ceil(math.sqrt(end * (1 - end)) * 2 * shares._LEVELS - 1e-9) / 2 / shares._LEVELS
+            margin = plan._margin(1, deviation**2 * weighing.squares, 0.95, 0.0)
+            assert abs(end - center) <= margin + 1e-9
     assert math.isclose(float(upper[1] - lower[1]), 2 * plan._margin(1, 0.25 * weighing.squares, 0.95, 0.0))

@@ -226,7 +226,7 @@ def test_without_people_who_can_pay_it_is_refused_and_a_cohort_has_one_label():
         by_region([cohort(1, 0, 3, spent=1)])
     with pytest.raises(NotApplicable):
         by_region([])
-    with pytest.raises(InternalFault, match="two labels"):
+    with pytest.raises(InternalFault, match="charged twice"):
         by_region([cohort(1, 0, 3), cohort(1, 1, 3)]).charges()
     secret = by_region([], **ADD_REMOVE)
     assert all(one.plan is not None for one in secret.labels)

@@ -9,17 +9,26 @@ the product of the largest ones of each sum, over its one or two answers.
 """
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import product
+from uuid import UUID
 
 import pytest
 
+from app.accounting.gaussian import effective_variance
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
+from app.core.grid import square as square_of
+from app.core.piece import LastStep, Piece
+from app.mechanisms.refined_gaussian import part_sigma
 from app.mechanisms.refined_laplace import _weights
 from app.services.piece_noise import LaplaceBins, step_scale
-from dither_research.histories import History
+from app.services.questions import Ask
+from app.services.shape_questions import resolve
+from app.services.shape_steps import ShapeStep, plan_step
+from dither_research.histories import GAUSSIAN_STUDY, STUDY, History, cohort_of
 
 GRID = 8
 """Steps of the small range."""
@@ -193,3 +202,69 @@ def test_two_steps_of_counts_by_bin_cost_what_the_last_one_does(weight, first, l
         # Noise that is drawn anew, and a price of one of the two counts that move, are not covered.
         assert bins_loss([(weight, scales)], log_fresh) > 1.05 * charged
         assert lost > 0.75 * charged > charged / 2
+
+
+SHARES = pytest.mark.parametrize("shares", [(333_333, 900_000), (100_000, MICRO)])
+
+
+def steps_by_coordinate(study, shares, epsilon):
+    """The steps of a mean of two coordinates, of 2,000 people in one piece, and what they pay in all."""
+    study, before, paid = replace(study, dimension=2), None, 0
+    steps: list[ShapeStep] = []
+    pieces: list[Piece] = []
+    for share in shares:
+        people = replace(cohort_of(1, epsilon, [0] * 2_000), spent=paid)
+        question = resolve(study, Ask(statistic="mean", share=share))
+        step = plan_step(study, question, [people], pieces, before)
+        assert step is not None
+        steps.append(step)
+        pieces = [*step.take({1: (2_000, 0, 0, 0, 0)})[2].changed]
+        before = LastStep(release=UUID(int=1), share=share, epoch=1)
+        paid += step.most
+    return steps, pieces[0], paid
+
+
+@SHARES
+@pytest.mark.parametrize("epsilon", [MICRO, 700_001])
+def test_two_steps_of_two_coordinates_cost_what_was_charged_to_the_micro(shares, epsilon):
+    """All neighbors on the small range in both coordinates, and in each all outputs of both steps."""
+    steps, piece, charged = steps_by_coordinate(STUDY, shares, epsilon)
+    (member,) = piece.members
+    scales = tuple(
+        Fraction(step_scale(step.pieces[0].unit, step.pieces[0].share)) * GRID / (member.weight * GRID_SIZE)
+        for step in steps
+    )
+
+    def person(law=log_refined, coordinates=2):
+        of_one = {
+            (one, other): loss(one - other, scales, law) + loss(square(one) - square(other), scales, law)
+            for one, other in product(POINTS, POINTS)
+        }
+        return MICRO * max(map(sum, product(of_one.values(), repeat=coordinates)))
+
+    assert charged == member.charged
+    assert person() <= charged + 1e-6
+    assert charged < person() + 1 + 1e-6
+    # Controls: the price of one coordinate, and noise that is drawn anew.
+    assert charged > 1.9 * person(coordinates=1)
+    assert person(log_fresh) > 1.05 * charged
+
+
+@SHARES
+def test_two_gaussian_steps_of_two_coordinates_cost_what_was_charged_to_the_micro(shares):
+    """mu^2 of all draws, over all neighbors at ends, quarters and their next grid points."""
+    steps, piece, charged = steps_by_coordinate(GAUSSIAN_STUDY, shares, MICRO)
+    (member,) = piece.members
+    variance, parts = effective_variance(piece.unit), (shares[0], shares[1] - shares[0])
+    first, second = (
+        sum(1 / effective_variance(part_sigma(variance / finer, part)) for part in parts) for finer in (1, 4)
+    )
+    near = (0, 1, GRID_SIZE // 4, GRID_SIZE // 2, 3 * GRID_SIZE // 4, GRID_SIZE - 1, GRID_SIZE)
+    of_one = [
+        member.weight**2 * ((a - b) ** 2 * first + (square_of(a) - square_of(b)) ** 2 * second)
+        for a, b in product(near, near)
+    ]
+    lost = MICRO * max(map(sum, product(of_one, repeat=2)))
+    assert (len(steps), charged) == (2, member.charged)
+    assert lost <= charged < lost + 1 + 1e-6
+    assert charged > 1.9 * MICRO * max(of_one)
