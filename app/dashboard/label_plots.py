@@ -6,10 +6,18 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from app.core.numbers import headline
-from app.dashboard.canvas import FULL, HALF, Size, draw_both, estimate
+from app.dashboard.canvas import FULL, HALF, Size, bar, draw_both, estimate
 from app.dashboard.scales import Linear, Named, Scale
 from app.web.documents.release import IntervalOut, ReleaseOut
-from app.web.documents.shape import CountReleaseOut, QuantileReleaseOut
+from app.web.documents.shape import (
+    CoordinateOut,
+    CountReleaseOut,
+    DescriptionOfLabelOut,
+    DescriptionOut,
+    QuantileReleaseOut,
+)
+
+_QUARTILES = ("first quartile", "median", "third quartile")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,15 +82,78 @@ def together(read: ReleaseOut, release: ReleaseOut) -> Markup:
     return _side_by_side(f"{title}, with 95 % intervals", points, line, x="for whom", y=read.statistic)
 
 
+def coordinates(found: Sequence[CoordinateOut], *, y: str) -> Markup:
+    """The estimate of each coordinate with its intervals."""
+    points = [
+        _Point(name=str(one.coordinate), value=one.estimate, interval=one.interval, together=one.simultaneous)
+        for one in found
+    ]
+    title = f"The {y} of each coordinate, with 95 % intervals for these people"
+    return _side_by_side(title, points, None, x="coordinate", y=y)
+
+
+def described(release: DescriptionOut) -> Markup:
+    """The quartiles of all people and of those of each label as a box, and their mean beside it."""
+    named: list[tuple[str, DescriptionOut | DescriptionOfLabelOut]] = [("all people", release)]
+    named += [(one.where[release.by or ""], one) for one in release.groups or () if one.quartiles]
+    boxes = [
+        (
+            [
+                _Point(name=f"{name}, {which}", value=quartile.estimate, interval=quartile.interval)
+                for which, quartile in zip(_QUARTILES, one.quartiles or (), strict=True)
+            ],
+            _Point(name=f"{name}, mean", value=one.mean.estimate, interval=one.mean.interval)
+            if one.mean
+            else None,
+        )
+        for name, one in named
+    ]
+    numbers = [
+        number
+        for quartiles, mean in boxes
+        for one in (*quartiles, mean)
+        if one is not None
+        for number in one.numbers
+    ]
+    shown = _around(numbers)
+
+    def marks(across: Scale, up: Scale) -> Sequence[str]:
+        drawn = []
+        for place, (quartiles, mean) in enumerate(boxes):
+            left, right = across(place + 0.15), across(place + 0.65)
+            ends = up(quartiles[0].value), up(quartiles[-1].value)
+            drawn.append(bar(left, right - left, *ends, "box", f"{named[place][0]}: half of the people"))
+            for beside, one in zip((0.25, 0.4, 0.55, 0.8), (*quartiles, mean), strict=True):
+                if one is not None:
+                    low, high = one.interval.lower, one.interval.upper
+                    at = across(place + beside)
+                    drawn.append(estimate(at, one.value, low, high, _said(one), up, shown))
+        return drawn
+
+    return draw_both(
+        "Quartiles and mean, with 95 % intervals one by one",
+        lambda start, end: Named([name for name, _ in named], start, end),
+        lambda start, end: Linear(*shown, start, end),
+        marks,
+        x=release.by or "",
+        y="value",
+        size=FULL if release.groups else HALF,
+    )
+
+
+def _around(numbers: Sequence[float]) -> tuple[float, float]:
+    """What is shown: all of them and a margin."""
+    low, high = min(numbers), max(numbers)
+    margin = (high - low) * 0.06 or 1.0
+    return low - margin, high + margin
+
+
 def _side_by_side(
     title: str, points: Sequence[_Point], line: float | None, *, x: str, y: str, size: Size = HALF
 ) -> Markup:
     if not points:
         return Markup("")
-    numbers = [number for one in points for number in one.numbers] + ([] if line is None else [line])
-    low, high = min(numbers), max(numbers)
-    margin = (high - low) * 0.06 or 1.0
-    shown = low - margin, high + margin
+    shown = _around([number for one in points for number in one.numbers] + ([] if line is None else [line]))
 
     def marks(across: Scale, up: Scale) -> Sequence[str]:
         drawn = []

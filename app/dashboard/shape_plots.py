@@ -5,9 +5,12 @@ from typing import Any
 
 from markupsafe import Markup
 
+from app.dashboard import label_plots
 from app.dashboard.canvas import HALF, Make, bar, draw_both
 from app.dashboard.scales import Linear, Named, Scale, nice_ceiling
 from app.web.documents.shape import (
+    CoordinatesReleaseOut,
+    DescriptionOut,
     HistogramOfLabelOut,
     HistogramReleaseOut,
     Published,
@@ -19,8 +22,17 @@ from app.web.documents.shape import (
 
 
 def drawn(release: Published | None) -> dict[str, Any]:
-    """The plots of a histogram or of shares, and of each label's; none of another release."""
-    plots: dict[str, Any] = {"histogram_plot": None, "distribution_plot": None, "of_labels": ()}
+    """The plots of a histogram, shares, coordinates or a description, and of each label; None: not such."""
+    names = ("histogram_plot", "distribution_plot", "coordinates_plot", "described_plot")
+    plots: dict[str, Any] = dict.fromkeys(names) | {"of_labels": ()}
+    if isinstance(release, DescriptionOut):
+        plots["described_plot"] = label_plots.described(release)
+    if isinstance(release, CoordinatesReleaseOut):
+        plots["coordinates_plot"] = label_plots.coordinates(release.coordinates, y=release.statistic)
+        plots["of_labels"] = [
+            (one, label_plots.coordinates(one.coordinates or (), y=release.statistic))
+            for one in release.groups or ()
+        ]
     if not isinstance(release, HistogramReleaseOut | SharesReleaseOut):
         return plots
     plots["histogram_plot"] = _of(release)

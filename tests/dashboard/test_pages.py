@@ -644,6 +644,7 @@ async def test_an_analyst_asks_for_the_mean_of_every_coordinate(browser: Browser
     assert made.status_code == 303, text_of(made.text)
     release = text_of((await browser.get(made.headers["location"])).text)
     assert "The mean of each coordinate" in release
+    assert "The thin intervals hold for all coordinates at once" in release
     found = (await service.call("GET", f"/v1/studies/{study}/statistics/mean", "analyse")).json()
     shown = [number(one["estimate"]) for one in found["coordinates"]]
     assert all(one in release for one in shown)
@@ -652,7 +653,11 @@ async def test_an_analyst_asks_for_the_mean_of_every_coordinate(browser: Browser
     assert "2 coordinates" in text_of(refused.text)
     asked = {"statistic": "mean", "by": "region"}
     by = (await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=asked)).json()
-    shown_by = text_of((await browser.get(f"/dashboard/releases/{by['id']}")).text)
+    page = (await browser.get(f"/dashboard/releases/{by['id']}")).text
+    shown_by = text_of(page)
+    # Of all people, of north and of south, each for a wide and for a narrow screen.
+    title = 'aria-label="The mean of each coordinate, with 95 % intervals for these people"'
+    assert page.count(title) == 6
     south = by["groups"][1]["coordinates"][1]
     assert "south: coordinates, with 95 % intervals" in shown_by
     assert number(south["estimate"]) in shown_by
@@ -718,8 +723,11 @@ async def test_an_analyst_asks_for_a_histogram_and_a_median_and_sees_them_drawn(
     assert made.status_code == 303
     key = re.findall(r'name="key" value="([^"]+)"', (await browser.get(path)).text)[0]
     described = await browser.post(f"{path}/releases", {"key": key, "statistic": "describe"})
-    text = text_of((await browser.get(described.headers["location"])).text)
+    release = await browser.get(described.headers["location"])
+    text = text_of(release.text)
     assert "The values in short" in text
+    assert 'aria-label="Quartiles and mean, with 95 % intervals one by one"' in release.text
+    assert "all people, median: " in release.text
     assert "quantile 0.75" in text
     assert "The median" in text_of((await browser.get(made.headers["location"])).text)
     page = await browser.get(path)

@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+import pytest
+
 from tests.api.service import Service
 from tests.dashboard.browser import Browser, text_of
 
@@ -64,6 +66,32 @@ async def test_a_study_shows_its_steps_and_the_next_ones(
     fresh = await ask(service, study, share=0.4, fresh=True)
     await analyst.get(f"/dashboard/releases/{fresh['id']}")
     assert dots(analyst.page, "taken") == 0
+
+
+@pytest.mark.parametrize(
+    ("question", "definition", "widest"),
+    [
+        ({"statistic": "histogram", "parameters": {"edges": "20,60"}}, {}, "bins"),
+        ({"statistic": "mean"}, {"dimension": 2}, "coordinates"),
+    ],
+    ids=["histogram", "coordinates"],
+)
+async def test_a_release_of_several_numbers_shows_the_widest_interval_of_each_step(
+    analyst: Browser, service: Service, question: dict[str, Any], definition: dict[str, Any], widest: str
+) -> None:
+    study = await service.study(**definition)
+    value: float | list[float] = [20, 70] if definition else 50
+    records = [
+        {"subject": f"p{number}", "value": value, "epsilon": 1, "trust": "central"} for number in range(400)
+    ]
+    await service.call("POST", f"/v1/studies/{study}/contributions/batch", "contribute", json=records)
+    steps = [await ask(service, study, share=share, **question) for share in (0.2, 0.4)]
+    await analyst.get(f"/dashboard/releases/{steps[1]['id']}")
+    assert (dots(analyst.page, "taken"), dots(analyst.page, "ahead")) == (2, 0)
+    assert "± of the widest 95 % interval" in analyst.page
+    for one in steps:
+        half = max((part["interval"]["upper"] - part["interval"]["lower"]) / 2 for part in one[widest])
+        assert f"share {one['share']:g}: ± {half:.4g} for epsilon" in analyst.page
 
 
 async def test_newcomers_are_taken_in_by_a_button_of_their_own(analyst: Browser, service: Service) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID, uuid4
@@ -15,7 +15,7 @@ from app.core.errors import InvalidRequest, NoGain, NotFound, ServiceError
 from app.core.numbers import headline
 from app.core.release import StoredRelease
 from app.core.study import Relation, Study, StudyState
-from app.dashboard import forms, label_plots, plots, shape_plots, step_plots
+from app.dashboard import forms, label_plots, plots, shape_plots, steps
 from app.dashboard.pages.overview import following
 from app.dashboard.questions import QUESTION, READINGS, completed, fields_of, readings_of, statistics
 from app.dashboard.rendering import render, status_of
@@ -30,7 +30,6 @@ from app.services.shape_questions import DESCRIBE, SHAPES, of_shape
 from app.web import documents_out, question_params
 from app.web.documents.figures import EpsilonsOut
 from app.web.documents.lists import is_slug, is_uuid
-from app.web.documents.plan import PlanOut
 from app.web.documents.release import ChargeOut, ReleaseOut
 from app.web.documents.session import session_document
 from app.web.documents.shape import (
@@ -178,7 +177,7 @@ async def show_release(request: PageRequest) -> Response:
     (charges,) = await services.releases.charges([release]) if request.is_admin else [[]]
     study = await request.study(release.study)
     shown = published(release)
-    steps = await _steps(request, shown) if isinstance(shown, ReleaseOut) else []
+    sharpened = await steps.steps_of(request, shown, ROWS)
     fields = forms.given(request.query_params, *READINGS)
     read, refusal = None, None
     if isinstance(shown, ReleaseOut):
@@ -196,8 +195,8 @@ async def show_release(request: PageRequest) -> Response:
         fields=fields,
         readings=readings_of(study, shown) if isinstance(shown, ReleaseOut) else (),
         **_label_plots(shown, read),
-        steps=steps,
-        steps_plot=_steps_plot(steps),
+        steps=sharpened,
+        steps_plot=steps.plot(sharpened),
         **shape_plots.drawn(shown),
         study=StudyOut.of(study),
         charges=[ChargeOut.model_validate(row) for row in charges],
@@ -237,7 +236,7 @@ async def _page(
     ]
     shape = next((one for one in releases if isinstance(one, HistogramReleaseOut | SharesReleaseOut)), None)
     current = None if cursor else next((one for one in means if one.range is None), None)
-    steps = [] if current is None else await _steps(request, current)
+    sharpened = [] if current is None else await steps.steps_of(request, current, ROWS)
     profile = await following(documents_out.epsilons(services, slug)) if request.is_admin else None
     taken = await following(services.figures.summaries((slug,))) if request.is_admin else None
     saturation = None if point is None else epsilon_to_json(point)
@@ -269,8 +268,8 @@ async def _page(
         sessions=[session_document(session, study) for session in running.items],
         releases=releases,
         current=current,
-        steps=steps,
-        steps_plot=_steps_plot(steps, plan),
+        steps=sharpened,
+        steps_plot=steps.plot(sharpened, plan),
         has_sd=any(one.sd for one in means),
         next_cursor=released.next_cursor,
         releases_plot=plots.estimates(
@@ -330,38 +329,6 @@ def _label_plots(release: Published, read: ReleaseOut | None) -> dict[str, Any]:
         if read is not None and (read.between or read.standardize):
             drawn["read_plot"] = label_plots.together(read, release)
     return drawn
-
-
-async def _steps(request: PageRequest, release: ReleaseOut) -> list[ReleaseOut]:
-    """The steps of shares among which a release is, the oldest first; none of a single answer."""
-    found = [published(one) for one in await request.api.services.releases.steps(release.id, ROWS)]
-    steps = [one for one in found if isinstance(one, ReleaseOut)]
-    return steps if len(steps) > 1 and any(one.id == release.id for one in steps) else []
-
-
-def _steps_plot(steps: Sequence[ReleaseOut], plan: PlanOut | None = None) -> Markup:
-    """The interval against the epsilon that all steps have charged, and what is planned next."""
-    taken = [
-        step_plots.Step(
-            spent=one.epsilon_max_total or one.epsilon_max,
-            half=(one.interval.upper - one.interval.lower) / 2,
-            text=f"share {one.share:g}",
-        )
-        for one in steps
-    ]
-    ahead = []
-    if plan is not None and plan.stands is not None and any(one.id == plan.stands.release for one in steps):
-        following = next((one for one in plan.estimators if one.chosen and one.epsilon_max), None)
-        for one, text in ((plan.newcomers, "newcomers only"), (following, f"share {plan.share:g}, planned")):
-            if one is not None and one.half_width is not None:
-                ahead.append(step_plots.Step(spent=one.epsilon_max_total, half=one.half_width, text=text))
-    return step_plots.sharpening(
-        "Half of the 95 % interval against the epsilon spent, step by step",
-        taken,
-        ahead,
-        x="epsilon spent in all, at most",
-        y="± of the 95 % interval",
-    )
 
 
 def _largest(study: Study, saturation: float | None, profile: EpsilonsOut | None) -> float:
