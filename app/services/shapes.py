@@ -61,8 +61,7 @@ class Shapes:
 
         Raises:
             InvalidRequest, BudgetExhausted, NoGain, NotApplicable, QuotaExhausted, StudyArchived,
-            StudyRetired: nothing was
-                spent.
+                StudyRetired: nothing was spent.
         """
         request = ShapeRequest.of(study, ask, asker=asker, first=True)
         release = await self._find_or_make(request)
@@ -87,8 +86,7 @@ class Shapes:
 
         Raises:
             InvalidRequest, BudgetExhausted, NoGain, NotApplicable, QuotaExhausted, StudyArchived,
-            StudyRetired: nothing was
-                spent.
+                StudyRetired: nothing was spent.
             IdempotencyKeyReused: the key belongs to another request.
         """
         request = ShapeRequest.of(

@@ -6,8 +6,10 @@
 import asyncio
 import json
 import os
+from collections import Counter
 from collections.abc import Coroutine, Iterator, Sequence
 from copy import deepcopy
+from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -110,6 +112,9 @@ TRANSACTIONS: dict[type[Operation], str] = {
     Question: "release.publish",
 }
 
+HISTOGRAMS, EDGES = ("first", "second"), "0.3,0.6"
+"""Studies that are asked for a histogram beside means, and its edges."""
+
 MOMENTS = ("release.seal", "release.fold", "release.cohorts", "release.publish")
 """Transactions before which somebody else may be quicker."""
 
@@ -204,6 +209,9 @@ class LedgerMachine(RuleBasedStateMachine):
             },
         )
         self._bodies: dict[int, StoredRelease] = {}
+        self.counted: Counter[tuple[str, str, int]] = Counter()
+        self._times: Counter[tuple[str, str, int]] = Counter()
+        self._raised: dict[str, int] = {}
         self._run(self._open(url))
 
     async def _open(self, url: str) -> None:
@@ -267,6 +275,80 @@ class LedgerMachine(RuleBasedStateMachine):
         for operation in (less, change, more):
             if operation is not None:
                 self.one(operation)
+
+    @rule(
+        study=st.sampled_from(HISTOGRAMS),
+        share=st.sampled_from((MICRO // 5, MICRO // 2, MICRO)),
+        dies=st.sampled_from(("", "", "before", "after")),
+    )
+    def histogram(self, study: str, share: int, dies: str) -> None:
+        """A histogram takes a step, and the process may die by it: who pays, pays once and what they offer.
+
+        The model is told what was charged, and what may be is checked here: weights of people are for other
+        tests.
+        """
+        crashes = {
+            "before": Interception(before_commit=crash),
+            "after": Interception(after_commit=crash),
+        }
+        if dies:
+            self._first.interceptions["release.publish"] = crashes[dies]
+        answers = []
+        try:
+            answers.append(self._run(self._ask_histogram(study, share)))
+        except Crash:
+            assert dies
+        finally:
+            self._first.interceptions.clear()
+        charged = self._run(self._told_of_charges(study, share))
+        assert not (charged and dies == "before")
+        assert not (charged and answers and isinstance(answers[0], str)), "a refusal charges no one"
+        # Asked again, by another process: it is the same answer, or the first one.
+        answers.append(self._run(self._ask_histogram(study, share, replica=1)))
+        renewed = self._run(self._told_of_charges(study, share))
+        if charged:
+            assert not renewed, "a step is charged once"
+            assert isinstance(answers[-1], StoredRelease), answers
+        if len(answers) == 2 and isinstance(answers[0], StoredRelease):
+            assert isinstance(answers[1], StoredRelease)
+            assert answers[0].id == answers[1].id
+
+    async def _ask_histogram(self, study: str, share: int, replica: int = 0) -> Answer:
+        ask = Ask(statistic="histogram", share=share, parameters={"edges": EDGES})
+        try:
+            return await self._bench.replicas[replica].shapes.release(
+                self._studies[study], ask, None, allow_worse=True
+            )
+        except ServiceError as refusal:
+            return refusal.code
+
+    async def _told_of_charges(self, study: str, share: int) -> dict[str, int]:
+        """What each person was charged since, which the model is told, after a look whether it may be."""
+        charged: dict[str, int] = {}
+        for name in NAMES:
+            statement = await self._bench.services.budgets.statement(KEY.digest(name))
+            spent = {line.study: line.amount_spent for line in statement.studies}
+            for of, line in self._model.of(name):
+                due = spent[of] - line.spent
+                if not due:
+                    continue
+                assert (of, line.trust, line.live) == (study, Trust.CENTRAL, True), f"{name} pays in {of}"
+                assert 0 < due <= line.remaining, f"{name} pays {due} of {line.remaining}"
+                stay = study, name, line.stay
+                self.counted[stay] += due
+                most = max(share, self._raised.get(study, 0))
+                self._times[stay] += 1
+                # What a noisy sum costs is rounded up; a person is in one more at each charge at most.
+                owed = Fraction(line.epsilon * most, MICRO) + self._times[stay]
+                assert self.counted[stay] < owed, f"{name} pays more than the share"
+                line.spent += due
+                charged[name] = due
+        kept = int(await self._bench.value("SELECT count(*)::int FROM release"))
+        assert kept - self._model.releases in ((1,) if charged else (0, 1))
+        self._model.releases = kept
+        if charged:
+            self._raised[study] = max(share, self._raised.get(study, 0))
+        return charged
 
     @rule(operation=operations)
     def again(self, operation: Operation) -> None:
@@ -540,5 +622,39 @@ def test_cohorts_that_become_one_are_what_the_plain_model_says(postgres_server: 
         state.overtaken((ask, Withdraw("secret", "alice")), "release.publish")
         state.at_once((Withdraw("secret", "dave"), ask), 2)
         state.the_ledger_is_the_model()
+    finally:
+        state.teardown()
+
+
+@pytest.mark.parametrize("study", HISTOGRAMS)
+def test_steps_of_a_histogram_charge_the_difference_once_where_processes_die(
+    postgres_server: Server, study: str
+) -> None:
+    """The rule that random histories have among others, where all that it looks for happens."""
+
+    class OnThisServer(LedgerMachine):
+        server = postgres_server
+
+    state = OnThisServer()
+    try:
+        state.crowd([MICRO, 2 * MICRO, 4 * MICRO])
+        dave = Contribute(study, "dave", Trust.CENTRAL, MICRO, GRID_SIZE)
+        paying = []
+        for change, share, dies in (
+            (None, MICRO // 5, ""),
+            (None, MICRO // 5, ""),
+            (None, MICRO // 2, "before"),
+            (dave, MICRO // 2, "after"),
+            (Withdraw(study, "alice"), MICRO, "after"),
+            (Question(study, 0, new=True, worse=True), MICRO, ""),
+        ):
+            if change is not None:
+                state.one(change)
+            before = Counter(state.counted)
+            state.histogram(study, share, dies)
+            state.the_ledger_is_the_model()
+            paying.append({name for _, name, _ in state.counted - before})
+        three = {"alice", "bob", "carol"}
+        assert paying == [three, set(), three, {"dave"}, {"bob", "carol", "dave"}, set()]
     finally:
         state.teardown()
