@@ -136,6 +136,16 @@ async def test_a_bad_study_is_refused(service: Service, changes: dict[str, Any],
     assert await service.rows() == before
 
 
+@pytest.mark.parametrize(
+    "asked", [{"lower": 0, "upper": 1}, {"choices": ["a", "b"]}, {"lower": 0, "upper": 1, "dimension": 2}]
+)
+async def test_gaussian_noise_without_a_delta_is_refused(service: Service, asked: dict[str, Any]) -> None:
+    response = await service.call(
+        "POST", "/v1/studies", "admin", json={"slug": "s", "noise": "gaussian", **asked}
+    )
+    assert_problem(response, "invalid_request", 422, "delta")
+
+
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "1e400", "0.1234567890123456789"])
 async def test_a_bound_must_be_a_number_that_survives(service: Service, text: str) -> None:
     response = await service.call(

@@ -3,11 +3,14 @@
 import csv
 import json
 import re
+import shlex
+from typing import Any
 
 import pytest
 import typer.main
 from pyarrow import parquet
 
+from app.cli.examples import EXAMPLES
 from app.cli.tree import build
 from tests.support.commands import Done
 from tests.support.databases import scratch_directory
@@ -25,11 +28,15 @@ class Asker:
         self._tokens = {"admin": service.admin_token}
 
     def __call__(self, role: str, *arguments: str) -> Done:
+        return self._dither(*arguments, DITHER_URL=self.service.base_url, DITHER_TOKEN=self.secret(role))
+
+    def secret(self, role: str) -> str:
+        """The token of a role, made where there is none."""
         if role not in self._tokens:
             made = self("admin", "token", "create", f"a {role}", "--role", role)
             assert made.status == 0, made.errors
             self._tokens[role] = made.output.strip()
-        return self._dither(*arguments, DITHER_URL=self.service.base_url, DITHER_TOKEN=self._tokens[role])
+        return self._tokens[role]
 
 
 @pytest.fixture
@@ -412,3 +419,49 @@ def test_vectors_from_a_file_to_their_centres(ask, tmp_path):
     refused = ask("admin", "session", "create", "places", "--protocol", "kmeans", "--epsilon", "8")
     assert refused.status == 1
     assert "rounds" in refused.errors
+
+
+RANGE = {"lower": 0, "upper": 120}
+REGIONS = {"attributes": {"region": ["north", "south"]}}
+OF_EXAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "commute": ({**RANGE, **REGIONS}, {"value": 40}),
+    "income": ({**RANGE, **REGIONS}, {"value": 40}),
+    "party": ({"choices": ["red", "green"]}, {"value": "red"}),
+    "household": ({"measures": {"income": RANGE, "age": RANGE}}, {"values": {"income": 40, "age": 30}}),
+}
+"""Studies that examples ask, and what each person says there."""
+
+NOT_OF_THIS_SERVICE = ("--data-dir", "6f1c2a8e", "people.xlsx", "study create", "study archive")
+"""In examples that need a database, a token, a session or a file of their own, or another study."""
+
+
+ROLES = {
+    "admin": ("study", "session", "token", "subject", "budget raise"),
+    "contribute": ("budget show", "withdraw"),
+}
+"""Who types commands that begin so; analysts type the others."""
+
+
+def test_the_examples_of_the_help_are_answered(ask: Asker) -> None:
+    for slug, (definition, said) in OF_EXAMPLES.items():
+        with ask.service.client(ask.service.admin_token) as admin:
+            made = admin.post("/v1/studies", json={"slug": slug, "trust": ["central", "local"], **definition})
+        assert made.status_code == 201, made.text
+        people = [
+            {"subject": f"p{place}" if place else "ada", "epsilon": 2, "trust": "central", **said}
+            for place in range(100)
+        ]
+        for place, person in enumerate(people):
+            if "attributes" in definition:
+                person["attributes"] = {"region": ("north", "south")[place % 2]}
+        with ask.service.client(ask.secret("contribute")) as app:
+            sent = app.post(f"/v1/studies/{slug}/contributions/batch", json=people)
+        assert {one["status"] for one in sent.json()["results"]} == {"created"}
+    lines = [line for line in EXAMPLES.values() if not any(word in line for word in NOT_OF_THIS_SERVICE)]
+    assert len(lines) > 25
+    # A study takes and says nothing more behind these.
+    ends = ("study close", "study retire")
+    for line in sorted(lines, key=lambda line: line.startswith(ends)):
+        role = next((role for role, starts in ROLES.items() if line.startswith(starts)), "analyse")
+        answered = ask(role, *shlex.split(line))
+        assert answered.status == 0, (line, answered.errors)

@@ -1,5 +1,6 @@
 """A study on the wire."""
 
+from functools import partial
 from typing import Annotated, Any, Self
 
 from pydantic import (
@@ -171,7 +172,10 @@ class StudyIn(WireIn):
         "takes a delta and of which many answers take less.",
     )
     delta: Delta = Field(
-        0,
+        # Gaussian noise needs one, so what is left out is checked, too.
+        default_factory=partial(JsonNumber, 0),
+        validate_default=True,
+        json_schema_extra={"default": 0},
         description="At which personal epsilons hold in a study with gaussian noise, where it must be "
         "above 0; laplace noise has none.",
     )
