@@ -17,6 +17,7 @@ class JsonArray:
     def __init__(self) -> None:
         self._rest = ""
         self._expect = "["
+        self._records = 0
 
     def feed(self, text: str) -> Iterator[Record | Unreadable]:
         """The elements that are complete."""
@@ -38,6 +39,7 @@ class JsonArray:
                     break
                 self._expect = ","
                 record, place = element
+                self._records += 1
                 yield record
             else:
                 raise MalformedDocument("the document is not a JSON array of objects")
@@ -46,8 +48,11 @@ class JsonArray:
 
     def finish(self) -> Iterator[Record | Unreadable]:
         """Nothing: what is left is no element."""
-        if self._expect or self._rest.strip():
-            raise MalformedDocument("the document breaks off, or something follows the array")
+        if self._rest.strip():
+            last = self._records + 1
+            raise MalformedDocument(f"record {last} is malformed, or the document ends before the array does")
+        if self._expect:
+            raise MalformedDocument("the document ends before the array does")
         return iter(())
 
 

@@ -45,7 +45,9 @@ class Records(Protocol):
 
 def record_of(value: object) -> Record | Unreadable:
     """A value as a record, which is an object."""
-    return value if isinstance(value, dict) else Unreadable(code="invalid_request")
+    if isinstance(value, dict):
+        return value
+    return Unreadable(code="invalid_request", fields=[FieldError("record", "must be an object")])
 
 
 def check_lengths(*records: str) -> None:

@@ -224,7 +224,8 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
                 raise InvalidRequest.field(RANGE, reason)
             continue
         if given not in declared:
-            raise InvalidRequest.field(given, f"not a parameter of {name}")
+            those = f"it has {', '.join(declared)}" if declared else "it has none"
+            raise InvalidRequest.field(given, f"not a parameter of {name} for a {ask.statistic}; {those}")
         try:
             values[given] = declared[given].parse(text)
         except ValueError as error:

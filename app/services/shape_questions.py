@@ -260,10 +260,10 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         COUNT: (),
         COVARIANCE: (PAIR,),
     }
+    own = () if vectors else known[ask.statistic]
+    those = f"it has {', '.join(own)}" if own else "it has none"
     errors += [
-        FieldError(name, f"not a parameter of {of}")
-        for name in parameters
-        if vectors or name not in known[ask.statistic]
+        FieldError(name, f"not a parameter of {of}; {those}") for name in parameters if name not in own
     ]
     where: Mapping[str, str] = {}
     by = ""

@@ -105,7 +105,7 @@ def _start_search(spec: SessionSpec, study: StudyDefinition) -> RunningProtocol:
 
 def _start_kmeans(spec: SessionSpec, study: StudyDefinition) -> RunningProtocol:
     if not isinstance(spec.rounds, int):
-        raise InvalidRequest.field("rounds", "must be an integer")
+        raise InvalidRequest.field("rounds", "is required" if spec.rounds is None else "must be an integer")
     if not spec.centers:
         raise InvalidRequest.field("centres", "is required")
     if spec.participants is not None:

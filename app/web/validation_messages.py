@@ -24,6 +24,7 @@ _REASONS: Mapping[str, str] = {
     "bool_type": "must be true or false",
     "bool_parsing": "must be true or false",
     "list_type": "must be an array",
+    "tuple_type": "must be an array",
     "dict_type": "must be an object",
     "model_type": "must be an object",
     "model_attributes_type": "must be an object",
@@ -46,6 +47,11 @@ _BOUNDS: Mapping[str, str] = {
     "too_long": "takes at most {max_length} entries",
 }
 
+_LENGTHS: Mapping[str, str] = {
+    "too_short": "must not be empty",
+    "too_long": "is longer than {max_length} characters",
+}
+
 
 def field_errors(raw: Iterable[Mapping[str, Any]]) -> list[FieldError]:
     """One entry an offending field."""
@@ -64,6 +70,9 @@ def _reason(error: Mapping[str, Any]) -> str:
     kind = error["type"]
     if kind == "value_error" and isinstance(error["ctx"]["error"], InvalidValue):
         return str(error["ctx"]["error"])
+    if kind in ("too_short", "too_long") and error["ctx"]["field_type"] == "Value":
+        # Of text that another validator has read; only of lists and objects does pydantic name the type.
+        return _LENGTHS[kind].format(**error["ctx"])
     if kind in _BOUNDS:
         return _BOUNDS[kind].format(**error["ctx"])
     return _REASONS.get(kind, "is not admissible")

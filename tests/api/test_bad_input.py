@@ -308,3 +308,54 @@ async def test_another_method_is_refused_with_those_allowed(
 @pytest.mark.parametrize("path", ["/v1", "/v1/", "/v2/studies", "/v1/studies/", "//v1/studies"])
 async def test_an_unknown_path_is_not_found(service: Service, path: str) -> None:
     assert_problem(await service.call("GET", path, "admin"), "not_found", 404)
+
+
+@pytest.mark.parametrize(
+    ("path", "document", "field", "reason"),
+    [
+        ("/v1/studies/{study}/releases", {"q": 0.5}, "q", "it has"),
+        ("/v1/studies/{study}/releases", {"estimator": "adpm", "q": 0.5}, "q", "it has none"),
+        (
+            "/v1/studies/{study}/releases",
+            {"statistic": "histogram", "q": 0.5},
+            "q",
+            "not a parameter of a histogram; it has edges, bins",
+        ),
+        ("/v1/admin/budgets/raise", {"epsilon": 1, "reason": ""}, "reason", "must not be empty"),
+    ],
+)
+async def test_a_refusal_says_what_there_is_instead(
+    service: Service, study: str, path: str, document: dict[str, object], field: str, reason: str
+) -> None:
+    role = "admin" if "admin" in path else "analyse"
+    response = await service.call("POST", path.format(study=study), role, json=document)
+    assert_problem(response, "invalid_request", 422, field)
+    assert reason in response.json()["errors"][0]["reason"]
+
+
+async def test_a_statistic_that_is_none_names_those_that_are(service: Service, study: str) -> None:
+    response = await service.call("GET", f"/v1/studies/{study}/statistics/average", "analyse")
+    assert_problem(response, "not_found", 404)
+    assert "there are mean, sum" in response.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        (b'[{"subject":"a"},{"subject":"b",}]', "record 2 is malformed"),
+        (b'[{"subject":"a"},', "ends before the array does"),
+        (b'[{"subject":"a"}] 1', "follows the array"),
+    ],
+)
+async def test_a_malformed_array_says_where(service: Service, study: str, text: bytes, detail: str) -> None:
+    path = f"/v1/studies/{study}/contributions/batch"
+    response = await service.call("POST", path, "contribute", content=text, headers=JSON)
+    assert_problem(response, "malformed_document", 400)
+    assert detail in response.json()["detail"]
+
+
+async def test_a_record_that_is_no_object_is_named(service: Service, study: str) -> None:
+    path = f"/v1/studies/{study}/contributions/batch"
+    response = await service.call("POST", path, "contribute", content=b"[5]", headers=JSON)
+    [result] = response.json()["results"]
+    assert result["errors"] == [{"field": "record", "reason": "must be an object"}]

@@ -251,6 +251,7 @@ async def test_numbers_are_clustered_like_vectors(service: Service) -> None:
         ({"centres": [[1, 2], [3, "4"]]}, ["centres.1.1"]),
         ({"centres": [[1, 2], 3]}, ["centres.1"]),
         ({"clusters": 3}, ["clusters"]),
+        ({"rounds": None}, ["rounds"]),
         ({"rounds": "lower_alpha"}, ["rounds"]),
         ({"rounds": 0}, ["rounds"]),
         ({"rounds": 65}, ["rounds"]),

@@ -76,7 +76,7 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
     """
     found = await request.study(study)
     if statistic not in (*READ, *SHAPES):
-        raise NotFound("There is no such statistic.")
+        raise NotFound(f"There is no such statistic; there are {', '.join((*READ, *SHAPES))}.")
     ask = question_params.read_question(request.single_query(question_params.REPEATABLE), statistic=statistic)
     reading = Reading.of(found.definition, ask)
     services, asker = request.api.services, request.principal.token_id
