@@ -1,7 +1,7 @@
 """Cohorts: people who share a trust tag, an epsilon, an epoch and therefore what was spent."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from dither.device.randomizers import Randomizer
@@ -111,8 +111,8 @@ class Group:
     """All that an estimator may know of people who make the same offer.
 
     There is no sum of raw values in it: an estimator cannot look at raw data because it never gets
-    any. In add_remove_one studies `count` is secret too; there a plan sees groups only through
-    `Plan.queries`, which the release service evaluates.
+    any. In add_remove_one studies `count` is secret too: there estimators read 1, and a plan sees groups
+    only through `Plan.queries`, which the release service evaluates.
 
     Attributes:
         trust: Trust tag.
@@ -141,6 +141,11 @@ class Groups(Columns[Group]):
         """See `Columns`."""
         super().__init__(columns, size)
         self._able: dict[Trust, Sequence[int]] = {}
+
+    def each_of_one(self) -> "Groups":
+        """The same groups with one person each."""
+        columns = {field.name: self.column(field.name) for field in fields(Group)}
+        return Groups({**columns, "count": [1] * len(self)}, len(self))
 
     def able(self, trust: Trust) -> Sequence[int]:
         """Places of the groups of one trust tag that hold a person who can take part, ascending.

@@ -235,28 +235,33 @@ def choose(
         BudgetExhausted: a person could, but no person can any more.
         NotApplicable: the estimator has no answer for the people who are there.
     """
+    public = study.relation is Relation.REPLACE_ONE  # Else no estimator may know how many there are.
+    groups = people.groups if public else people.groups.each_of_one()
     try:
         if resolved.estimator == registry.AUTO:
-            estimator, plan, tried = registry.choose(people.groups, question, among)
+            estimator, plan, tried = registry.choose(groups, question, among)
         else:
             estimator = registry.get(resolved.estimator, study.relation, study.noise)
             tried = registry.for_estimator(estimator, question)
-            plan = estimator.plan(people.groups, tried)
-        if study.relation is Relation.REPLACE_ONE:
-            plan = with_second_moment(plan, people.groups, tried)
+            plan = estimator.plan(groups, tried)
+        if public:
+            plan = with_second_moment(plan, groups, tried)
         elif resolved.by:
             conditions = [
                 {**resolved.where, resolved.by: label} for label in study.attributes.labels[resolved.by]
             ]
-            plan = labels_plan(people.groups, people.labels, conditions, tried)
+            plan = labels_plan(groups, people.labels, conditions, tried)
         if resolved.spread and not says_spread(study, plan, tried):
-            raise NotApplicable(
-                "This answer says nothing of the variance: it takes central or public people."
-            )
+            said = "This answer says nothing of the variance: it takes central or public people."
+            raise NotApplicable(said)
         return estimator, plan, tried
     except NotApplicable:
+        if not public:
+            raise  # Why it refuses may not say what people have left, which is secret.
         if not any(people.groups.column("participates")):
-            raise BudgetExhausted("no person in this study can take part in such a release") from None
+            here = "in this study can take part in such a release"
+            why = here if people.people else "who is asked has contributed yet"
+            raise BudgetExhausted(f"no person {why}") from None
         if any(group.trust is Trust.CENTRAL and not group.participates for group in people.groups):
             raise BudgetExhausted("no person whom this estimator needs can take part any more") from None
         raise

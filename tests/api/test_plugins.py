@@ -1,16 +1,29 @@
 """Estimators of other distributions: allowed by a setting, and priced by the service whatever they say."""
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import ClassVar
 
 import pytest
 
-from app.core.cohort import Group
+from app.core.cohort import Cohort, Group
+from app.core.errors import ServiceError
 from app.core.noise import DiscreteLaplace
-from app.core.study import Relation, Trust
+from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators import registry
-from app.estimators.interface import UNIT_SCALE, Conclusion, Interval, Parameter, Plan, Query, Question
+from app.estimators.interface import (
+    UNIT_SCALE,
+    Conclusion,
+    Interval,
+    NotApplicable,
+    Parameter,
+    Plan,
+    Query,
+    Question,
+)
 from app.main import create_app
+from app.services import planning
+from app.services.questions import Ask, resolve
 from app.settings import Settings, SettingsError
 from tests.api.service import Service, assert_problem
 
@@ -133,6 +146,83 @@ async def test_a_greedy_estimator_cannot_understate_its_price(
     assert "estimate" not in answer.json()
     after = {table: count for table, count in (await service.rows()).items() if table != "cohort"}
     assert after == before  # people were folded into a cohort, which says nothing
+
+
+class Counting:
+    """Of secret studies: its noise, and how far it says to err, tell how many people there are."""
+
+    name: ClassVar[str] = "counting"
+    version: ClassVar[int] = 1
+    relation: ClassVar[Relation] = Relation.ADD_REMOVE_ONE
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+    summary: ClassVar[str] = "Tells what it sees."
+
+    def plan(self, groups: Sequence[Group], question: Question) -> Plan:
+        return Plan(
+            queries=(Query(sum_weights=(1,) * len(groups), count_weights=(0,) * len(groups)),),
+            noise=DiscreteLaplace(scales=(UNIT_SCALE,)),
+            predicted_error=float(sum(group.count for group in groups)),
+            conclude=Greedy().conclude,
+        )
+
+
+class Refusing(Counting):
+    """Never has an answer."""
+
+    def plan(self, groups: Sequence[Group], question: Question) -> Plan:
+        raise NotApplicable("This estimator has no answer to such a question.")
+
+
+SECRET = StudyDefinition(
+    slug="secret",
+    title="Secret",
+    lower=Decimal(0),
+    upper=Decimal(1),
+    relation=Relation.ADD_REMOVE_ONE,
+    trust=frozenset({Trust.CENTRAL}),
+    epsilon_min=UNIT // 10,
+    epsilon_max=UNIT,
+    default_share=UNIT // 10,
+)
+
+
+def planned(estimator: Counting, *cohorts: tuple[int, int]) -> tuple[object, ...]:
+    """What the service knows by a plan for cohorts of that many people, who have spent that much."""
+    there = [
+        Cohort(
+            id=1 + place,
+            trust=Trust.CENTRAL,
+            epsilon=UNIT,
+            carried=0,
+            spent=spent,
+            count=count,
+            total=0,
+            total_squares=0,
+        )
+        for place, (count, spent) in enumerate(cohorts)
+    ]
+    resolved = resolve(SECRET, Ask())
+    try:
+        _, plan, _ = planning.choose(
+            SECRET,
+            planning.crowd(SECRET, there, resolved),
+            resolved,
+            resolved.question(SECRET, people=None),
+            [estimator],
+        )
+    except ServiceError as refusal:
+        return type(refusal), refusal.detail
+    return plan.queries, plan.noise, plan.predicted_error
+
+
+def test_how_many_people_there_are_is_secret_from_an_installed_estimator() -> None:
+    assert planned(Counting(), (1, 0)) == planned(Counting(), (700, 0))
+
+
+def test_what_people_have_left_is_secret_from_who_reads_an_estimator_s_refusal() -> None:
+    there = [(), ((1, 0),), ((1, 0), (1, UNIT)), ((9, UNIT),)]
+    [(refused, _)] = {planned(Refusing(), *cohorts) for cohorts in there}
+    assert refused is NotApplicable
 
 
 def test_a_setting_that_allows_what_is_not_installed_is_refused(planted: None) -> None:
