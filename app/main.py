@@ -34,10 +34,27 @@ from app.web.oidc import Grant, Provider, Verifier
 from app.web.rate import RateLimit
 from app.web.sign_in import SignIn
 from app.web.state import Api, Limits, State
-from app.web.tracing import NoTracing, OpenTelemetry, TracingNotInstalled
+from app.web.tracing import NoTracing, OpenTelemetry, TracingNotInstalled, require_telemetry
 
 PROVIDER_TIMEOUT_SECONDS = 5.0
 RECORDS_BETWEEN_COLLECTIONS = 20_000
+
+
+def require_installed(settings: Settings) -> None:
+    """Allow the estimators of other distributions, and make sure that what settings name is installed.
+
+    Raises:
+        SettingsError: it is not.
+    """
+    try:
+        registry.allow(settings.estimators)
+    except ValueError as error:
+        raise SettingsError(f"DITHER_ESTIMATORS: {error}") from None
+    try:
+        if settings.telemetry:
+            require_telemetry()
+    except TracingNotInstalled as error:
+        raise SettingsError(f"DITHER_TELEMETRY: {error}") from None
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -52,14 +69,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     if settings is None:
         settings = Settings.load()
         configure_logging(settings.log_level)
-    try:
-        registry.allow(settings.estimators)
-    except ValueError as error:
-        raise SettingsError(f"DITHER_ESTIMATORS: {error}") from None
-    try:
-        tracing = OpenTelemetry(_version()) if settings.telemetry else NoTracing()
-    except TracingNotInstalled as error:
-        raise SettingsError(f"DITHER_TELEMETRY: {error}") from None
+    require_installed(settings)
+    tracing = OpenTelemetry(_version()) if settings.telemetry else NoTracing()
     metrics = Metrics(_version(), tracing)
 
     @asynccontextmanager

@@ -198,7 +198,14 @@ class Settings(BaseSettings):
             return value
         if not _DATABASE_SCHEME.match(value.get_secret_value()):
             raise ValueError("must be a postgresql:// URL")
-        parameters = dict(parse_qsl(urlsplit(value.get_secret_value()).query, keep_blank_values=True))
+        try:
+            address = urlsplit(value.get_secret_value())
+            usable = address.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            raise ValueError("its port must be a number from 1 to 65535")
+        parameters = dict(parse_qsl(address.query, keep_blank_values=True))
         if not parameters.keys() <= _DATABASE_PARAMETERS:
             known = ", ".join(sorted(_DATABASE_PARAMETERS))
             raise ValueError(f"the URL may have these parameters only: {known}")
@@ -303,7 +310,8 @@ class Settings(BaseSettings):
             )
             raise SettingsError("; ".join(problems)) from None
         except UnreadableSource as error:
-            raise SettingsError(f"a variable that holds JSON cannot be read: {error}") from None
+            [name] = re.findall(r'field "(\w+)"', str(error)) or [""]
+            raise SettingsError(f"{PREFIX}{name.upper()}: cannot be read as JSON") from None
 
     @classmethod
     def variables(cls) -> dict[str, str]:
@@ -314,6 +322,7 @@ class Settings(BaseSettings):
 
 
 def _problem(location: tuple[int | str, ...], message: str) -> str:
+    message = message.removeprefix("Value error, ")  # What pydantic puts before words of ours.
     if not location:
         return message
     return f"{PREFIX}{'.'.join(str(part) for part in location).upper()}: {message}"

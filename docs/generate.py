@@ -42,7 +42,8 @@ def cli_page() -> str:
         NOTE,
         "# The command `dither`",
         "`make setup` installs it as `.venv/bin/dither`; `python -m app.cli` is the same.\n\n"
-        "Commands that work on the database itself (`serve`, `migrate`, `audit`, `token recover`) take "
+        "Commands that work on the database itself (`serve`, `migrate`, `postgres`, `doctor`, `audit`, "
+        "`audit export`, `restore-check`, `subject rekey`, `token recover`) take "
         "`--data-dir DIR` for the embedded database, or use `DITHER_DATABASE_URL`. All others talk HTTP and "
         "take `--url` and `--token`, or `DITHER_URL` and `DITHER_TOKEN`.\n\n"
         "Exit status: 0 done, 1 failed or refused, 2 invalid command line or settings. "

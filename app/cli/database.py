@@ -37,7 +37,8 @@ def migrate(
         print_json(asdict(done))
         return
     if done.before != done.after:
-        console.print(f"The schema went from revision {done.before or 'nothing'} to {done.after}.")
+        made = f"went from revision {done.before} to" if done.before else "was made, at revision"
+        console.print(f"The schema {made} {done.after}.")
     elif not done.partitioned:
         console.print(f"The schema is at revision {done.after}: nothing to do.")
     if done.partitioned:

@@ -47,8 +47,11 @@ def doctor(
 
 
 def _checks(data_dir: Path | None, backups: Path | None) -> list[Line]:
+    from app.main import require_installed
+
     try:
         settings = load_settings(data_dir)
+        require_installed(settings)
     except SettingsError as error:
         return [
             Line("settings", State.FAILURE, str(error), "docs/settings.md has every one"),
@@ -59,5 +62,5 @@ def _checks(data_dir: Path | None, backups: Path | None) -> list[Line]:
         with open_database(settings) as (url, _):
             return [*lines, *asyncio.run(check_database(settings, url, backups))]
     except (CommandFailed, EmbeddedPostgresError) as error:
-        remedy = "dither serve makes one; postgres/log in the data directory says more"
+        remedy = "where there is none, dither serve makes one; postgres/log in the data directory says more"
         return [*lines, Line("database", State.FAILURE, str(error), remedy)]

@@ -33,7 +33,8 @@ def add_extension(app: typer.Typer, name: str) -> None:
         from app.cli.common import CommandFailed
 
         raise CommandFailed(
-            f"`dither {name}` needs {RESEARCH}, which is not installed: pip install {RESEARCH}"
+            f"`dither {name}` needs {RESEARCH}, which is not installed: install its wheel of this version, "
+            "which is made beside the server's (no package index has it)"
         )
 
     # Whatever options the real one has: all are taken, and none is looked at.

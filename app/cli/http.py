@@ -145,4 +145,6 @@ def failure_of(error: Exception) -> tuple[str, int] | None:
             | httpx.HTTPError()
         ):
             return str(error) or type(error).__name__, 1
+        case OSError():
+            return str(error), 1
     return None

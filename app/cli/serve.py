@@ -68,6 +68,10 @@ def serve(
     settings = load_settings(data_dir, quiet=False)
     if settings.data_dir is None and (settings.database_url is None or settings.subject_key is None):
         raise usage_error("give --data-dir DIR, or set both DITHER_DATABASE_URL and DITHER_SUBJECT_KEY")
+    from app.main import require_installed
+
+    # Here, since a worker that cannot start would be started for ever.
+    require_installed(settings)
     _check_port(host, port)
     with _stopped_by_signals(), open_database(settings, create=True) as (url, embedded):
         prepare(settings, url, migrate=embedded is not None)

@@ -56,9 +56,16 @@ class SessionWatch:
             await self._closer.stop()
 
     async def _watch(self) -> None:
+        failing = False
         while True:
             try:
                 await self.close_due()
+                if failing:
+                    self._log.info("session_watch_recovered")
+                failing = False
             except Exception:
-                self._log.warning("session_watch_failed", exc_info=True)
+                # Of a database that is down for an hour one line, not thousands.
+                if not failing:
+                    self._log.warning("session_watch_failed", exc_info=True)
+                failing = True
             await asyncio.sleep(WATCH_SECONDS)

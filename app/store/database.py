@@ -41,6 +41,9 @@ STOPPED = frozenset({"57014", "55P03", "25P03", "25P04"})
 TLS_PARAMETERS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 """Parameters of a URL, as libpq spells them, that say how to encrypt and whom to trust."""
 
+TAKES_NO_CHANGES = "25006"
+"""SQLSTATE of a change on a standby, or where an operator has made the database read-only."""
+
 FAILED_WITHIN = "XX000"
 """An internal error: a node of a distributed database went away while it worked on the statement."""
 
@@ -59,6 +62,8 @@ DURABLE = ("fsync", "full_page_writes", "synchronous_commit")
 READ_UNSAFE = Sql.of(str)("""
     SELECT name FROM unnest(CAST(:names AS text[])) AS name WHERE current_setting(name) = 'off' ORDER BY name
 """)
+
+READ_ONLY = Sql.of(bool)("SELECT current_setting('transaction_read_only') = 'on'")
 
 READ_SCHEMA = Sql.of(str)("SELECT version_num FROM alembic_version")
 
@@ -247,6 +252,10 @@ class Database:
                 if isinstance(error, Overtaken) or sql_state(error) in RETRIED_STATES:
                     await asyncio.sleep(0.002 * 2**number)
                     continue
+                if sql_state(error) == TAKES_NO_CHANGES:
+                    # Another server may be the primary by now, which a new connection finds.
+                    self._lost = time.monotonic()
+                    raise Unavailable(f"the database is read-only, and takes no {name}") from error
                 if is_disconnect(error):
                     self._lost = time.monotonic()
                     raise Unavailable(f"the database went away during {name}") from error
@@ -274,13 +283,18 @@ class Database:
         """The applied schema revisions, and what a crash could undo (`unsafe_settings`).
 
         Raises:
-            Unavailable: the database does not answer.
+            Unavailable: the database does not answer, or takes no changes, as a standby does.
         """
         try:
+            [read_only] = await self.fetch("ping", READ_ONLY)
             unsafe = await self.fetch("ping", READ_UNSAFE, names=DURABLE)
-            return await self.fetch("ping", READ_SCHEMA), unsafe
+            revisions = await self.fetch("ping", READ_SCHEMA)
         except (Unavailable, SQLAlchemyError) as error:
             raise Unavailable("the database does not answer") from error
+        if read_only:
+            self._lost = time.monotonic()
+            raise Unavailable("the database is read-only")
+        return revisions, unsafe
 
 
 async def unsafe_settings(connection: Connection) -> list[str]:

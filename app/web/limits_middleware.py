@@ -9,9 +9,9 @@ import structlog
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.core.errors import RequestTimeout, Unavailable
+from app.core.errors import InternalFault, RequestTimeout, Unavailable
 from app.web.metrics import Metrics
-from app.web.problems import internal_fault, problem_of
+from app.web.problems import INTERNAL_DETAIL, internal_fault, problem_of
 from app.web.request import RESPONSE_HEADERS
 from app.web.request_log import (
     HEADER,
@@ -86,6 +86,7 @@ class LimitsMiddleware:
             passing = _passing(error, expired=timeout.limit.expired())
             if passing is None:
                 _report(scope, error)
+                scope[REFUSAL] = InternalFault(INTERNAL_DETAIL)
                 refusal = internal_fault()
             else:
                 scope[REFUSAL] = passing

@@ -52,6 +52,21 @@ class NoTracing:
         """Nothing."""
 
 
+def require_telemetry() -> None:
+    """Make sure that spans can be sent.
+
+    Raises:
+        TracingNotInstalled: the extra `telemetry` is missing.
+    """
+    try:
+        import opentelemetry.exporter.otlp.proto.http.trace_exporter
+        import opentelemetry.sdk.trace  # noqa: F401  # whether it is there
+    except ImportError as error:
+        raise TracingNotInstalled(
+            f"{error.name} is not installed: it comes with dither-server[telemetry]"
+        ) from None
+
+
 class OpenTelemetry:
     """Sends spans by OTLP over HTTP, as the variables `OTEL_*` say.
 
@@ -62,21 +77,18 @@ class OpenTelemetry:
         exporter: Where spans go, in place of OTLP.
 
     Raises:
-        TracingNotInstalled: the extra `telemetry` is.
+        TracingNotInstalled: see `require_telemetry`.
     """
 
     def __init__(self, version: str, exporter: "SpanExporter | None" = None) -> None:
-        try:
-            from opentelemetry import trace
-            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-            from opentelemetry.sdk.resources import Resource
-            from opentelemetry.sdk.trace import TracerProvider
-            from opentelemetry.sdk.trace.export import BatchSpanProcessor
-            from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-        except ImportError as error:
-            raise TracingNotInstalled(
-                f"{error.name} is not installed: it comes with dither-server[telemetry]"
-            ) from None
+        require_telemetry()
+        from opentelemetry import trace
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
         self._trace = trace
         self._parents = TraceContextTextMapPropagator()
         resource = {"service.name": os.environ.get("OTEL_SERVICE_NAME", NAME), "service.version": version}

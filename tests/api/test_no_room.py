@@ -46,6 +46,39 @@ async def test_a_full_disk_or_a_limit_of_the_server_is_a_503_and_passes(service:
     assert (await service.call("POST", path, "contribute", json=VALUE)).status_code == 201
 
 
+@asynccontextmanager
+async def read_only(service: Service) -> AsyncIterator[None]:
+    """The database takes no changes any more, as a primary that has become a standby."""
+    name = service.database_url.partition("?")[0].rpartition("/")[2]
+    connection = await asyncpg.connect(service.database_url)
+    try:
+        await connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+        await connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        yield
+    finally:
+        await connection.execute(f'ALTER DATABASE "{name}" RESET default_transaction_read_only')
+        await connection.close()
+
+
+async def test_a_read_only_database_is_a_503_and_passes(service: Service) -> None:
+    study = await service.study()
+    path = f"/v1/studies/{study}/contributions"
+    assert (await service.call("POST", path, "contribute", json=VALUE)).status_code == 201
+    async with read_only(service):
+        refused = await service.call("POST", path, "contribute", json=VALUE | {"subject": "another"})
+        assert_problem(refused, "unavailable", 503)
+        answer = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 0.1})
+        assert_problem(answer, "unavailable", 503)
+        ready = await service.call("GET", "/health/ready")
+        assert_problem(ready, "unavailable", 503)
+    more = await service.call("POST", path, "contribute", json=VALUE | {"subject": "another"})
+    assert more.status_code == 201
+    assert (await service.call("GET", "/health/ready")).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("error", "where"),
     [

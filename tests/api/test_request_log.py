@@ -135,6 +135,7 @@ async def test_an_internal_fault_has_one_id_in_all_its_lines(
     assert_problem(response, "internal_fault", 500)
     lines = log()
     assert {line["event"] for line in lines} == {"request.failed", "request"}
+    assert [line["code"] for line in requests(lines)] == ["internal_fault"]
     assert {line["request_id"] for line in lines} == {response.headers["x-request-id"]}
     assert "42.5" not in json.dumps(lines)
 

@@ -119,6 +119,24 @@ def test_a_database_that_forgets_is_a_failure(look: Any) -> None:
     assert "synchronous_commit = off" in found["database"]["found"]
 
 
+def test_a_read_only_database_is_a_failure(look: Any) -> None:
+    name = look.url.partition("?")[0].rpartition("/")[2]
+    execute(look.url, f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+    try:
+        found = look()
+    finally:
+        reset = f'ALTER DATABASE "{name}" RESET default_transaction_read_only'
+        execute(look.url, f"BEGIN READ WRITE; {reset}; COMMIT")
+    assert states(found) == {"database": "failure"}
+    assert found["database"]["found"] == "the database is read-only"
+
+
+def test_an_estimator_that_is_not_installed_is_a_failure(look: Any) -> None:
+    found = look(DITHER_ESTIMATORS="oracle")
+    assert states(found) == {"settings": "failure"}
+    assert "DITHER_ESTIMATORS" in found["settings"]["found"]
+
+
 def test_no_schema_and_another_one_are_failures(look: Any, empty_database_url: str) -> None:
     assert states(look(DITHER_DATABASE_URL=empty_database_url)) == {"schema": "failure"}
     execute(empty_database_url, "CREATE TABLE alembic_version (version_num text)")

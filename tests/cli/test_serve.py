@@ -113,11 +113,20 @@ def test_a_database_of_ones_own_is_never_migrated_unasked(dither, empty_database
         assert "run `dither migrate`" in refused.errors
         assert not (directory / "admin.token").exists()
 
-        for expected in ("from revision nothing to", "nothing to do"):
+        for expected in ("was made, at revision", "nothing to do"):
             done = dither("migrate", DITHER_DATABASE_URL=empty_database_url)
             assert (done.status, done.errors) == (0, "")
             assert expected in done.output
         assert not (directory / "postgres").exists()
+
+
+def test_settings_that_name_what_is_not_installed_are_refused_before_a_worker_starts(dither):
+    with scratch_directory() as directory:
+        arguments = ("serve", "--data-dir", str(directory), "--workers", "2")
+        refused = dither(*arguments, DITHER_ESTIMATORS="oracle")
+        assert (refused.status, refused.output) == (2, "")
+        assert "DITHER_ESTIMATORS: no installed distribution" in refused.errors
+        assert not list(directory.iterdir())
 
 
 @pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])

@@ -110,6 +110,10 @@ def test_any_postgresql_url_will_do(monkeypatch, url):
         ("DITHER_DATABASE_URL", "postgresql://root@host/name?sslmode=hunter2"),
         ("DITHER_DATABASE_URL", "postgresql://root@host/name?surprise=hunter2"),
         ("DITHER_DATABASE_URL", "postgresql://root@host/name?sslmode=verify-full&sslrootcert=/hunter2.pem"),
+        ("DITHER_DATABASE_URL", "postgresql://root:hunter2@host:99999/name"),
+        ("DITHER_DATABASE_URL", "postgresql://root@host:hunter2/name"),
+        ("DITHER_DATABASE_URL", "postgresql://root@host:0/hunter2"),
+        ("DITHER_OIDC_ROLES", "{hunter2"),
         ("DITHER_LIFETIME_EPSILON", "NaN"),
         ("DITHER_LIFETIME_EPSILON", "0"),
         ("DITHER_LIFETIME_EPSILON", "Infinity"),
@@ -127,6 +131,7 @@ def test_a_refusal_names_the_variable_and_never_its_value(monkeypatch, name, val
         Settings.load()
     assert value not in str(refusal.value) or value in ("0", "1", "-1")
     assert "hunter2" not in str(refusal.value)
+    assert "Value error" not in str(refusal.value)
 
 
 def test_a_misspelled_setting_is_refused_and_the_right_one_named():
