@@ -75,6 +75,10 @@ def contribute(
             show_default="a comma where it can be nothing else", help="What stands before decimals."
         ),
     ] = None,
+    ignore_columns: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A column that is no field, to be left out; any number of times."),
+    ] = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
     as_json: AsJson = False,
@@ -89,7 +93,7 @@ def contribute(
             number(text, option)
     tag: Tag | None = None if trust is None else trust.value
     bearer = needed(token)
-    records = _read(file, subject_column, value_column, decimals)
+    records = _read(file, subject_column, value_column, decimals, ignore_columns or ())
     if tag is None and not records.has("trust"):
         raise usage_error(f"give --trust, or a column trust; the columns are: {', '.join(records.columns)}")
     device = service(url, bearer, directory=directory, max_epsilon=max_epsilon)
@@ -146,11 +150,17 @@ def _first(rows: Sequence[int]) -> str:
     return ", ".join(map(str, rows[:SHOWN_ROWS])) + (", ..." if len(rows) > SHOWN_ROWS else "")
 
 
-def _read(file: str, subject: str, value: str, decimals: Decimals | None) -> RecordFile:
+def _read(
+    file: str, subject: str, value: str, decimals: Decimals | None, ignore: Sequence[str]
+) -> RecordFile:
     source = sys.stdin.buffer if file == "-" else file
     try:
         return RecordFile(
-            source, subject=subject, value=value, decimals=None if decimals is None else decimals.value
+            source,
+            subject=subject,
+            value=value,
+            decimals=None if decimals is None else decimals.value,
+            ignore=ignore,
         )
     except OSError as error:
         raise CommandFailed(f"{file}: {error.strerror}") from error

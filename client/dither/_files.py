@@ -2,13 +2,14 @@
 
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from dither._errors import InvalidRequest
-from dither._rows import FIELDS, NOT_NAMED, Columns, Named, Row, is_missing
+from dither._rows import FIELDS, NOT_NAMED, Columns, Named, Row, is_missing, names_of
 from dither.device.table import CsvReader, Decimals, NotATable, encoding_of
 
 _PIECE = 65_536
@@ -17,7 +18,7 @@ _PIECE = 65_536
 _MAX_ROW = 1 << 20
 """Characters of one row of a CSV."""
 
-_REMEDY = "name yours with subject= and value= (--subject-column, --value-column)"
+_REMEDY = "; name yours with subject= and value= (--subject-column, --value-column)"
 
 
 class RecordFile:
@@ -26,13 +27,14 @@ class RecordFile:
     CSV with commas, semicolons or tabs, in UTF-8 or UTF-16; Excel (.xlsx, first sheet) with the extra
     `excel`; Parquet with the extra `parquet`. Columns: subject, value, and perhaps epsilon, trust and the
     attributes of the study; in a study of measures their columns stand in place of value. Case and spaces of
-    names do not count. Spaces around cells are cut off. A whole number as subject is its digits. Coordinates
-    of a vector stand in one cell, with semicolons between them.
+    names do not count; a column that is no field is refused. Spaces around cells are cut off. A whole number
+    as subject is its digits. Coordinates of a vector stand in one cell, with semicolons between them.
 
     Args:
         source: A path, or a binary file that is read to its end.
         subject, value: What these two columns are called.
         decimals: `.` or `,`: how text writes decimals; None: a comma where it can be nothing else.
+        ignore: Columns that are no field, and are left out.
 
     Attributes:
         columns: What the file's columns are called.
@@ -54,6 +56,7 @@ class RecordFile:
         subject: str = "subject",
         value: str = "value",
         decimals: Decimals | None = None,
+        ignore: Iterable[str] = (),
     ) -> None:
         if isinstance(source, str | os.PathLike):
             self._content: Path | bytes = Path(source)
@@ -68,10 +71,10 @@ class RecordFile:
             raise self._refuse(
                 "is empty; its first line must name the columns subject,value[,epsilon][,trust]"
             )
-        try:
-            self._columns = Columns(header, subject=subject, value=value, decimals=decimals, what=self._name)
-        except InvalidRequest as refusal:
-            raise self._refuse(f"{refusal.reason}; {_REMEDY}") from None
+        self._columns = Columns(
+            header, subject=subject, value=value, decimals=decimals, what=self._name, remedy=_REMEDY
+        )
+        self._ignored = names_of(ignore)
         self._length = sum(1 for _ in rows)
 
     @property
@@ -93,12 +96,10 @@ class RecordFile:
         """The rows, with the columns that a study names.
 
         Raises:
-            InvalidRequest: there is no column of the value.
+            InvalidRequest: there is no column of the value, or one that is no field.
         """
-        try:
-            rows, columns = self._read(), self._columns.naming(named)
-        except InvalidRequest as refusal:
-            raise self._refuse(f"{refusal.reason}; {_REMEDY}") from None
+        columns = self._columns.naming(replace(named, ignored=(*named.ignored, *self._ignored)))
+        rows = self._read()
         next(rows)
         for cells in rows:
             yield columns.record([_plain(cell) for cell in cells])
@@ -132,8 +133,8 @@ class RecordFile:
         with self._open() as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
             try:
                 while piece := text.read(_PIECE):
-                    yield from filter(_says_something, reader.feed(piece))
-                yield from filter(_says_something, reader.finish())
+                    yield from reader.feed(piece)
+                yield from reader.finish()
             except NotATable as error:
                 raise self._refuse(str(error)) from None
             except UnicodeDecodeError:
@@ -159,9 +160,13 @@ class RecordFile:
                 book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             except Exception as error:  # whatever a broken archive makes of it
                 raise self._refuse("looks like an Excel file and is none; save it as .xlsx or CSV") from error
-            for cells in book.worksheets[0].iter_rows(values_only=True):
-                if not all(map(is_missing, cells)):
-                    yield cells
+            width = 0
+            for row in book.worksheets[0].iter_rows(values_only=True):
+                cells = _without_empty_end(row)
+                if cells:
+                    # Excel does not write what is empty at the end of a row.
+                    width = width or len(cells)
+                    yield [*cells, *[None] * (width - len(cells))]
             book.close()
 
     def _parquet(self) -> Iterator[Sequence[object]]:
@@ -181,8 +186,12 @@ class RecordFile:
                 yield from zip(*batch.to_pydict().values(), strict=True)
 
 
-def _says_something(cells: list[str]) -> bool:
-    return any(map(str.strip, cells))
+def _without_empty_end(cells: Sequence[object]) -> Sequence[object]:
+    """The cells up to the last one that says something."""
+    end = len(cells)
+    while end and is_missing(cells[end - 1]):
+        end -= 1
+    return cells[:end]
 
 
 def _plain(cell: object) -> object:

@@ -123,6 +123,7 @@ class Operations:
         chunk: int,
         check_spent: bool,
         on_progress: Callable[[BatchProgress], None] | None,
+        ignore: Iterable[str] = (),
     ) -> Flow[BatchResult]:
         """POST batches; what is refused does not sink the rest."""
         if chunk < 1:
@@ -131,7 +132,7 @@ class Operations:
         study = yield from self._described(slug)
         results: list[RecordResult] = []
         counts = {"created": 0, "unchanged": 0, "refused": 0}
-        iterator = read_rows(records, Named.of(study))
+        iterator = read_rows(records, Named.of(study, ignore))
         while batch := list(islice(iterator, chunk)):
             orders = [_order_or_refusal(study, record, epsilon=epsilon, trust=trust) for record in batch]
             done = yield from self._batch(device, study, orders, check_spent=check_spent)

@@ -27,24 +27,32 @@ class Named:
         attributes: Those of labels of people.
         measures: Those of its measures, in place of a value.
         chosen: Of these or the value those whose cells are choices.
+        ignored: Those that are no field, and are left out on purpose.
     """
 
     attributes: Sequence[str] = ()
     measures: Sequence[str] = ()
     chosen: Container[str] = ()
+    ignored: Sequence[str] = ()
 
     @classmethod
-    def of(cls, study: Study) -> "Named":
+    def of(cls, study: Study, ignored: Iterable[str] = ()) -> "Named":
         """Those of a study."""
         choices = {name for name, one in study.measures.items() if one.choices}
         return cls(
             attributes=tuple(study.attributes),
             measures=tuple(study.measures),
             chosen={"value"} if study.choices else choices,
+            ignored=names_of(ignored),
         )
 
 
 NOT_NAMED = Named()
+
+
+def names_of(names: str | Iterable[str]) -> tuple[str, ...]:
+    """Names that are given; one alone is no list of letters."""
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def read_rows(source: Iterable[Any], named: Named = NOT_NAMED) -> Iterator[Row]:
@@ -55,7 +63,7 @@ def read_rows(source: Iterable[Any], named: Named = NOT_NAMED) -> Iterator[Row]:
         named: The columns of the study.
 
     Raises:
-        InvalidRequest: columns are missing, or a row is none of these.
+        InvalidRequest: columns are missing, or no field of the study, or a row is none of these.
     """
     table: Any = source
     if hasattr(table, "rows_with"):
@@ -92,13 +100,14 @@ def _record(row: object, number: int, known: dict[tuple[str, ...], "Columns"], n
 
 
 class Columns:
-    """Which cell of a row is which field. Case and spaces of names do not count, other columns do not either.
+    """Which cell of a row is which field. Case and spaces of names do not count.
 
     Args:
         names: Of the columns, in their order.
         subject, value: What these two are called.
         decimals: How text writes decimals; None: a comma where it can be nothing else.
         what: That has the columns, for refusals.
+        remedy: What to do about a column that is missing, for refusals.
 
     Raises:
         InvalidRequest: a column is missing or there twice.
@@ -112,22 +121,17 @@ class Columns:
         value: str = "value",
         decimals: Decimals | None = None,
         what: str = "records",
+        remedy: str = "",
     ) -> None:
         self.names = [tidy_name(name) for name in names]
+        self._own = [name.casefold() for name in self.names]
         self._decimals = decimals
         self._what = what
-        self._places: dict[str, int] = {}
-        own = [name.casefold() for name in self.names]
-        found = ", ".join(self.names) or "none"
-        for field, name in zip(FIELDS, (subject, value, *FIELDS[2:]), strict=True):
-            wanted = tidy_name(name).casefold()
-            if own.count(wanted) > 1:
-                raise InvalidRequest(what, f"has two columns {name}; the columns are: {found}")
-            if wanted in own:
-                self._places[field] = own.index(wanted)
-            elif field == "subject":
-                raise InvalidRequest(what, f"has no column {name}; the columns are: {found}")
-        self._value_column = value
+        self._remedy = remedy
+        self._called = dict(zip(FIELDS, map(tidy_name, (subject, value, *FIELDS[2:])), strict=True))
+        self._places = self._find(self._called)
+        if "subject" not in self._places:
+            raise self._refusal(f"has no column {subject}")
         self._labels: dict[str, int] = {}
         self._chosen: Container[str] = ()
         self._measures: dict[str, int] | None = None
@@ -136,17 +140,48 @@ class Columns:
         """These, with those that a study names; what is missing is refused with its row.
 
         Raises:
-            InvalidRequest: there is no column of the value.
+            InvalidRequest: there is no column of the value, or one that is no field.
         """
-        own = [name.casefold() for name in self.names]
-        if named.measures:
-            self._measures = {name: own.index(name) for name in named.measures if name in own}
-        elif "value" not in self._places:
-            found = ", ".join(self.names) or "none"
-            raise InvalidRequest(self._what, f"has no column {self._value_column}; the columns are: {found}")
-        self._labels = {name: own.index(name) for name in named.attributes if name in own}
+        self._measures = self._find({name: name for name in named.measures}) if named.measures else None
+        if not named.measures and "value" not in self._places:
+            raise self._refusal(f"has no column {self._called['value']}")
+        self._labels = self._find({name: name for name in named.attributes})
         self._chosen = named.chosen
+        self._check_others(named)
         return self
+
+    def _find(self, called: Mapping[str, str]) -> dict[str, int]:
+        """Where the columns of fields are that are there."""
+        wanted = {field: name.casefold() for field, name in called.items()}
+        for field, name in wanted.items():
+            if self._own.count(name) > 1:
+                raise self._refusal(f"has two columns {called[field]}")
+        return {field: self._own.index(name) for field, name in wanted.items() if name in self._own}
+
+    def _check_others(self, named: Named) -> None:
+        """Refuse columns that are no field: for a misspelt epsilon the default one would stand."""
+        used = {*self._places.values(), *self._labels.values(), *(self._measures or {}).values()}
+        ignored = {tidy_name(name).casefold() for name in named.ignored}
+        for place in sorted(used):
+            if self._own[place] in ignored:
+                raise InvalidRequest("ignore", f"names {self.names[place]}, which is a field of the study")
+        unknown = [
+            name or "(empty)"
+            for place, name in enumerate(self.names)
+            if place not in used and self._own[place] not in ignored
+        ]
+        if unknown:
+            own = [name for field, name in self._called.items() if field != "value" or not named.measures]
+            fields = ", ".join((*own, *named.attributes, *named.measures))
+            raise InvalidRequest(
+                self._what,
+                f"has columns that are no field: {', '.join(unknown)[:200]}; the fields are: {fields}; "
+                "say what to leave out with ignore= (--ignore-columns)",
+            )
+
+    def _refusal(self, reason: str) -> InvalidRequest:
+        found = ", ".join(self.names) or "none"
+        return InvalidRequest(self._what, f"{reason}; the columns are: {found}{self._remedy}")
 
     def __contains__(self, field: str) -> bool:
         return field in self._places
@@ -157,17 +192,19 @@ class Columns:
 
     def record(self, row: Sequence[object]) -> Row:
         """The record of a row, or why it is none."""
-        if len(row) > len(self.names):
-            reason = "more cells than columns; put a number with a decimal comma in quotes"
-            return InvalidRequest("row", f"has {reason}")
-        cells = {field: row[place] for field, place in self._places.items() if place < len(row)}
+        if len(row) != len(self.names):
+            # A cell that is not there may be the epsilon: a row that ends early is not one of defaults.
+            remedy = "; put a number with a decimal comma in quotes" if len(row) > len(self.names) else ""
+            reason = f"has {len(row)} cells, and the header line has {len(self.names)}"
+            return InvalidRequest("row", reason + remedy)
+        cells = {field: row[place] for field, place in self._places.items()}
         cells = {field: cell for field, cell in cells.items() if not is_missing(cell)}
         for field in REQUIRED:
             if field not in cells and not (field == "value" and self._measures is not None):
                 return InvalidRequest(field, "is missing")
         try:
             epsilon = cells.get("epsilon")
-            labels = {name: row[place] for name, place in self._labels.items() if place < len(row)}
+            labels = {name: row[place] for name, place in self._labels.items()}
             return Record(
                 subject=cast(str, cells["subject"]),
                 value=cast(Any, self._value(cells.get("value"), row)),
@@ -183,7 +220,7 @@ class Columns:
         if self._measures is not None:
             if cell is not None:
                 return cell
-            cells = {name: row[place] for name, place in self._measures.items() if place < len(row)}
+            cells = {name: row[place] for name, place in self._measures.items()}
             return {
                 name: _label(cell) if name in self._chosen else self._numbers(cell, f"values.{name}")
                 for name, cell in cells.items()

@@ -72,6 +72,13 @@ async def test_a_row_that_is_refused_has_its_field_and_reason(
     assert said in error["reason"]
 
 
+async def test_rows_of_separators_are_none(service: Service, study: str) -> None:
+    response = await send(
+        service, study, b",,\nsubject,value,epsilon\nada,34,0.5\n,,\n , ,\n,,,,\nbob,1,1\n,,"
+    )
+    assert [result["status"] for result in response.json()["results"]] == ["created"] * 2
+
+
 async def test_a_comma_means_what_the_request_says(service: Service, study: str) -> None:
     content = b"subject;value;epsilon\na;1,234;1\n"
     assert (await send(service, study, content, "trust=central&decimals=,")).json()["created"] == 1

@@ -57,6 +57,14 @@ def test_files_have_columns_of_labels(dither, live_server, tmp_path):
     assert (counts["created"], counts["refused"]) == (2, 1)
     [refusal] = counts["refusals"]
     assert (refusal["row"], refusal["errors"][0]["field"]) == (2, "attributes.region")
+    file.write_text("subject,value,region,age,epsilom\ndan,5,north,30-,0.1\n")
+    kept = ("--directory", str(tmp_path / "device"))
+    done = dither(*load, *kept, **asked | {"DITHER_TOKEN": token})
+    assert (done.status, done.output) == (1, "")
+    assert "people.csv has columns that are no field: epsilom;" in done.errors
+    done = dither(*load, *kept, "--ignore-columns", "epsilom", **asked | {"DITHER_TOKEN": token})
+    assert json.loads(done.output)["created"] == 1, done.errors
+    assert dither("withdraw", "wages", "dan", **asked | {"DITHER_TOKEN": token}).status == 0
     asked["DITHER_TOKEN"] = dither(
         "token", "create", "ana", "--role", "analyse", **service_asked
     ).output.strip()

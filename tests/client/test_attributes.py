@@ -82,6 +82,15 @@ def test_tables_have_a_column_for_each_attribute(client: Any, service: FakeServi
     ]
 
 
+def test_a_label_is_not_one_of_two_columns(client: Any) -> None:
+    file = RecordFile(io.BytesIO(b"subject,value,region,wave,Wave\nada,34,south,1,2\n"))
+    with pytest.raises(InvalidRequest, match="has two columns wave"):
+        client.contribute_many("regions", file, epsilon=1, trust="central")
+    other = [{"subject": "ada", "value": 34, "region": "south", "wave": 1, "sex": "f"}]
+    with pytest.raises(InvalidRequest, match=r"no field: sex; .* trust, region, wave;"):
+        client.contribute_many("regions", other, epsilon=1, trust="central")
+
+
 def test_of_whom_goes_over_the_wire_as_one_text(client: Any, service: FakeService) -> None:
     client.contribute("commute", **ADA | {"attributes": None})
     for where in ({"region": "north", "wave": "1"}, "region:north,wave:1"):

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import openpyxl
 import pandas
 import pyarrow
 import pytest
@@ -159,12 +160,78 @@ def test_what_reads_a_file_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_columns_by_other_names_vectors_and_more_columns_than_are_looked_for() -> None:
     content = "when\tWho\tWhere\nnow\tada\t1,5;2\n"
-    [record] = read(content, subject="who", value="WHERE")
+    with pytest.raises(InvalidRequest, match="the file has columns that are no field: when"):
+        read(content, subject="who", value="WHERE")
+    [record] = read(content, subject="who", value="WHERE", ignore=["When"])
     assert record == Record("ada", ["1.5", "2"])
     frame = pandas.DataFrame({"subject": ["a"], "value": [np.array([1, 2])]})
     from dither._rows import read_rows
 
     assert [*read_rows(frame)] == [Record("a", [1, 2])]
+
+
+MISSPELT: dict[str, Any] = {"subject": "bob", "value": 5, "epsilom": "0.1", "trusts": "local"}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        RecordFile(io.BytesIO(b"subject,value,epsilom,trusts\nbob,5,0.1,local\n")),
+        [MISSPELT],
+        pandas.DataFrame([MISSPELT]),
+        pyarrow.table({name: [cell] for name, cell in MISSPELT.items()}),
+    ],
+    ids=["file", "dicts", "pandas", "arrow"],
+)
+def test_a_column_that_is_no_field_is_refused_unless_it_is_ignored_by_name(
+    client: Any, service: FakeService, rows: Any
+) -> None:
+    with pytest.raises(InvalidRequest, match="has columns that are no field: epsilom, trusts;") as refused:
+        client.contribute_many("commute", rows, epsilon=1, trust="central")
+    assert "the fields are: subject, value, epsilon, trust;" in str(refused.value)
+    assert "ignore= (--ignore-columns)" in str(refused.value)
+    with pytest.raises(InvalidRequest, match="no field: trusts;"):
+        client.contribute_many("commute", rows, epsilon=1, trust="central", ignore=["Epsilom"])
+    with pytest.raises(InvalidRequest, match="ignore names value, which is a field"):
+        client.contribute_many("commute", rows, ignore=["value", "epsilom", "trusts"])
+    assert sent(service) == []
+    with pytest.raises(InvalidRequest, match="no field: epsilom;"):
+        client.contribute_many("commute", rows, epsilon=1, trust="central", ignore="trusts")
+    ignore = ["Epsilom", " trusts"]
+    assert client.contribute_many("commute", rows, epsilon=1, trust="central", ignore=ignore).created == 1
+    assert sent(service) == [("bob", 5, 1)]
+
+
+def test_columns_without_a_name_and_columns_that_are_there_twice_are_refused(client: Any) -> None:
+    for content, said in (
+        (b"subject,value,\nbob,5,1\n", "no field: (empty);"),
+        (b"subject,region,value,Region\nbob,north,5,south\n", "no field: region, Region;"),
+        (b"subject,value,report\nbob,5,1\n", "no field: report;"),
+    ):
+        with pytest.raises(InvalidRequest) as refused:
+            client.contribute_many("commute", RecordFile(io.BytesIO(content)), epsilon=1, trust="central")
+        assert said in str(refused.value)
+
+
+def test_a_row_that_ends_early_is_refused_and_not_completed_by_defaults(
+    client: Any, service: FakeService
+) -> None:
+    file = RecordFile(io.BytesIO(b"subject,value,epsilon\nada,34,0.5\nbob,10\n,,\n,\ncyd,10,\n"))
+    load = client.contribute_many("commute", file, epsilon=1, trust="central")
+    [(row, refusal)] = load.refusals
+    reason = "has 2 cells, and the header line has 3"
+    assert (row, refusal.errors[0].field, refusal.errors[0].reason) == (2, "row", reason)
+    assert sent(service) == [("ada", 34, 0.5), ("cyd", 10, 1)]
+
+
+def test_a_row_of_excel_that_ends_early_has_empty_cells(client: Any, service: FakeService) -> None:
+    book = openpyxl.Workbook()
+    for cells in (("subject", "value", "epsilon", None), ("ada", 34), ("bob", 10, 0.5, " ")):
+        book.worksheets[0].append(cells)
+    content = io.BytesIO()
+    book.save(content)
+    client.contribute_many("commute", RecordFile(io.BytesIO(content.getvalue())), epsilon=1, trust="central")
+    assert sent(service) == [("ada", 34, 1), ("bob", 10, 0.5)]
 
 
 def test_utf_16_is_recognized_without_its_mark() -> None:

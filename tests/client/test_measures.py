@@ -101,6 +101,14 @@ def test_columns_have_the_names_of_measures(client: Any, service: FakeService) -
     assert [result.status for result in load.results] == ["created"] * 4
 
 
+def test_a_file_may_serve_studies_with_other_measures(client: Any) -> None:
+    file = RecordFile(io.BytesIO(b"subject,age,income,value\nada,44,1200,\n"), ignore=["nothing"])
+    load = client.contribute_many("household", file, epsilon=1, trust="central")
+    assert [result.status for result in load.results] == ["created"]
+    with pytest.raises(InvalidRequest, match="no field: age, income;"):
+        client.contribute_many("commute", file, epsilon=1, trust="central")
+
+
 def test_a_file_without_values_is_refused_with_a_remedy(client: Any) -> None:
     file = RecordFile(io.BytesIO(b"subject;minutes\nada;44\n"))
     with pytest.raises(InvalidRequest, match=r"has no column value; .*--value-column"):

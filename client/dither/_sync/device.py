@@ -149,6 +149,7 @@ class Device(Base):
         chunk: int = DEFAULT_CHUNK,
         check_spent: bool = True,
         on_progress: Callable[[BatchProgress], None] | None = None,
+        ignore: Iterable[str] = (),
     ) -> BatchResult:
         """Contribute the values of many subjects.
 
@@ -163,16 +164,18 @@ class Device(Base):
                 that order; or a data frame of pandas or polars, a table of pyarrow, or a `RecordFile`, with
                 columns of these names. The labels of a study with attributes are `Record.attributes`, or keys
                 and columns named by the attributes. Read once, chunk by chunk. What is None, NaN or empty is
-                not given.
+                not given. A key or column that is no field of the study is refused: a misspelt epsilon
+                would be the default one.
             epsilon: For records that give none.
             trust: For records that give none.
             chunk: Records in a request.
             check_spent: As in `contribute`: one question for each local subject. Say False for a large load
                 of subjects of whom only this device contributes.
             on_progress: Called after each chunk.
+            ignore: Keys and columns that are no field, and are left out.
 
         Raises:
-            InvalidRequest: columns are missing, or a row is no record. Earlier chunks are stored.
+            InvalidRequest: columns are missing or no field, or a row is no record. Earlier chunks are stored.
             ProblemError: the service refused a whole chunk. Earlier chunks are stored.
             TransportError: no answer. Call again with the same records.
 
@@ -183,7 +186,7 @@ class Device(Base):
             [('created', None), ('created', None), ('refused', 'invalid_request')]
         """
         flow = self._operations.contribute_many(
-            study, records, epsilon, trust, chunk, check_spent, on_progress
+            study, records, epsilon, trust, chunk, check_spent, on_progress, ignore
         )
         return self._run(flow)
 

@@ -75,7 +75,7 @@ def with_point(text: str, decimals: Decimals | None) -> str:
 
 
 class CsvReader:
-    """The rows of a CSV that is pushed in pieces, its header first; empty lines are none.
+    """The rows of a CSV that is pushed in pieces, its header first; lines without a word are none.
 
     The delimiter is the one by which the header names most of what is looked for. At most one piece and
     one row are held.
@@ -144,14 +144,14 @@ class CsvReader:
                 self._line += line
                 raise self._refusal(cells[0], f"the row is longer than {self._max_row:,} characters")
             place, line = here, reader.line_num
-            if not cells:
+            # A spreadsheet writes separators for the empty rows below a table.
+            if not any(map(str.strip, cells)):
                 continue
             if self._header:
                 self._row += 1
-                yield cells
-            elif any(map(str.strip, cells)):
+            else:
                 self._header, self._delimiter = cells, delimiter
-                yield cells
+            yield cells
         self._rest = self._rest[place:]
         self._line += line
 
