@@ -3,14 +3,15 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
+from math import ceil
 from pathlib import Path
 from typing import Annotated
 
 import httpx
 import typer
-from dither import Client, DitherError, ProblemError, TransportError
+from dither import Client, DitherError, ProblemError, Retry, TransportError
 
-from app.cli.common import CommandFailed, usage_error
+from app.cli.common import CommandFailed, notes, usage_error
 
 TIMEOUT_SECONDS = 60
 PORTS = range(1, 65536)
@@ -83,12 +84,23 @@ def service(
     Raises:
         CommandFailed: there was no answer.
     """
-    bearer = needed(token)
-    with Client(url, bearer, directory=directory, max_epsilon=max_epsilon, timeout=TIMEOUT_SECONDS) as client:
+    client = Client(
+        url,
+        needed(token),
+        directory=directory,
+        max_epsilon=max_epsilon,
+        timeout=TIMEOUT_SECONDS,
+        retry=Retry(on_wait=_say_waiting),
+    )
+    with client:
         try:
             yield client
         except TransportError as error:
             raise CommandFailed(f"no answer from {url} (--url, or DITHER_URL): {error}") from error
+
+
+def _say_waiting(seconds: float) -> None:
+    notes.print(f"The service asks to come back later: waiting {ceil(seconds):,} s.")
 
 
 def number(text: str, option: str) -> Decimal:
@@ -118,6 +130,8 @@ def integer(text: str, option: str) -> int:
 def explain(error: ProblemError) -> str:
     """What the service refused, and why, for a person."""
     reason = f"{error.detail} ({error.code})" if error.detail else f"the service answered {error}"
+    if error.detail and error.retry_after is not None:
+        reason += f"; it may be asked again in {ceil(error.retry_after):,} s"
     if error.status >= 500 and error.request_id:
         reason += f", request {error.request_id} in the service's log"
     return reason + "".join(f"\n  {field.field}: {field.reason}" for field in error.errors)

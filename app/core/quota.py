@@ -24,11 +24,11 @@ class QuotaExhausted(ServiceError):
     """The token may not use that much of this study now.
 
     Attributes:
-        retry_after: Seconds until it may; the whole period where the question takes more than the quota.
+        retry_after: Seconds until it may; None where the question takes more than the whole quota.
     """
 
     code: ClassVar[str] = "quota_exhausted"
 
-    def __init__(self, detail: str, *, retry_after: int = 60) -> None:
+    def __init__(self, detail: str, *, retry_after: int | None = None) -> None:
         super().__init__(detail)
         self.retry_after = retry_after

@@ -83,7 +83,7 @@ async def check(connection: Connection, token_id: UUID, study_id: int, share: in
     if share > limit:
         raise QuotaExhausted(
             "the question takes more than this token's whole quota; ask with a smaller share",
-            retry_after=period,
+            retry_after=None,  # waiting cannot help
         )
     seconds = await FREED.maybe(
         connection, token=token_id, study=study_id, period=period, needed=used + share - limit

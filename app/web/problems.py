@@ -136,7 +136,7 @@ def problem_of(error: ServiceError) -> Response:
     if kind.status == 500:
         return internal_fault()
     headers: dict[str, str] = {}
-    if isinstance(error, RateLimited | QuotaExhausted):
+    if isinstance(error, RateLimited | QuotaExhausted) and error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
     if isinstance(error, RateLimited):
         headers |= error.headers

@@ -28,6 +28,7 @@ Every one has a stable `code` and a message that holds no value, report or token
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from math import ceil
 
 import httpx
 
@@ -200,6 +201,7 @@ class ProblemError(DitherError):
         errors: The offending fields.
         request: Method and path of the request.
         request_id: Under which the service has it in its log; empty where a proxy answered.
+        retry_after: Seconds after which it may be asked again; None where the service does not say.
     """
 
     def __init__(
@@ -211,15 +213,18 @@ class ProblemError(DitherError):
         errors: Sequence[FieldProblem] = (),
         request: str = "",
         request_id: str = "",
+        retry_after: float | None = None,
         certain: bool = True,
     ) -> None:
-        super().__init__(f"{status} {code}" + (f": {detail}" if detail else ""))
+        again = "" if retry_after is None else f"; it may be asked again in {ceil(retry_after):,} s"
+        super().__init__(f"{status} {code}" + (f": {detail}" if detail else "") + again)
         self.status = status
         self.code = code
         self.detail = detail
         self.errors = tuple(errors)
         self.request = request
         self.request_id = request_id
+        self.retry_after = retry_after
         # False where an earlier try of the same request may have been accepted unseen.
         self._certain = certain
 

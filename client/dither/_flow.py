@@ -86,20 +86,23 @@ Flow = Generator[Effect, Any, T]
 class Retry:
     """How often and how patiently a request is tried again.
 
-    Tried again are connection errors, time-outs, and the answers 429, 502, 503 and 504. The n-th wait is
-    random between nothing and base * 2**n seconds, or what Retry-After asks for.
+    Tried again are connection errors, time-outs, and the answers 429, 502, 503 and 504, but for a quota that
+    is used up. The n-th wait is random between nothing and base * 2**n seconds, or what Retry-After asks for.
 
     Attributes:
         attempts: Tries altogether.
         base_seconds: Longest first wait.
         cap_seconds: Longest wait.
-        patience_seconds: Where Retry-After asks for more than this, the refusal is raised at once.
+        patience_seconds: The longest that all waits of a request may take together; where the next one would
+            take more, what happened is raised at once.
+        on_wait: Called with the seconds of each wait that Retry-After asks for, before it.
     """
 
     attempts: int = 5
     base_seconds: float = 0.25
     cap_seconds: float = 8.0
     patience_seconds: float = 60.0
+    on_wait: Callable[[float], None] | None = None
 
     def __post_init__(self) -> None:
         if self.attempts < 1 or min(self.base_seconds, self.cap_seconds, self.patience_seconds) < 0:
@@ -113,6 +116,9 @@ class Retry:
 
 _TRY_AGAIN = frozenset({429, 502, 503, 504})
 _SURELY_REFUSED = frozenset({429})
+
+_QUOTA = "quota_exhausted"
+"""A 429 that no wait of this length ends: a quota is one of hours or days."""
 
 
 def work(task: Callable[[], T]) -> Flow[T]:
@@ -129,34 +135,33 @@ def exchange(request: Request, retry: Retry) -> Flow[Reply]:
         TransportError: no answer came.
     """
     certain = True
+    left = retry.patience_seconds
     for attempt in range(1, retry.attempts + 1):
+        last = attempt == retry.attempts
         try:
             reply: Reply = yield Send(request)
         except HTTPX_ERRORS as fault:
-            meaning = httpx_meaning(fault)
-            if attempt == retry.attempts or not meaning.retry or not request.repeatable:
+            meaning, pause = httpx_meaning(fault), retry.wait(attempt)
+            if last or pause > left or not meaning.retry or not request.repeatable:
                 raise meaning.error(no_answer(fault)) from fault
             certain = False
-            yield Sleep(retry.wait(attempt))
-            continue
-        pause = _pause(reply, retry, attempt, _TRY_AGAIN if request.repeatable else _SURELY_REFUSED)
-        if pause is None:
-            break
-        certain = certain and reply.status in _SURELY_REFUSED
+        else:
+            if 200 <= reply.status < 300:
+                return reply if certain else dataclasses.replace(reply, certain=False)
+            asked = _retry_after(reply.retry_after)
+            where = f"{request.method} {request.path}"
+            refusal = problem(reply.status, reply.body, request=where, certain=certain, retry_after=asked)
+            # Chance does not decide whether a wait that fits is one.
+            pause = retry.wait(attempt) if asked is None else min(asked + retry.wait(1), max(asked, left))
+            statuses = _TRY_AGAIN if request.repeatable else _SURELY_REFUSED
+            if last or pause > left or reply.status not in statuses or refusal.code == _QUOTA:
+                raise refusal
+            certain = certain and reply.status in _SURELY_REFUSED
+            if asked is not None and retry.on_wait is not None:
+                retry.on_wait(pause)
+        left -= pause
         yield Sleep(pause)
-    if 200 <= reply.status < 300:
-        return reply if certain else dataclasses.replace(reply, certain=False)
-    raise problem(reply.status, reply.body, request=f"{request.method} {request.path}", certain=certain)
-
-
-def _pause(reply: Reply, retry: Retry, attempt: int, statuses: frozenset[int]) -> float | None:
-    """Seconds until the next try, or None where there is none."""
-    if reply.status not in statuses or attempt == retry.attempts:
-        return None
-    asked = _retry_after(reply.retry_after)
-    if asked is None:
-        return retry.wait(attempt)
-    return asked + retry.wait(1) if asked <= retry.patience_seconds else None
+    raise AssertionError("the last try returns or raises")
 
 
 def _retry_after(header: str | None) -> float | None:

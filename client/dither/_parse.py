@@ -10,7 +10,9 @@ from dither.device.numbers import epsilon_cost
 _CREATED, _UNCHANGED = RecordResult("created"), RecordResult("unchanged")
 
 
-def problem(status: int, body: bytes, *, request: str, certain: bool) -> ProblemError:
+def problem(
+    status: int, body: bytes, *, request: str, certain: bool, retry_after: float | None = None
+) -> ProblemError:
     """The error for a refusal; also where a proxy sent it and there is no problem document."""
     try:
         document = decode(body)
@@ -32,6 +34,7 @@ def problem(status: int, body: bytes, *, request: str, certain: bool) -> Problem
         errors=errors,
         request=request,
         request_id=_text(document.get("request_id")),
+        retry_after=retry_after,
         certain=certain,
     )
 

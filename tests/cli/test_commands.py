@@ -11,6 +11,7 @@ import typer.main
 from pyarrow import parquet
 
 from app.cli.examples import EXAMPLES
+from app.cli.http import service
 from app.cli.tree import build
 from tests.support.commands import Done
 from tests.support.databases import scratch_directory
@@ -200,7 +201,15 @@ def test_a_session_from_its_start_to_its_estimate(ask):
     assert json.loads(derived.output)["rounds"] == 5
 
 
-def test_a_token_is_limited_and_rotated(ask):
+def test_a_command_that_waits_says_so(capfd):
+    with service("http://127.0.0.1:9", "token") as client:
+        on_wait = client._operations.retry.on_wait
+    assert on_wait is not None
+    on_wait(11.2)
+    assert capfd.readouterr().err == "The service asks to come back later: waiting 12 s.\n"
+
+
+def test_a_token_is_limited_and_rotated(ask, dither):
     old = ask("admin", "token", "create", "app", "--role", "analyse").output.strip()
     mine = next(
         one for one in json.loads(ask("admin", "token", "list", "--json").output) if one["name"] == "app"
@@ -214,6 +223,15 @@ def test_a_token_is_limited_and_rotated(ask):
             for share in (0.2, 0.01)
         ]
     assert statuses == [201, 429]
+    for share, said in (
+        ("0.01", "used its quota of this study (quota_exhausted); it may be asked again in 86,"),
+        ("0.3", "ask with a smaller share (quota_exhausted)\n"),
+    ):
+        refused = dither(
+            "release", "age", "--share", share, DITHER_URL=ask.service.base_url, DITHER_TOKEN=old
+        )
+        assert refused.status == 1
+        assert said in refused.errors
     usage = json.loads(ask("admin", "token", "usage", mine["id"], "--json").output)
     assert usage == [{"study": "age", "releases": 1, "used": 0.2}]
     assert ask("admin", "token", "limit", mine["id"], "--lift").status == 0

@@ -152,6 +152,35 @@ def test_a_service_that_asks_for_too_much_patience_is_not_waited_for() -> None:
     assert isinstance(outcome, ProblemError)
 
 
+def test_patience_bounds_the_sum_of_waits() -> None:
+    waits, outcome = drive(Retry(base_seconds=0), *[reply(503, "25")] * 5)
+    assert waits == [25, 25]
+    assert isinstance(outcome, ProblemError)
+    assert outcome.retry_after == 25
+    for _ in range(20):
+        waits, _ = drive(Retry(patience_seconds=60), reply(503, "60"), OK)
+        assert waits == [60], "jitter does not make it too long"
+    waits, outcome = drive(Retry(patience_seconds=0), httpx.ConnectError("x"))
+    assert waits == []
+    assert isinstance(outcome, ConnectionFailed)
+
+
+@pytest.mark.parametrize(("retry_after", "said"), [("7", " in 7 s"), (None, "all of it")])
+def test_a_quota_that_is_used_up_is_not_waited_for(retry_after: str | None, said: str) -> None:
+    body = json.dumps({"code": "quota_exhausted", "detail": "it takes all of it"}).encode()
+    waits, outcome = drive(Retry(), Reply(status=429, body=body, retry_after=retry_after))
+    assert waits == []
+    assert isinstance(outcome, ProblemError)
+    assert outcome.retry_after == (None if retry_after is None else 7)
+    assert str(outcome).endswith(said)
+
+
+def test_who_waits_is_told_how_long() -> None:
+    told: list[float] = []
+    drive(Retry(base_seconds=0, on_wait=told.append), reply(429, "7"), reply(503), reply(503, "2"), OK)
+    assert told == [7, 2]
+
+
 @pytest.mark.parametrize("options", [{"attempts": 0}, {"base_seconds": -1}, {"patience_seconds": -1}])
 def test_an_impossible_retry_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="attempts"):

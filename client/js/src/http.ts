@@ -7,7 +7,7 @@ import { systemBits } from "./noise.js";
 /**
  * How often and how patiently a request is tried again: after connection errors, time-outs, and the answers
  * 429, 502, 503 and 504. The n-th wait is random between nothing and baseSeconds * 2^n, or what Retry-After
- * asks for; where that is over patienceSeconds, the refusal is thrown at once.
+ * asks for; where all waits would take more than patienceSeconds together, what happened is thrown at once.
  */
 export interface Retry {
   readonly attempts: number;
@@ -34,6 +34,8 @@ export interface RequestOptions {
 
 const TRY_AGAIN = new Set([429, 502, 503, 504]);
 const SURELY_REFUSED = 429;
+/** A 429 that no wait of this length ends: a quota is one of hours or days. */
+const QUOTA = "quota_exhausted";
 
 export class Http {
   /** Address of the service, without a slash at its end. */
@@ -60,25 +62,26 @@ export class Http {
    */
   async send(method: "GET" | "POST" | "DELETE", path: string, options: RequestOptions = {}): Promise<Reply> {
     let certain = true;
+    let left = this.retry.patienceSeconds;
     for (let attempt = 1; ; attempt += 1) {
       const last = attempt === this.retry.attempts;
-      let asked: number | null = null;
+      let pause = this.wait(attempt);
       try {
         const answer = await this.once(method, path, options);
-        const { status, text } = answer;
+        const { status, text, asked } = answer;
         if (status < 300) return { status, text, certain };
-        asked = answer.asked;
-        if (last || !TRY_AGAIN.has(status) || (asked ?? 0) > this.retry.patienceSeconds) {
-          throw problem(status, text, certain);
-        }
+        if (asked !== null) pause = Math.min(asked + this.wait(1), Math.max(asked, left));
+        const refusal = problem(status, text, certain);
+        if (last || pause > left || !TRY_AGAIN.has(status) || refusal.code === QUOTA) throw refusal;
         certain &&= status === SURELY_REFUSED;
       } catch (fault) {
         options.signal?.throwIfAborted();
         if (fault instanceof ProblemError) throw fault;
-        if (last) throw transportError(fault);
+        if (last || pause > left) throw transportError(fault);
         certain = false;
       }
-      await sleep(asked === null ? this.wait(attempt) : asked + this.wait(1), options.signal);
+      left -= pause;
+      await sleep(pause, options.signal);
     }
   }
 

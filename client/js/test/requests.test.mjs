@@ -35,11 +35,23 @@ test("it is tried so often and no more", async () => {
 });
 
 test("a refusal is final, and so is a service that wants too much patience", async () => {
-  for (const answer of [() => problem(404, "not_found"), () => problem(429, "quota_exhausted", { "retry-after": "3600" })]) {
+  const answers = [
+    () => problem(404, "not_found"),
+    () => problem(429, "rate_limited", { "retry-after": "3600" }),
+    () => problem(429, "quota_exhausted", { "retry-after": "0" }),
+  ];
+  for (const answer of answers) {
     const { client, calls } = connect(after(answer));
     await assert.rejects(client.study("commute"), { name: "ProblemError" });
     assert.equal(calls.length, 1);
   }
+});
+
+test("patience bounds the sum of waits", async () => {
+  const answers = Array(3).fill(() => problem(503, "unavailable", { "retry-after": "1" }));
+  const { client, calls } = connect(after(...answers), { retry: { baseSeconds: 0, patienceSeconds: 1.5 } });
+  await assert.rejects(client.study("commute"), { status: 503 });
+  assert.equal(calls.length, 2);
 });
 
 test("a problem names its fields, and a proxy's page is a problem, too", async () => {
