@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Literal
 
 from dither._models import Amounts, GaussianAmounts, Promise
+from dither._tables import Shown
 
 Role = Literal["contribute", "analyse", "admin", "observe"]
 Relation = Literal["replace_one", "add_remove_one"]
@@ -89,7 +90,7 @@ class Raise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class Account(Shown):
     """A lifetime budget in a list; `subject` is a digest of the external id."""
 
     subject: str

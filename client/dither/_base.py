@@ -122,6 +122,7 @@ def _check_url(base_url: str) -> httpx.URL:
 
 
 def _headers(token: str) -> Mapping[str, str]:
+    token = (token or "").strip()  # a file of one line ends with a line end
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise InvalidRequest("token", "is not one that this service gives out")
     return {

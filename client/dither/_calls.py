@@ -1,7 +1,8 @@
 """One request, and a typed object from its answer."""
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import TypeVar
 from urllib.parse import quote
@@ -122,6 +123,36 @@ def exact(value: Numeric | None) -> Number | None:
         return None if value is None else Number.parse(value)
     except NotANumber:
         raise InvalidRequest("parameters", "must be finite decimal numbers") from None
+
+
+def moment_text(name: str, moment: datetime | None) -> str | None:
+    """A moment as the service reads it.
+
+    Raises:
+        InvalidRequest: it is something else, such as text.
+    """
+    if moment is None:
+        return None
+    if not isinstance(moment, datetime):
+        raise InvalidRequest(name, f"must be a datetime with a time zone, not {type(moment).__name__}")
+    return moment.isoformat()
+
+
+def exact_points(name: str, points: Sequence[Sequence[Numeric]] | None) -> list[list[Number | None]] | None:
+    """Points with every digit of their coordinates.
+
+    Raises:
+        InvalidRequest: one is no sequence of finite numbers.
+    """
+    if points is None:
+        return None
+    if not _is_list(points) or not all(map(_is_list, points)):
+        raise InvalidRequest(name, "must be a list of points, each a list of numbers, as [[20], [40]]")
+    return [[exact(part) for part in point] for point in points]
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
 
 
 def asked_for(measures: Mapping[str, Mapping[str, Numeric | Sequence[str]]] | None) -> Document:

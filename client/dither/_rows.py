@@ -3,6 +3,7 @@
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any, cast
 
 from dither._errors import InvalidRequest
@@ -78,9 +79,20 @@ def read_rows(source: Iterable[Any], named: Named = NOT_NAMED) -> Iterator[Row]:
             columns = Columns(table.column_names).naming(named)
             yield from columns.records(zip(*batch.to_pydict().values(), strict=True))
     else:
+        _check_rows(source)
         known: dict[tuple[str, ...], Columns] = {}
         for number, row in enumerate(source, start=1):
             yield _record(row, number, known, named)
+
+
+def _check_rows(source: object) -> None:
+    """Refuse what is one thing and not several rows."""
+    if isinstance(source, str | bytes | PathLike):
+        raise InvalidRequest("records", "must be rows, not the name of a file: give RecordFile(path)")
+    if isinstance(source, Mapping) or not isinstance(source, Iterable):
+        kind = type(source).__name__
+        reason = f"must be several, as a list, a data frame or a RecordFile, not one {kind}"
+        raise InvalidRequest("records", reason)
 
 
 def _record(row: object, number: int, known: dict[tuple[str, ...], "Columns"], named: Named) -> Row:

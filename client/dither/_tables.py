@@ -5,6 +5,7 @@ too.
 """
 
 import csv
+import errno
 import json
 import os
 import re
@@ -13,7 +14,7 @@ from datetime import datetime
 from decimal import Decimal
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from dither._errors import InvalidRequest
 
@@ -44,6 +45,14 @@ class Drawn(NamedTuple):
     interval: tuple[float, float] | None = None
     together: tuple[float, float] | None = None
     to_whole: float | None = None
+
+
+class Document(Protocol):
+    """What the service sent: an answer, a study, a budget, a token, a session."""
+
+    @property
+    def raw(self) -> Mapping[str, object]:
+        """All that it said."""
 
 
 class Shown:
@@ -161,17 +170,39 @@ def _flat(document: Mapping[str, object], prefix: str = "") -> Row:
     return row
 
 
-def _table(items: Iterable[Shown]) -> tuple[list[str], list[Row]]:
-    """Every column, in the order in which they come first, and the rows."""
-    rows = [row for item in items for row in item._rows()]
+def _table(items: Iterable[Document]) -> tuple[list[str], list[Row]]:
+    """Every column, in the order in which they come first, and the rows.
+
+    Raises:
+        InvalidRequest: these are no documents of the service.
+    """
+    if not isinstance(items, Iterable):
+        raise InvalidRequest("items", f"must be a list of answers or the like, not {_kind(items)}")
+    rows = [row for item in items for row in _rows_of_item(item)]
     return list(dict.fromkeys(name for row in rows for name in row)), rows
 
 
-def to_dataframe(items: Iterable[Shown]) -> Any:
-    """One `pandas.DataFrame` of several answers or studies: `to_dataframe(client.releases("commute"))`.
+def _rows_of_item(item: object) -> list[Row]:
+    if isinstance(item, Shown):
+        return item._rows()
+    raw = getattr(item, "raw", None)
+    if not isinstance(raw, Mapping):
+        wanted = "answers, studies, budgets, tokens or sessions"
+        raise InvalidRequest("items", f"must be {wanted}, as a client gives them, not {_kind(item)}")
+    return rows_of(raw)
+
+
+def _kind(item: object) -> str:
+    return type(item).__name__
+
+
+def to_dataframe(items: Iterable[Document]) -> Any:
+    """One `pandas.DataFrame` of several answers, studies or budgets.
+
+    For example `to_dataframe(client.releases("commute"))`.
 
     Raises:
-        InvalidRequest: pandas is not installed.
+        InvalidRequest: pandas is not installed, or the items are of another kind.
     """
     try:
         import pandas
@@ -181,8 +212,8 @@ def to_dataframe(items: Iterable[Shown]) -> Any:
     return pandas.DataFrame({name: _column([row.get(name) for row in rows]) for name in columns})
 
 
-def save_table(items: Iterable[Shown], path: str | os.PathLike[str]) -> int:
-    """Write answers or studies to a file, a table with one row an answer, a bin or a choice.
+def save_table(items: Iterable[Document], path: str | os.PathLike[str]) -> int:
+    """Write answers, studies or budgets to a file, a table with one row an answer, a bin or a choice.
 
     Args:
         items: For example `client.releases("commute")`.
@@ -192,12 +223,14 @@ def save_table(items: Iterable[Shown], path: str | os.PathLike[str]) -> int:
         How many rows it has.
 
     Raises:
-        InvalidRequest: another ending, or pyarrow is not installed.
+        InvalidRequest: another ending, items of another kind, or pyarrow is not installed.
         OSError: the file cannot be written.
     """
     target = Path(path)
     if target.suffix not in _WRITERS:
         raise InvalidRequest("path", "must end in .csv or .parquet")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such directory", str(target.parent))
     columns, rows = _table(items)
     scratch = target.with_name(f".{target.name}.partial")
     try:

@@ -35,6 +35,15 @@ REPEATED: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def test_arguments_of_another_kind_are_refused_by_their_names(client: Any, service: FakeService) -> None:
+    with pytest.raises(InvalidRequest, match="expires_at must be a datetime with a time zone, not str"):
+        client.create_token("app", role="contribute", expires_at="2030-01-31")
+    for centres in ([20, 40], 20, ["20"]):
+        with pytest.raises(InvalidRequest, match="centres must be a list of points"):
+            client.create_session("commute", protocol="kmeans", epsilon=1, rounds=2, centres=centres)
+    assert service.log == []
+
+
 @pytest.mark.parametrize("name", SENT_ONCE)
 def test_what_would_be_done_twice_is_sent_once(client: Any, service: FakeService, name: str) -> None:
     client.create_token("app", role="contribute")

@@ -87,10 +87,26 @@ def test_a_whole_number_is_the_subject_of_its_digits(client: Any, service: FakeS
             client.contribute("commute", subject=subject, value=1, epsilon=1, trust="central")
 
 
-@pytest.mark.parametrize("rows", ["ada", [5], [("ada",)], [("a", 1, 1, "central", 5)], [{"name": "ada"}]])
+@pytest.mark.parametrize("rows", [["ada"], [5], [("ada",)], [("a", 1, 1, "central", 5)], [{"name": "ada"}]])
 def test_rows_that_are_none_are_refused(client: Any, rows: Any) -> None:
     with pytest.raises(InvalidRequest, match="row 1 "):
         client.contribute_many("commute", rows, epsilon=1, trust="central")
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("people.csv", "give RecordFile"),
+        (Path("people.csv"), "give RecordFile"),
+        (None, "not one NoneType"),
+        (Record("ada", 5), "not one Record"),
+        ({"subject": "ada", "value": 5}, "not one dict"),
+    ],
+)
+def test_what_is_no_list_of_rows_is_refused(client: Any, service: FakeService, rows: Any, said: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"^records .*{said}"):
+        client.contribute_many("commute", rows, epsilon=1, trust="central")
+    assert sent(service) == []
 
 
 def read(content: str | bytes, **options: Any) -> list[Any]:

@@ -401,6 +401,27 @@ def test_a_token_that_is_none_is_refused(token: str) -> None:
         Client("http://x", token)
 
 
+def test_a_token_may_end_with_the_line_that_it_was_read_from(connect: Connect, service: FakeService) -> None:
+    client = Client("https://dither.example", " token\n", transport=service.transport)
+    client.study("commute")
+    assert service.log[-1].headers["authorization"] == "Bearer token"
+    client.close()
+
+
+def test_a_closed_client_says_so(client: Any, service: FakeService) -> None:
+    client.study("commute")
+    client.close()
+    asked = len(service.log)
+    for call in (
+        lambda: client.study("commute"),
+        lambda: list(client.studies()),
+        lambda: client.contribute("commute", subject="ada", value=1, epsilon=1, trust="local"),
+    ):
+        with pytest.raises(InvalidRequest, match="client is closed"):
+            call()
+    assert len(service.log) == asked
+
+
 def test_the_token_is_not_shown() -> None:
     with Client("http://x", "hush") as client:
         assert repr(client) == "Client('http://x')"

@@ -271,8 +271,10 @@ def test_csv_and_parquet_hold_the_same(tmp_path: Path) -> None:
 def test_another_ending_and_a_missing_directory_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match=r"\.csv or \.parquet"):
         dither.save_table([release()], tmp_path / "r.txt")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError) as nowhere:
         dither.save_table([release()], tmp_path / "none" / "r.csv")
+    assert str(tmp_path / "none") in str(nowhere.value)
+    assert "partial" not in str(nowhere.value)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -319,3 +321,20 @@ def test_shares_by_labels_are_rows_of_the_whole_and_then_of_each_label():
         "east"
     ]
     assert rows["choices.choice"].tolist()[:6] == ["a<b>", "c"] * 3
+
+
+def test_what_admins_list_becomes_a_table_and_what_is_none_is_refused(
+    client: Any, service: FakeService, tmp_path: Path
+) -> None:
+    client.contribute("commute", subject="ada", value=34, epsilon=1, trust="central")
+    client.create_token("survey app", role="contribute")
+    assert dither.to_dataframe(client.budgets())["epsilon.remaining"].tolist() == [9]
+    assert dither.to_dataframe(client.tokens())["name"].tolist() == ["survey app"]
+    client.create_session("commute", protocol="maximum", epsilon=1, participants=2)
+    assert dither.to_dataframe(client.sessions("commute"))["protocol"].tolist()[-1] == "maximum"
+    others: list[tuple[Any, str]] = [([1, 2], "int"), (5, "int"), (release(), "Release")]
+    for items, kind in others:
+        with pytest.raises(InvalidRequest, match=f"items must be .*, not {kind}"):
+            dither.to_dataframe(items)
+    with pytest.raises(InvalidRequest, match=r"items must be .*, not str"):
+        dither.save_table("ab", tmp_path / "r.csv")  # type: ignore[arg-type]

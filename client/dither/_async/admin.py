@@ -5,7 +5,7 @@ from datetime import datetime
 
 from dither._admin_models import Account, NewToken, Quota, Raise, Relation, Role, Token, TokenUsage
 from dither._async.base import AsyncBase
-from dither._calls import asked_for, exact, given, new_key, quoted, study_path, token_path
+from dither._calls import asked_for, exact, given, moment_text, new_key, quoted, study_path, token_path
 from dither._models import Budget, Study, Trust
 from dither.device.numbers import Numeric
 
@@ -188,7 +188,7 @@ class AsyncAdmin(AsyncBase):
             role=role,
             studies=studies,
             subject=subject,
-            expires_at=None if expires_at is None else expires_at.isoformat(),
+            expires_at=moment_text("expires_at", expires_at),
         )
         return await self._run(
             self._operations.calls.call(NewToken, "POST", "/v1/admin/tokens", document, repeatable=False)

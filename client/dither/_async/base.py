@@ -8,6 +8,7 @@ import httpx
 
 from dither._base import DEFAULT_TIMEOUT, BaseClient, Directory, Proxy, Timeout, to_reply
 from dither._carriers import AsyncCarrier
+from dither._errors import InvalidRequest
 from dither._flow import Flow, Reply, Request, Retry
 from dither._stores import Store
 from dither.device.numbers import Numeric
@@ -58,7 +59,13 @@ class AsyncBase(BaseClient):
         await self.aclose()
 
     async def _run(self, flow: Flow[T]) -> T:
-        """Carry out what an operation wants done, until it is done."""
+        """Carry out what an operation wants done, until it is done.
+
+        Raises:
+            InvalidRequest: the client is closed.
+        """
+        if self._http.is_closed:
+            raise InvalidRequest("client", "is closed; make another one, or call it within its `with`")
         try:
             effect = next(flow)
             while True:

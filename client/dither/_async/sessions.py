@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Literal
 
 from dither._async.base import AsyncBase
-from dither._calls import exact, given, new_key, session_path, study_path
+from dither._calls import exact, exact_points, given, new_key, session_path, study_path
 from dither._session_models import Depth, Mode, Participation, Protocol, Session, Threshold
 from dither.device.numbers import Numeric, Value
 
@@ -135,7 +135,7 @@ class AsyncSessions(AsyncBase):
             round_seconds=exact(round_seconds),
             deadline_seconds=exact(deadline_seconds),
             clusters=clusters,
-            centres=None if centres is None else [[exact(part) for part in point] for point in centres],
+            centres=exact_points("centres", centres),
         )
         if answers_per_round == "any":
             document["answers_per_round"] = None

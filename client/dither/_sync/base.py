@@ -9,6 +9,7 @@ import httpx
 
 from dither._base import DEFAULT_TIMEOUT, BaseClient, Directory, Proxy, Timeout, to_reply
 from dither._carriers import Carrier
+from dither._errors import InvalidRequest
 from dither._flow import Flow, Reply, Request, Retry
 from dither._stores import Store
 from dither.device.numbers import Numeric
@@ -59,7 +60,13 @@ class Base(BaseClient):
         self.close()
 
     def _run(self, flow: Flow[T]) -> T:
-        """Carry out what an operation wants done, until it is done."""
+        """Carry out what an operation wants done, until it is done.
+
+        Raises:
+            InvalidRequest: the client is closed.
+        """
+        if self._http.is_closed:
+            raise InvalidRequest("client", "is closed; make another one, or call it within its `with`")
         try:
             effect = next(flow)
             while True:
