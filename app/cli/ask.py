@@ -58,7 +58,7 @@ By = Annotated[
     str | None, typer.Option("--by", metavar="NAME", help="Answer for each label of this attribute, too.")
 ]
 Simultaneous = Annotated[
-    bool, typer.Option("--simultaneous", help="With --by: also intervals that hold for all labels at once.")
+    bool, typer.Option("--simultaneous", help="Of labels: also intervals that hold for all at once.")
 ]
 Standardize = Annotated[
     str | None,

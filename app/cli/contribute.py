@@ -1,5 +1,6 @@
 """`dither contribute`: a file through the SDK, randomized here where the trust tag is local."""
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from dither import BatchProgress, BatchResult, FieldProblem, RecordFile
+from dither import BatchProgress, BatchResult, FieldProblem, InvalidRequest, RecordFile
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from app.cli.common import AsJson, CommandFailed, console, notes, print_json, print_table, usage_error
@@ -93,14 +94,20 @@ def contribute(
             number(text, option)
     tag: Tag | None = None if trust is None else trust.value
     bearer = needed(token)
-    records = _read(file, subject_column, value_column, decimals, ignore_columns or ())
+    try:
+        records = _read(file, subject_column, value_column, decimals, ignore_columns or ())
+    except InvalidRequest as refusal:
+        raise CommandFailed(_with_options(str(refusal))) from None
     if tag is None and not records.has("trust"):
         raise usage_error(f"give --trust, or a column trust; the columns are: {', '.join(records.columns)}")
     device = service(url, bearer, directory=directory, max_epsilon=max_epsilon)
     with _progress(len(records)) as advance, device as client:
-        result = client.contribute_many(
-            study, records, epsilon=epsilon, trust=tag, check_spent=check_spent, on_progress=advance
-        )
+        try:
+            result = client.contribute_many(
+                study, records, epsilon=epsilon, trust=tag, check_spent=check_spent, on_progress=advance
+            )
+        except InvalidRequest as refusal:
+            raise CommandFailed(_with_options(str(refusal))) from None
     if as_json:
         lines = [
             {"row": row, "code": refusal.code, "errors": [asdict(error) for error in refusal.errors]}
@@ -135,7 +142,8 @@ def _show_refusals(result: BatchResult) -> None:
     rows: dict[tuple[str, str, str], list[int]] = {}
     for row, refusal in result.refusals:
         for error in refusal.errors or (FieldProblem("", refusal.detail),):
-            rows.setdefault((refusal.code or "refused", error.field, error.reason), []).append(row)
+            key = (refusal.code or "refused", error.field, _with_options(error.reason))
+            rows.setdefault(key, []).append(row)
     lines = [
         {"code": code, "field": field, "reason": reason or code, "rows": len(found), "which": _first(found)}
         for (code, field, reason), found in sorted(rows.items(), key=lambda item: -len(item[1]))
@@ -143,6 +151,15 @@ def _show_refusals(result: BatchResult) -> None:
     if lines:
         headings = {"code": "refused because", "field": "field", "reason": "reason"}
         print_table(lines, {**headings, "rows": "rows", "which": "which"})
+
+
+def _with_options(reason: str) -> str:
+    """A reason of the SDK, which names its arguments and then our options, with the options alone.
+
+    >>> _with_options("say which, with decimals=',' or '.' (--decimals)")
+    'say which, with --decimals'
+    """
+    return re.sub(r"\w+=[^(]*\((--[^)]*)\)", r"\1", reason)
 
 
 def _first(rows: Sequence[int]) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import httpx
 import typer
-from dither import Client, DitherError, ProblemError, Retry, TransportError
+from dither import Client, DitherError, NoGain, ProblemError, Retry, TransportError
 
 from app.cli.common import CommandFailed, notes, usage_error
 
@@ -134,7 +134,11 @@ def explain(error: ProblemError) -> str:
         reason += f"; it may be asked again in {ceil(error.retry_after):,} s"
     if error.status >= 500 and error.request_id:
         reason += f", request {error.request_id} in the service's log"
-    return reason + "".join(f"\n  {field.field}: {field.reason}" for field in error.errors)
+    if isinstance(error, NoGain):
+        reason += "\n  It is made all the same by: dither release STUDY --statistic NAME ... --allow-worse"
+    # The detail of a single field is that field and its reason.
+    rows = [f"{field.field}: {field.reason}" for field in error.errors]
+    return reason + "".join(f"\n  {row}" for row in rows if row != error.detail)
 
 
 def failure_of(error: Exception) -> tuple[str, int] | None:

@@ -1,6 +1,7 @@
 """Options of a command that are the fields of the document that it sends, made from the wire model."""
 
 import inspect
+import re
 from collections.abc import Callable, Container, Iterator
 from enum import StrEnum
 from functools import wraps
@@ -16,6 +17,8 @@ from app.cli.http import integer, number
 Command = Callable[..., None]
 Schema = dict[str, Any]
 
+_AS_JSON = re.compile(r", as \{.*?\}")
+_LABELS = "NAME=A,B,..."
 _MEASURE = "NAME=LOWER,UPPER[,COORDINATES] or NAME=A|B|..."
 
 
@@ -102,13 +105,13 @@ def _of_measures(field: FieldInfo) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-def _lists(texts: list[str], option: str) -> dict[str, list[str]]:
+def _lists(texts: list[str], option: str, form: str = _LABELS) -> dict[str, list[str]]:
     """What NAME=A,B says, each name once."""
     found: dict[str, list[str]] = {}
     for text in texts:
         name, equals, words = text.partition("=")
         if not equals or name in found:
-            raise usage_error(f"{option} takes NAME=A,B,..., each name once, not {text}")
+            raise usage_error(f"{option} takes {form}, each name once, not {text}")
         found[name] = [word.strip() for word in words.split(",")]
     return found
 
@@ -116,7 +119,7 @@ def _lists(texts: list[str], option: str) -> dict[str, list[str]]:
 def _measures(texts: list[str], option: str) -> dict[str, dict[str, object]]:
     """What NAME=LOWER,UPPER says of a number, with ,COORDINATES of a vector, and NAME=A|B|... of a choice."""
     found: dict[str, dict[str, object]] = {}
-    for name, words in _lists(texts, option).items():
+    for name, words in _lists(texts, option, _MEASURE).items():
         if len(words) == 1 and "|" in words[0]:
             found[name] = {"choices": [label.strip() for label in words[0].split("|")]}
         elif len(words) in (2, 3):
@@ -147,16 +150,19 @@ def _parameter(
         kind = list[str] if get_origin(one) is Annotated else kind
         help_text += " May be repeated."
     elif get_origin(kind) is dict:
-        kind, metavar = list[str], _MEASURE if _of_measures(field) else "NAME=A,B,..."
-        help_text += " May be repeated."
+        kind, metavar = list[str], _MEASURE if _of_measures(field) else _LABELS
+        # What it looks like in the document is not what it looks like here: that is the metavar.
+        help_text = _AS_JSON.sub("", help_text) + " May be repeated."
     elif not (isinstance(kind, type) and issubclass(kind, StrEnum)):
         types = _types(schema)
         kind = int if "integer" in types and "string" not in types else str
         metavar = "|".join(["NUMBER", *_words(schema)]) if types & {"integer", "number"} else None
     default = schema.get("default")
-    shown = ", ".join(map(str, default if isinstance(default, list) else [default]))
+    shown = (
+        "" if default is None else ", ".join(map(str, default if isinstance(default, list) else [default]))
+    )
     place = typer.Argument if is_argument else typer.Option
-    info = place(metavar=metavar, help=help_text, show_default=False if default is None else shown)
+    info = place(metavar=metavar, help=help_text, show_default=shown or False)
     required = field.is_required() and unless is None
     if field.is_required() and not required:
         info.help = f"{info.help} Required, but with --{unless}."

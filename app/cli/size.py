@@ -58,7 +58,7 @@ def size(
         "local_mechanism": None if local_mechanism is None else local_mechanism.value,
     }
     fields = {
-        name: text if name in WORDS else str(number(text, f"--{name}"))
+        name: text if name in WORDS else str(number(text, _named(name)))
         for name, text in given.items()
         if text is not None
     }
@@ -66,7 +66,7 @@ def size(
         sizing = read_sizing(fields, estimator=estimator, parameters=parameters_of(parameter))
         found = SizingOut.of(sizing, sized(sizing))
     except InvalidRequest as refusal:
-        named = "; ".join(f"--{one.field.replace('_', '-')}: {one.reason}" for one in refusal.fields)
+        named = "; ".join(f"{_named(one.field)}: {one.reason}" for one in refusal.fields)
         raise usage_error(named or refusal.detail) from None
     if as_json:
         print_json(found.model_dump(mode="json"))
@@ -82,3 +82,8 @@ def size(
         console.print(f"No {sizing.asked} is enough: the row shows how far the largest one gets.")
     if len(found.estimators) > len(rows):
         console.print("`--all` shows the other estimators.")
+
+
+def _named(field: str) -> str:
+    """The option of a field."""
+    return "--range" if field in ("lower", "upper") else f"--{field.replace('_', '-')}"

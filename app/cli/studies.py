@@ -53,11 +53,11 @@ def list_studies(
         "slug": "study",
         "title": "question",
         "series": "series",
-        "lower": "lower",
-        "upper": "upper",
+        "asks": "asks for",
         "relation": "relation",
     }
-    print_table([study.raw for study in found], columns | {"trust": "trust", "state": "state"})
+    rows = [{**study.raw, "asks": _in_short(study)} for study in found]
+    print_table(rows, columns | {"trust": "trust", "state": "state"})
 
 
 @studies.command("show")
@@ -126,6 +126,13 @@ def retire_study(
     with service(url, token) as client:
         found = client.retire_study(study)
     _show_study(found, as_json)
+
+
+def _in_short(study: Study) -> str:
+    """The range, the choices, or the names of the measures."""
+    if study.measures:
+        return ", ".join(study.measures)
+    return ", ".join(study.choices) or f"{show(study.lower)} to {show(study.upper)}"
 
 
 def _asks_for(study: Study) -> list[dict[str, object]]:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
+from dither import Client, ProblemError
 
 from app.cli.common import (
     AsJson,
@@ -55,11 +56,23 @@ def create_token(
             subject=subject,
             expires_at=None if expires_at is None else expires_at.replace(tzinfo=UTC),
         )
+        missing = [slug for slug in study or () if not _is_there(client, slug)]
+    for slug in missing:
+        notes.print(f"There is no study {slug} yet.", markup=False)
     if as_json:
         print_json(made.raw)
         return
     notes.print(f"Token {made.id} of role {role.value}; it is shown this once:", markup=False)
     typer.echo(made.token)
+
+
+def _is_there(client: Client, study: str) -> bool:
+    """Whether there is a study; where the service does not say, it may be there."""
+    try:
+        client.study(study)
+    except ProblemError as error:
+        return error.status != 404
+    return True
 
 
 @tokens.command("list")

@@ -242,6 +242,9 @@ class NoGain(ProblemError):
 
     code = "no_gain"
 
+    def __str__(self) -> str:
+        return f"{super().__str__()}; in the SDK release(..., allow_worse=True)"
+
 
 class ResponseError(DitherError):
     """The service answered something else than the protocol says."""

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -147,7 +148,9 @@ class RecordFile:
             content.decode(encoding)
         except UnicodeDecodeError as error:
             line = content[: error.start].decode(encoding, errors="ignore").count("\n") + 1
-            return f"is not {encoding.upper()} in line {line}; save it as CSV in UTF-8"
+            if ending := re.search(r"\.(xlsx|parquet)\Z", self._name, re.IGNORECASE):
+                return f"ends in {ending[0]} and is no such file, or a damaged one; save it again, or as CSV"
+            return f"is not {encoding.upper().removesuffix('-SIG')} in line {line}; save it as CSV in UTF-8"
         return "changed while it was read"
 
     def _excel(self) -> Iterator[Sequence[object]]:

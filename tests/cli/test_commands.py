@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 import typer.main
+from dither import FieldProblem, NoGain, ProblemError
 from pyarrow import parquet
 
 from app.cli.examples import EXAMPLES
-from app.cli.http import service
+from app.cli.http import explain, service
 from app.cli.tree import build
 from tests.support.commands import Done
 from tests.support.databases import scratch_directory
@@ -55,7 +56,8 @@ def test_a_study_from_its_making_to_its_answer(ask, tmp_path):
     study = json.loads(made.output)
     assert (study["lower"], study["upper"], study["trust"]) == (0, 120.5, ["central", "local"])
     assert (study["local_mechanism"], study["tilt"]) == ("hybrid", 0.2)
-    assert "commute" in ask("admin", "study", "list").output
+    [line] = [one for one in ask("admin", "study", "list").output.splitlines() if "commute" in one]
+    assert "0 to 120.5" in line
     assert "0 to 120.5" in ask("analyse", "study", "show", "commute").output
 
     early = ask("analyse", "plan", "commute")
@@ -199,6 +201,43 @@ def test_a_session_from_its_start_to_its_estimate(ask):
         *("--participants", "1000", "--quantile", "0.5", "--rounds", "unknown_alpha"),
     )
     assert json.loads(derived.output)["rounds"] == 5
+
+
+def test_a_single_field_is_said_once():
+    share, epsilon = FieldProblem("share", "must be above 0"), FieldProblem("epsilon", "is no number")
+    refusal: dict[str, Any] = {"status": 422, "code": "invalid_request"}
+    one = ProblemError(**refusal, detail="share: must be above 0", errors=[share])
+    assert explain(one) == "share: must be above 0 (invalid_request)"
+    two = ProblemError(**refusal, detail="not admissible: share, epsilon", errors=[share, epsilon])
+    assert explain(two).splitlines()[1:] == ["  share: must be above 0", "  epsilon: is no number"]
+
+
+def test_an_answer_that_is_no_gain_names_what_makes_it_all_the_same():
+    refusal = NoGain(status=409, code="no_gain", detail="allow_worse makes this one too")
+    assert "dither release STUDY --statistic NAME ... --allow-worse" in explain(refusal)
+    assert "release(..., allow_worse=True)" in str(refusal)
+
+
+def test_a_token_for_a_study_that_is_not_there_says_so(ask):
+    ask("admin", "study", "create", "age", "--lower", "0", "--upper", "100")
+    made = ask("admin", "token", "create", "app", "--role", "analyse", "--study", "age", "--study", "nope")
+    assert made.status == 0
+    assert made.output.startswith("dither_")
+    assert [line for line in made.errors.splitlines() if "no study" in line] == [
+        "There is no study nope yet."
+    ]
+
+
+def test_help_and_refusals_name_options_in_their_own_form(dither):
+    made = dither("study", "create", "--help").output
+    assert "default: ()" not in made
+    assert "{" not in made
+    assert "--by:" not in dither("difference", "--help").output
+    odd = dither("study", "create", "x", "--measures", "age", "--token", "t")
+    assert (odd.status, "--measures takes NAME=LOWER,UPPER" in odd.errors) == (2, True)
+    empty = dither("size", "--range", "120", "0", "--error", "1", "--people", "100", "--epsilon", "1")
+    assert (empty.status, "--range: must be above" in empty.errors) == (2, True), empty.errors
+    assert "--upper" not in empty.errors
 
 
 def test_a_command_that_waits_says_so(capfd):
@@ -385,6 +424,7 @@ def test_a_file_without_the_columns_is_refused_before_anything_is_sent(dither):
         assert done.status == 1
         assert "people.csv has no column subject; the columns are: name, age" in done.errors
         assert "--subject-column" in done.errors
+        assert "subject=" not in done.errors, "an argument of the SDK"
 
 
 def commands(group, path=()):

@@ -149,7 +149,10 @@ def test_an_empty_cell_is_refused_by_its_row(client: Any, service: FakeService) 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("subject,value\nada,34\nzoë,1\n".encode("latin-1"), "line 3; save it as CSV in UTF-8"),
+        (
+            "subject,value\nada,34\nzoë,1\n".encode("latin-1"),
+            "is not UTF-8 in line 3; save it as CSV in UTF-8",
+        ),
         ('subject,"value\nada,34\n', "row 0 (line 1), column of the header"),
         ('subject,value\nada,"3"4"\n', "row 1 (line 2), column value"),
         ('subject,value\nada,"' + "x" * 200_000, "row 1 (line 2), column value"),
@@ -163,6 +166,13 @@ def test_a_file_that_cannot_be_read_says_where_and_what_to_do(content: str | byt
     with pytest.raises(InvalidRequest) as raised:
         read(content)
     assert said in str(raised.value)
+
+
+def test_a_damaged_file_is_called_by_its_ending(tmp_path: Path) -> None:
+    for name in ("people.xlsx", "people.PARQUET"):
+        (tmp_path / name).write_bytes(b"\x8a\x9b damaged")
+        with pytest.raises(InvalidRequest, match=rf"ends in \{Path(name).suffix} and is no such file"):
+            RecordFile(tmp_path / name)
 
 
 def test_what_reads_a_file_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
