@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import ClassVar
+from uuid import UUID
 
 from app.core.errors import ServiceError
 
@@ -18,6 +19,14 @@ class Quota:
 
     share: int
     period_seconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaUse:
+    """What a new release takes of its asker's quota [ppm]."""
+
+    token_id: UUID
+    share: int
 
 
 class QuotaExhausted(ServiceError):

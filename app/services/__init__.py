@@ -6,6 +6,7 @@ from functools import partial
 
 from app.core.clock import Clock
 from app.core.errors import InternalFault, Unavailable
+from app.core.study import Study
 from app.services.answers import Answers
 from app.services.budgets import Budgets
 from app.services.contributions import Contributions
@@ -13,6 +14,7 @@ from app.services.figures import Figures
 from app.services.ledger import Ledger
 from app.services.logins import Logins
 from app.services.observer import NullObserver, Observer
+from app.services.questions import Ask
 from app.services.releases import Releases
 from app.services.replies import Replies
 from app.services.round_closer import RoundCloser
@@ -20,6 +22,7 @@ from app.services.saturation import Saturation
 from app.services.session_cache import SessionCache
 from app.services.session_watch import SessionWatch
 from app.services.sessions import Sessions
+from app.services.shape_questions import of_shape
 from app.services.shapes import Shapes
 from app.services.studies import Studies
 from app.services.subjects import SubjectKey
@@ -51,6 +54,10 @@ class Services:
     logins: Logins
     figures: Figures
     replies: Replies
+
+    def answering(self, study: Study, ask: Ask) -> Releases | Shapes:
+        """Who answers this question."""
+        return self.shapes if of_shape(study.definition, ask) else self.releases
 
     @classmethod
     def build(

@@ -8,7 +8,8 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.errors import InvalidRequest
 from app.core.piece import LastStep, Piece
-from app.core.release import StoredRelease
+from app.core.quota import QuotaUse
+from app.core.release import Facts, StoredRelease
 from app.core.study import Relation, Study
 from app.estimators import registry
 from app.estimators.interface import Estimator, NotApplicable, Question
@@ -21,14 +22,6 @@ from app.services.steps import Step, plan_step
 from app.store import combined, pieces
 from app.store import releases as store
 from app.store.database import Connection
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaUse:
-    """What a new release takes of its asker's quota [ppm]."""
-
-    token_id: UUID
-    share: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +88,7 @@ class ReleaseRequest:
     @property
     def by_steps(self) -> bool:
         """Whether answers to the question sharpen each other, if it is of the kind that can."""
-        return self._compares and not self.fresh
+        return self.compares and not self.fresh
 
     async def towards(self, connection: Connection) -> "ReleaseRequest":
         """The request for a certain share, and with what the step to that share takes of the asker's quota.
@@ -115,7 +108,8 @@ class ReleaseRequest:
         return replace(self, resolved=resolved, use=self.use and replace(self.use, share=share))
 
     @property
-    def _compares(self) -> bool:
+    def compares(self) -> bool:
+        """Whether answers are compared: where the number of people is public."""
         return self.study.definition.relation is Relation.REPLACE_ONE
 
     @property
@@ -127,14 +121,14 @@ class ReleaseRequest:
         # Of a ratio parameters say what people pay, as a share does, or what else they pay for.
         defaults = registry.parameters(registry.AUTO, study.relation, study.noise)
         plain = resolved.parameters.items() <= {one.name: one.default for one in defaults}.items()
-        return self._compares or plain
+        return self.compares or plain
 
     async def has_news(self, connection: Connection) -> bool:
         """Whether there is something to be combined that was not there when answers were last combined."""
         if not self.first or self.least or not self._combines:
             return False
         family, kept = self.resolved.by_parts().family, self.resolved.combined().family
-        question = None if self._compares else self.resolved.digest()
+        question = None if self.compares else self.resolved.digest()
         return await combined.has_news(connection, self.study.id, family, kept, question)
 
     def combining(self) -> "ReleaseRequest":
@@ -146,7 +140,7 @@ class ReleaseRequest:
         whole = self._combines and (any_share or not self.least)
         if whole and not any_share and await self.has_news(connection):
             return None
-        if self._compares:
+        if self.compares:
             best = await store.standing(
                 connection,
                 self.study.id,
@@ -167,7 +161,7 @@ class ReleaseRequest:
 
     async def best(self, connection: Connection, people: int) -> float | None:
         """The smallest width that a former answer has for these people; None: nothing to compare with."""
-        if not self._compares:
+        if not self.compares:
             return None
         family, width = self.resolved.by_parts().family, float(self.study.definition.grid.width)
         return await store.best_width(connection, self.study.id, family, people=people, width=width)
@@ -185,9 +179,13 @@ class ReleaseRequest:
                     f"No person with {self.resolved.by}:{label} can take part: there is nothing to read."
                 )
 
+    def left_out_of(self, facts: Facts) -> int:
+        """Those of whom `check` asks whether they are too many, of an answer that was drawn."""
+        return (facts.people_left_out or 0) - facts.silent
+
     def check(self, people: int, left_out: int, width: float, best: float | None) -> None:
         """Refuse an answer that is no gain, where answers are compared; see `gain.check`."""
-        if self._compares and not self.allow_worse:
+        if self.compares and not self.allow_worse:
             gain.check(people=people, left_out=left_out, width=width, best=best, needed=self.first)
 
 

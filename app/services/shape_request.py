@@ -9,7 +9,8 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.errors import PrivacyRefusal
 from app.core.piece import LastStep, Piece
-from app.core.release import StoredRelease
+from app.core.quota import QuotaUse
+from app.core.release import Facts, StoredRelease
 from app.core.session import SessionProtocol
 from app.core.study import Relation, Study
 from app.core.study import assumption as of_mean
@@ -129,11 +130,12 @@ class ShapeRequest:
         return self.study.definition.relation is Relation.REPLACE_ONE
 
     @property
-    def use(self) -> int:
-        """What it takes of its asker's quota [ppm]: nothing, where it charges no one."""
-        if self.is_public:
-            return 0
-        return max(0, self.question.share_taken(self.study.definition) - self.had)
+    def use(self) -> QuotaUse | None:
+        """What it takes of its asker's quota: nothing, where it charges no one; None without an asker."""
+        if self.asker is None:
+            return None
+        share = 0 if self.is_public else self.question.share_taken(self.study.definition) - self.had
+        return QuotaUse(token_id=self.asker, share=max(0, share))
 
     async def standing(self, connection: Connection, *, any_share: bool = False) -> StoredRelease | None:
         """The answer that stands for the question, if there is one: of a public number that of now."""
@@ -196,6 +198,10 @@ class ShapeRequest:
             return None
         family = self.question.by_parts.family
         return await store.best_width(connection, self.study.id, family, people=people, width=WHOLE)
+
+    def left_out_of(self, facts: Facts) -> int:
+        """None, of an answer that was drawn: local people are left out of most, and no reason to refuse."""
+        return 0
 
     def check(self, people: int, unable: int, width: float, best: float | None) -> None:
         """Refuse an answer that is no gain, see `gain.check`."""

@@ -17,7 +17,6 @@ from app.services.figures import DRY_PERCENT, NEAR_PERCENT
 from app.services.paging import Page
 from app.services.questions import Ask
 from app.services.reading import Reading
-from app.services.shape_questions import of_shape
 from app.web.documents.budget import AccountOut, PersonalChargeOut
 from app.web.documents.figures import (
     ChainOut,
@@ -127,9 +126,8 @@ async def with_figures(services: Services, page: Page[Study]) -> StudiesFiguresO
 async def plan(services: Services, study: Study, ask: Ask, *, fresh: bool = False) -> PlanOut:
     """Price and accuracy of every estimator that applies; nothing is spent."""
     reading = Reading.of(study.definition, ask)
-    if of_shape(study.definition, reading.ask):
-        return PlanOut.of(await services.shapes.plan(study, reading.ask, fresh=fresh), ask)
-    return PlanOut.of(await services.releases.plan(study, reading.ask, fresh=fresh), ask)
+    answering = services.answering(study, reading.ask)
+    return PlanOut.of(await answering.plan(study, reading.ask, fresh=fresh), ask)
 
 
 async def ledger_releases(

@@ -11,6 +11,7 @@ from app.api.routing import CONFLICTS, OPEN_QUERY, StrictRoute
 from app.core.errors import NotFound
 from app.core.principal import Role
 from app.core.release import StoredRelease
+from app.core.study import StudyDefinition
 from app.services.reading import READ, Reading
 from app.services.shape_questions import SHAPES, of_shape
 from app.web import documents_out, idempotency, question_params
@@ -80,12 +81,8 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
     ask = question_params.read_question(request.single_query(question_params.REPEATABLE), statistic=statistic)
     reading = Reading.of(found.definition, ask)
     services, asker = request.api.services, request.principal.token_id
-    if of_shape(found.definition, reading.ask):
-        answer = await services.shapes.current(found, reading.ask, asker=asker)
-        body = shape_off(answer.release.body, reading, found.definition)
-    else:
-        answer = await services.releases.current(found, reading.ask, asker=asker)
-        body = read_off(answer.release.body, reading, found.definition)
+    answer = await services.answering(found, reading.ask).current(found, reading.ask, asker=asker)
+    body = _read_off(answer.release, reading, found.definition)
     if answer.new_contributions is not None:
         body = with_field(body, "new_contributions", answer.new_contributions)
     return Response(body, media_type=JSON)
@@ -129,19 +126,17 @@ async def make_release(request: ApiRequest, study: StudyPath) -> Response:
     key = await idempotency.idempotency(request)
     reading = Reading.of(found.definition, ask)
     services, asker = request.api.services, request.principal.token_id
-    if of_shape(found.definition, reading.ask):
-        shape = await services.shapes.release(
-            found, reading.ask, key, asker=asker, allow_worse=allow_worse, fresh=fresh
-        )
-        status = 200 if shape.stands else 201
-        body = shape_off(shape.body, reading, found.definition)
-        return Response(body, status_code=status, media_type=JSON)
-    release = await services.releases.release(
+    release = await services.answering(found, reading.ask).release(
         found, reading.ask, key, asker=asker, allow_worse=allow_worse, fresh=fresh
     )
     status = 200 if release.stands else 201
-    body = read_off(release.body, reading, found.definition)
+    body = _read_off(release, reading, found.definition)
     return Response(body, status_code=status, media_type=JSON)
+
+
+def _read_off(release: StoredRelease, reading: Reading, study: StudyDefinition) -> bytes:
+    read = shape_off if of_shape(study, reading.ask) else read_off
+    return read(release.body, reading, study)
 
 
 @router.get(

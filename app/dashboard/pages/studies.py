@@ -26,7 +26,7 @@ from app.services.paging import Page
 from app.services.questions import MEAN
 from app.services.reading import READ, Reading
 from app.services.replies import Idempotency
-from app.services.shape_questions import DESCRIBE, SHAPES, of_shape
+from app.services.shape_questions import DESCRIBE, SHAPES
 from app.web import documents_out, question_params
 from app.web.documents.figures import EpsilonsOut
 from app.web.documents.lists import is_slug, is_uuid
@@ -106,14 +106,9 @@ async def ask(request: PageRequest) -> Response:
             f"dashboard-{key}",
             json.dumps([study.definition.slug, fields, allow_worse]).encode(),
         )
-        if of_shape(study.definition, reading.ask):
-            release = await services.shapes.release(
-                study, reading.ask, once, asker=asker, allow_worse=allow_worse, fresh=fresh
-            )
-        else:
-            release = await services.releases.release(
-                study, reading.ask, once, asker=asker, allow_worse=allow_worse, fresh=fresh
-            )
+        release = await services.answering(study, reading.ask).release(
+            study, reading.ask, once, asker=asker, allow_worse=allow_worse, fresh=fresh
+        )
     except ServiceError as refusal:
         return await _page(request, fields, refusal)
     read = forms.given(fields, *READINGS) if isinstance(published(release), ReleaseOut) else {}
