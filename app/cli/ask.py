@@ -1,7 +1,9 @@
 """Commands of an analyst: what an answer would cost, and the answer."""
 
-from collections.abc import Callable, Collection
-from typing import Annotated, Any, Literal
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from functools import wraps
+from typing import Annotated, Any
 
 import typer
 
@@ -16,7 +18,7 @@ from app.cli.common import (
     usage_error,
 )
 from app.cli.http import DEFAULT_URL, StudyName, Token, Url, number, service
-from app.cli.tree import READ_OFF
+from app.cli.tree import COMMANDS
 
 Estimator = Annotated[
     str | None, typer.Option(help="Which estimator; by default the one with the smallest predicted error.")
@@ -88,21 +90,94 @@ Parameters = Annotated[
     ),
 ]
 
+Edges = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBERS",
+        help="Where bins begin and end, with commas between; what they leave of the range is bins, too.",
+    ),
+]
+Bins = Annotated[
+    int | None, typer.Option(metavar="NUMBER", help="Equal bins over the range; 10 if there are no edges.")
+]
+Candidates = Annotated[
+    int | None,
+    typer.Option(metavar="NUMBER", help="Equal steps of the range, one of whose ends is the answer; 1000."),
+]
 
+OPTIONS: Mapping[str, Any] = {
+    "statistic": Statistic,
+    "edges": Edges,
+    "bins": Bins,
+    "candidates": Candidates,
+    "estimator": Estimator,
+    "share": Share,
+    "epsilon": Epsilon,
+    "expected_size": ExpectedSize,
+    "tilt": Tilt,
+    "where": Of,
+    "by": By,
+    "simultaneous": Simultaneous,
+    "standardize": Standardize,
+    "between": Between,
+    "measure": Measure,
+    "parameter": Parameters,
+}
+"""The options of a question, by the names of its parameters over the wire."""
+
+MEAN = "estimator share epsilon expected_size tilt where by simultaneous standardize measure parameter"
+"""The options of a mean and of what is read off it."""
+
+SHAPE = "share epsilon expected_size tilt where by measure"
+"""The options that the questions about a distribution share."""
+
+Command = Callable[..., None]
+
+
+def _asks(names: str, arguments: Mapping[str, Any] | None = None) -> Callable[[Command], Command]:
+    """Give a command the options of a question; it gets what they ask as `question`.
+
+    Typer reads the signature, so the options stand there in place of `question`.
+
+    Args:
+        names: Names in `OPTIONS`, with blanks between, in the order of the help.
+        arguments: Annotations of the arguments that are parameters of the question as they are.
+    """
+    options, own = names.split(), dict(arguments or {})
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def run(**given: Any) -> None:
+            said = {name: given.pop(name) for name in own}
+            asked = question_of(taken=said, **{name: given.pop(name) for name in options})
+            command(question=said | asked, **given)
+
+        question = [_parameter(name, kind) for name, kind in own.items()]
+        for name in options:
+            question.append(
+                _parameter(name, OPTIONS[name], default=False if name == "simultaneous" else None)
+            )
+        shown: list[inspect.Parameter] = []
+        for one in inspect.signature(command).parameters.values():
+            if one.name == "question":
+                shown += question
+            else:
+                shown.append(one.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+        run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]  # typer reads both
+        run.__annotations__ = {one.name: one.annotation for one in shown}
+        return run
+
+    return decorate
+
+
+def _parameter(name: str, kind: Any, default: object = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+@_asks("statistic estimator share epsilon expected_size tilt where by standardize between measure parameter")
 def plan(
     study: StudyName,
-    statistic: Statistic = None,
-    estimator: Estimator = None,
-    share: Share = None,
-    epsilon: Epsilon = None,
-    expected_size: ExpectedSize = None,
-    tilt: Tilt = None,
-    where: Of = None,
-    by: By = None,
-    standardize: Standardize = None,
-    between: Between = None,
-    measure: Measure = None,
-    parameter: Parameters = None,
+    question: dict[str, Any],
     fresh: Fresh = False,
     every: Annotated[bool, typer.Option("--all", help="Show every estimator that applies.")] = False,
     url: Url = DEFAULT_URL,
@@ -110,20 +185,6 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show what stands, and what more would give and cost. Nothing is spent."""
-    question = {} if statistic is None else {"statistic": statistic}
-    question |= question_of(
-        estimator=estimator,
-        share=share,
-        epsilon=epsilon,
-        expected_size=expected_size,
-        tilt=tilt,
-        where=where,
-        by=by,
-        standardize=standardize,
-        between=between,
-        measure=measure,
-        parameter=parameter,
-    )
     with service(url, token) as client:
         found = client.plan(study, fresh=fresh, **question)
     if as_json:
@@ -154,104 +215,62 @@ def plan(
         console.print("`--all` shows the other estimators.")
 
 
-def _answer_to(statistic: Literal["mean", "sum", "variance", "sd"], help_text: str) -> Callable[..., None]:
-    """The command that reads a statistic."""
+def _answer(statistic: str, names: str, **arguments: Any) -> Command:
+    """The command that shows the answer for a statistic."""
 
+    @_asks(names, arguments)
     def read(
         study: StudyName,
-        estimator: Estimator = None,
-        share: Share = None,
-        epsilon: Epsilon = None,
-        expected_size: ExpectedSize = None,
-        tilt: Tilt = None,
-        where: Of = None,
-        by: By = None,
-        simultaneous: Simultaneous = False,
-        standardize: Standardize = None,
-        measure: Measure = None,
-        parameter: Parameters = None,
+        question: dict[str, Any],
         url: Url = DEFAULT_URL,
         token: Token = None,
         output: Output = None,
         as_json: AsJson = False,
     ) -> None:
-        question = question_of(
-            estimator=estimator,
-            share=share,
-            epsilon=epsilon,
-            expected_size=expected_size,
-            tilt=tilt,
-            where=where,
-            by=by,
-            simultaneous=simultaneous,
-            standardize=standardize,
-            measure=measure,
-            parameter=parameter,
-        )
         with service(url, token) as client:
             show_release(getattr(client, statistic)(study, **question), as_json, output)
 
-    read.__doc__ = help_text
+    read.__doc__ = COMMANDS[statistic].summary
     return read
 
 
-mean = _answer_to(
-    "mean",
-    "Show the best answer so far. The first to ask a question spends for it; asking again is free.",
-)
-total = _answer_to("sum", f"Show the sum of the values. {READ_OFF}")
-variance = _answer_to("variance", f"Show the variance of the values. {READ_OFF}")
-sd = _answer_to("sd", f"Show the standard deviation of the values. {READ_OFF}")
-
-
-def difference(
-    study: StudyName,
-    between: Annotated[
+mean = _answer("mean", MEAN)
+total = _answer("sum", MEAN)
+variance = _answer("variance", MEAN)
+sd = _answer("sd", MEAN)
+difference = _answer(
+    "difference",
+    "estimator share epsilon tilt where measure simultaneous parameter",
+    between=Annotated[
         str, typer.Argument(metavar="NAME:LABEL,LABEL", help="An attribute and two of its labels.")
     ],
-    estimator: Estimator = None,
-    share: Share = None,
-    epsilon: Epsilon = None,
-    tilt: Tilt = None,
-    where: Of = None,
-    measure: Measure = None,
-    simultaneous: Simultaneous = False,
-    parameter: Parameters = None,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
-    output: Output = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show the mean of a label less that of another one. It is free after `dither mean --by`."""
-    question = question_of(
-        estimator=estimator,
-        share=share,
-        epsilon=epsilon,
-        tilt=tilt,
-        where=where,
-        measure=measure,
-        simultaneous=simultaneous,
-        parameter=parameter,
-    )
-    with service(url, token) as client:
-        show_release(client.difference(study, between=between, **question), as_json, output)
+)
+histogram = _answer("histogram", f"edges bins {SHAPE}")
+distribution = _answer("distribution", f"edges bins {SHAPE}")
+shares = _answer("shares", SHAPE)
+count = _answer("count", "share epsilon expected_size where by")
+covariance = _answer(
+    "covariance",
+    "share epsilon tilt where",
+    first=Annotated[str, typer.Argument(metavar="NAME", help="One of the study's numbers.")],
+    second=Annotated[str, typer.Argument(metavar="NAME", help="Another one.")],
+)
+quantile = _answer(
+    "quantile",
+    f"candidates {SHAPE}",
+    q=Annotated[str, typer.Argument(help="Which part of the people lies at or below it, such as 0.9.")],
+)
+median = _answer("median", f"candidates {SHAPE}")
+describe = _answer("describe", f"candidates {SHAPE}")
 
 
+@_asks(
+    "statistic estimator share epsilon expected_size tilt where by simultaneous standardize between measure "
+    "parameter"
+)
 def release(
     study: StudyName,
-    statistic: Statistic = None,
-    estimator: Estimator = None,
-    share: Share = None,
-    epsilon: Epsilon = None,
-    expected_size: ExpectedSize = None,
-    tilt: Tilt = None,
-    where: Of = None,
-    by: By = None,
-    simultaneous: Simultaneous = False,
-    standardize: Standardize = None,
-    between: Between = None,
-    measure: Measure = None,
-    parameter: Parameters = None,
+    question: dict[str, Any],
     key: Annotated[
         str | None,
         typer.Option(
@@ -272,21 +291,6 @@ def release(
     as_json: AsJson = False,
 ) -> None:
     """Sharpen an answer: a larger share charges the difference; see `dither plan` and `dither mean`."""
-    question = {} if statistic is None else {"statistic": statistic}
-    question |= question_of(
-        estimator=estimator,
-        share=share,
-        epsilon=epsilon,
-        expected_size=expected_size,
-        tilt=tilt,
-        where=where,
-        by=by,
-        simultaneous=simultaneous,
-        standardize=standardize,
-        between=between,
-        measure=measure,
-        parameter=parameter,
-    )
     with service(url, token) as client:
         found = client.release(study, idempotency_key=key, allow_worse=allow_worse, fresh=fresh, **question)
     show_release(found, as_json, output)
@@ -324,26 +328,38 @@ def releases(
     print_table(rows, columns | {"epsilon": "largest charge"})
 
 
-TEXTS = ("estimator", "by", "measure", "standardize", "between")
+TEXTS = ("statistic", "edges", "estimator", "by", "measure", "standardize", "between")
 """Options that are no numbers."""
 
 
 def question_of(
     *,
     parameter: list[str] | None = None,
+    taken: Collection[str] = (),
     where: list[str] | None = None,
     simultaneous: bool = False,
-    **named: str | None,
+    **named: str | int | None,
 ) -> dict[str, Any]:
-    """The question's parameters, as they go over the wire."""
+    """The question's parameters, as they go over the wire.
+
+    Args:
+        parameter: What `--parameter` gives, each NAME=VALUE.
+        taken: Names that it may not give besides those of the options.
+        where: Labels of people, each NAME=LABEL.
+        simultaneous: Whether the intervals hold together.
+        **named: Other options by their names; None where they are left out.
+    """
     question: dict[str, Any] = {"where": ",".join(where)} if where else {}
     if simultaneous:
         question["simultaneous"] = True
     for name, text in named.items():
         if text is None:
             continue
-        question[name] = text if name in TEXTS else number(text, "--" + name.replace("_", "-"))
-    return question | parameters_of(parameter, taken=question)
+        if isinstance(text, int) or name in TEXTS:
+            question[name] = text
+        else:
+            question[name] = number(text, "--" + name.replace("_", "-"))
+    return question | parameters_of(parameter, taken=(*question, *taken))
 
 
 def parameters_of(given: list[str] | None, *, taken: Collection[str] = ()) -> dict[str, str]:

@@ -62,35 +62,35 @@ COMMANDS = {
         "Show the mean of a label less that of another one. It is free after `dither mean --by`.",
     ),
     "histogram": Command(
-        "shapes:histogram",
+        "ask:histogram",
         "Show which part of the people lies in each bin. The first to ask spends; asking again is free.",
     ),
     "shares": Command(
-        "shapes:shares",
+        "ask:shares",
         "Show which part of the people made each choice. The first to ask spends; asking again is free.",
     ),
     "distribution": Command(
-        "shapes:distribution",
+        "ask:distribution",
         "Show which part of the people lies below each edge. It is free after the histogram of the bins.",
     ),
     "quantile": Command(
-        "shapes:quantile",
+        "ask:quantile",
         "Show the value that a part of the people does not exceed. The first to ask spends for it.",
     ),
     "median": Command(
-        "shapes:median",
+        "ask:median",
         "Show the value that half of the people do not exceed. The first to ask spends for it.",
     ),
     "count": Command(
-        "shapes:count",
+        "ask:count",
         "Show how many people there are: free where it is public, with noise where it is secret.",
     ),
     "covariance": Command(
-        "shapes:covariance",
+        "ask:covariance",
         "Show how two numbers of people go together. The first to ask spends; asking again is free.",
     ),
     "describe": Command(
-        "shapes:describe",
+        "ask:describe",
         "Show count, mean, standard deviation and quartiles, with one price. The first to ask spends for it.",
     ),
     "release": Command(
