@@ -68,14 +68,13 @@ _HEADERS: Mapping[int, Mapping[str, Any]] = {
 
 
 def problem_responses(
-    *, token: bool, path_parameters: bool, parameters: bool, body: bool, conflicts: bool
+    *, token: bool, path_parameters: bool, body: bool, conflicts: bool
 ) -> dict[int | str, dict[str, Any]]:
     """The problems that a route can answer with.
 
     Args:
         token: It takes a token.
         path_parameters: Its path names something that may not exist.
-        parameters: It has query parameters.
         body: It reads a document.
         conflicts: What is stored can stand against it.
     """

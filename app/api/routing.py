@@ -45,7 +45,6 @@ class StrictRoute(APIRoute):
             **problem_responses(
                 token=bool(self.access.roles),
                 path_parameters=bool(self.param_convertors),
-                parameters=bool(self.dependant.query_params or extra.get("parameters")),
                 body=self.body_field is not None or "requestBody" in extra,
                 conflicts=conflicts,
             ),

@@ -126,7 +126,7 @@ def daily(
     )
 
 
-def estimates(title: str, points: Sequence[Estimate], *, y: str, size: Size = FULL) -> Markup:
+def estimates(title: str, points: Sequence[Estimate], *, y: str) -> Markup:
     """Answers over time with their intervals; what is far wider than usual is cut off and sets no scale."""
     if not points:
         return Markup("")
@@ -154,7 +154,7 @@ def estimates(title: str, points: Sequence[Estimate], *, y: str, size: Size = FU
         marks,
         x="time (UTC)",
         y=y,
-        size=size,
+        size=FULL,
     )
 
 
@@ -200,7 +200,6 @@ def narrowing(
     low: float,
     high: float,
     y: str,
-    size: Size = FULL,
 ) -> Markup:
     """What a search has left of the range from low to high: before it, and after each closed round."""
     if not left:
@@ -228,7 +227,7 @@ def narrowing(
         marks,
         x="closed rounds",
         y=y,
-        size=size,
+        size=FULL,
     )
 
 
@@ -239,7 +238,6 @@ def wandering(
     rounds: int,
     low: float,
     high: float,
-    size: Size = FULL,
 ) -> Markup:
     """Where the center of each cluster went, round after round, with its number where it is now.
 
@@ -249,7 +247,6 @@ def wandering(
             the rounds; of more, the first two are drawn over each other.
         rounds: How many there will be.
         low, high: The range of every coordinate.
-        size: On a wide screen.
     """
     if not centers or not centers[0]:
         return Markup("")
@@ -284,7 +281,7 @@ def wandering(
         marks,
         x="first coordinate" if plane else "closed rounds",
         y="second coordinate" if plane else "value",
-        size=size,
+        size=FULL,
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from app.dashboard.canvas import HALF, Size, draw_both
+from app.dashboard.canvas import HALF, draw_both
 from app.dashboard.scales import Linear, Scale, nice_ceiling
 
 
@@ -24,9 +24,7 @@ class Step:
     text: str
 
 
-def sharpening(
-    title: str, steps: Sequence[Step], ahead: Sequence[Step], *, x: str, y: str, size: Size = HALF
-) -> Markup:
+def sharpening(title: str, steps: Sequence[Step], ahead: Sequence[Step], *, x: str, y: str) -> Markup:
     """Errors against what was spent, from step to step, and from the last one to those that may come."""
     if not steps:
         return Markup("")
@@ -65,5 +63,5 @@ def sharpening(
         marks,
         x=x,
         y=y,
-        size=size,
+        size=HALF,
     )

@@ -192,7 +192,6 @@ def combine(
     variance: float | NDArray[np.float64] = WORST_VARIANCE,
     expected_variance: float | NDArray[np.float64] | None = None,
     shrinkage: float | Shrinkage | None = 1.0,
-    details: Mapping[str, object] | None = None,
     absent: NDArray[np.bool_] | None = None,
 ) -> Plan:
     """The plan of any linear estimator, from the weight of a single person of each group.
@@ -207,7 +206,6 @@ def combine(
         normal: Variance of all other noise in it [range width squared].
         reports: Weight of one report of each group, shape (G,), or None.
         variance, expected_variance, shrinkage: See `linear_plan`.
-        details: Further facts for the conclusion.
         absent: Groups of people who have left since their values were summed, shape (G,): they weigh, and
             are not among those whose mean the dataset has.
 
@@ -276,9 +274,9 @@ def combine(
         position = read(values)
         if reports is not None:
             position += report_position(groups, reports)
-        facts = dict(details or {})
+        facts: Mapping[str, object] = {}
         if curator or isinstance(noise, DiscreteGaussian):
-            facts |= output_guarantee(
+            facts = output_guarantee(
                 groups,
                 question,
                 central=float(alone[priced].max(initial=0.0)),

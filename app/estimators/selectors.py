@@ -7,7 +7,7 @@ several entries fit a group the one that names its epsilon counts.
 from collections.abc import Mapping, Sequence
 
 from app.core.cohort import Group
-from app.core.epsilon import MICRO, amount_of, epsilon_limit
+from app.core.epsilon import amount_of, epsilon_limit
 from app.core.errors import InternalFault
 from app.core.grid import NotANumber
 from app.core.numbers import to_decimal
@@ -140,9 +140,3 @@ def selected(key: str, groups: Sequence[Group], delta: int) -> list[int]:
         for index, group in enumerate(groups)
         if group.trust == trust and amount in (None, group.epsilon)
     ]
-
-
-def describe(key: str) -> str:
-    """A canonical key as it is written in a query string."""
-    trust, _, micro = key.partition("@")
-    return f"{trust}@{int(micro) / MICRO:g}" if micro else trust

@@ -7,10 +7,10 @@ service reads what they sent.
 References:
     Warner, JASA 60 (1965), doi:10.1080/01621459.1965.10480775 (k = 2).
     Kairouz, Bonawitz, Ramage, arXiv:1602.07387v3, equation 2 (any k).
+    Wang, Blocki, Li, Jha, arXiv:1705.04421, section 3 (counting through it).
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.core.epsilon import MICRO
@@ -47,33 +47,6 @@ class KaryChannel:
     def contrast(self) -> float:
         """The difference p - q, without cancellation at small epsilon."""
         return -math.expm1(-self.epsilon / MICRO) * self.truth
-
-
-def estimate_counts(counts: Sequence[int], channel: KaryChannel) -> list[float]:
-    r"""True category counts from randomized answers, unbiased: :math:`(c_v - q \sum c) / (p - q)`.
-
-    Args:
-        counts: Answers per category, length k.
-        channel: The channel that all of them went through.
-
-    Returns:
-        Estimates; may be negative, sum to the number of answers.
-
-    Raises:
-        InternalFault: not one count a category.
-
-    Privacy: post-processing; spends no budget, draws no randomness.
-
-    References:
-        Wang, Blocki, Li, Jha, arXiv:1705.04421, section 3.
-
-    >>> estimate_counts([60, 40], KaryChannel(categories=2, epsilon=10**9))
-    [60.0, 40.0]
-    """
-    if len(counts) != channel.categories:
-        raise InternalFault("There is not one count a category.")
-    total = sum(counts)
-    return [(count - channel.lie * total) / channel.contrast for count in counts]
 
 
 def response_variance(channel: KaryChannel, share: float) -> float:

@@ -33,6 +33,9 @@ from app.store import sessions as stored_sessions
 from app.store.contributions import DELTA, Allowance
 from app.store.database import Database
 
+KEY_ATTEMPTS = 50
+"""How often the key is looked for, 0.2 seconds apart, while the database restarts."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
@@ -122,26 +125,23 @@ class Services:
         if kept != self.subject_key.fingerprint():
             raise Unavailable("The database has another subject key than this process.")
 
-    async def check_subject_key(self, *, attempts: int = 50) -> None:
+    async def check_subject_key(self) -> None:
         """Refuse a database that was filled under another subject key.
 
         Under another key every subject would look new and get a second budget.
-
-        Args:
-            attempts: How often to try, 0.2 seconds apart, while the database restarts.
 
         Raises:
             InternalFault: the key is not this database's.
             Unavailable: the database does not come back.
         """
         fingerprint = self.subject_key.fingerprint()
-        for attempt in range(attempts):
+        for attempt in range(KEY_ATTEMPTS):
             try:
                 kept = await self.database.run_tx(
                     "installation.key", lambda c: journal.claim_fact(c, "subject_key", fingerprint)
                 )
             except Unavailable:
-                if attempt == attempts - 1:
+                if attempt == KEY_ATTEMPTS - 1:
                     raise
                 await asyncio.sleep(0.2)
             else:

@@ -15,7 +15,7 @@ MANTISSAS = (10, 15, 20, 30, 50, 70)
 """Tenths at which bins of personal epsilons begin, in every decade."""
 
 
-def bins_up_to(largest: int, most: int = MOST_BINS) -> tuple[int, int]:
+def bins_up_to(largest: int) -> tuple[int, int]:
     """Width and number of equal bins from 0 that hold amounts up to `largest`.
 
     >>> bins_up_to(10_000_000)
@@ -26,7 +26,7 @@ def bins_up_to(largest: int, most: int = MOST_BINS) -> tuple[int, int]:
     while True:
         for step in STEPS:
             width = step * power
-            if width * most >= largest:
+            if width * MOST_BINS >= largest:
                 return width, -(-largest // width)
         power *= 10
 

@@ -11,13 +11,15 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+MOST = 500
+"""The largest group."""
+
 
 class Grouper(Generic[Item, Result]):
     """Collects items and runs them in groups.
 
     Args:
         run: Turns a group into one result an item. What it raises is raised to each of the group.
-        most: Largest group.
         under_way: Groups that may run at the same time.
     """
 
@@ -25,11 +27,9 @@ class Grouper(Generic[Item, Result]):
         self,
         run: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]],
         *,
-        most: int = 500,
         under_way: int = 1,
     ) -> None:
         self._run = run
-        self._most = most
         self._free = under_way
         self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -48,7 +48,7 @@ class Grouper(Generic[Item, Result]):
     async def _work(self) -> None:
         try:
             while self._waiting:
-                group, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
+                group, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
                 await self._run_group(group)
         finally:
             self._free += 1

@@ -128,7 +128,7 @@ class Central:
             estimator=ESTIMATOR,
             estimator_version=VERSION,
             noise=json.dumps({"mechanism": type(noise).__name__, **asdict(noise)}, allow_nan=False),
-            body=_body(study, definition, running, sums, noise, cost, now.isoformat()),
+            body=_body(study, definition, running, sums, cost, now.isoformat()),
             facts=Facts(noisy_count=sum(count / GRID_SIZE for count in sums.counts), epsilon_max=cost),
             charges=charges,
             used=crowd.used,
@@ -223,7 +223,6 @@ def _body(
     definition: SessionDefinition,
     running: RunningKMeans,
     sums: CentralSums,
-    noise: ClusterNoise,
     cost: int,
     created_at: str,
 ) -> bytes:

@@ -9,7 +9,7 @@ from functools import cache
 
 from app.core.cohort import Cohort
 from app.core.grid import GRID_BITS, MIDDLE
-from app.store.membership import centered, is_member, sum_of_squares
+from app.store.membership import IS_MEMBER, centered, sum_of_squares
 from app.store.sql import Connection, Sql
 
 
@@ -82,7 +82,7 @@ def _count_bins(place: int | None) -> Sql[BinCount]:
     return Sql.of(BinCount)(f"""
         SELECT cohort_id AS cohort, width_bucket({_value(place)}, CAST(:starts AS bigint[])) AS bin,
                count(*) AS count
-        FROM lineage JOIN contribution c ON {is_member("c")}
+        FROM lineage JOIN contribution c ON {IS_MEMBER}
         WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
         GROUP BY cohort_id, bin
     """)
@@ -93,7 +93,7 @@ def _sum_clipped(place: int | None) -> Sql[ClippedSum]:
     moved = f"least(greatest({_value(place)} - CAST(:low AS bigint), 0), CAST(:width AS bigint))"
     return Sql.of(ClippedSum)(f"""
         SELECT cohort_id AS cohort, count(*) AS count, CAST(sum({moved}) AS bigint) AS total
-        FROM lineage JOIN contribution c ON {is_member("c")}
+        FROM lineage JOIN contribution c ON {IS_MEMBER}
         WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
         GROUP BY cohort_id
     """)
@@ -129,7 +129,7 @@ def _sum_pair(first: int, second: int) -> Sql[PairSum]:
         SELECT cohort_id AS cohort, count(*) AS count, CAST(sum({one}) AS bigint) AS first,
                CAST(sum({other}) AS bigint) AS second,
                CAST(sum((({one} - {MIDDLE}) * ({other} - {MIDDLE})) >> {GRID_BITS}) AS bigint) AS products
-        FROM lineage JOIN contribution c ON {is_member("c")}
+        FROM lineage JOIN contribution c ON {IS_MEMBER}
         WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
         GROUP BY cohort_id
     """)
@@ -161,7 +161,7 @@ def _sum_coordinates(first: int, dimension: int) -> Sql[CoordinateSums]:
     return Sql.of(CoordinateSums)(f"""
         SELECT cohort_id AS cohort, count(*) AS count, CAST(ARRAY[{totals}] AS bigint[]) AS totals,
                CAST(ARRAY[{squares}] AS bigint[]) AS squares
-        FROM lineage JOIN contribution c ON {is_member("c")}
+        FROM lineage JOIN contribution c ON {IS_MEMBER}
         WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
         GROUP BY cohort_id
     """)
@@ -173,7 +173,7 @@ def _count_choices(choices: int, place: int | None) -> Sql[ChoiceCounts]:
     bits = ", ".join(f"coalesce(sum(({_value(place)} >> {bit}) & 1), 0)" for bit in range(choices))
     return Sql.of(ChoiceCounts)(f"""
         SELECT cohort_id AS cohort, count(*) AS count, CAST(ARRAY[{bits}] AS bigint[]) AS by_choice
-        FROM lineage JOIN contribution c ON {is_member("c")}
+        FROM lineage JOIN contribution c ON {IS_MEMBER}
         WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
         GROUP BY cohort_id
     """)
@@ -188,7 +188,7 @@ _MEASURE_SUMS = f"""
 
 SUM_MEASURE = Sql.of(MeasureSum)(f"""
     SELECT cohort_id AS cohort, {_MEASURE_SUMS}
-    FROM lineage JOIN contribution c ON {is_member("c")}
+    FROM lineage JOIN contribution c ON {IS_MEMBER}
     WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
     GROUP BY cohort_id
 """)

@@ -7,7 +7,7 @@ from app.core.records import Account, PersonalCharge, SessionLine, Statement, St
 from app.core.study import Currency
 from app.store.cohorts import LOCK_EXCLUSIVE
 from app.store.contributions import ACCOUNTS, ACCOUNTS_LOCK, LOCK_SHARED, Allowance, starting
-from app.store.membership import is_member
+from app.store.membership import IS_MEMBER
 from app.store.sql import Connection, Sql
 
 READ = Sql("SELECT budget, reserved, gaussian_budget, gaussian_reserved FROM subject WHERE id = :subject")
@@ -19,7 +19,7 @@ SPENT = """
          WHEN c.trust = 'central' AND c.value IS NOT NULL THEN coalesce(g.spent, c.carried)
          ELSE c.carried END
 """
-IN_COHORT = f"lineage ON c.value IS NOT NULL AND {is_member('c')}"
+IN_COHORT = f"lineage ON c.value IS NOT NULL AND {IS_MEMBER}"
 JOIN_COHORT = f"LEFT JOIN {IN_COHORT} LEFT JOIN cohort g ON g.id = lineage.cohort_id"
 
 # What a contribution holds of its owner's budget: an archived study holds what was spent and no more. The

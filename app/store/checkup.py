@@ -37,14 +37,12 @@ class Standby:
         state: `streaming` once it has caught up; None where this role may not see it.
         sync_state: `sync` or `quorum` where commits wait for it.
         lag_bytes: How much of the log it has not applied yet.
-        lag_seconds: For how long the last of it took; None while nothing is written.
     """
 
     name: str
     state: str | None
     sync_state: str | None
     lag_bytes: int | None
-    lag_seconds: float | None
 
 
 READ_SERVER = Sql.of(ServerFacts)("""
@@ -56,8 +54,7 @@ READ_SERVER = Sql.of(ServerFacts)("""
 
 READ_STANDBYS = Sql.of(Standby)("""
     SELECT application_name AS name, state, sync_state,
-           CAST(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn) AS bigint) AS lag_bytes,
-           CAST(extract(epoch FROM replay_lag) AS double precision) AS lag_seconds
+           CAST(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn) AS bigint) AS lag_bytes
     FROM pg_stat_replication ORDER BY application_name
 """)
 

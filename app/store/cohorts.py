@@ -116,8 +116,8 @@ READ_EPOCH_ROWS = Sql.of(Fresh)(f"""
 
 # Of a few cohorts at most, whose outermost reports count less than they are.
 READ_WITHIN_REACH = Sql(f"""
-    SELECT part.place, sum({summand("c", "part")}) AS total,
-           {sum_of_squares("c", summand("c", "part"))} AS total_squares
+    SELECT part.place, sum({summand("part")}) AS total,
+           {sum_of_squares("c", summand("part"))} AS total_squares
     FROM unnest(CAST(:epochs AS int[]), CAST(:epsilons AS bigint[]), CAST(:carried AS bigint[]),
                 CAST(:reaches AS bigint[]), CAST(:segments AS smallint[]))
         WITH ORDINALITY AS part (epoch, epsilon, carried, reach, segment, place)

@@ -9,7 +9,7 @@ from app.core.chain import Link, RecordedAudit
 from app.core.records import ClusterRelease, LedgerLine, ReleaseLine
 from app.core.release import Charge, chain_hash
 from app.store.budgets import UNSPENT
-from app.store.membership import is_member, sum_of_squares, summand
+from app.store.membership import IS_MEMBER, sum_of_squares, summand
 from app.store.pieces import KEPT_UNDER, MEMBERS
 from app.store.sql import Connection, Sql
 
@@ -137,10 +137,10 @@ _CHECKS = {
     """,
     "a cohort does not hold what was folded into it": f"""
         SELECT g.id AS cohort, g.count, coalesce(c.count, 0) AS members FROM cohort g FULL JOIN (
-            SELECT lineage.cohort_id, count(*) AS count, sum({summand("c")}) AS total,
-                   {sum_of_squares("c", summand("c"))} AS squares
+            SELECT lineage.cohort_id, count(*) AS count, sum({summand()}) AS total,
+                   {sum_of_squares("c", summand())} AS squares
             FROM contribution c JOIN study ON study.id = c.study_id
-            LEFT JOIN lineage ON {is_member("c")}
+            LEFT JOIN lineage ON {IS_MEMBER}
             WHERE c.value IS NOT NULL AND c.epoch <= study.folded_epoch GROUP BY 1
         ) c ON g.id = c.cohort_id
         WHERE g.id IS NULL AND c.count > 0

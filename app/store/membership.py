@@ -26,26 +26,13 @@ def key_columns(row: str) -> str:
     return ", ".join(f"{_keyed(row, column)} AS {column}" for column in KEY)
 
 
-def is_member(row: str, lineage: str = "lineage") -> str:
-    """Whether a contribution is of a lineage, as an SQL condition; it must be live besides.
-
-    Args:
-        row: Name of a row of `contribution`.
-        lineage: Name of a row of `lineage`, which has the cohort's id.
-    """
-    same = [f"{lineage}.{column} = {row}.{column}" for column in SHARED]
-    same += [f"{lineage}.{column} = {_keyed(row, column)}" for column in KEY]
-    return f"({' AND '.join(same)})"
-
-
-def summand(row: str, lineage: str = "lineage") -> str:
+def summand(lineage: str = "lineage") -> str:
     """What a live contribution adds to its cohort's sum, as SQL: its value, or the nearest that still counts.
 
     Args:
-        row: Name of a row of `contribution`.
         lineage: Name of a row with `reach`, where NULL lets every value count as it is.
     """
-    return f"greatest(-{lineage}.reach, least({row}.value, {GRID_SIZE} + {lineage}.reach))"
+    return f"greatest(-{lineage}.reach, least(c.value, {GRID_SIZE} + {lineage}.reach))"
 
 
 def square(row: str, value: str) -> str:
@@ -79,3 +66,12 @@ def centered(value: str) -> str:
 
 def _keyed(row: str, column: str) -> str:
     return f"CASE WHEN {row}.trust = 'public' THEN 0 ELSE {row}.{column} END"
+
+
+IS_MEMBER = "({})".format(
+    " AND ".join(
+        [f"lineage.{column} = c.{column}" for column in SHARED]
+        + [f"lineage.{column} = {_keyed('c', column)}" for column in KEY]
+    )
+)
+"""Whether the contribution `c` is of the row of `lineage`, as an SQL condition; it must be live besides."""

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from app.core.cohort import Cohort
 from app.store.cohorts import COHORT_COLUMNS
-from app.store.membership import is_member
+from app.store.membership import IS_MEMBER
 from app.store.sql import Connection, Sql
 
 AT_ONCE = 10_000
@@ -25,7 +25,7 @@ READ_PARTICIPANTS = Sql.of(Cohort)(f"""
 
 READ_POINTS = Sql.of(bytes)(f"""
     SELECT array_send(coalesce(c.vector, ARRAY[c.value])) AS point
-    FROM lineage JOIN contribution c ON {is_member("c")}
+    FROM lineage JOIN contribution c ON {IS_MEMBER}
     WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
 """)
 

@@ -19,7 +19,7 @@ from app.store.contributions import (
     read_holdings,
     reserve,
 )
-from app.store.membership import is_member, square, summand
+from app.store.membership import IS_MEMBER, square, summand
 from app.store.sql import Connection, Sql
 
 LOCK_SUBJECT = Sql("SELECT id FROM subject WHERE id = :subject FOR UPDATE")
@@ -39,9 +39,9 @@ WITHDRAW = Sql("""
 
 LEAVE_COHORT = Sql.of(int)(f"""
     UPDATE cohort
-    SET count = count - 1, total = total - {summand("c")},
-        total_squares = total_squares - {square("c", summand("c"))}
-    FROM contribution c JOIN lineage ON {is_member("c")}
+    SET count = count - 1, total = total - {summand()},
+        total_squares = total_squares - {square("c", summand())}
+    FROM contribution c JOIN lineage ON {IS_MEMBER}
     WHERE c.study_id = :study_id AND c.subject_id = :subject AND cohort.id = lineage.cohort_id
     RETURNING cohort.spent
 """)

@@ -80,11 +80,9 @@ KINDS: Mapping[type[ServiceError], Kind] = {
     ServiceError: Kind(500, "Internal fault"),
 }
 
+# These belong to no `ServiceError`: they are HTTP's own.
 METHOD_NOT_ALLOWED = "method_not_allowed"
 HEAD_TOO_LARGE = "head_too_large"
-
-OF_HTTP = frozenset({METHOD_NOT_ALLOWED, HEAD_TOO_LARGE})
-"""Codes that belong to no `ServiceError`: they are HTTP's own."""
 
 _HEADERS: Mapping[int, Mapping[str, str]] = {
     401: {"WWW-Authenticate": "Bearer"},

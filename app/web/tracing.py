@@ -7,12 +7,9 @@ message of an exception, nothing of what a request or an answer holds.
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from app.web.request_log import current_request_id, method_of, template_of
-
-if TYPE_CHECKING:
-    from opentelemetry.sdk.trace.export import SpanExporter
 
 NAME = "dither"
 
@@ -74,13 +71,12 @@ class OpenTelemetry:
 
     Args:
         version: Of the service.
-        exporter: Where spans go, in place of OTLP.
 
     Raises:
         TracingNotInstalled: see `require_telemetry`.
     """
 
-    def __init__(self, version: str, exporter: "SpanExporter | None" = None) -> None:
+    def __init__(self, version: str) -> None:
         require_telemetry()
         from opentelemetry import trace
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -93,7 +89,7 @@ class OpenTelemetry:
         self._parents = TraceContextTextMapPropagator()
         resource = {"service.name": os.environ.get("OTEL_SERVICE_NAME", NAME), "service.version": version}
         self._provider = TracerProvider(resource=Resource.create(resource), shutdown_on_exit=False)
-        self._provider.add_span_processor(BatchSpanProcessor(exporter or OTLPSpanExporter()))
+        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer(NAME, version)
 
     @contextmanager

@@ -84,10 +84,6 @@ class BaseClient:
             options["timeout"] = httpx.Timeout(**{**parts, "read": self._timeout.read + request.patience})
         return options
 
-    def _close_ledger(self) -> None:
-        if self._ledger is not None:
-            self._ledger.close()
-
 
 @lru_cache(maxsize=1)
 def _tls() -> ssl.SSLContext:

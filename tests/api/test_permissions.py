@@ -28,7 +28,6 @@ LIFETIME = {"epsilon": 50, "reason": "asked"}
 
 Row = tuple[set[str], dict[str, Any]]
 
-NOBODY: set[str] = {"nobody"}
 EVERYBODY = {"nobody", "contribute", "analyse", "admin", "observe"}
 
 OF_ANOTHER_TOKEN = {"contribution_exists", "answer_exists"}

@@ -12,7 +12,7 @@ import pytest
 import app
 from app.core import errors
 from app.core.errors import FieldError, ServiceError
-from app.web.problems import KINDS, OF_HTTP, problem_of
+from app.web.problems import HEAD_TOO_LARGE, KINDS, METHOD_NOT_ALLOWED, problem_of
 from app.web.validation_messages import InvalidValue, field_errors, field_name
 
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "problems.md"
@@ -59,7 +59,7 @@ def test_errors_of_one_code_have_one_row() -> None:
 def test_every_code_has_a_heading_and_every_heading_a_code() -> None:
     headings = re.findall(r"^## `(\w+)`$", DOCUMENTATION.read_text(), re.MULTILINE)
     assert len(headings) == len(set(headings))
-    assert set(headings) == {cls.code for cls in ERRORS} | OF_HTTP
+    assert set(headings) == {cls.code for cls in ERRORS} | {METHOD_NOT_ALLOWED, HEAD_TOO_LARGE}
 
 
 def test_every_heading_states_the_status() -> None:

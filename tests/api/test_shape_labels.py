@@ -10,7 +10,6 @@ from tests.api.test_shapes import get, spent
 REGIONS = {"region": ["north", "south", "east"]}
 PARTIES = ["red", "green", "blue"]
 ADD_REMOVE = {"relation": "add_remove_one", "epsilon": {"min": 4, "max": 4}, "trust": ["central"]}
-CENTRAL = {"epsilon": 4, "trust": "central"}
 RELATIONS = [{}, ADD_REMOVE]
 
 

@@ -11,7 +11,6 @@ from tests.api.service import Service, assert_problem
 JSON = {"Content-Type": "application/json"}
 
 ALICE: dict[str, Any] = {"subject": "alice", "value": [0, 50, 100], "epsilon": 1, "trust": "central"}
-BOB: dict[str, Any] = {"subject": "bob", "value": [-0.0, "x", 1], "trust": "public"}
 
 RECORDS = [
     ALICE,

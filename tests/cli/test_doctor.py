@@ -191,7 +191,7 @@ SERVER = ServerFacts(
     connections=100,
     bytes=2**20,
 )
-GOOD = Standby(name="b", state="streaming", sync_state="sync", lag_bytes=0, lag_seconds=None)
+GOOD = Standby(name="b", state="streaming", sync_state="sync", lag_bytes=0)
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,7 @@ def answers(seed: int) -> dict[str, object]:
     """Estimates, intervals, predictions and charges of one profile, as JSON gives them back."""
     draw = random.Random(seed)
     groups = [
-        central(
-            draw.choice([0.05, 0.1, 0.5, 1.0, 4.0]), draw.randint(1, 900), participates=draw.random() < 0.8
-        )
+        central(draw.choice(OFFERS), draw.randint(1, 900), participates=draw.random() < 0.8)
         for _ in range(draw.randint(0, 4))
     ]
     groups += [public(draw.randint(1, 50)) for _ in range(draw.randint(0, 1))]

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from markupsafe import Markup
@@ -91,9 +91,9 @@ def budget_plot(histogram: HistogramOut, size: canvas.Size = canvas.HALF) -> Mar
     )
 
 
-def _every_day(days: Sequence[DayOut], today: date | None = None) -> list[DayOut]:
+def _every_day(days: Sequence[DayOut]) -> list[DayOut]:
     """The last days in their order, also those on which nothing happened."""
-    last = today or datetime.now(UTC).date()
+    last = datetime.now(UTC).date()
     known = {one.day: one for one in days}
     wanted = [last - timedelta(days=ago) for ago in reversed(range(DAYS))]
     return [known.get(day) or DayOut(day=day, contributions=0, releases=0) for day in wanted]

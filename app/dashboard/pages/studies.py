@@ -257,7 +257,7 @@ async def _page(
         saturation=saturation,
         saturation_plot=plots.saturation(
             "Charged epsilon against offered epsilon, for one release at share 1",
-            largest=_largest(study, saturation, profile),
+            largest=_largest(study, saturation),
             point=saturation,
         ),
         sessions=[session_document(session, study) for session in running.items],
@@ -326,7 +326,7 @@ def _label_plots(release: Published, read: ReleaseOut | None) -> dict[str, Any]:
     return drawn
 
 
-def _largest(study: Study, saturation: float | None, profile: EpsilonsOut | None) -> float:
+def _largest(study: Study, saturation: float | None) -> float:
     """How far the saturation curve goes: over all that may be offered, but not far beyond the bend."""
     most = epsilon_to_json(study.definition.epsilon_max)
     return most if saturation is None else min(most, max(3 * saturation, most / 1000))

@@ -13,8 +13,6 @@ from app.dashboard import plots
 from app.dashboard.plots import Bin, Estimate, Series
 from app.dashboard.scales import Linear, Logarithmic, Time, nice_ceiling, nice_step
 
-SVG = {"class": "plot"}
-
 
 @given(st.floats(-1e4, 1e4), st.floats(0.1, 1e7), st.floats(0, 1))
 def test_a_linear_scale_keeps_proportions(low: float, span: float, part: float):

@@ -26,7 +26,6 @@ SLACK = brentq(lambda x: (1 + x / 2) * math.exp(-x) - 0.002, 1, 20)
 """What both noises together exceed with probability 0.1 %, on one side."""
 
 P = (np.arange(20_001) + 0.5) / 20_001
-SCAN = 1 / 20_001
 TOLERANCE = 3e-4
 """The scan, and 0.05 % of a margin where a small Laplace is counted as Normal; half of one person's move is
 1 / (2 n) or more than 0.04."""

@@ -10,11 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.errors import InternalFault
-from app.mechanisms.randomized_response import (
-    KaryChannel,
-    estimate_counts,
-    response_variance,
-)
+from app.mechanisms.randomized_response import KaryChannel, response_variance
 from tests.support.decisions import one_round
 
 
@@ -49,18 +45,6 @@ def test_a_draw_has_exactly_the_channels_law(monkeypatch, categories, category):
         assert law.probability(answer) == pytest.approx(expected, rel=1e-12)
 
 
-def test_expected_counts_are_turned_into_true_ones():
-    channel = KaryChannel(categories=3, epsilon=700_000)
-    true = [600.0, 300.0, 100.0]
-    expected = [channel.truth * n + channel.lie * (1000 - n) for n in true]
-    assert estimate_counts(expected, channel) == pytest.approx(true)  # type: ignore[arg-type]  # fractions
-
-
-def test_estimated_counts_sum_to_the_answers():
-    channel = KaryChannel(categories=4, epsilon=250_000)
-    assert sum(estimate_counts([10, 0, 70, 3], channel)) == pytest.approx(83)
-
-
 def test_the_variance_is_that_of_the_coins():
     """20,000 worlds of 50 answers; the mean square of 20,000 estimates has a standard error of 1 %."""
     rng = np.random.default_rng(20301121)
@@ -76,8 +60,3 @@ def test_the_variance_is_that_of_the_coins():
 def test_a_channel_needs_two_categories_and_some_epsilon(categories, epsilon):
     with pytest.raises(InternalFault):
         KaryChannel(categories=categories, epsilon=epsilon)
-
-
-def test_counts_of_other_categories_are_refused():
-    with pytest.raises(InternalFault):
-        estimate_counts([1, 2, 3], KaryChannel(categories=2, epsilon=1))
