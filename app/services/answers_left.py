@@ -2,11 +2,11 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from app.accounting.costs import group_costs
-from app.core.cohort import Cohort
+from app.core.cohort import Cohort, Group
 from app.core.epsilon import MICRO
 from app.core.errors import PrivacyRefusal
 from app.core.study import StudyDefinition
@@ -19,6 +19,9 @@ from app.services.steps import Step
 
 MOST_STEPS = 20
 """Times that people drop out before the rest is not followed."""
+
+Priced = Sequence[tuple[Cohort, int, int]]
+"""Cohorts, with what one of their people offers, and is charged."""
 
 
 def steps_left(step: Step | ShapeStep, cohorts: Sequence[Cohort], share: int) -> int | None:
@@ -79,26 +82,53 @@ def answers_left(
 
     Privacy: looks at offers and at what is left of them, which are public under replace_one, at no raw value.
     """
+
+    def planned(cohorts: Sequence[Cohort], best: float | None) -> tuple[float, Priced]:
+        people = planning.crowd(study, cohorts, resolved)
+        _, plan, _ = planning.choose(study, people, resolved, question, among=[estimator])
+        width = planning.interval_width(study, plan)
+        gain.check(people=people.people, left_out=people.left_out, width=width, best=best, needed=False)
+        costs = group_costs(plan.queries, plan.noise, study.relation, people.groups, study.noise)
+        return width, priced_members(people.groups, people.members, costs)
+
+    return count_left(cohorts, best, planned)
+
+
+def priced_members(
+    groups: Sequence[Group], members: Sequence[Sequence[Cohort]], costs: Sequence[int]
+) -> Priced:
+    """Each cohort, what one of its people offers, and what that person is charged."""
+    return [
+        (cohort, group.epsilon, cost)
+        for group, of_group, cost in zip(groups, members, costs, strict=True)
+        for cohort in of_group
+    ]
+
+
+def count_left(
+    cohorts: Sequence[Cohort],
+    best: float | None,
+    planned: Callable[[Sequence[Cohort], float | None], tuple[float, Priced]],
+) -> int | None:
+    """How many more answers there are of those that a plan makes, see `answers_left`.
+
+    Args:
+        cohorts: The cohorts as they are now.
+        best: The smallest width that a former answer has.
+        planned: Plans an answer for cohorts beside the best width so far: its width, and what it charges.
+            NotApplicable or a PrivacyRefusal ends the count.
+    """
     given = 0
     for _ in range(MOST_STEPS):
-        people = planning.crowd(study, cohorts, resolved)
         try:
-            _, plan, _ = planning.choose(study, people, resolved, question, among=[estimator])
-            width = planning.interval_width(study, plan)
-            gain.check(people=people.people, left_out=people.left_out, width=width, best=best, needed=False)
+            width, charged = planned(cohorts, best)
         except (NotApplicable, PrivacyRefusal):
             break
         best = width if best is None else min(best, width)
-        costs = group_costs(plan.queries, plan.noise, study.relation, people.groups, study.noise)
-        priced = [
-            (cohort, group.epsilon, cost)
-            for group, members, cost in zip(people.groups, people.members, costs, strict=True)
-            for cohort in members
-        ]
-        last = [1 + (one.epsilon - one.spent - offer) // cost for one, offer, cost in priced if cost]
+        last = [1 + (one.epsilon - one.spent - offer) // cost for one, offer, cost in charged if cost]
         if not last:
             return None
         times = min(last)
         given += times
-        cohorts = [replace(one, spent=one.spent + times * cost) for one, _, cost in priced]
+        cohorts = [replace(one, spent=one.spent + times * cost) for one, _, cost in charged]
     return given

@@ -11,7 +11,7 @@ from app.core.release import StoredRelease
 from app.core.study import Currency, Study
 from app.estimators.interface import NotApplicable
 from app.services import shape_kinds
-from app.services.answers_left import steps_left
+from app.services.answers_left import Priced, count_left, priced_members, steps_left
 from app.services.coordinates import CoordinatesPlan
 from app.services.drafting import Newcomers, Planned, PlannedEstimator
 from app.services.found_plans import FoundPlan
@@ -21,7 +21,7 @@ from app.services.shape_kinds import AnyPlan
 from app.services.shape_labels import LabelsPlan
 from app.services.shape_plans import SUMMARIES, ShapePlan
 from app.services.shape_questions import BY_BINS
-from app.services.shape_request import ShapeRequest, answers_left, assumption, people_of
+from app.services.shape_request import ShapeRequest, assumption, people_of
 from app.services.shape_steps import ShapeStep
 from app.sessions.searched import Searched
 from app.store.database import Connection, Database
@@ -80,10 +80,21 @@ def _planned(
             left = steps_left(step, now.rows, question.share) if _is_gain(request, step, now) else 0
             return _estimator(request, step, statistic, left), _newcomers(request, now)
         made = shape_kinds.make(definition, question, now.rows, now.searched)
-        left = answers_left(request, now.rows, now.best, now.searched) if request.compares else None
+        left = _left(request, now) if request.compares else None
         return _estimator(request, made, statistic, left), None
     except (BudgetExhausted, NotApplicable):
         return None, _newcomers(request, now)
+
+
+def _left(request: ShapeRequest, now: _Situation) -> int | None:
+    """How many more answers to this question there are, see `app.services.answers_left`."""
+
+    def planned(rows: Sequence[Cohort], best: float | None) -> tuple[float, Priced]:
+        made = shape_kinds.make(request.study.definition, request.question, rows, now.searched)
+        request.check(made.crowd.people, made.crowd.unable, made.interval_width, best)
+        return made.interval_width, priced_members(made.crowd.groups, made.crowd.members, made.costs)
+
+    return count_left(now.rows, now.best, planned)
 
 
 def _estimator(

@@ -44,9 +44,6 @@ LOCAL = "local_reports_not_used"
 SMALL = "label_too_small"
 """Why people of a label have no part in them: the middle of the range is nearer than any answer of theirs."""
 
-MOST_STEPS = 20
-"""Times that people drop out before the rest is not followed."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapePlan:

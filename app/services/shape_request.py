@@ -7,19 +7,16 @@ from uuid import UUID
 
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
-from app.core.errors import PrivacyRefusal
 from app.core.piece import LastStep, Piece
 from app.core.quota import QuotaUse
 from app.core.release import Facts, StoredRelease
 from app.core.session import SessionProtocol
 from app.core.study import Relation, Study
 from app.core.study import assumption as of_mean
-from app.estimators.interface import NotApplicable
 from app.services import gain, measured, shape_kinds
 from app.services.found_plans import FoundPlan
 from app.services.questions import Ask, among
 from app.services.replies import Idempotency
-from app.services.shape_plans import MOST_STEPS
 from app.services.shape_questions import (
     COORDINATES,
     DESCRIBE,
@@ -213,35 +210,6 @@ def people_of(rows: Sequence[Cohort], searched: Searched | None) -> int:
     """All with a live contribution, or an answer that is joined in."""
     more = 0 if searched is None else searched.people - searched.reporting
     return sum(row.count for row in rows) + more
-
-
-def answers_left(
-    request: ShapeRequest, rows: Sequence[Cohort], best: float | None, searched: Searched | None
-) -> int | None:
-    """How many more answers to this question people can pay for before one is refused, at least.
-
-    As `app.services.answers_left`: all answers cost the same until a person drops out, then it is planned
-    anew.
-    """
-    given, definition = 0, request.study.definition
-    for _ in range(MOST_STEPS):
-        try:
-            made = shape_kinds.make(definition, request.question, rows, searched)
-            request.check(made.crowd.people, made.crowd.unable, made.interval_width, best)
-        except (NotApplicable, PrivacyRefusal):
-            break
-        best = made.interval_width if best is None else min(best, made.interval_width)
-        priced = [
-            (cohort, group.epsilon, cost)
-            for group, members, cost in zip(made.crowd.groups, made.crowd.members, made.costs, strict=True)
-            for cohort in members
-        ]
-        last = [1 + (one.epsilon - one.spent - offer) // cost for one, offer, cost in priced if cost]
-        if not last:
-            return None
-        given += min(last)
-        rows = [replace(one, spent=one.spent + min(last) * cost) for one, _, cost in priced]
-    return given
 
 
 def assumption(question: ShapeQuestion) -> str | None:
