@@ -110,6 +110,7 @@ def _estimator(
         predicted_error_at_tilt_0=None,
         epsilon_max=definition.epsilon(made.most),
         epsilon_max_total=definition.epsilon(total),
+        mu2_max=made.most if definition.noise is Currency.GAUSSIAN else None,
         one_report_moves=shown.one_report_moves if isinstance(shown, ShapePlan | LabelsPlan) else None,
         statistics=_read_off(shown, statistic),
         answers_left=left,
