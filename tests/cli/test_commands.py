@@ -352,6 +352,8 @@ def test_a_refusal_exits_with_1_and_says_why(ask):
         (("plan", "x", "--token", "t", "--share", "much"), "--share"),
         (("plan", "x", "--token", "t", "--tilt", "some"), "--tilt"),
         (("mean", "x", "--token", "t", "-p", "variance"), "NAME=VALUE"),
+        (("plan", "x", "--token", "t", "--statistic", "sum", "-p", "statistic=mean"), "NAME=VALUE"),
+        (("difference", "x", "town:a,b", "--token", "t", "-p", "between=town:c,d"), "NAME=VALUE"),
         (("study", "create", "x", "--token", "t", "--lower", "zero", "--upper", "1"), "--lower"),
         (("session", "create", "x", "--token", "t"), "--protocol"),
         (("session", "create", "x", "--token", "t", "--protocol", "mode", "--epsilon", "1"), "--protocol"),
