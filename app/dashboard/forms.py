@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
+from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
 
@@ -52,6 +53,18 @@ def chosen(request: PageRequest, name: str, options: Iterable[str]) -> str | Non
     if text is not None and text not in known:
         raise InvalidRequest.field(name, f"must be one of {', '.join(known)}")
     return text
+
+
+def key(request: PageRequest) -> UUID:
+    """What makes one act of two clicks on a form's button.
+
+    Raises:
+        InvalidRequest: the form gave none.
+    """
+    try:
+        return UUID(request.fields.get("key", ""))
+    except ValueError:
+        raise InvalidRequest.field("key", "is not one of this form's") from None
 
 
 def cursor(request: PageRequest, check: Callable[[str], str], name: str = "cursor") -> str | None:

@@ -78,13 +78,8 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Logarithmic:
+class Logarithmic(Linear):
     """Equal steps for equal ratios; values must be above 0."""
-
-    low: float
-    high: float
-    start: float
-    end: float
 
     def __call__(self, value: float) -> float:
         """Where a value lies [pixels]."""
@@ -107,17 +102,8 @@ class Logarithmic:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Linear):
     """Like `Linear`, for what is counted: ticks are whole numbers."""
-
-    low: float
-    high: float
-    start: float
-    end: float
-
-    def __call__(self, value: float) -> float:
-        """Where a value lies [pixels]."""
-        return Linear(self.low, self.high, self.start, self.end)(value)
 
     def ticks(self, most: int) -> list[tuple[float, str]]:
         """Every whole number, or every second, fifth, tenth, ... of them."""
@@ -148,17 +134,8 @@ STEPS: tuple[tuple[float, str], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Time:
+class Time(Linear):
     """Moments as seconds since 1970, labeled in UTC."""
-
-    low: float
-    high: float
-    start: float
-    end: float
-
-    def __call__(self, value: float) -> float:
-        """Where a moment lies [pixels]."""
-        return Linear(self.low, self.high, self.start, self.end)(value)
 
     def ticks(self, most: int) -> list[tuple[float, str]]:
         """Round moments."""

@@ -4,6 +4,7 @@ import re
 from collections.abc import Container, Mapping
 from typing import cast
 from urllib.parse import unquote_to_bytes
+from uuid import UUID
 
 from starlette.requests import Request
 
@@ -239,6 +240,22 @@ class ApiRequest(Request):
         allowed = self.principal.subject
         if allowed is not None and subject != allowed:
             raise Forbidden("The token is limited to another subject.")
+
+
+def uuid_of(text: str, what: str) -> UUID:
+    """The id that a path names.
+
+    Args:
+        text: Of the path.
+        what: What it is the id of, such as "release".
+
+    Raises:
+        NotFound: it is no id.
+    """
+    try:
+        return UUID(text)
+    except ValueError:
+        raise NotFound(f"There is no such {what}.") from None
 
 
 def _is_utf8(parameters: str) -> bool:

@@ -1,7 +1,6 @@
 """Questions and their answers. Answers are the stored bytes."""
 
 from collections.abc import Sequence
-from uuid import UUID
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -29,7 +28,7 @@ from app.web.documents.release import (
 )
 from app.web.documents.shape import Shape, shape_off
 from app.web.read_off import read_off
-from app.web.request import JSON, ApiRequest
+from app.web.request import JSON, ApiRequest, uuid_of
 
 SHOWN = ReleaseWithChargesOut | ClusterReleaseOut | Shape
 """Whatever a release may be, as it is shown."""
@@ -157,11 +156,7 @@ async def list_releases(
 @allow(Role.ANALYSE, Role.ADMIN)
 async def read_release(request: ApiRequest, release: IdPath) -> Response:
     """One release."""
-    try:
-        release_id = UUID(release)
-    except ValueError:
-        raise NotFound("There is no such release.") from None
-    found = await request.api.services.releases.get(release_id)
+    found = await request.api.services.releases.get(uuid_of(release, "release"))
     request.refuse_other_studies(found.study)
     (shown,) = await _shown(request, [found])
     return Response(shown, media_type=JSON)

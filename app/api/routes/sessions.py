@@ -9,7 +9,7 @@ from starlette.responses import Response
 from app.api.access import STUDY_ROLES, allow
 from app.api.missing_budget import explained_enrolment
 from app.api.routing import CONFLICTS, StrictRoute
-from app.core.errors import BudgetExhausted, NotFound
+from app.core.errors import BudgetExhausted
 from app.core.principal import Role
 from app.core.session import AnswerOutcome
 from app.core.study import Study
@@ -27,7 +27,7 @@ from app.web.documents.session import (
     session_bytes,
 )
 from app.web.documents.session_in import ANSWER_EXAMPLE, ANSWER_SCHEMA, RoundCloseIn, SessionIn
-from app.web.request import JSON, ApiRequest
+from app.web.request import JSON, ApiRequest, uuid_of
 
 MAX_WAIT_SECONDS = 30
 
@@ -71,7 +71,7 @@ async def list_sessions(
 @allow(*STUDY_ROLES)
 async def read_session(request: ApiRequest, session: IdPath) -> Response:
     """One session with its closed rounds; once it has finished, with its estimate."""
-    found = await request.api.services.sessions.get(_session_id(session))
+    found = await request.api.services.sessions.get(uuid_of(session, "session"))
     return await _shown(request, found)
 
 
@@ -92,7 +92,7 @@ async def read_round(
     ] = 0,
 ) -> Response:
     """What is asked now. With `wait`, as soon as the open round is later than `after` or there is none."""
-    session_id = _session_id(session)
+    session_id = uuid_of(session, "session")
     study = await _study_of(request, await request.api.services.sessions.find(session_id))
     found = await request.api.services.sessions.wait(session_id, after, wait)
     return Response(round_bytes(found, study), media_type=JSON)
@@ -121,7 +121,7 @@ async def give_answer(request: ApiRequest, session: IdPath) -> Response:
     another token sends, 409.
     """
     services = request.api.services
-    found = await services.sessions.find(_session_id(session))
+    found = await services.sessions.find(uuid_of(session, "session"))
     request.refuse_other_studies(found.definition.study)
     record = await request.read_object()
     answer = services.answers.read(found, record, request.principal.token_id)
@@ -157,16 +157,9 @@ async def finish_session(request: ApiRequest, session: IdPath) -> Response:
     return await _shown(request, found)
 
 
-def _session_id(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise NotFound("There is no such session.") from None
-
-
 async def _own_session(request: ApiRequest, text: str) -> UUID:
     """The id of a session, which is not of a study that the token is not for."""
-    session_id = _session_id(text)
+    session_id = uuid_of(text, "session")
     found = await request.api.services.sessions.find(session_id)
     request.refuse_other_studies(found.definition.study)
     return session_id

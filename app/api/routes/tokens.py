@@ -1,19 +1,16 @@
 """Tokens: make, list, limit, rotate, revoke."""
 
-from uuid import UUID
-
 from fastapi import APIRouter, Response
 
 from app.api.access import allow
 from app.api.routing import CONFLICTS, StrictRoute
 from app.core.epsilon import MICRO
-from app.core.errors import NotFound
 from app.core.principal import Role
 from app.core.quota import Quota
 from app.web.documents.lists import Limit, PageOut, SlugCursor, UuidCursor
 from app.web.documents.paths import IdPath
 from app.web.documents.token import NewTokenOut, QuotaIn, QuotaOut, RotateIn, TokenIn, TokenOut, UsageOut
-from app.web.request import ApiRequest
+from app.web.request import ApiRequest, uuid_of
 
 router = APIRouter(prefix="/v1/admin/tokens", tags=["tokens"], route_class=StrictRoute)
 
@@ -49,7 +46,7 @@ async def list_tokens(
 @allow(Role.ADMIN)
 async def read_token(request: ApiRequest, token: IdPath) -> TokenOut:
     """One token, without its secret."""
-    record = await request.api.services.tokens.get(_id(token))
+    record = await request.api.services.tokens.get(uuid_of(token, "token"))
     return TokenOut.model_validate(record, from_attributes=True)
 
 
@@ -57,7 +54,7 @@ async def read_token(request: ApiRequest, token: IdPath) -> TokenOut:
 @allow(Role.ADMIN)
 async def revoke_token(request: ApiRequest, token: IdPath) -> Response:
     """Refuse a token from now on. Doing it again changes nothing."""
-    await request.api.services.tokens.revoke(_id(token), str(request.principal.token_id))
+    await request.api.services.tokens.revoke(uuid_of(token, "token"), str(request.principal.token_id))
     return Response(status_code=204)
 
 
@@ -68,7 +65,7 @@ async def rotate_token(
 ) -> NewTokenOut:
     """Give a token another secret. Its id, limits and quota stay."""
     record, secret = await request.api.services.tokens.rotate(
-        _id(token), document.grace_seconds, str(request.principal.token_id)
+        uuid_of(token, "token"), document.grace_seconds, str(request.principal.token_id)
     )
     return _new(record, secret, response)
 
@@ -78,7 +75,9 @@ async def rotate_token(
 async def set_quota(request: ApiRequest, token: IdPath, document: QuotaIn) -> QuotaOut:
     """Limit what an analyst's token may use of each study. What it used already counts."""
     quota = Quota(share=document.share, period_seconds=document.period_seconds)
-    await request.api.services.tokens.set_quota(_id(token), quota, str(request.principal.token_id))
+    await request.api.services.tokens.set_quota(
+        uuid_of(token, "token"), quota, str(request.principal.token_id)
+    )
     return QuotaOut.of(quota)
 
 
@@ -86,7 +85,9 @@ async def set_quota(request: ApiRequest, token: IdPath, document: QuotaIn) -> Qu
 @allow(Role.ADMIN)
 async def lift_quota(request: ApiRequest, token: IdPath) -> Response:
     """Lift a token's quota. Doing it again changes nothing."""
-    await request.api.services.tokens.set_quota(_id(token), None, str(request.principal.token_id))
+    await request.api.services.tokens.set_quota(
+        uuid_of(token, "token"), None, str(request.principal.token_id)
+    )
     return Response(status_code=204)
 
 
@@ -96,18 +97,11 @@ async def list_usage(
     request: ApiRequest, token: IdPath, limit: Limit = 50, cursor: SlugCursor | None = None
 ) -> PageOut[UsageOut]:
     """What a token used of each study, in its quota's period or, without a quota, ever."""
-    page = await request.api.services.tokens.usage(_id(token), limit, cursor)
+    page = await request.api.services.tokens.usage(uuid_of(token, "token"), limit, cursor)
     items = [
         UsageOut(study=entry.study, releases=entry.releases, used=entry.used / MICRO) for entry in page.items
     ]
     return PageOut(items=items, next_cursor=page.next_cursor)
-
-
-def _id(token: str) -> UUID:
-    try:
-        return UUID(token)
-    except ValueError:
-        raise NotFound("There is no such token.") from None
 
 
 def _new(record: object, secret: str, response: Response) -> NewTokenOut:

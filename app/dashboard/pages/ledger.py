@@ -1,7 +1,8 @@
 """The ledger: releases, charges, export, and the state of the hash chain."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any
 from uuid import UUID
 
 from starlette.responses import Response, StreamingResponse
@@ -22,20 +23,8 @@ async def show_releases(request: PageRequest) -> Response:
     """Releases of all studies, or of one."""
     study, _ = await _filters(request)
     services, cursor = request.api.services, forms.cursor(request, is_number)
-    releases, chain, slugs = await asyncio.gather(
-        documents_out.ledger_releases(services, ROWS, cursor, study),
-        documents_out.chain(services),
-        _slugs(request),
-    )
-    return render(
-        request,
-        "ledger.html",
-        tab="releases",
-        releases=releases,
-        chain=chain,
-        study=study,
-        release=None,
-        slugs=slugs,
+    return await _page(
+        request, "releases", documents_out.ledger_releases(services, ROWS, cursor, study), study
     )
 
 
@@ -43,20 +32,19 @@ async def show_charges(request: PageRequest) -> Response:
     """Charges of all releases, of one study or of one release."""
     study, release = await _filters(request)
     services, cursor = request.api.services, forms.cursor(request, is_numbers)
-    charges, chain, slugs = await asyncio.gather(
-        documents_out.charges(services, ROWS, cursor, study, release),
-        documents_out.chain(services),
-        _slugs(request),
+    rows = documents_out.charges(services, ROWS, cursor, study, release)
+    return await _page(request, "charges", rows, study, release)
+
+
+async def _page(
+    request: PageRequest, tab: str, rows: Awaitable[object], study: str | None, release: UUID | None = None
+) -> Response:
+    read, chain, slugs = await asyncio.gather(
+        rows, documents_out.chain(request.api.services), _slugs(request)
     )
+    shown: dict[str, Any] = {tab: read}
     return render(
-        request,
-        "ledger.html",
-        tab="charges",
-        charges=charges,
-        chain=chain,
-        study=study,
-        release=release,
-        slugs=slugs,
+        request, "ledger.html", tab=tab, chain=chain, study=study, release=release, slugs=slugs, **shown
     )
 
 

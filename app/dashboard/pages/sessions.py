@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from uuid import UUID
 
 from starlette.responses import Response
 
-from app.core.errors import NotFound
 from app.dashboard import canvas, plots
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
@@ -14,16 +12,14 @@ from app.dashboard.routing import BOTH, PageRoute
 from app.sessions.search_protocol import interval_after
 from app.web.documents.session import session_document
 from app.web.documents.study_out import StudyOut
+from app.web.request import uuid_of
 
 SHALLOW = canvas.Size("wide", 1120, 180)
 
 
 async def show(request: PageRequest) -> Response:
     """A live view: what is left of the range, or where the centers are, and how many have answered."""
-    try:
-        session = await request.api.services.sessions.get(UUID(request.path_params["session"]))
-    except ValueError:
-        raise NotFound("There is no such session.") from None
+    session = await request.api.services.sessions.get(uuid_of(request.path_params["session"], "session"))
     request.refuse_other_studies(session.definition.study)
     study = await request.study(session.definition.study)
     document = session_document(session, study)

@@ -5,13 +5,13 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import urlencode
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from markupsafe import Markup
 from starlette.responses import Response
 
 from app.core.epsilon import epsilon_to_json
-from app.core.errors import InvalidRequest, NoGain, NotFound, ServiceError
+from app.core.errors import InvalidRequest, NoGain, ServiceError
 from app.core.numbers import headline
 from app.core.release import StoredRelease
 from app.core.study import Relation, Study, StudyState
@@ -43,6 +43,7 @@ from app.web.documents.shape import (
 from app.web.documents.study import ArchiveIn, StudyEditIn
 from app.web.documents.study_out import StudyOut
 from app.web.read_off import read_off
+from app.web.request import uuid_of
 
 ROWS = 50
 SESSIONS = 10
@@ -92,10 +93,7 @@ async def ask(request: PageRequest) -> Response:
     """Make a release. The form's key makes one of two clicks."""
     study = await request.study(request.path_params["study"])
     fields = completed(study.definition, forms.given(request.fields, *QUESTION))
-    try:
-        key = UUID(request.fields.get("key", ""))
-    except ValueError:
-        raise InvalidRequest.field("key", "is not one of this form's") from None
+    key = forms.key(request)
     try:
         question, fresh = question_params.read_plan({"statistic": statistics(study.definition)[0], **fields})
         reading = Reading.of(study.definition, question)
@@ -164,10 +162,7 @@ async def _changed(request: PageRequest, change: Callable[[str], Awaitable[None]
 async def show_release(request: PageRequest) -> Response:
     """One release; admins also see what it cost each cohort."""
     services = request.api.services
-    try:
-        release = await services.releases.get(UUID(request.path_params["release"]))
-    except ValueError:
-        raise NotFound("There is no such release.") from None
+    release = await services.releases.get(uuid_of(request.path_params["release"], "release"))
     request.refuse_other_studies(release.study)
     (charges,) = await services.releases.charges([release]) if request.is_admin else [[]]
     study = await request.study(release.study)

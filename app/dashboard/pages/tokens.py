@@ -14,6 +14,7 @@ from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, PageRoute, redirect
 from app.web.documents.lists import is_uuid
 from app.web.documents.token import QuotaIn, TokenIn, TokenOut
+from app.web.request import uuid_of
 
 ROWS = 50
 STATES = ("valid", "expired", "revoked")
@@ -92,10 +93,7 @@ async def limit(request: PageRequest) -> Response:
 
 
 def _token_id(request: PageRequest) -> UUID:
-    try:
-        return UUID(request.path_params["token"])
-    except ValueError:
-        raise NotFound("There is no such token.") from None
+    return uuid_of(request.path_params["token"], "token")
 
 
 async def _page(

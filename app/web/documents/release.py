@@ -6,7 +6,7 @@ A release is answered from its stored bytes; what depends on who asks, and when,
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import ConfigDict, Field
@@ -14,6 +14,11 @@ from pydantic import ConfigDict, Field
 from app.core.records import CohortCharge
 from app.core.study import Relation
 from app.web.documents.types import EpsilonOut, Mu2Out, WireOut
+
+NoisyCount = Annotated[
+    float | None,
+    Field(description="People by their share of the cap, with noise; only where their number is secret."),
+]
 
 
 class IntervalOut(WireOut):
@@ -84,17 +89,20 @@ class TogetherOut(WireOut):
     population_interval: IntervalOut
 
 
-class GroupOut(WireOut):
-    """The answer for one label."""
+class LabelOut(WireOut):
+    """What every answer for one label says."""
 
     model_config = ConfigDict(extra="allow")
 
     where: dict[str, str]
     people: int | None = Field(None, description="Left out where their number is secret.")
     people_left_out: int | None = Field(None, description="Left out where their number is secret.")
-    noisy_count: float | None = Field(
-        None, description="People by their share of the cap, with noise; only where their number is secret."
-    )
+    noisy_count: NoisyCount = None
+
+
+class GroupOut(LabelOut):
+    """The answer for one label."""
+
     estimate: float | None = Field(description="Null where no person with the label takes part.")
     outside_at_most: float | None = Field(
         None,
@@ -200,9 +208,7 @@ class ReleaseOut(WireOut):
         "reported others; `label_too_small`: so few have their label that the middle of the range is nearer "
         "than any answer; null where all could.",
     )
-    noisy_count: float | None = Field(
-        None, description="People by their share of the cap, with noise; only where their number is secret."
-    )
+    noisy_count: NoisyCount = None
     range: FoundRangeOut | None = Field(
         None,
         description="With `range=found`: where the values are. The estimate is the mean of the values moved "

@@ -11,7 +11,15 @@ from app.core.release import StoredRelease
 from app.core.study import Relation, StudyDefinition
 from app.services.reading import Reading
 from app.services.shape_questions import DISTRIBUTION, FOUND_RANGE
-from app.web.documents.release import ChargeOut, ClusterReleaseOut, IntervalOut, ReleaseOut, StatisticOut
+from app.web.documents.release import (
+    ChargeOut,
+    ClusterReleaseOut,
+    IntervalOut,
+    LabelOut,
+    NoisyCount,
+    ReleaseOut,
+    StatisticOut,
+)
 from app.web.documents.types import WireOut
 from app.web.read_off import of_coordinates, read_off
 
@@ -78,20 +86,7 @@ class ShareOfBinOut(WireOut):
     simultaneous: IntervalOut = Field(description="For the dataset; those of all bins hold together.")
 
 
-class _LabelOut(WireOut):
-    """What the answer for one label says."""
-
-    model_config = ConfigDict(extra="allow")
-
-    where: dict[str, str]
-    people: int | None = Field(None, description="Left out where their number is secret.")
-    people_left_out: int | None = Field(None, description="Left out where their number is secret.")
-    noisy_count: float | None = Field(
-        None, description="People by their share of the cap, with noise; only where their number is secret."
-    )
-
-
-class HistogramOfLabelOut(_LabelOut):
+class HistogramOfLabelOut(LabelOut):
     """The shares by bin of the people with one label."""
 
     bins: list[ShareOfBinOut] | None = Field(description="Null where no person with the label takes part.")
@@ -108,9 +103,7 @@ class HistogramReleaseOut(_ShapeOut):
     cumulative: list[ShareOfBinOut] | None = Field(
         None, description="The bins up to and with each of them: never falling, the last one is 1."
     )
-    noisy_count: float | None = Field(
-        None, description="People by their share of the cap, with noise; only where their number is secret."
-    )
+    noisy_count: NoisyCount = None
 
 
 class ShareOfChoiceOut(WireOut):
@@ -123,7 +116,7 @@ class ShareOfChoiceOut(WireOut):
     simultaneous: IntervalOut = Field(description="For the dataset; those of all choices hold together.")
 
 
-class SharesOfLabelOut(_LabelOut):
+class SharesOfLabelOut(LabelOut):
     """The shares by choice of the people with one label."""
 
     choices: list[ShareOfChoiceOut] | None = Field(
@@ -138,9 +131,7 @@ class SharesReleaseOut(_ShapeOut):
     groups: list[SharesOfLabelOut] | None = Field(None, description=GROUPS)
 
     choices: list[ShareOfChoiceOut] = Field(description="In the order of the study.")
-    noisy_count: float | None = Field(
-        None, description="People by their share of the cap, with noise; only where their number is secret."
-    )
+    noisy_count: NoisyCount = None
 
 
 class SearchesOut(WireOut):
@@ -152,7 +143,7 @@ class SearchesOut(WireOut):
     weight: float = Field(description="Their part of the whole weight, 0 to 1.")
 
 
-class QuantileOfLabelOut(_LabelOut):
+class QuantileOfLabelOut(LabelOut):
     """The quantile of the people with one label."""
 
     estimate: float | None = Field(description="Null where no person with the label takes part.")
@@ -173,7 +164,7 @@ class QuantileReleaseOut(_ShapeOut):
     searches: SearchesOut | None = Field(None, description="Joined in, where there are any.")
 
 
-class CountOfLabelOut(_LabelOut):
+class CountOfLabelOut(LabelOut):
     """The number of people with one label."""
 
     estimate: float = Field(description="As of the whole.")
@@ -217,7 +208,7 @@ class CoordinateOut(StatisticOut):
     sd: StatisticOut | None = Field(None, description="The square root of the variance.")
 
 
-class CoordinatesOfLabelOut(_LabelOut):
+class CoordinatesOfLabelOut(LabelOut):
     """The same of the people with one label."""
 
     coordinates: list[CoordinateOut] | None = Field(
@@ -236,9 +227,7 @@ class CoordinatesReleaseOut(_ShapeOut):
     groups: list[CoordinatesOfLabelOut] | None = Field(None, description=GROUPS)
 
     coordinates: list[CoordinateOut] = Field(description="In the order of the value.")
-    noisy_count: float | None = Field(
-        None, description="People by their share of the cap, with noise; only where their number is secret."
-    )
+    noisy_count: NoisyCount = None
 
 
 class CountOut(WireOut):
@@ -256,7 +245,7 @@ class QuartileOut(WireOut):
     interval: IntervalOut = Field(description="As of a quantile, for this one alone.")
 
 
-class DescriptionOfLabelOut(_LabelOut):
+class DescriptionOfLabelOut(LabelOut):
     """The same of the people with one label; all null where none of them takes part."""
 
     count: CountOut | None
