@@ -4,7 +4,7 @@ The meaning of an existing class never changes, since releases store it; new noi
 All sizes are in the integer units of the query the noise is added to.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from app.core.errors import InternalFault
 
@@ -87,3 +87,8 @@ def repeated(noise: Noise, times: int) -> Noise:
             return DiscreteGaussian(sigmas=sigmas * times)
         case _:
             raise InternalFault("This noise is for one pair of queries.")
+
+
+def as_document(noise: Noise) -> dict[str, object]:
+    """What the ledger says of a noise: the name of its class, and what that has."""
+    return {"mechanism": type(noise).__name__, **asdict(noise)}

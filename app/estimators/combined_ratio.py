@@ -57,9 +57,9 @@ from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, Noise, 
 from app.estimators.hourglass import HourglassPivot
 from app.estimators.interface import Conclusion, Plan, Question
 from app.estimators.moments_secret import GaussianHalvesPivot, HalvesPivot
-from app.estimators.pivot import Pivot, PivotReader, ratio
+from app.estimators.pivot import ComplementPivot, GaussianPivot, Pivot, PivotReader, ratio
 from app.estimators.quantiles import ErrorLaw, error_law
-from app.estimators.transformed import ComplementPivot, GaussianPivot, predicted_error
+from app.estimators.transformed import predicted_error
 
 
 def pivot_of(noise: Noise) -> Pivot:

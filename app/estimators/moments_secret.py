@@ -19,13 +19,12 @@ parts of a person, which sum to 1, have the largest L2 norm at the ends of the r
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 from app.core.grid import GRID_SIZE, Grid
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.calibration import GAUSSIAN_UNIT
 from app.estimators.interface import UNIT_SCALE, Conclusion, Coverage, Interval, Query, Statistic
-from app.estimators.pivot import MASS_RISK, PivotReader, hull, laplace_tail, ratio
+from app.estimators.pivot import MASS_RISK, ComplementPivot, PivotReader, hull, ratio
 from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
 
 MOMENT_SCALE = 4 * UNIT_SCALE
@@ -82,35 +81,14 @@ def count_interval(noisy_count: float, pivot: "HalvesPivot", *, cap: float, floo
 
 
 @dataclass(frozen=True, slots=True)
-class HalvesPivot:
+class HalvesPivot(ComplementPivot):
     """The sums of p and of 1 - p with half of T12 in each: (1 - p) T11 + (1 - 2 p) / 2 T12 - p T22."""
 
-    draws: int = 1
     unit: float = 2 * MOMENT_SCALE
-
-    def position(self, first: int, second: int) -> Fraction:
-        """See `ratio`."""
-        return ratio(first, second)
-
-    def value(self, p: float, first: float, second: float) -> float:
-        """(1 - p) s1 - p s2."""
-        return (1 - p) * first - p * second
 
     def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
         """Of scales 1 - p, half of 1 - 2 p, and p."""
         return ((1 - p, self.draws), (abs(1 - 2 * p) / 2, self.draws), (p, self.draws))
-
-    def normal(self, p: float) -> float:
-        """None."""
-        return 0.0
-
-    def tail(self, p: float, x: float) -> float:
-        """The law of three Laplaces."""
-        return laplace_tail(self.laplaces(p), x)
-
-    def mass(self, first: float, second: float) -> float:
-        """s1 + s2 is the total weight."""
-        return first + second
 
     def mass_law(self) -> ErrorLaw:
         """Three Laplaces of scale 1."""

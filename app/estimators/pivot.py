@@ -10,15 +10,17 @@ References:
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
 import scipy
 
 from app.core.cohort import Group
-from app.core.grid import Grid
+from app.core.grid import GRID_SIZE, Grid
 from app.core.study import Trust
-from app.estimators.interface import Conclusion, Coverage, Interval
+from app.estimators.calibration import GAUSSIAN_UNIT
+from app.estimators.interface import UNIT_SCALE, Conclusion, Coverage, Interval
 from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
 
 MASS_RISK = 0.001
@@ -71,6 +73,69 @@ def laplace_tail(parts: Sequence[tuple[float, int]], x: float) -> float:
     Privacy: no data, no randomness.
     """
     return ErrorLaw(sigma=0.0, laplaces=tuple(part for part in parts if part[0] > 0)).tail(x)
+
+
+@dataclass(frozen=True, slots=True)
+class ComplementPivot:
+    """s1 = sum a x and s2 = sum a (1 - x), each with Laplace noise of scale 1: (1 - p) s1 - p s2.
+
+    Attributes:
+        draws: How many independent draws of that noise are in each sum.
+    """
+
+    draws: int = 1
+    unit: float = UNIT_SCALE
+
+    def position(self, first: int, second: int) -> Fraction:
+        """See `ratio`."""
+        return ratio(first, second)
+
+    def value(self, p: float, first: float, second: float) -> float:
+        """(1 - p) s1 - p s2."""
+        return (1 - p) * first - p * second
+
+    def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
+        """Of scales 1 - p and p."""
+        return ((1 - p, self.draws), (p, self.draws))
+
+    def normal(self, p: float) -> float:
+        """None."""
+        return 0.0
+
+    def tail(self, p: float, x: float) -> float:
+        """The law of these Laplaces."""
+        return laplace_tail(self.laplaces(p), x)
+
+    def mass(self, first: float, second: float) -> float:
+        """s1 + s2 is the total weight."""
+        return first + second
+
+    def mass_law(self) -> ErrorLaw:
+        """Two Laplaces of scale 1."""
+        return ErrorLaw(sigma=0.0, laplaces=((1.0, 2 * self.draws),))
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianPivot(ComplementPivot):
+    """The same with Gaussian noise of variance 2, that of Laplace noise of scale 1."""
+
+    unit: float = float(GAUSSIAN_UNIT * GRID_SIZE)
+
+    def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
+        """None."""
+        return ()
+
+    def normal(self, p: float) -> float:
+        """Of both sums together."""
+        return 2 * self.draws * ((1 - p) ** 2 + p * p)
+
+    def tail(self, p: float, x: float) -> float:
+        """The law of two normals."""
+        return math.erfc(x / math.sqrt(2 * self.normal(p)))
+
+    def mass_law(self) -> ErrorLaw:
+        """Two normals of variance 2."""
+        return ErrorLaw(sigma=2.0 * math.sqrt(self.draws), laplaces=())
 
 
 def offered_weight(group: Group, cap: int) -> int:

@@ -2,13 +2,10 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar
 
 from app.core.cohort import Group
 from app.core.epsilon import MICRO
-from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency, Relation
 from app.estimators.calibration import GAUSSIAN_SIGMA, GAUSSIAN_UNIT, gaussian_weight
@@ -20,8 +17,8 @@ from app.estimators.moments_secret import (
     MomentReader,
     moment_queries,
 )
-from app.estimators.pivot import PivotReader, laplace_tail, offered_weight, ratio
-from app.estimators.quantiles import LEVEL, ErrorLaw
+from app.estimators.pivot import ComplementPivot, GaussianPivot, PivotReader, offered_weight
+from app.estimators.quantiles import LEVEL
 
 
 def parse_moments(text: str) -> object:
@@ -42,69 +39,6 @@ MOMENTS = Parameter(
     description="2: the variance too, from three sums in place of two at the same price; the mean errs up to "
     "12 % more. Asking for variance or sd sets it.",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ComplementPivot:
-    """s1 = sum a x and s2 = sum a (1 - x), each with Laplace noise of scale 1: (1 - p) s1 - p s2.
-
-    Attributes:
-        draws: How many independent draws of that noise are in each sum.
-    """
-
-    draws: int = 1
-    unit: float = UNIT_SCALE
-
-    def position(self, first: int, second: int) -> Fraction:
-        """See `ratio`."""
-        return ratio(first, second)
-
-    def value(self, p: float, first: float, second: float) -> float:
-        """(1 - p) s1 - p s2."""
-        return (1 - p) * first - p * second
-
-    def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
-        """Of scales 1 - p and p."""
-        return ((1 - p, self.draws), (p, self.draws))
-
-    def normal(self, p: float) -> float:
-        """None."""
-        return 0.0
-
-    def tail(self, p: float, x: float) -> float:
-        """The law of two Laplaces."""
-        return laplace_tail(self.laplaces(p), x)
-
-    def mass(self, first: float, second: float) -> float:
-        """s1 + s2 is the total weight."""
-        return first + second
-
-    def mass_law(self) -> ErrorLaw:
-        """Two Laplaces of scale 1."""
-        return ErrorLaw(sigma=0.0, laplaces=((1.0, 2 * self.draws),))
-
-
-@dataclass(frozen=True, slots=True)
-class GaussianPivot(ComplementPivot):
-    """The same with Gaussian noise of variance 2, that of Laplace noise of scale 1."""
-
-    unit: float = float(GAUSSIAN_UNIT * GRID_SIZE)
-
-    def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
-        """None."""
-        return ()
-
-    def normal(self, p: float) -> float:
-        """Of both sums together."""
-        return 2 * self.draws * ((1 - p) ** 2 + p * p)
-
-    def tail(self, p: float, x: float) -> float:
-        """The law of two normals."""
-        return math.erfc(x / math.sqrt(2 * self.normal(p)))
-
-    def mass_law(self) -> ErrorLaw:
-        """Two normals of variance 2."""
-        return ErrorLaw(sigma=2.0 * math.sqrt(self.draws), laplaces=())
 
 
 class Transformed:

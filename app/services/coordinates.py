@@ -34,7 +34,7 @@ from typing import ClassVar
 from app.accounting.costs import group_costs
 from app.core.cohort import Group
 from app.core.grid import GRID_SIZE
-from app.core.noise import Noise, repeated
+from app.core.noise import Noise, as_document, repeated
 from app.core.piece import Piece
 from app.core.release import Charge
 from app.core.study import Relation, StudyDefinition, Trust
@@ -155,7 +155,7 @@ class CoordinatesPlan:
 
     def noise_json(self) -> str:
         """The noise, for the ledger."""
-        return json.dumps({"mechanism": type(self.noise).__name__, **asdict(self.noise)})
+        return json.dumps(as_document(self.noise))
 
     def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
         """Add exact noise to the sums of all coordinates, read the result. Draws entropy.

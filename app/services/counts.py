@@ -19,7 +19,7 @@ from typing import ClassVar
 from app.accounting.costs import check_charges, group_costs
 from app.core.cohort import Group
 from app.core.grid import GRID_SIZE
-from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise, as_document
 from app.core.release import Charge
 from app.core.study import Currency, StudyDefinition, Trust
 from app.estimators.interface import Interval, Query
@@ -94,7 +94,7 @@ class CountPlan:
 
     def noise_json(self) -> str:
         """The noise, for the ledger."""
-        return json.dumps({"mechanism": type(self.noise).__name__, **asdict(self.noise)})
+        return json.dumps(as_document(self.noise))
 
     def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
         """Count, add exact noise, read the result. Draws entropy where the number is secret.

@@ -3,12 +3,12 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from app.accounting.pair_prices import pair_cost
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
-from app.core.noise import DiscreteGaussian, DiscreteLaplace
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, as_document
 from app.core.release import Charge
 from app.core.study import Currency, StudyDefinition
 from app.estimators.accuracy import WORST_VARIANCE
@@ -95,7 +95,7 @@ class CovariancePlan:
 
     def noise_json(self) -> str:
         """The noise, for the ledger."""
-        return json.dumps({"mechanism": type(self.noise).__name__, **asdict(self.noise)})
+        return json.dumps(as_document(self.noise))
 
     def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
         """Weigh the sums, add exact noise, read the result. Integers until the noise is in; draws entropy.

@@ -14,6 +14,7 @@ from app.accounting.shape_prices import bins_cost
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
+from app.core.noise import as_document
 from app.core.release import Charge
 from app.core.study import Relation, StudyDefinition
 from app.estimators import registry
@@ -49,7 +50,7 @@ class FoundPlan:
         means: Its plan over the declared range.
         gain: The square of the interval over the declared range, over that of this one where the values fill
             the declared range; below 1. Where a part r of it is found, 1 / r^2 times as much.
-        costs: What each person of each group pays for both parts [micro-epsilon].
+        costs: What each person of each group pays for both parts [the study's currency].
         most: The largest charge to a person; in add_remove_one studies the largest that is possible.
     """
 
@@ -138,9 +139,7 @@ class FoundPlan:
     def noise_json(self, found: FoundRange) -> str:
         """The noise of both parts, for the ledger: what is needed to compute the price again."""
         noises = [narrowed(one.plan.noise, found.width) for one in self.means.sums if one.plan is not None]
-        bins, *means = [
-            {"mechanism": type(one).__name__, **asdict(one)} for one in (self.bins.noise, *noises)
-        ]
+        bins, *means = [as_document(one) for one in (self.bins.noise, *noises)]
         document = {
             "mechanism": "FoundRange",
             "bins": bins,

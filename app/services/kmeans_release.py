@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 import numpy as np
@@ -18,6 +18,7 @@ from app.core.clock import Clock
 from app.core.cohort import Cohort
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
+from app.core.noise import as_document
 from app.core.release import Charge, Draft, Facts, Used
 from app.core.session import SessionDefinition
 from app.core.study import Relation, Study, Trust
@@ -127,7 +128,7 @@ class Central:
             epoch=crowd.epoch,
             estimator=ESTIMATOR,
             estimator_version=VERSION,
-            noise=json.dumps({"mechanism": type(noise).__name__, **asdict(noise)}, allow_nan=False),
+            noise=json.dumps(as_document(noise), allow_nan=False),
             body=_body(study, definition, running, sums, cost, now.isoformat()),
             facts=Facts(noisy_count=sum(count / GRID_SIZE for count in sums.counts), epsilon_max=cost),
             charges=charges,

@@ -75,8 +75,9 @@ class Logins:
             raise Unauthenticated("The JWT has expired.")
         await self._database.run_tx(
             "login.begin",
-            lambda c: store.insert_login(
+            lambda c: store.insert(
                 c,
+                store.INSERT_LOGIN,
                 secret_hash=hash_secret(secret),
                 token_id=principal.token_id,
                 subject=None,
@@ -114,8 +115,9 @@ class Logins:
         expires_at = now + timedelta(seconds=LINK_SECONDS)
 
         async def body(connection: Connection) -> None:
-            await store.insert_link(
+            await store.insert(
                 connection,
+                store.INSERT_LINK,
                 secret_hash=hash_secret(secret),
                 token_id=principal.token_id,
                 subject=subject,
@@ -147,8 +149,9 @@ class Logins:
             if taken is None:
                 return False
             token_id, subject = taken
-            await store.insert_login(
+            await store.insert(
                 connection,
+                store.INSERT_LOGIN,
                 secret_hash=hash_secret(secret),
                 token_id=token_id,
                 subject=subject,

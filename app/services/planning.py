@@ -13,6 +13,7 @@ from app.core.cohort import Cohort, Cohorts, Group, Groups, Reports
 from app.core.epsilon import MICRO, delta_to_json, epsilon_to_json
 from app.core.errors import BudgetExhausted
 from app.core.grid import GRID_SIZE
+from app.core.noise import as_document
 from app.core.piece import Piece
 from app.core.release import Charges
 from app.core.study import Currency, Relation, StudyDefinition, Trust, assumption
@@ -53,7 +54,8 @@ class Price:
         share, share_before: Of each epsilon, by this answer and those that it sharpens, and without
             this one [ppm].
         refines: The answer before it that it sharpens.
-        most, most_in_all: The largest charge to a person by this answer, and with those [micro-epsilon].
+        most, most_in_all: The largest charge to a person by this answer, and with those [the study's
+            currency].
     """
 
     share: int
@@ -394,7 +396,7 @@ def interval_width(study: StudyDefinition, plan: Plan) -> float:
 
 def noise_json(plan: Plan, apart: Sequence[Piece] = ()) -> str:
     """The noise of a plan, and the sums that are kept of its answer, for the ledger."""
-    document: dict[str, object] = {"mechanism": type(plan.noise).__name__, **asdict(plan.noise)}
+    document: dict[str, object] = as_document(plan.noise)
     if apart:
         document["apart"] = [piece.sealed() for piece in apart]
     return json.dumps(document, allow_nan=False)

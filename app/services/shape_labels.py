@@ -37,12 +37,12 @@ from app.services.shape_questions import ShapeQuestion
 
 
 def of_whole(offer: int) -> int:
-    """What the quantile of all people may take of an offer."""
+    """What the answer for all people may take of an offer."""
     return offer // 2
 
 
 def of_label(offer: int) -> int:
-    """What is left for the quantile of the label."""
+    """What is left for the answer for the label."""
     return offer - of_whole(offer)
 
 

@@ -9,6 +9,7 @@ from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted, InternalFault
 from app.core.grid import Grid
+from app.core.noise import as_document
 from app.core.piece import Piece
 from app.core.release import Charge
 from app.core.study import Currency, Relation, StudyDefinition, Trust
@@ -39,7 +40,7 @@ SUMMARIES = {
 """One line about each estimator."""
 
 LOCAL = "local_reports_not_used"
-"""Why local people have no part in these answers: a report is a noisy number, and in no bin."""
+"""Why local people have no part in these answers: they read values, and a report is a noisy number."""
 
 SMALL = "label_too_small"
 """Why people of a label have no part in them: the middle of the range is nearer than any answer of theirs."""
@@ -100,8 +101,7 @@ class ShapePlan:
     def noise_json(self) -> str:
         """The noise, for the ledger: what is needed to compute the price again."""
         if isinstance(self.plan, SharesPlan):
-            noise = self.plan.noise
-            return json.dumps({"mechanism": type(noise).__name__, **asdict(noise)})
+            return json.dumps(as_document(self.plan.noise))
         return json.dumps(draws_json(self.plan))
 
     def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from app.store.database import Database
@@ -55,8 +56,9 @@ DELETE_EXPIRED = (
 )
 
 
-async def insert_login(
+async def insert(
     connection: Connection,
+    statement: Sql[Any],
     *,
     secret_hash: bytes,
     token_id: UUID,
@@ -64,9 +66,18 @@ async def insert_login(
     created_at: datetime,
     expires_at: datetime,
 ) -> None:
-    """Store a login, and forget those that have expired."""
+    """Store a login or a one-time link, and forget those that have expired.
+
+    Args:
+        connection: In a transaction.
+        statement: `INSERT_LOGIN` or `INSERT_LINK`.
+        secret_hash: Of its secret.
+        token_id: Of the token it stands on.
+        subject: The person that it is of; None for the bearer of the token, who gets no link.
+        created_at, expires_at: When it begins, and from when on it is refused.
+    """
     await delete_expired(connection, created_at)
-    await INSERT_LOGIN.run(
+    await statement.run(
         connection,
         hash=secret_hash,
         token_id=token_id,
@@ -89,27 +100,6 @@ async def delete_login(connection: Connection, secret_hash: bytes) -> None:
 async def delete_logins_of(connection: Connection, token_id: UUID) -> None:
     """End every login that stands on a token."""
     await DELETE_OF_TOKEN.run(connection, token_id=token_id)
-
-
-async def insert_link(
-    connection: Connection,
-    *,
-    secret_hash: bytes,
-    token_id: UUID,
-    subject: bytes,
-    created_at: datetime,
-    expires_at: datetime,
-) -> None:
-    """Store a one-time link, and forget those that have expired."""
-    await delete_expired(connection, created_at)
-    await INSERT_LINK.run(
-        connection,
-        hash=secret_hash,
-        token_id=token_id,
-        subject=subject,
-        created_at=created_at,
-        expires_at=expires_at,
-    )
 
 
 async def take_link(connection: Connection, secret_hash: bytes, now: datetime) -> tuple[UUID, bytes] | None:

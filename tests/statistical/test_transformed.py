@@ -7,9 +7,9 @@ import pytest
 
 from app.core.grid import GRID_SIZE
 from app.estimators.interface import UNIT_SCALE
-from app.estimators.pivot import PivotReader
+from app.estimators.pivot import ComplementPivot, PivotReader
 from app.estimators.quantiles import LEVEL
-from app.estimators.transformed import ComplementPivot, Transformed
+from app.estimators.transformed import Transformed
 from tests.statistical import Z
 from tests.support.groups import UNIT_GRID, add_remove_one, central, micro, query_values
 from tests.support.noise import noise_source
