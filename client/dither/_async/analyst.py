@@ -103,8 +103,7 @@ class AsyncAnalyst(AsyncBase):
             >>> first == second
             True
         """
-        question = of_whom(where) | by_shares(standardize) | parameters
-        return await self._statistic(study, "mean", question)
+        return await self._statistic(study, "mean", by_shares(standardize) | parameters, where)
 
     async def sum(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
         """The sum of the values of all who contributed, where their number is public.
@@ -116,7 +115,7 @@ class AsyncAnalyst(AsyncBase):
             >>> mean.id == total.id
             True
         """
-        return await self._statistic(study, "sum", of_whom(where) | parameters)
+        return await self._statistic(study, "sum", parameters, where)
 
     async def variance(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
         """The variance of the values, in the data's unit squared.
@@ -128,7 +127,7 @@ class AsyncAnalyst(AsyncBase):
             >>> variance.id == sd.id
             True
         """
-        return await self._statistic(study, "variance", of_whom(where) | parameters)
+        return await self._statistic(study, "variance", parameters, where)
 
     async def sd(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
         """The standard deviation of the values.
@@ -140,7 +139,7 @@ class AsyncAnalyst(AsyncBase):
             >>> mean.id == sd.id
             True
         """
-        return await self._statistic(study, "sd", of_whom(where) | parameters)
+        return await self._statistic(study, "sd", parameters, where)
 
     async def difference(
         self,
@@ -166,8 +165,8 @@ class AsyncAnalyst(AsyncBase):
             >>> found.id == means.id
             True
         """
-        question = {"of": "mean", **between_labels(between), **of_whom(where), **parameters}
-        return await self._statistic(study, "difference", question)
+        question = {"of": "mean", **between_labels(between), **parameters}
+        return await self._statistic(study, "difference", question, where)
 
     async def histogram(
         self,
@@ -321,7 +320,7 @@ class AsyncAnalyst(AsyncBase):
         study: str,
         statistic: str,
         parameters: Mapping[str, Parameter],
-        where: Where | None = None,
+        where: Where | None,
     ) -> Release:
         path = f"{study_path(study)}/statistics/{statistic}"
         return await self._run(self._operations.calls.read(Release, path, {**of_whom(where), **parameters}))

@@ -104,8 +104,7 @@ class Analyst(Base):
             >>> first == second
             True
         """
-        question = of_whom(where) | by_shares(standardize) | parameters
-        return self._statistic(study, "mean", question)
+        return self._statistic(study, "mean", by_shares(standardize) | parameters, where)
 
     def sum(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
         """The sum of the values of all who contributed, where their number is public.
@@ -117,7 +116,7 @@ class Analyst(Base):
             >>> mean.id == total.id
             True
         """
-        return self._statistic(study, "sum", of_whom(where) | parameters)
+        return self._statistic(study, "sum", parameters, where)
 
     def variance(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
         """The variance of the values, in the data's unit squared.
@@ -129,7 +128,7 @@ class Analyst(Base):
             >>> variance.id == sd.id
             True
         """
-        return self._statistic(study, "variance", of_whom(where) | parameters)
+        return self._statistic(study, "variance", parameters, where)
 
     def sd(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
         """The standard deviation of the values.
@@ -141,7 +140,7 @@ class Analyst(Base):
             >>> mean.id == sd.id
             True
         """
-        return self._statistic(study, "sd", of_whom(where) | parameters)
+        return self._statistic(study, "sd", parameters, where)
 
     def difference(
         self,
@@ -167,8 +166,8 @@ class Analyst(Base):
             >>> found.id == means.id
             True
         """
-        question = {"of": "mean", **between_labels(between), **of_whom(where), **parameters}
-        return self._statistic(study, "difference", question)
+        question = {"of": "mean", **between_labels(between), **parameters}
+        return self._statistic(study, "difference", question, where)
 
     def histogram(
         self,
@@ -320,7 +319,7 @@ class Analyst(Base):
         study: str,
         statistic: str,
         parameters: Mapping[str, Parameter],
-        where: Where | None = None,
+        where: Where | None,
     ) -> Release:
         path = f"{study_path(study)}/statistics/{statistic}"
         return self._run(self._operations.calls.read(Release, path, {**of_whom(where), **parameters}))
