@@ -128,7 +128,6 @@ def _ratios(found: Sequence[Study], days: int) -> Iterator[Ratio]:
             [error for study in found for error in study.errors[way]],
             section="growth",
             name=name,
-            unit="ranges²",
             goal=goal,
             note=f"growth: {len(found)} studies of {days} days, {A_DAY} people a day, an answer a day; by "
             "steps every person was charged once, on the day they came; three people of the first day were "

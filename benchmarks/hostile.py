@@ -27,7 +27,6 @@ from benchmarks.studies import contribution_requests, definition
 RATE_GOAL, LATENCY_GOAL, RELEASE_GOAL = 0.5, 10.0, 10.0
 MEMORY_LIMIT_MB = 700.0
 
-PEOPLE = 1_000
 CONNECTIONS = 16
 PACE = 40.0
 """Contributions a second of which latencies are taken."""

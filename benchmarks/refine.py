@@ -136,6 +136,5 @@ def variances(name: str, subject: Sequence[Study], baseline: Sequence[Study], go
         [study.error for study in baseline],
         section="refine",
         name=name,
-        unit="ranges²",
         goal=goal,
     )

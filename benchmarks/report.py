@@ -45,11 +45,10 @@ class Ratio:
         *,
         section: str,
         name: str,
-        unit: str,
         goal: float | None = None,
         note: str = "",
     ) -> "Ratio":
-        """The ratio of the mean squares of two samples of errors; lower is better.
+        """The ratio of the mean squares of two samples of errors in ranges; lower is better.
 
         The interval is normal for the logarithm, of what squares vary by: noise has heavy tails, so that an F
         distribution would be too narrow.
@@ -63,7 +62,7 @@ class Ratio:
         return cls(
             section=section,
             name=name,
-            unit=unit,
+            unit="ranges²",
             subject=means[:1],
             baseline=means[1:],
             goal=goal,

@@ -29,9 +29,9 @@ def definition(slug: str, *, epsilon_max: Decimal = Decimal(10), labels: int = 1
     )
 
 
-def people(prefix: str, *, seed: int = 0) -> Iterator[tuple[str, str, str]]:
+def people(prefix: str) -> Iterator[tuple[str, str, str]]:
     """External id, value and epsilon of one new person after the other."""
-    source = random.Random(seed)
+    source = random.Random(0)
     number = 0
     while True:
         number += 1

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from app.core.cohort import Group, Reports
-from app.core.epsilon import MICRO, amount_of
-from app.core.grid import GRID_SIZE, Grid
+from app.core.epsilon import MICRO
+from app.core.grid import Grid
 from app.core.study import LocalMechanism, Relation, Trust
 from app.estimators.interface import Question
 from dither_research.seeded import Floats, Random
@@ -170,28 +170,10 @@ def public(count: int) -> Group:
     return Group(trust=Trust.PUBLIC, epsilon=0, count=count)
 
 
-def local(
-    epsilon: float,
-    count: int,
-    *,
-    mechanism: LocalMechanism = LocalMechanism.LAPLACE,
-    delta: int = 0,
-    total: float = 0.0,
-    squares: float = 0.0,
-) -> Group:
-    """People who randomized their values themselves.
-
-    Args:
-        epsilon: What they randomized with.
-        count: How many.
-        mechanism: Their randomizer.
-        delta: Gaussian reports only: at which epsilon is turned into mu^2 [1e-12].
-        total, squares: Sum of the reports and of their squares [range widths, and their square].
-    """
-    reports = Reports(
-        mechanism=mechanism, total=round(total * GRID_SIZE), total_squares=round(squares * GRID_SIZE**2)
-    )
-    return Group(trust=Trust.LOCAL, epsilon=amount_of(micro(epsilon), delta), count=count, reports=reports)
+def local(epsilon: float, count: int) -> Group:
+    """People who added Laplace noise to their values themselves."""
+    reports = Reports(mechanism=LocalMechanism.LAPLACE, total=0, total_squares=0)
+    return Group(trust=Trust.LOCAL, epsilon=micro(epsilon), count=count, reports=reports)
 
 
 def ask(

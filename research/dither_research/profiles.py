@@ -44,17 +44,17 @@ def block(trust: Trust, epsilon: float, count: float) -> Block:
     return Block(trust=trust, epsilon=round_down_to_significant(round(epsilon * MICRO)), count=count)
 
 
-def log_uniform(low: float, high: float, count: float, trust: Trust = Trust.CENTRAL) -> Profile:
-    """Logarithms of epsilon spread evenly over 40 levels.
+def log_uniform(low: float, high: float, count: float) -> Profile:
+    """Logarithms of epsilon of people who trust the service, spread evenly over 40 levels.
 
     Args:
         low, high: Ends of the range of ln epsilon.
         count: Of every person.
-        trust: Whom they trust.
     """
     step = (high - low) / _LEVELS
     return tuple(
-        block(trust, math.exp(low + (level + 0.5) * step), count / _LEVELS) for level in range(_LEVELS)
+        block(Trust.CENTRAL, math.exp(low + (level + 0.5) * step), count / _LEVELS)
+        for level in range(_LEVELS)
     )
 
 
