@@ -1,7 +1,7 @@
 """The minimum paper's figures on synthetic data."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -244,21 +244,27 @@ _COLUMNS = {
     "q95": "its 95 % quantile",
 }
 
+ERRORS_BY_PEOPLE = Lines(
+    x="x",
+    y="error",
+    series="series",
+    panel="panel",
+    x_label="people N",
+    y_label="mean absolute error  [data units]",
+    log_x=True,
+    log_y=True,
+)
+"""Errors of searches, a line for each setting or method."""
+
 FIGURES = (
     Reproduction(
         name="minimum-figure-1",
         title="Error of the private minimum: fixed data, Beta(alpha, 1) on a support of width 0.3 in [-1, 1]",
         paper=f"{PAPER}, Figure 1",
         columns=_COLUMNS,
-        figure=Lines(
-            x="x",
-            y="error",
-            series="series",
-            panel="panel",
+        figure=replace(
+            ERRORS_BY_PEOPLE,
             x_label="people N, or epsilon",
-            y_label="mean absolute error  [data units]",
-            log_x=True,
-            log_y=True,
             legends=True,
             limits=dict.fromkeys((*(f"{name}, against N" for name in DEPTHS), _AGAINST_EPSILON), (1e-4, 4)),
         ),
@@ -278,16 +284,7 @@ FIGURES = (
         title="The paper's search, the naive minimum and the product's default: uniform data, width 0.3",
         paper=f"{PAPER}, Figure 2",
         columns=_COLUMNS,
-        figure=Lines(
-            x="x",
-            y="error",
-            series="series",
-            panel="panel",
-            x_label="people N",
-            y_label="mean absolute error  [data units]",
-            log_x=True,
-            log_y=True,
-        ),
+        figure=ERRORS_BY_PEOPLE,
         runs=300,
         run="searches at each place",
         compute=_figure_2,

@@ -2,19 +2,20 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.sessions.search import Rules
 from dither_research.minimum import (
     DEPTHS,
     EPSILONS,
+    ERRORS_BY_PEOPLE,
     GAMMA_ABOVE_ONE,
     PAPER,
     SIZES,
     Errors,
     search_errors,
 )
-from dither_research.results import Check, Lines, Outcome, Reproduction, Row, Track, untracked
+from dither_research.results import Check, Outcome, Reproduction, Row, Track, untracked
 from dither_research.searching import default_rules, paper_rules
 from dither_research.seeded import Random
 
@@ -149,17 +150,7 @@ DEFAULT = Reproduction(
         "se": "its standard error",
         "q95": "95 % quantile of the error over runs",
     },
-    figure=Lines(
-        x="x",
-        y="error",
-        series="series",
-        panel="panel",
-        x_label="people N",
-        y_label="mean absolute error  [data units]",
-        log_x=True,
-        log_y=True,
-        error="se",
-    ),
+    figure=replace(ERRORS_BY_PEOPLE, error="se"),
     runs=400,
     run="searches at each place",
     compute=_compute,

@@ -11,10 +11,10 @@ from app.core.grid import GRID_SIZE
 from app.sessions.accuracy import accuracy
 from app.sessions.response import Tally, truth_probability
 from app.sessions.search import Mode, Rules, Search, Target, advance, make_rules
-from dither_research.minimum import Errors
+from dither_research.minimum import ERRORS_BY_PEOPLE, Errors
 from dither_research.minimum_default import ratio
 from dither_research.people import micro
-from dither_research.results import Check, Lines, Outcome, Reproduction, Row, Track
+from dither_research.results import Check, Outcome, Reproduction, Row, Track
 from dither_research.seeded import Random
 from dither_research.simulation import average
 
@@ -232,17 +232,7 @@ DEFAULT = Reproduction(
         "se": "its standard error",
         "covered": "part of the intervals that have the quantile; halving states none",
     },
-    figure=Lines(
-        x="x",
-        y="error",
-        series="series",
-        panel="panel",
-        x_label="people N",
-        y_label="mean rank error",
-        log_x=True,
-        log_y=True,
-        error="se",
-    ),
+    figure=replace(ERRORS_BY_PEOPLE, y_label="mean rank error", error="se"),
     runs=200,
     run="searches in each setting",
     compute=_compute,
