@@ -54,8 +54,7 @@ class Price:
         share, share_before: Of each epsilon, by this answer and those that it sharpens, and without
             this one [ppm].
         refines: The answer before it that it sharpens.
-        most, most_in_all: The largest charge to a person by this answer, and with those [the study's
-            currency].
+        most, most_in_all: The largest charge by this answer, and with those [the study's currency].
     """
 
     share: int
@@ -249,9 +248,8 @@ def choose(
         if public:
             plan = with_second_moment(plan, groups, tried)
         elif resolved.by:
-            conditions = [
-                {**resolved.where, resolved.by: label} for label in study.attributes.labels[resolved.by]
-            ]
+            labels = study.attributes.labels[resolved.by]
+            conditions = [{**resolved.where, resolved.by: label} for label in labels]
             plan = labels_plan(groups, people.labels, conditions, tried)
         if resolved.spread and not says_spread(study, plan, tried):
             said = "This answer says nothing of the variance: it takes central or public people."
