@@ -75,7 +75,7 @@ Verdicts = dict[Record, Verdict]
 MALFORMED = Verdict("refused", "malformed_document")
 
 DIFFERENCES: Mapping[str, str] = {
-    "batch: nameless": "An element that is no object is refused without naming a field: there is no body.",
+    "batch: record": "An element that is no object is refused as a record: the body is all of them.",
     "batch: no shortfall": "A batch says that a budget is exhausted, and not which one.",
     "line: by itself": "A line that is not JSON is refused by itself, as malformed_json.",
     "row: no object": "A row is always a record: what is no object, or no JSON, has no row.",
@@ -287,9 +287,11 @@ def groups_of(records: Sequence[Record], alone: Callable[[Record], bool]) -> lis
 
 def in_batch(doors: Doors, verdict: Verdict) -> Verdict:
     """What a batch says where a single document says this."""
-    difference = {"body": "batch: nameless", "epsilon": "batch: no shortfall"}
-    if verdict.fields == {"body"} or (verdict.code == "budget_exhausted" and verdict.fields == {"epsilon"}):
-        doors.met[difference[min(verdict.fields)]] += 1
+    if verdict.fields == {"body"}:
+        doors.met["batch: record"] += 1
+        return Verdict(verdict.status, verdict.code, frozenset({"record"}))
+    if verdict.code == "budget_exhausted" and verdict.fields == {"epsilon"}:
+        doors.met["batch: no shortfall"] += 1
         return Verdict(verdict.status, verdict.code)
     return verdict
 
