@@ -65,18 +65,19 @@ export class Http {
     let left = this.retry.patienceSeconds;
     for (let attempt = 1; ; attempt += 1) {
       const last = attempt === this.retry.attempts;
-      let pause = this.wait(attempt);
+      let pause: number;
       try {
         const answer = await this.once(method, path, options);
         const { status, text, asked } = answer;
         if (status < 300) return { status, text, certain };
-        if (asked !== null) pause = Math.min(asked + this.wait(1), Math.max(asked, left));
+        pause = asked === null ? this.wait(attempt) : Math.min(asked + this.wait(1), Math.max(asked, left));
         const refusal = problem(status, text, certain);
         if (last || pause > left || !TRY_AGAIN.has(status) || refusal.code === QUOTA) throw refusal;
         certain &&= status === SURELY_REFUSED;
       } catch (fault) {
         options.signal?.throwIfAborted();
         if (fault instanceof ProblemError) throw fault;
+        pause = this.wait(attempt);
         if (last || pause > left) throw transportError(fault);
         certain = false;
       }
