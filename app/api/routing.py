@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi.routing import APIRoute
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -18,6 +19,23 @@ CONFLICTS = "x-conflicts"
 
 OPEN_QUERY = "x-open-query"
 """Key of `openapi_extra`: the endpoint itself refuses unknown query parameters."""
+
+
+class Anything(Convertor[str]):
+    """A part of a path that may be any text: Starlette's own `path` stops at the end of a line."""
+
+    regex = "(?s:.*)"
+
+    def convert(self, value: str) -> str:
+        """The text."""
+        return value
+
+    def to_string(self, value: str) -> str:
+        """The text."""
+        return value
+
+
+register_url_convertor("anything", Anything())
 
 
 class StrictRoute(APIRoute):

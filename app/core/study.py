@@ -64,6 +64,8 @@ MAX_DIMENSION = 64
 MAX_CHOICES = 50
 """The most choices that a study may offer: a set of them is an integer that a double holds."""
 
+NO_SIZE = "applies to add_remove_one studies only: elsewhere the number of people is public"
+
 NO_TILT = (
     "applies to replace_one studies only: how unequal the weights of people are depends on their number, "
     "which an add_remove_one study keeps secret"

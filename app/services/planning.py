@@ -260,7 +260,7 @@ def choose(
             raise  # Why it refuses may not say what people have left, which is secret.
         if not any(people.groups.column("participates")):
             here = "in this study can take part in such a release"
-            why = here if people.people else "who is asked has contributed yet"
+            why = here if people.people else "who is asked has a contribution now"
             raise BudgetExhausted(f"no person {why}") from None
         if any(group.trust is Trust.CENTRAL and not group.participates for group in people.groups):
             raise BudgetExhausted("no person whom this estimator needs can take part any more") from None

@@ -9,7 +9,7 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO, round_down_to_significant, share_of
 from app.core.errors import InvalidRequest
 from app.core.release import Asked
-from app.core.study import NO_TILT, NOT_OF_CHOICES, Relation, StudyDefinition
+from app.core.study import NO_SIZE, NO_TILT, NOT_OF_CHOICES, Relation, StudyDefinition
 from app.estimators import registry
 from app.estimators.interface import Question
 from app.estimators.transformed import MOMENTS, Transformed
@@ -207,6 +207,9 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
     tilted = study.relation is Relation.REPLACE_ONE
     if ask.tilt is not None and not tilted:
         raise InvalidRequest.field("tilt", NO_TILT)
+    if ask.expected_size is not None and not secret:
+        # It would make another question of the same one, which people would pay for again.
+        raise InvalidRequest.field("expected_size", NO_SIZE)
     name = ask.estimator or registry.AUTO
     if secret and (spread or ask.by):
         if name not in (registry.AUTO, Transformed.name):

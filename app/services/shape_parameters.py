@@ -79,7 +79,8 @@ def read_pair(study: StudyDefinition, parameters: Mapping[str, str]) -> tuple[st
     names = tuple(name.strip() for name in parameters.get(PAIR, "").split(","))
     if len(names) != 2 or names[0] == names[1] or not set(names) <= set(numbers):
         raise InvalidRequest.field(PAIR, f"must be two of {', '.join(numbers)}, with a comma between")
-    return names
+    # In one order: a covariance is the same either way, and is paid for once.
+    return tuple(name for name in numbers if name in names)
 
 
 def read_rank(name: str, parameters: Mapping[str, str]) -> Fraction:

@@ -77,9 +77,11 @@ def _planned(
     try:
         step = request.step(now.rows, now.kept, now.before)
         if step is not None:
+            request.check_read(step.whole)
             left = steps_left(step, now.rows, question.share) if _is_gain(request, step, now) else 0
             return _estimator(request, step, statistic, left), _newcomers(request, now)
         made = shape_kinds.make(definition, question, now.rows, now.searched)
+        request.check_read(made)
         left = _left(request, now) if request.compares else None
         return _estimator(request, made, statistic, left), None
     except (BudgetExhausted, NotApplicable):

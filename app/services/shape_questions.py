@@ -10,7 +10,7 @@ from app.core.epsilon import MICRO, round_down_to_significant, share_of
 from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import GRID_SIZE
 from app.core.release import Asked
-from app.core.study import NO_TILT, NOT_OF_CHOICES, Relation, StudyDefinition
+from app.core.study import NO_SIZE, NO_TILT, NOT_OF_CHOICES, Relation, StudyDefinition
 from app.estimators.found_range import ladder
 from app.estimators.ranks import CELLS
 from app.estimators.registry import AUTO
@@ -248,7 +248,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
     if ask.tilt is not None and (secret or estimator == COUNT):
         errors.append(FieldError("tilt", NO_TILT if secret else "does not apply to a count, which is exact"))
     if not secret and ask.expected_size is not None:
-        errors.append(FieldError("expected_size", "applies to add_remove_one studies only"))
+        errors.append(FieldError("expected_size", NO_SIZE))
     known = {
         HISTOGRAM: ("edges", "bins"),
         DISTRIBUTION: ("edges", "bins"),

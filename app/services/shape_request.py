@@ -13,10 +13,14 @@ from app.core.release import Facts, StoredRelease
 from app.core.session import SessionProtocol
 from app.core.study import Relation, Study
 from app.core.study import assumption as of_mean
+from app.estimators.interface import NotApplicable
 from app.services import gain, measured, shape_kinds
+from app.services.coordinates import CoordinatesPlan
 from app.services.found_plans import FoundPlan
 from app.services.questions import Ask, among
 from app.services.replies import Idempotency
+from app.services.shape_kinds import AnyPlan
+from app.services.shape_labels import LabelsPlan
 from app.services.shape_questions import (
     COORDINATES,
     DESCRIBE,
@@ -45,6 +49,7 @@ class ShapeRequest:
 
     Attributes:
         had: What its question has used [ppm]: of the asker's quota it takes the rest.
+        statistic: What is to be read off the answer.
     """
 
     study: Study
@@ -57,6 +62,7 @@ class ShapeRequest:
     raises: bool
     fresh: bool
     had: int = 0
+    statistic: str = ""
 
     @classmethod
     def of(
@@ -86,6 +92,7 @@ class ShapeRequest:
             allow_worse=allow_worse,
             raises=ask.share is None,
             fresh=fresh,
+            statistic=ask.statistic,
         )
 
     @property
@@ -195,6 +202,16 @@ class ShapeRequest:
             return None
         family = self.question.by_parts.family
         return await store.best_width(connection, self.study.id, family, people=people, width=WHOLE)
+
+    def check_read(self, made: AnyPlan) -> None:
+        """Refuse an answer off which the statistic cannot be read, before anything is drawn.
+
+        Raises:
+            NotApplicable: it says nothing of the variance.
+        """
+        whole = made.whole if isinstance(made, LabelsPlan) else made
+        if isinstance(whole, CoordinatesPlan) and self.statistic not in whole.statistics:
+            raise NotApplicable("It would say nothing of the variance: people offer too little for that.")
 
     def left_out_of(self, facts: Facts) -> int:
         """None, of an answer that was drawn: local people are left out of most, and no reason to refuse."""

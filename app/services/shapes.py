@@ -59,6 +59,7 @@ class Shapes(Answering[ShapeRequest]):
         if step is not None:
             if not step.finer and before is not None and before.epoch == epoch:
                 raise Answered(await standing(run, self._replies, study, before.release, request.idempotency))
+            request.check_read(step.whole)
             request.check(step.crowd.people, step.crowd.unable, step.interval_width, best)
             counts = await summed_up(run, request, step.used, step.crowd.reported())
             with self._observer.step("draw"):
@@ -67,6 +68,7 @@ class Shapes(Answering[ShapeRequest]):
             return draft, replace(request, had=step.had_by_all)
         with self._observer.step("plan"):
             made = await asyncio.to_thread(shape_kinds.make, study.definition, question, rows, searched)
+        request.check_read(made)
         crowd = made.crowd
         if request.compares:
             request.check(crowd.people, crowd.unable, made.interval_width, best)

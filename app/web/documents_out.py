@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -11,7 +12,7 @@ from uuid import UUID
 from app.core.errors import NotFound
 from app.core.figures import StudySummary
 from app.core.principal import Principal
-from app.core.study import Study
+from app.core.study import Study, StudyState
 from app.services import Services
 from app.services.figures import DRY_PERCENT, NEAR_PERCENT
 from app.services.paging import Page
@@ -126,8 +127,11 @@ async def with_figures(services: Services, page: Page[Study]) -> StudiesFiguresO
 async def plan(services: Services, study: Study, ask: Ask, *, fresh: bool = False) -> PlanOut:
     """Price and accuracy of every estimator that applies; nothing is spent."""
     reading = Reading.of(study.definition, ask)
-    answering = services.answering(study, reading.ask)
-    return PlanOut.of(await answering.plan(study, reading.ask, fresh=fresh), ask)
+    planned = await services.answering(study, reading.ask).plan(study, reading.ask, fresh=fresh)
+    if study.state in (StudyState.ARCHIVED, StudyState.RETIRED):
+        # It gives only what is stored.
+        planned = replace(planned, estimators=(), newcomers=None)
+    return PlanOut.of(planned, ask)
 
 
 async def ledger_releases(

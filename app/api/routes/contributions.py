@@ -65,7 +65,7 @@ async def contribute(request: ApiRequest, study: StudyPath) -> Response:
 
 
 @router.put(
-    "/{subject:path}",
+    "/{subject:anything}",
     responses={200: {"model": ContributionOut, "description": "Replaced, or the same as before"}},
     openapi_extra={
         CONFLICTS: True,
@@ -95,7 +95,7 @@ async def replace_contribution(request: ApiRequest, study: StudyPath, subject: S
     return Response(body, media_type=JSON)
 
 
-@router.delete("/{subject:path}", status_code=204, response_class=Response)
+@router.delete("/{subject:anything}", status_code=204, response_class=Response)
 @allow(Role.CONTRIBUTE)
 async def withdraw_contribution(request: ApiRequest, study: StudyPath, subject: SubjectPath) -> Response:
     """Delete a value and free what was not spent. Doing it again changes nothing."""

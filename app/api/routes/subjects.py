@@ -23,7 +23,7 @@ from app.web.subjects import LINK_PATH, subject_digest
 router = APIRouter(prefix="/v1", tags=["budgets"], route_class=StrictRoute)
 
 
-@router.get("/subjects/{subject:path}/budget")
+@router.get("/subjects/{subject:anything}/budget")
 @allow(Role.CONTRIBUTE, Role.ADMIN)
 async def read_budget(request: ApiRequest, subject: SubjectPath) -> BudgetOut:
     """One person's statement. A person never seen has the budget of a new person."""
@@ -32,7 +32,7 @@ async def read_budget(request: ApiRequest, subject: SubjectPath) -> BudgetOut:
     return BudgetOut.of(subject, statement)
 
 
-@router.get("/subjects/{subject:path}/charges")
+@router.get("/subjects/{subject:anything}/charges")
 @allow(Role.CONTRIBUTE, Role.ADMIN)
 async def list_personal_charges(
     request: ApiRequest, subject: SubjectPath, limit: Limit = 50, cursor: UuidCursor | None = None
@@ -44,7 +44,7 @@ async def list_personal_charges(
     )
 
 
-@router.post("/subjects/{subject:path}/links", status_code=201)
+@router.post("/subjects/{subject:anything}/links", status_code=201)
 @allow(Role.CONTRIBUTE, Role.ADMIN)
 async def make_link(request: ApiRequest, response: Response, subject: SubjectPath) -> LinkOut:
     """A link that opens the person's own page once: what they gave, what it cost, what is left, withdraw."""
@@ -54,7 +54,7 @@ async def make_link(request: ApiRequest, response: Response, subject: SubjectPat
     return LinkOut(url=f"{request.public_url}{LINK_PATH}{secret}", expires_at=expires_at)
 
 
-@router.put("/admin/subjects/{subject:path}/budget", openapi_extra={CONFLICTS: True})
+@router.put("/admin/subjects/{subject:anything}/budget", openapi_extra={CONFLICTS: True})
 @allow(Role.ADMIN)
 async def set_budget(request: ApiRequest, subject: SubjectPath, document: LifetimeIn) -> BudgetOut:
     """Set a lifetime budget; never below what is reserved."""

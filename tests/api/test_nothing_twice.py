@@ -1,0 +1,107 @@
+"""What looks like another question and is the same, and what is refused before anything is made."""
+
+from typing import Any
+
+import pytest
+
+from tests.api.service import VALUE, Service, assert_problem
+
+
+async def spent(service: Service, subject: str) -> float:
+    response = await service.call("GET", f"/v1/subjects/{subject}/budget", "admin")
+    return float(response.json()["epsilon"]["spent"])
+
+
+async def load(service: Service, study: str, records: list[dict[str, Any]]) -> None:
+    people = [{"epsilon": 1, "trust": "central", **record} for record in records]
+    sent = await service.call("POST", f"/v1/studies/{study}/contributions/batch", "contribute", json=people)
+    assert {one["status"] for one in sent.json()["results"]} == {"created"}
+
+
+async def test_the_two_numbers_of_a_covariance_have_no_order(service: Service) -> None:
+    ranges = {name: {"lower": 0, "upper": 10} for name in ("x", "y")}
+    made = await service.call("POST", "/v1/studies", "admin", json={"slug": "pairs", "measures": ranges})
+    assert made.status_code == 201
+    await load(
+        service, "pairs", [{"subject": f"p{n}", "values": {"x": n % 10, "y": n % 7}} for n in range(60)]
+    )
+    path = "/v1/studies/pairs/statistics/covariance"
+    one = await service.call("GET", path, "analyse", params={"measures": "x,y", "share": "0.1"})
+    paid = await spent(service, "p7")
+    other = await service.call("GET", path, "analyse", params={"measures": "y,x", "share": "0.1"})
+    assert one.json()["id"] == other.json()["id"]
+    assert await spent(service, "p7") == paid > 0
+
+
+@pytest.mark.parametrize("statistic", ["mean", "sum", "sd"])
+async def test_a_size_makes_no_other_question_where_the_number_of_people_is_public(
+    service: Service, statistic: str
+) -> None:
+    study = await service.study()
+    await service.crowd(study, 30)
+    params = {"statistic": statistic, "share": 0.1, "expected_size": 5}
+    refused = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=params)
+    assert_problem(refused, "invalid_request", 422, "expected_size")
+    assert await spent(service, "p7") == 0
+
+
+@pytest.mark.parametrize("by", [{}, {"by": "region"}])
+@pytest.mark.parametrize("statistic", ["sd", "variance"])
+async def test_a_spread_of_coordinates_that_cannot_be_said_makes_no_release(
+    service: Service, statistic: str, by: dict[str, str]
+) -> None:
+    study = await service.study(
+        dimension=2, local_mechanism="laplace", attributes={"region": ["north", "south"]}
+    )
+    people = [
+        {"subject": f"p{n}", "value": [n, n], "epsilon": 0.1, "attributes": {"region": "north"}}
+        for n in range(5)
+    ]
+    await load(service, study, people)
+    question = {"statistic": statistic, "share": 0.01, **by}
+    path = f"/v1/studies/{study}/releases"
+    before = await service.rows()
+    for _ in range(2):
+        refused = await service.call("POST", path, "analyse", json=question)
+        assert_problem(refused, "estimator_not_applicable", 409)
+    after = await service.rows()
+    assert after["release"] == before["release"] == 0
+    plan = await service.call("GET", f"/v1/studies/{study}/plan", "analyse", params=question)
+    assert plan.json()["estimators"] == []
+
+
+@pytest.mark.parametrize("end", ["archive", "retire"])
+@pytest.mark.parametrize("statistic", ["mean", "histogram"])
+async def test_a_plan_of_a_study_that_has_ended_offers_nothing(
+    service: Service, end: str, statistic: str
+) -> None:
+    study = await service.study()
+    await service.crowd(study, 30)
+    question = {"statistic": statistic, "share": 0.1}
+    made = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=question)
+    assert made.status_code == 201
+    document = {"reason": "the week is over"} if end == "archive" else None
+    ended = await service.call("POST", f"/v1/studies/{study}/{end}", "admin", json=document)
+    assert ended.status_code == 200, ended.text
+    plan = await service.call("GET", f"/v1/studies/{study}/plan", "analyse", params={"statistic": statistic})
+    assert plan.json()["estimators"] == []
+    assert plan.json()["stands"] is not None
+
+
+async def test_an_id_with_line_ends_is_its_own_person_in_every_path(service: Service) -> None:
+    study = await service.study()
+    path = f"/v1/studies/{study}/contributions"
+    for subject in ("ann", "ann\n", "bo\nb"):
+        sent = await service.call("POST", path, "contribute", json=VALUE | {"subject": subject})
+        assert sent.status_code == 201
+    replaced = await service.call(
+        "PUT", f"{path}/ann%0A", "contribute", json={"value": 7, "epsilon": 2, "trust": "central"}
+    )
+    assert replaced.json()["subject"] == "ann\n"
+    assert (await service.call("DELETE", f"{path}/bo%0Ab", "contribute")).status_code == 204
+    live = {}
+    for subject in ("ann", "ann%0A", "bo%0Ab"):
+        budget = await service.call("GET", f"/v1/subjects/{subject}/budget", "admin")
+        [of_study] = budget.json()["studies"]
+        live[subject] = (of_study["epsilon"], of_study["live"])
+    assert live == {"ann": (VALUE["epsilon"], True), "ann%0A": (2, True), "bo%0Ab": (0, False)}
