@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO, round_down_to_significant, share_of
-from app.core.errors import InvalidRequest
+from app.core.errors import FieldError, InvalidRequest
 from app.core.release import Asked
 from app.core.study import NO_SIZE, NO_TILT, NOT_OF_CHOICES, Relation, StudyDefinition
 from app.estimators import registry
@@ -191,7 +191,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
     """Check a question against its study and fill in the defaults.
 
     Raises:
-        InvalidRequest: an unknown statistic, estimator or parameter, or an inadmissible value.
+        InvalidRequest: names every offending field.
     """
     if ask.statistic not in STATISTICS:
         raise InvalidRequest.field("statistic", f"must be one of {', '.join(STATISTICS)}")
@@ -204,53 +204,86 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
         raise InvalidRequest.field("statistic", NOT_OF_CHOICES)
     if of.dimension > 1:
         raise InvalidRequest.field("statistic", no_number(of))
-    tilted = study.relation is Relation.REPLACE_ONE
-    if ask.tilt is not None and not tilted:
-        raise InvalidRequest.field("tilt", NO_TILT)
+    errors: list[FieldError] = []
+    if ask.tilt is not None and secret:
+        errors.append(FieldError("tilt", NO_TILT))
     if ask.expected_size is not None and not secret:
         # It would make another question of the same one, which people would pay for again.
-        raise InvalidRequest.field("expected_size", NO_SIZE)
+        errors.append(FieldError("expected_size", NO_SIZE))
     name = ask.estimator or registry.AUTO
     if secret and (spread or ask.by):
         if name not in (registry.AUTO, Transformed.name):
             what = f"a {ask.statistic}" if spread else "an answer by labels"
-            raise InvalidRequest.field("estimator", f"must be {Transformed.name} for {what}")
+            errors.append(FieldError("estimator", f"must be {Transformed.name} for {what}"))
         name = Transformed.name
-    declared = {
-        parameter.name: parameter for parameter in registry.parameters(name, study.relation, study.noise)
-    }
-    values: dict[str, object] = {name: parameter.default for name, parameter in declared.items()}
-    for given, text in ask.parameters.items():
-        if given == RANGE:
-            if text != DECLARED:
-                reason = f"must be {DECLARED} for a {ask.statistic}" if text == FOUND else NO_RANGE
-                raise InvalidRequest.field(RANGE, reason)
-            continue
-        if given not in declared:
-            those = f"it has {', '.join(declared)}" if declared else "it has none"
-            raise InvalidRequest.field(given, f"not a parameter of {name} for a {ask.statistic}; {those}")
-        try:
-            values[given] = declared[given].parse(text)
-        except ValueError as error:
-            raise InvalidRequest.field(given, str(error)) from error
+    values: dict[str, object] = {}
+    where: Mapping[str, str] = {}
+    by = ""
+    try:
+        values = _parameters(study, ask, name)
+    except InvalidRequest as refusal:
+        errors += refusal.fields
+    try:
+        where = conditions(study, ask)
+        by = attribute(study, ask, where)
+    except InvalidRequest as refusal:
+        errors += refusal.fields
+    if errors:
+        raise InvalidRequest.naming(errors, "the question is ")
     if secret and spread:
         values[MOMENTS.name] = 2
     elif values.get(MOMENTS.name) == MOMENTS.default:
         del values[MOMENTS.name]  # Questions of before it was a parameter keep their digests.
-    where = conditions(study, ask)
+    share, epsilon = bounds(study, ask)
     return Resolved(
         estimator=name,
-        share=study.default_share if ask.share is None else ask.share,
-        epsilon=ask.epsilon,
-        cap=None if ask.epsilon is None else study.amount(ask.epsilon),
+        share=share,
+        epsilon=epsilon,
+        cap=None if epsilon is None else study.amount(epsilon),
         expected_size=ask.expected_size,
-        tilt=(study.tilt if ask.tilt is None else ask.tilt) if tilted else None,
+        tilt=None if secret else study.tilt if ask.tilt is None else ask.tilt,
         parameters=values,
         where=where,
-        by=attribute(study, ask, where),
+        by=by,
         measure=ask.measure,
         spread=spread,
     )
+
+
+def _parameters(study: StudyDefinition, ask: Ask, name: str) -> dict[str, object]:
+    """Values of an estimator's parameters, with defaults where none are given."""
+    declared = {
+        parameter.name: parameter for parameter in registry.parameters(name, study.relation, study.noise)
+    }
+    values: dict[str, object] = {name: parameter.default for name, parameter in declared.items()}
+    errors: list[FieldError] = []
+    for given, text in ask.parameters.items():
+        if given == RANGE:
+            if text != DECLARED:
+                reason = f"must be {DECLARED} for a {ask.statistic}" if text == FOUND else NO_RANGE
+                errors.append(FieldError(RANGE, reason))
+        elif given not in declared:
+            those = f"it has {', '.join(declared)}" if declared else "it has none"
+            errors.append(FieldError(given, f"not a parameter of {name} for a {ask.statistic}; {those}"))
+        else:
+            try:
+                values[given] = declared[given].parse(text)
+            except ValueError as error:
+                errors.append(FieldError(given, str(error)))
+    if errors:
+        raise InvalidRequest.naming(errors, "the question is ")
+    return values
+
+
+def bounds(study: StudyDefinition, ask: Ask) -> tuple[int, int | None]:
+    """Share [ppm] and cap [micro-epsilon] of a question; a cap that no person's share reaches is none.
+
+    It would make another question of the same one, which people would pay for again.
+    """
+    share = study.default_share if ask.share is None else ask.share
+    if ask.epsilon is None or study.amount(ask.epsilon) >= share_of(study.amount(study.epsilon_max), share):
+        return share, None
+    return share, ask.epsilon
 
 
 def of_vectors(study: StudyDefinition, ask: Ask) -> bool:

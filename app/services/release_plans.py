@@ -83,6 +83,8 @@ def _plan(request: ReleaseRequest, now: Situation, estimator: Estimator) -> Plan
     definition, resolved = request.study.definition, request.resolved
     try:
         step = now.step(request, [estimator])
+        if step is not None:
+            request.check_labels(step)
     except (NotApplicable, PrivacyRefusal):
         return None
     if step is not None:

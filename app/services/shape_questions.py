@@ -26,6 +26,7 @@ from app.services.questions import (
     VARIANCE,
     Ask,
     attribute,
+    bounds,
     check_measure,
     conditions,
     no_number,
@@ -296,14 +297,15 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         errors += refusal.fields
     if errors:
         raise InvalidRequest.naming(errors, "the question is ")
+    share, epsilon = bounds(study, ask)
     return ShapeQuestion(
         estimator=estimator,
         starts=starts,
         edges=edges,
         quantile=quantile,
-        share=study.default_share if ask.share is None else ask.share,
-        epsilon=ask.epsilon,
-        cap=None if ask.epsilon is None else study.amount(ask.epsilon),
+        share=share,
+        epsilon=epsilon,
+        cap=None if epsilon is None else study.amount(epsilon),
         expected_size=ask.expected_size,
         tilt=None if secret or estimator == COUNT else study.tilt if ask.tilt is None else ask.tilt,
         part=part,

@@ -107,6 +107,9 @@ LISTS = frozenset({"edges", "where"})
 REPEATABLE = frozenset({"where"})
 """Query parameters that may be repeated."""
 
+_FLAGS = frozenset({"allow_worse", "fresh"})
+"""Fields that are no part of a question: how an answer to it is made."""
+
 _FRESH = {
     "type": "boolean",
     "default": False,
@@ -204,6 +207,9 @@ def read_question(*sources: Mapping[str, object], statistic: str | None = None) 
                 known[name] = value in (True, "true")
             else:
                 errors.append(FieldError(name, "must be true or false"))
+            continue
+        if name in _FLAGS:
+            errors.append(FieldError(name, "belongs in the document that is posted to releases"))
             continue
         if name in LISTS and isinstance(value, list) and all(isinstance(one, str) for one in value):
             value = ",".join(value)

@@ -19,7 +19,7 @@ from app.core.errors import (
 from app.core.principal import Principal
 from app.core.study import Study
 from app.formats.strict_json import decode_json, decode_utf8
-from app.web.documents.types import SLUG_PATTERN
+from app.web.patterns import SLUG_PATTERN
 from app.web.request_log import PRINCIPAL
 from app.web.state import Api
 

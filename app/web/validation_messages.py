@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.core.errors import FieldError
+from app.web.patterns import IN_WORDS
 
 
 class InvalidValue(ValueError):
@@ -18,7 +19,6 @@ _REASONS: Mapping[str, str] = {
     "string_type": "must be a string",
     "string_too_short": "is too short",
     "string_too_long": "is too long",
-    "string_pattern_mismatch": "has characters that are not allowed here",
     "int_parsing": "must be an integer",
     "int_type": "must be an integer",
     "bool_type": "must be true or false",
@@ -73,6 +73,8 @@ def _reason(error: Mapping[str, Any]) -> str:
     if kind in ("too_short", "too_long") and error["ctx"]["field_type"] == "Value":
         # Of text that another validator has read; only of lists and objects does pydantic name the type.
         return _LENGTHS[kind].format(**error["ctx"])
+    if kind == "string_pattern_mismatch":
+        return IN_WORDS.get(error["ctx"]["pattern"], "has characters that are not allowed here")
     if kind in _BOUNDS:
         return _BOUNDS[kind].format(**error["ctx"])
     return _REASONS.get(kind, "is not admissible")

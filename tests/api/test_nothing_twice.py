@@ -105,3 +105,84 @@ async def test_an_id_with_line_ends_is_its_own_person_in_every_path(service: Ser
         [of_study] = budget.json()["studies"]
         live[subject] = (of_study["epsilon"], of_study["live"])
     assert live == {"ann": (VALUE["epsilon"], True), "ann%0A": (2, True), "bo%0Ab": (0, False)}
+
+
+@pytest.mark.parametrize("statistic", ["mean", "histogram"])
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove_one"])
+@pytest.mark.parametrize("cap", ["0.5", "1"])
+async def test_a_cap_that_no_share_reaches_makes_no_other_question(
+    service: Service, relation: str, statistic: str, cap: str
+) -> None:
+    study = await service.study(relation=relation, epsilon={"min": 1, "max": 5})
+    await service.crowd(study, 30)
+    path = f"/v1/studies/{study}/statistics/{statistic}"
+    one = await service.call("GET", path, "analyse", params={"share": "0.1"})
+    paid = await spent(service, "p7")
+    other = await service.call("GET", path, "analyse", params={"share": "0.1", "epsilon": cap})
+    assert one.json()["id"] == other.json()["id"]
+    assert await spent(service, "p7") == paid > 0
+
+
+async def test_a_cap_that_a_share_reaches_makes_another_question(service: Service) -> None:
+    study = await service.study(relation="add_remove_one", epsilon={"min": 1, "max": 5})
+    await service.crowd(study, 30)
+    path = f"/v1/studies/{study}/statistics/mean"
+    ids = set()
+    for cap in ("0.499999", "0.5"):
+        answer = await service.call("GET", path, "analyse", params={"share": "0.1", "epsilon": cap})
+        ids.add(answer.json()["id"])
+    assert len(ids) == 2
+
+
+@pytest.mark.parametrize(
+    "reading", [{"standardize": "region:north=0.5,south=0.5"}, {"between": "region:north,south"}]
+)
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove_one"])
+async def test_a_plan_offers_no_answer_off_which_nothing_could_be_read(
+    service: Service, relation: str, reading: dict[str, str]
+) -> None:
+    study = await service.study(relation=relation, attributes={"region": ["north", "south"]})
+    north = [{"subject": f"p{n}", "value": n, "attributes": {"region": "north"}} for n in range(30)]
+    await load(service, study, north)
+    statistic = "difference" if "between" in reading else "mean"
+    path, params = f"/v1/studies/{study}/plan", {"statistic": statistic, "share": "0.1", **reading}
+    empty = (await service.call("GET", path, "analyse", params=params)).json()["estimators"]
+    await load(service, study, [{"subject": "s", "value": 3, "attributes": {"region": "south"}}])
+    both = (await service.call("GET", path, "analyse", params=params)).json()
+    # Whether a label has people is secret in an add_remove_one study: there it has an answer.
+    assert bool(empty) == (relation == "add_remove_one")
+    assert both["estimators"]
+    assert both["in_words"].startswith("the mean that it is read off: ")
+
+
+async def test_a_question_is_told_all_that_is_wrong_with_it(service: Service) -> None:
+    study = await service.study(attributes={"region": ["north", "south"]})
+    question = {"tilt": 0.1, "expected_size": 9, "bins": 4, "by": "town", "share": 0.1}
+    asked = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=question)
+    assert_problem(asked, "invalid_request", 422, "expected_size", "bins", "by")
+    flagged = await service.call(
+        "GET", f"/v1/studies/{study}/statistics/mean", "analyse", params={"fresh": "true"}
+    )
+    document = assert_problem(flagged, "invalid_request", 422, "fresh")
+    assert document["errors"][0]["reason"] == "belongs in the document that is posted to releases"
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "reason"),
+    [
+        (
+            {"slug": "Öl"},
+            "slug",
+            "must be 1 to 63 of the characters a to z, 0 to 9 and -, the first one no -",
+        ),
+        ({"attributes": {"region": ["north", ""]}}, "attributes.region.1", "must be 1 to 64 characters"),
+        ({"noise": "gaussian", "delta": 1e-30}, "delta", "must be at least 1e-12 for gaussian noise"),
+    ],
+)
+async def test_a_name_that_is_refused_is_told_what_a_name_is(
+    service: Service, fields: dict[str, Any], field: str, reason: str
+) -> None:
+    document = {"slug": "made", "lower": 0, "upper": 100, **fields}
+    refused = await service.call("POST", "/v1/studies", "admin", json=document)
+    [error] = assert_problem(refused, "invalid_request", 422, field)["errors"]
+    assert error["reason"].startswith(reason)

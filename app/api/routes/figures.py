@@ -21,7 +21,7 @@ from app.web.documents.figures import (
 from app.web.documents.lists import DayCursor, Limit, NumberCursor, PageOut, SlugCursor
 from app.web.documents.paths import StudyPath
 from app.web.documents.plan import PlanOut
-from app.web.documents.types import SLUG_PATTERN
+from app.web.patterns import SLUG_PATTERN
 from app.web.request import JSON, ApiRequest
 
 router = APIRouter(prefix="/v1/admin", tags=["figures"], route_class=StrictRoute)

@@ -13,7 +13,7 @@ from app.web import documents_out
 from app.web.documents.figures import LedgerReleaseOut
 from app.web.documents.ledger import LedgerLineOut, TrailLineOut
 from app.web.documents.lists import Limit, NumberCursor, NumbersCursor, PageOut
-from app.web.documents.types import SLUG_PATTERN
+from app.web.patterns import SLUG_PATTERN
 from app.web.request import ApiRequest
 
 router = APIRouter(prefix="/v1/admin", tags=["ledger"], route_class=StrictRoute)

@@ -12,7 +12,7 @@ from app.web.documents.lists import Limit, PageOut, SlugCursor
 from app.web.documents.paths import StudyPath
 from app.web.documents.study import ArchiveIn, StudyEditIn, StudyIn
 from app.web.documents.study_out import SaturationOut, StudyOut
-from app.web.documents.types import SLUG_PATTERN
+from app.web.patterns import SLUG_PATTERN
 from app.web.request import ApiRequest
 
 Series = Annotated[str | None, Query(pattern=SLUG_PATTERN, description="Only studies of this series.")]

@@ -181,7 +181,7 @@ class PlanOut(WireOut):
                 "assumption": planned.assumption,
                 "stands": stands,
                 "newcomers": planned.newcomers,
-                "in_words": _in_words(planned, stands, ask.statistic),
+                "in_words": _in_words(planned, stands, ask),
             }
         )
 
@@ -204,7 +204,7 @@ def _standing(planned: Planned) -> StandingOut | None:
     )
 
 
-def _in_words(planned: Planned, stands: StandingOut | None, statistic: str) -> str | None:
+def _in_words(planned: Planned, stands: StandingOut | None, ask: Ask) -> str | None:
     """The plan in one sentence."""
     parts = []
     if stands is not None and stands.interval is not None and stands.estimate is not None:
@@ -228,7 +228,8 @@ def _in_words(planned: Planned, stands: StandingOut | None, statistic: str) -> s
     if not parts:
         return None
     said = "; ".join(parts)
-    return said if statistic in (MEAN, *SHAPES) else f"the mean that it is read off: {said}"
+    itself = ask.statistic in (MEAN, *SHAPES) and not ask.standardize
+    return said if itself else f"the mean that it is read off: {said}"
 
 
 def _gives(one: PlannedEstimator | Newcomers) -> str:

@@ -290,7 +290,7 @@ class StudyIn(WireIn):
             raise InvalidValue("must be 0: laplace noise has no delta; a study with one has gaussian noise")
         if noise is Currency.GAUSSIAN:
             if not value:
-                raise InvalidValue("must be above 0 for gaussian noise")
+                raise InvalidValue("must be at least 1e-12 for gaussian noise")
             epsilons, share = info.data.get("epsilon"), info.data.get("default_share")
             if epsilons and share and not share_of(amount_of(epsilons.least(noise), value), share):
                 raise InvalidValue("is too small: epsilon.min buys nothing of it at default_share")

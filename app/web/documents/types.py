@@ -21,6 +21,7 @@ from app.core.attributes import TAKEN
 from app.core.epsilon import MAX_EPSILON, MICRO, delta_limit, delta_to_json, epsilon_limit, epsilon_to_json
 from app.core.grid import NotANumber
 from app.core.numbers import JsonNumber, to_decimal, to_integer
+from app.web.patterns import ATTRIBUTE_PATTERN, LABEL_PATTERN, SLUG_PATTERN
 from app.web.validation_messages import InvalidValue
 
 MAX_BOUND = Decimal(10) ** 15
@@ -31,15 +32,6 @@ MAX_SIZE = 10**12
 
 MAX_LIFETIME = 10**9
 """The largest lifetime epsilon."""
-
-SLUG_PATTERN = "^[a-z0-9][a-z0-9-]{0,62}$"
-"""What addresses a study."""
-
-ATTRIBUTE_PATTERN = "^[a-z][a-z0-9_-]{0,31}$"
-"""What addresses an attribute of a study."""
-
-LABEL_PATTERN = r"^[^\s,;=\x00-\x1f\x7f]([^,;=\x00-\x1f\x7f]{0,62}[^\s,;=\x00-\x1f\x7f])?$"
-"""A label: no comma, semicolon or equals sign, and no space at its ends."""
 
 EPSILON_TEXT = r"^([1-9][0-9]{0,5}(\.[0-9]{1,30})?|0\.0{0,5}[1-9][0-9]{0,24})$"
 """An epsilon as text, the way it is best written."""
