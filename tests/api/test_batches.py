@@ -369,5 +369,6 @@ async def test_records_that_give_none_have_the_query_s_epsilon_and_trust(
     for subject, epsilon in (("a", 0.5), ("b", 0.25), ("c", 0)):
         budget = await service.call("GET", f"/v1/subjects/{subject}/budget", "contribute")
         assert budget.json()["epsilon"]["reserved"] == epsilon
-    path = f"/v1/studies/{study}/contributions/batch?trust=nobody"
-    assert_problem(await service.call("POST", path, "contribute", json=[]), "invalid_request", 422)
+    for name, text in (("trust", "nobody"), ("epsilon", "much"), ("epsilon", "0"), ("epsilon", "1e9")):
+        path = f"/v1/studies/{study}/contributions/batch?{name}={text}"
+        assert_problem(await service.call("POST", path, "contribute", json=[]), "invalid_request", 422, name)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from dither.device.table import Decimals
 from fastapi import APIRouter, Query
+from pydantic import AfterValidator
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
@@ -20,6 +21,7 @@ from app.services.batches import Batch, BatchReader, BatchResult, Format
 from app.web.authentication import identify
 from app.web.documents.contribution import EXAMPLES, BatchOut
 from app.web.documents.paths import StudyPath
+from app.web.documents.types import parse_epsilon
 from app.web.request import JSON, ApiRequest
 
 RESULTS = 20_000
@@ -36,6 +38,13 @@ _RECORD = {
     "title": "Record",
     "description": "A contribution as for a single request. One that is not admissible is refused by itself.",
 }
+
+
+def _epsilon_text(text: str) -> str:
+    """An admissible epsilon, as it stands: records hold it as theirs."""
+    parse_epsilon(text)
+    return text
+
 
 router = APIRouter(
     prefix="/v1/studies/{study}/contributions", tags=["contributions"], route_class=StrictRoute
@@ -71,7 +80,7 @@ async def contribute_batch(
     request: ApiRequest,
     study: StudyPath,
     epsilon: Annotated[
-        str | None,
+        Annotated[str, AfterValidator(_epsilon_text)] | None,
         Query(max_length=60, description="Personal epsilon of records that give none; not of public ones."),
     ] = None,
     trust: Annotated[Trust | None, Query(description="Trust tag of records that give none.")] = None,
