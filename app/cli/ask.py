@@ -194,7 +194,8 @@ def plan(
         console.print(f"{found.in_words[0].upper()}{found.in_words[1:]}.", highlight=False, markup=False)
     every_row = found.estimators
     if not every_row:
-        notes.print("No estimator has an answer to this question now.")
+        if found.in_words is None:
+            notes.print("No estimator has an answer to this question now.")
         return
     rows = every_row if every else [row for row in every_row if row.chosen]
     columns = {"estimator": "estimator", "predicted_error": "predicted error"}

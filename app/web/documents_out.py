@@ -128,10 +128,10 @@ async def plan(services: Services, study: Study, ask: Ask, *, fresh: bool = Fals
     """Price and accuracy of every estimator that applies; nothing is spent."""
     reading = Reading.of(study.definition, ask)
     planned = await services.answering(study, reading.ask).plan(study, reading.ask, fresh=fresh)
-    if study.state in (StudyState.ARCHIVED, StudyState.RETIRED):
-        # It gives only what is stored.
+    ended = study.state in (StudyState.ARCHIVED, StudyState.RETIRED)
+    if ended:
         planned = replace(planned, estimators=(), newcomers=None)
-    return PlanOut.of(planned, ask)
+    return PlanOut.of(planned, ask, ended=study.state if ended else None)
 
 
 async def ledger_releases(

@@ -86,6 +86,8 @@ async def test_a_plan_of_a_study_that_has_ended_offers_nothing(
     plan = await service.call("GET", f"/v1/studies/{study}/plan", "analyse", params={"statistic": statistic})
     assert plan.json()["estimators"] == []
     assert plan.json()["stands"] is not None
+    state = "archived" if end == "archive" else "retired"
+    assert plan.json()["in_words"].endswith(f"the study is {state} and makes no new answers")
 
 
 async def test_an_id_with_line_ends_is_its_own_person_in_every_path(service: Service) -> None:

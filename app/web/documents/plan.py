@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from app.core.epsilon import MICRO, epsilon_to_json
 from app.core.numbers import headline, margin
-from app.core.study import assumption
+from app.core.study import StudyState, assumption
 from app.services.drafting import Newcomers, Planned, PlannedEstimator
 from app.services.questions import MEAN, Ask
 from app.services.shape_questions import SHAPES
@@ -165,12 +165,13 @@ class PlanOut(WireOut):
         "with `fresh`, and in add_remove_one studies."
     )
     in_words: str | None = Field(
-        description="What stands, what more would give and cost, and newcomers alone; null without any of it."
+        description="What stands, what more would give and cost, and newcomers alone; null without any of "
+        "it. Of a study that is archived or retired it says so."
     )
 
     @classmethod
-    def of(cls, planned: Planned, ask: Ask) -> "PlanOut":
-        """The plan of a question."""
+    def of(cls, planned: Planned, ask: Ask, *, ended: StudyState | None = None) -> "PlanOut":
+        """The plan of a question; `ended` is the state of a study that gives only what is stored."""
         stands = _standing(planned)
         return cls.model_validate(
             {
@@ -181,7 +182,7 @@ class PlanOut(WireOut):
                 "assumption": planned.assumption,
                 "stands": stands,
                 "newcomers": planned.newcomers,
-                "in_words": _in_words(planned, stands, ask),
+                "in_words": _in_words(planned, stands, ask, ended),
             }
         )
 
@@ -204,7 +205,7 @@ def _standing(planned: Planned) -> StandingOut | None:
     )
 
 
-def _in_words(planned: Planned, stands: StandingOut | None, ask: Ask) -> str | None:
+def _in_words(planned: Planned, stands: StandingOut | None, ask: Ask, ended: StudyState | None) -> str | None:
     """The plan in one sentence."""
     parts = []
     if stands is not None and stands.interval is not None and stands.estimate is not None:
@@ -225,11 +226,12 @@ def _in_words(planned: Planned, stands: StandingOut | None, ask: Ask) -> str | N
         new = planned.newcomers
         who = f"the {new.people:,} new people" if new.people > 1 else "the new person"
         parts.append(f"newcomers only: {_gives(new)}, which costs {who} at most {_costs(new)}")
-    if not parts:
-        return None
     said = "; ".join(parts)
-    itself = ask.statistic in (MEAN, *SHAPES) and not ask.standardize
-    return said if itself else f"the mean that it is read off: {said}"
+    if said and (ask.statistic not in (MEAN, *SHAPES) or ask.standardize):
+        said = f"the mean that it is read off: {said}"
+    if ended is not None:
+        said = "; ".join(filter(None, (said, f"the study is {ended} and makes no new answers")))
+    return said or None
 
 
 def _gives(one: PlannedEstimator | Newcomers) -> str:
