@@ -29,7 +29,10 @@ def clip(position: Fraction) -> Fraction:
 def interval(
     grid: Grid, position: Fraction, margin: float, coverage: Coverage, *, holding: Fraction | None = None
 ) -> Interval:
-    """The interval position +- margin, clipped to the range.
+    """The interval position +- margin, position and ends clipped to the range.
+
+    The truth is in the range, so it is no further from the clipped position: the interval holds it where that
+    without clipping does, and is no point where noise takes the position out of the range.
 
     Args:
         grid: The study's grid.
@@ -41,8 +44,8 @@ def interval(
     Returns:
         The interval [data's unit].
     """
-    reach = Fraction(margin)
-    lower, upper = clip(position - reach), clip(position + reach)
+    center, reach = clip(position), Fraction(margin)
+    lower, upper = clip(center - reach), clip(center + reach)
     if holding is not None:
         lower, upper = min(lower, holding), max(upper, holding)
     return Interval(level=LEVEL, lower=grid.to_unit(lower), upper=grid.to_unit(upper), coverage=coverage)

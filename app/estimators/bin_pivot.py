@@ -2,15 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 
 from app.core.epsilon import MICRO
-from app.estimators.pivot import ratio
+from app.estimators.pivot import Complements
 from app.estimators.quantiles import ErrorLaw
 
 
 @dataclass(frozen=True, slots=True)
-class BinPivot:
+class BinPivot(Complements):
     """The noisy counts of `inside` of `bins` bins and those of the others: (1 - p) s1 - p s2.
 
     Attributes:
@@ -24,14 +23,6 @@ class BinPivot:
     unit: float = float(MICRO)
     sigma: float = 0.0
 
-    def position(self, first: int, second: int) -> Fraction:
-        """See `ratio`."""
-        return ratio(first, second)
-
-    def value(self, p: float, first: float, second: float) -> float:
-        """(1 - p) s1 - p s2."""
-        return (1 - p) * first - p * second
-
     def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
         """One a bin, of scale 1 - p or p."""
         parts = () if self.sigma else ((1 - p, self.inside), (p, self.bins - self.inside))
@@ -44,10 +35,6 @@ class BinPivot:
     def tail(self, p: float, x: float) -> float:
         """The law of all of them."""
         return ErrorLaw(sigma=math.sqrt(self.normal(p)), laplaces=self.laplaces(p)).tail(x)
-
-    def mass(self, first: float, second: float) -> float:
-        """s1 + s2 is the total weight."""
-        return first + second
 
     def mass_law(self) -> ErrorLaw:
         """The noise of all bins."""

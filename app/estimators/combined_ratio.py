@@ -57,7 +57,7 @@ from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, Noise, 
 from app.estimators.hourglass import HourglassPivot
 from app.estimators.interface import Conclusion, Plan, Question
 from app.estimators.moments_secret import GaussianHalvesPivot, HalvesPivot
-from app.estimators.pivot import ComplementPivot, GaussianPivot, Pivot, PivotReader, ratio
+from app.estimators.pivot import ComplementPivot, Complements, GaussianPivot, Pivot, PivotReader
 from app.estimators.quantiles import ErrorLaw, error_law
 from app.estimators.transformed import predicted_error
 
@@ -121,7 +121,7 @@ class RatioSums:
 
 
 @dataclass(frozen=True, slots=True)
-class CombinedPivot:
+class CombinedPivot(Complements):
     """Sums of several answers, each times a factor.
 
     Attributes:
@@ -130,14 +130,6 @@ class CombinedPivot:
 
     parts: tuple[tuple[float, Pivot, int], ...]
     unit: float = 2.0**60
-
-    def position(self, first: int, second: int) -> Fraction:
-        """See `ratio`."""
-        return ratio(first, second)
-
-    def value(self, p: float, first: float, second: float) -> float:
-        """(1 - p) s1 - p s2."""
-        return (1 - p) * first - p * second
 
     def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
         """Those of all answers; hourglasses are nearly like Laplaces."""
@@ -162,10 +154,6 @@ class CombinedPivot:
                 if isinstance(pivot, HourglassPivot)
             ),
         ).tail(x)
-
-    def mass(self, first: float, second: float) -> float:
-        """s1 + s2 is the total weight."""
-        return first + second
 
     def mass_law(self) -> ErrorLaw:
         """Those of all answers."""

@@ -72,15 +72,14 @@ class CovarianceReader:
     def read(self, sums: tuple[int, int, int]) -> dict[str, object]:
         """The answer from the noisy sums [grid steps; of products 2^-30 of one squared], as JSON."""
         first, second, products = (float(Fraction(one, self.weighing.mass * GRID_SIZE)) for one in sums)
-        estimate = products - first * second
-        shown = min(max(estimate, -LARGEST), LARGEST)
+        shown = min(max(products - first * second, -LARGEST), LARGEST)
 
         def interval(squares: float, step: float, coverage: Coverage) -> Interval:
             margin = self._margin(first, second, squares, step)
             return Interval(
                 level=LEVEL,
-                lower=self.unit * max(min(estimate - margin, shown), -LARGEST),
-                upper=self.unit * min(max(estimate + margin, shown), LARGEST),
+                lower=self.unit * max(shown - margin, -LARGEST),
+                upper=self.unit * min(shown + margin, LARGEST),
                 coverage=coverage,
             )
 

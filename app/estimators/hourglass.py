@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar
 
 from app.core.cohort import Group
@@ -13,7 +12,7 @@ from app.core.noise import Hourglass as HourglassNoise
 from app.core.numbers import to_decimal
 from app.core.study import Relation, Trust
 from app.estimators.interface import Parameter, Plan, Question
-from app.estimators.pivot import PivotReader, ratio
+from app.estimators.pivot import Complements, PivotReader
 from app.estimators.quantiles import ErrorLaw
 from app.estimators.transformed import complementary_queries, predicted_error
 from app.mechanisms.hourglass import hourglass, hourglass_moments
@@ -49,7 +48,7 @@ LEVEL_PARAMETER = Parameter(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HourglassPivot:
+class HourglassPivot(Complements):
     """s1 = sum x and s2 = sum (1 - x) with hourglass noise: (1 - p) s1 - p s2.
 
     Sums are in units of one epsilon times one person, like those of the other pivots.
@@ -66,14 +65,6 @@ class HourglassPivot:
     def unit(self) -> float:
         """A person is one grid size and weighs `level` epsilons."""
         return GRID_SIZE / self.level
-
-    def position(self, first: int, second: int) -> Fraction:
-        """See `app.estimators.transformed.ratio`."""
-        return ratio(first, second)
-
-    def value(self, p: float, first: float, second: float) -> float:
-        """(1 - p) s1 - p s2."""
-        return (1 - p) * first - p * second
 
     def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
         """Two Laplaces with the variance of the noise."""
@@ -94,10 +85,6 @@ class HourglassPivot:
     def law(self, p: float, factor: float, times: int) -> HourglassLaw:
         """The noise of as many pivots, each times a factor, as a part of a sum."""
         return HourglassLaw(noise=self.noise, tilt=1 - 2 * p, size=factor / self.unit, times=times)
-
-    def mass(self, first: float, second: float) -> float:
-        """s1 + s2 is the total weight."""
-        return first + second
 
     def mass_law(self) -> ErrorLaw:
         """Its noise is a whole number u of people, P(u) about (1 + |u|) e^(-level |u|): like two Laplaces."""

@@ -208,14 +208,16 @@ class _Moments:
         noise = [drawn + normal for normal in self.normals]
         estimate = min(max(raw + noise[0], 0.0), WORST_VARIANCE)
         unit = float(grid.width) ** 2
+        # No variance is less than 0 or more than 1/4: what is read off moments is no further from it there.
+        moved = min(max(raw, 0.0), WORST_VARIANCE)
 
         def interval(about: _About, coverage: Coverage) -> Interval:
             risk = 1 - LEVEL
-            upper = self._upper(mean, raw, about, risk * (1 - MEAN_RISK), risk * MEAN_RISK)
+            upper = self._upper(mean, moved, about, risk * (1 - MEAN_RISK), risk * MEAN_RISK)
             below, _ = self._errors(mean, upper, about, risk * (1 - MEAN_RISK), risk * MEAN_RISK)
             return Interval(
                 level=LEVEL,
-                lower=unit * min(max(raw - below, 0.0), estimate),
+                lower=unit * min(max(moved - below, 0.0), estimate),
                 upper=unit * max(upper, estimate),
                 coverage=coverage,
             )

@@ -63,7 +63,7 @@ def count_interval(noisy_count: float, pivot: "HalvesPivot", *, cap: float, floo
     between `floor` and `cap`: :math:`A / cap \le n \le A / floor`.
 
     Args:
-        noisy_count: The noisy total over the cap.
+        noisy_count: The noisy total over the cap, at least 0, as the true one is.
         pivot: Of the sums.
         cap, floor: The most and the least that a person can weigh, above 0 [epsilon, or mu].
 

@@ -75,8 +75,34 @@ def laplace_tail(parts: Sequence[tuple[float, int]], x: float) -> float:
     return ErrorLaw(sigma=0.0, laplaces=tuple(part for part in parts if part[0] > 0)).tail(x)
 
 
+class Complements:
+    """What sums of x and of 1 - x say, whatever noise they have."""
+
+    __slots__ = ()
+
+    def position(self, first: int, second: int) -> Fraction:
+        """See `ratio`."""
+        return ratio(first, second)
+
+    def value(self, p: float, first: float, second: float) -> float:
+        r"""(1 - p) s1 - p s2, where sums below 0 count as 0, since no true sum is negative.
+
+        That moves no pivot away from 0: with :math:`s_1 < 0 \le s_2` it is :math:`-p s_2`, at most 0 and at
+        least :math:`(1 - p) s_1 - p s_2`. So an interval holds what it held without it, and the estimate,
+        whose pivot is 0; and its width shows how much noise there is also where that exceeds a sum. Where
+        nothing is left of the weight, each p is as good as any other one: 0.
+        """
+        if self.mass(first, second) <= 0:
+            return 0.0
+        return (1 - p) * max(first, 0.0) - p * max(second, 0.0)
+
+    def mass(self, first: float, second: float) -> float:
+        """s1 + s2 is the total weight."""
+        return first + second
+
+
 @dataclass(frozen=True, slots=True)
-class ComplementPivot:
+class ComplementPivot(Complements):
     """s1 = sum a x and s2 = sum a (1 - x), each with Laplace noise of scale 1: (1 - p) s1 - p s2.
 
     Attributes:
@@ -85,14 +111,6 @@ class ComplementPivot:
 
     draws: int = 1
     unit: float = UNIT_SCALE
-
-    def position(self, first: int, second: int) -> Fraction:
-        """See `ratio`."""
-        return ratio(first, second)
-
-    def value(self, p: float, first: float, second: float) -> float:
-        """(1 - p) s1 - p s2."""
-        return (1 - p) * first - p * second
 
     def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
         """Of scales 1 - p and p."""
@@ -105,10 +123,6 @@ class ComplementPivot:
     def tail(self, p: float, x: float) -> float:
         """The law of these Laplaces."""
         return laplace_tail(self.laplaces(p), x)
-
-    def mass(self, first: float, second: float) -> float:
-        """s1 + s2 is the total weight."""
-        return first + second
 
     def mass_law(self) -> ErrorLaw:
         """Two Laplaces of scale 1."""

@@ -167,7 +167,7 @@ class SharesPlan:
         margin = self._margin(
             min(inside, self.bins - inside), 0.25 * self.weighing.uneven, 1 - risk / others, self._step
         )
-        return max(0.0, raw + inside / self.bins * (1 - whole) + margin)
+        return max(0.0, raw + inside / self.bins * (1 - whole)) + margin
 
     @property
     def _public(self) -> bool:
@@ -271,7 +271,8 @@ class SharesPlan:
                 self._margin(min(j, bins - j), 0.25 * spread, each, step) for j in range(1, bins // 2 + 1)
             ]
             margins = np.array([half[min(j, bins - j) - 1] for j in range(1, bins)])
-            bands.append(rising_band(cumulated - margins, cumulated + margins))
+            own = np.clip(cumulated, 0.0, 1.0)
+            bands.append(rising_band(own - margins, own + margins))
         exact: Coverage = "worst_case" if weighing.uneven else "exact"
         joint: Coverage = "worst_case" if weighing.uneven else "at_least"
         return BinShares(
@@ -297,11 +298,13 @@ class SharesPlan:
         """For each bin the shares p that its noisy share does not reject.
 
         The quantile of noise and of a Normal part of variance p (1 - p) `spread` is concave in p, so what
-        is not rejected is an interval.
+        is not rejected is an interval. A share below 0 or above 1 counts as the nearest that there can be,
+        which is no further from any p.
         """
+        own = np.clip(plane, 0.0, 1.0)
         if spread == 0 and not self.reported:
             margin = self._margin(1, 0.0, level, step)
-            return plane - margin, plane + margin
+            return own - margin, own + margin
         # The noise of reports rises with p: up to a half of the people the next larger one of the p that are
         # looked at counts, and beyond that 1.
         deviations = [0.5 * k / _LEVELS for k in range(_LEVELS + 1)]
@@ -316,9 +319,8 @@ class SharesPlan:
         margins = np.concatenate([few[1:], many[:0:-1]])
         lows = np.concatenate([ends[:-1], 1 - ends[:0:-1]])
         highs = np.concatenate([ends[1:], 1 - ends[-2::-1]])
-        own = np.clip(plane, 0.0, 1.0)
-        least = np.maximum(lows, plane[:, None] - margins)
-        most = np.minimum(highs, plane[:, None] + margins)
+        least = np.maximum(lows, own[:, None] - margins)
+        most = np.minimum(highs, own[:, None] + margins)
         lower = np.where(least <= highs, least, 1.0).min(axis=1)
         upper = np.where(most >= lows, most, 0.0).max(axis=1)
         return np.minimum(lower, own), np.maximum(upper, own)

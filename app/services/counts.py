@@ -106,16 +106,16 @@ class CountPlan:
             people = float(self.crowd.people)
             interval = Interval(level=LEVEL, lower=people, upper=people, coverage="exact")
             return {"estimate": people, "interval": asdict(interval)}
-        total = self.noisy(self.weighing) / GRID_SIZE
+        # No number is below 0, so a noisy total is no further from the true one where it is raised to 0.
+        total = max(0.0, self.noisy(self.weighing) / GRID_SIZE)
         margin, cap = self._law.quantile(LEVEL), self.weighing.cap
-        estimate = max(0.0, total / cap)
         interval = Interval(
             level=LEVEL,
-            lower=min(estimate, max(0.0, (total - margin) / cap)),
-            upper=max(estimate, (total + margin) / max(self.weighing.floor, 1)),
+            lower=max(0.0, (total - margin) / cap),
+            upper=(total + margin) / max(self.weighing.floor, 1),
             coverage="at_least",
         )
-        return {"estimate": estimate, "interval": asdict(interval)}
+        return {"estimate": total / cap, "interval": asdict(interval)}
 
     def noisy(self, weighing: Weighing) -> int:
         """The sum of weights with exact noise [their unit, times 2**GRID_BITS]. Draws entropy."""

@@ -103,7 +103,8 @@ def _interval(
     ends: tuple[float, float],
     estimate: float,
 ) -> Mapping[str, object]:
-    """An interval, clipped to where the truth can lie, and extended to the estimate."""
+    """An interval, its center and its ends clipped to where the truth can lie, extended to the estimate."""
+    center = min(max(center, ends[0]), ends[1])
     lower, upper = (min(max(center + sign * half_width, ends[0]), ends[1]) for sign in (-1, 1))
     return asdict(
         Interval(level=LEVEL, lower=min(lower, estimate), upper=max(upper, estimate), coverage=coverage)
