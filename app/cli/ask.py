@@ -12,7 +12,6 @@ from app.cli.common import (
     AsJson,
     console,
     moment,
-    notes,
     print_json,
     print_table,
     usage_error,
@@ -190,12 +189,9 @@ def plan(
     if as_json:
         print_json(found.raw)
         return
-    if found.in_words is not None:
-        console.print(f"{found.in_words[0].upper()}{found.in_words[1:]}.", highlight=False, markup=False)
+    console.print(f"{found.in_words[0].upper()}{found.in_words[1:]}.", highlight=False, markup=False)
     every_row = found.estimators
     if not every_row:
-        if found.in_words is None:
-            notes.print("No estimator has an answer to this question now.")
         return
     rows = every_row if every else [row for row in every_row if row.chosen]
     columns = {"estimator": "estimator", "predicted_error": "predicted error"}

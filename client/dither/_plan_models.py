@@ -93,7 +93,7 @@ class Plan(Plotted):
     """What stands, and what more would give and cost: one row an estimator that applies.
 
     Attributes:
-        in_words: The plan in one sentence, which `print(plan)` shows; None where there is nothing to say.
+        in_words: The plan in one sentence, which `print(plan)` shows.
         share, share_before: The part of each epsilon that the question would use in all, and has used.
         stands: The release that answers it so far; None before the first one.
         newcomers: What renewing that at its share would take; None where no one new can pay.
@@ -102,7 +102,7 @@ class Plan(Plotted):
         assumption: What errors and intervals assume of the people by it, in words.
     """
 
-    in_words: str | None = None
+    in_words: str
     share: float | None = None
     share_before: float | None = None
     stands: Standing | None = None
@@ -113,7 +113,7 @@ class Plan(Plotted):
     raw: Mapping[str, object] = field(repr=False, compare=False)
 
     def __str__(self) -> str:
-        return self.in_words or "no estimator has an answer to this question now"
+        return self.in_words
 
     def _repr_html_(self) -> str:
         """The sentence above the table, for notebooks."""

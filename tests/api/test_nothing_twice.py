@@ -68,6 +68,7 @@ async def test_a_spread_of_coordinates_that_cannot_be_said_makes_no_release(
     assert after["release"] == before["release"] == 0
     plan = await service.call("GET", f"/v1/studies/{study}/plan", "analyse", params=question)
     assert plan.json()["estimators"] == []
+    assert plan.json()["in_words"] == "no estimator has an answer to this question now"
 
 
 @pytest.mark.parametrize("end", ["archive", "retire"])
@@ -88,6 +89,31 @@ async def test_a_plan_of_a_study_that_has_ended_offers_nothing(
     assert plan.json()["stands"] is not None
     state = "archived" if end == "archive" else "retired"
     assert plan.json()["in_words"].endswith(f"the study is {state} and makes no new answers")
+
+
+async def test_a_plan_without_an_estimator_says_so_beside_what_stands(service: Service) -> None:
+    study = await service.study()
+    await service.crowd(study, 30)
+    question = {"share": 0.5}
+    made = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=question)
+    assert made.status_code == 201
+    withdrawn = [
+        await service.call("DELETE", f"/v1/studies/{study}/contributions/p{number}", "contribute")
+        for number in range(30)
+    ]
+    assert {one.status_code for one in withdrawn} == {204}
+    plan = await service.call("GET", f"/v1/studies/{study}/plan", "analyse", params=question)
+    assert plan.json()["estimators"] == []
+    stands, none = plan.json()["in_words"].split("; ")
+    assert stands.startswith("now ")
+    assert none == "no estimator has an answer to this question now"
+
+
+async def test_a_plan_of_an_answer_that_is_free_says_so(service: Service) -> None:
+    study = await service.study()
+    await service.crowd(study, 30)
+    plan = await service.call("GET", f"/v1/studies/{study}/plan", "analyse", params={"statistic": "count"})
+    assert plan.json()["in_words"] == "an answer costs no person anything"
 
 
 async def test_an_id_with_line_ends_is_its_own_person_in_every_path(service: Service) -> None:

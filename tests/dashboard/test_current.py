@@ -59,3 +59,39 @@ async def test_a_plan_says_what_its_answer_says(service: Service) -> None:
     path = f"/v1/studies/{study}/plan?statistic=sd&expected_size=200&share=1"
     spread = (await service.call("GET", path, "analyse")).json()
     assert spread["estimators"][0]["statistics"] == ["mean", "variance", "sd"], spread
+
+
+async def test_the_current_answer_is_that_of_all_people(admin: Browser, service: Service) -> None:
+    """An answer about some labels, or beside those of labels, is another question's."""
+    regions = ["north", "south"]
+    study = await service.study(attributes={"region": regions}, default_share=0.1)
+    records = [
+        {
+            "subject": f"p{number}",
+            "value": number % 100,
+            "epsilon": 5,
+            "trust": "central",
+            "attributes": {"region": regions[number % 2]},
+        }
+        for number in range(200)
+    ]
+    path = f"/v1/studies/{study}"
+    sent = await service.call("POST", f"{path}/contributions/batch", "contribute", json=records)
+    assert sent.status_code == 200
+
+    async def ask(**question: object) -> str:
+        made = await service.call("POST", f"{path}/releases", "analyse", json=question)
+        assert made.status_code == 201, made.text
+        return str(made.json()["id"])
+
+    others = ({"where": "region:north"}, {"by": "region"}, {"range": "found"})
+    for question in others:
+        await ask(**question)
+    await admin.get(f"/dashboard/studies/{study}")
+    assert "The current answer, free" not in text_of(admin.page)
+    plain = await ask()
+    for question in others:
+        await ask(**question, share=0.2)
+    await admin.get(f"/dashboard/studies/{study}")
+    card = admin.page[admin.page.index('aria-labelledby="current"') :]
+    assert f"/releases/{plain}" in card[: card.index("</section>")]

@@ -225,7 +225,8 @@ async def _page(
         if isinstance(one, ReleaseOut) and one.measure in (None, fields.get("measure"))
     ]
     shape = next((one for one in releases if isinstance(one, HistogramReleaseOut | SharesReleaseOut)), None)
-    current = None if cursor else next((one for one in means if one.range is None), None)
+    plain = (one for one in means if _is_of_all(one))
+    current = None if cursor else next(plain, None)
     sharpened = [] if current is None else await steps.steps_of(request, current, ROWS)
     profile = await following(documents_out.epsilons(services, slug)) if request.is_admin else None
     taken = await following(services.figures.summaries((slug,))) if request.is_admin else None
@@ -304,6 +305,12 @@ def _read(release: StoredRelease, shown: ReleaseOut, study: Study, fields: Mappi
     if reading.by and not shown.groups:
         raise NotApplicable("This release has no answers for labels. Ask for one by an attribute.")
     return ReleaseOut.model_validate_json(read_off(release.body, reading, study.definition))
+
+
+def _is_of_all(release: ReleaseOut) -> bool:
+    """Whether it is the mean of all people over the declared range."""
+    about = (release.where, release.by, release.standardize, release.of, release.range)
+    return all(one is None for one in about)
 
 
 def _label_plots(release: Published, read: ReleaseOut | None) -> dict[str, Any]:

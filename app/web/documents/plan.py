@@ -164,9 +164,9 @@ class PlanOut(WireOut):
         description="What renewing it would take; null where no one new can pay, where it would be no gain, "
         "with `fresh`, and in add_remove_one studies."
     )
-    in_words: str | None = Field(
-        description="What stands, what more would give and cost, and newcomers alone; null without any of "
-        "it. Of a study that is archived or retired it says so."
+    in_words: str = Field(
+        description="What stands, what more would give and cost, and newcomers alone; where no new answer "
+        "can be made, why."
     )
 
     @classmethod
@@ -205,7 +205,7 @@ def _standing(planned: Planned) -> StandingOut | None:
     )
 
 
-def _in_words(planned: Planned, stands: StandingOut | None, ask: Ask, ended: StudyState | None) -> str | None:
+def _in_words(planned: Planned, stands: StandingOut | None, ask: Ask, ended: StudyState | None) -> str:
     """The plan in one sentence."""
     parts = []
     if stands is not None and stands.interval is not None and stands.estimate is not None:
@@ -229,9 +229,14 @@ def _in_words(planned: Planned, stands: StandingOut | None, ask: Ask, ended: Stu
     said = "; ".join(parts)
     if said and (ask.statistic not in (MEAN, *SHAPES) or ask.standardize):
         said = f"the mean that it is read off: {said}"
+    # Without an estimator, what stands is all there is: the sentence says why there is no more.
     if ended is not None:
-        said = "; ".join(filter(None, (said, f"the study is {ended} and makes no new answers")))
-    return said or None
+        none = f"the study is {ended} and makes no new answers"
+    elif not planned.estimators:
+        none = "no estimator has an answer to this question now"
+    else:
+        return said or "an answer costs no person anything"
+    return f"{said}; {none}" if said else none
 
 
 def _gives(one: PlannedEstimator | Newcomers) -> str:
