@@ -233,8 +233,10 @@ class PivotReader:
 
         At least its level where every person weighs the same: the pivot's law is exact, but the interval is
         the hull of all p that it does not reject, which is more than those where the sums are mostly noise.
-        Otherwise widened by the worst case of unequal weights, with
-        variance (W^2 / 4) (sqrt cap - sqrt floor)^2 A, A the total weight.
+        Otherwise widened by the worst case of unequal weights: if their mean is p and weights do not go with
+        values, sum a_i (x_i - p) has variance at most p (1 - p) (sqrt cap - sqrt floor)^2 A, A the total
+        weight, since values in [0, 1] scatter by at most p (1 - p). It is never more than what
+        `population_hull` allows for, so that this interval lies within the population's.
 
         Args:
             first, second: The noisy sums [epsilons times people].
@@ -246,8 +248,9 @@ class PivotReader:
         """
         if self.floor == self.cap:
             return hull(lambda p: self.pivot.tail(p, abs(self.pivot.value(p, first, second))), risk, center)
-        variance = 0.25 * self.inequality * self.mass_bound(first, second)
-        return self._worst_case(first, second, center, lambda p: variance, (self.cap - self.floor) / 2, risk)
+        scale = self.inequality * self.mass_bound(first, second)
+        step = (self.cap - self.floor) / 2
+        return self._worst_case(first, second, center, scale, step, risk)
 
     def population_hull(self, first: float, second: float, center: float, risk: float) -> tuple[float, float]:
         """The interval for the mean of the population.
@@ -263,22 +266,22 @@ class PivotReader:
             Its ends [positions in [0, 1]].
         """
         scale = self.cap * self.mass_bound(first, second)
-        return self._worst_case(first, second, center, lambda p: p * (1 - p) * scale, self.cap / 2, risk)
+        return self._worst_case(first, second, center, scale, self.cap / 2, risk)
 
     def _worst_case(
         self,
         first: float,
         second: float,
         center: float,
-        variance: Callable[[float], float],
+        scale: float,
         step: float,
         risk: float,
     ) -> tuple[float, float]:
-        """Test inversion with a Normal part of bounded variance; `step` is half of one person's move."""
+        """Test inversion with a Normal part of variance p (1 - p) scale; `step` is half a person's move."""
 
         def tail(p: float) -> float:
             law = error_law(
-                normal_variance=variance(p) + self.pivot.normal(p), laplaces=self.pivot.laplaces(p)
+                normal_variance=p * (1 - p) * scale + self.pivot.normal(p), laplaces=self.pivot.laplaces(p)
             )
             return law.tail(abs(self.pivot.value(p, first, second)) - step)
 

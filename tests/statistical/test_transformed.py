@@ -173,6 +173,48 @@ def test_worst_case_intervals_cover_at_least_95_percent(noise, p):
     assert population / runs > 0.95 - tolerance
 
 
+def dealt(noise, *, cap, offers, least, people, high, ones, runs=1200):
+    """How often the dataset's interval holds the mean of `ones` values of 1 among values of 0.
+
+    `high` of the people offer `offers[1]`, the others `offers[0]`; values are dealt to them at random. The
+    reader believes that no person offers less than `least`.
+    """
+    reader = reader_for(cap, least)
+    source = noise_source(f"dealt {cap} {people} {high} {ones}")
+    drawn = source.people.hypergeometric(high, people - high, ones, runs)
+    total = offers[1] * high + offers[0] * (people - high)
+    covered = 0
+    for run in range(runs):
+        exact = offers[1] * int(drawn[run]) + offers[0] * (ones - int(drawn[run]))
+        first, second = exact + float(noise[0, run]), total - exact + float(noise[1, run])
+        center = max(first, 0.0) / max(max(first, 0.0) + max(second, 0.0), 1e-300)
+        covered += hull_covers(reader, first, second, center, ones / people)
+    return covered / runs
+
+
+@pytest.mark.parametrize(
+    ("cap", "floor", "people", "high", "ones"),
+    [
+        # One value of 1, which most often belongs to a small offer.
+        (8.0, 0.5, 20, 3, 1),
+        (50.0, 0.01, 50, 3, 49),
+        # The offers that are hardest for a mean: simulated without hulls, it is held in 95.7 % of answers.
+        (8.0, 2.0, 1000, 300, 500),
+        (8.0, 2.0, 1000, 300, 30),
+    ],
+)
+def test_intervals_hold_a_mean_near_an_end_and_the_hardest_offers(noise, cap, floor, people, high, ones):
+    tolerance = Z * math.sqrt(0.05 * 0.95 / 1200)
+    of = {"cap": cap, "offers": (floor, cap), "people": people, "high": high, "ones": ones}
+    assert dealt(noise, least=floor, **of) > 0.95 - tolerance
+
+
+def test_control_an_interval_for_less_unequal_offers_misses(noise):
+    of = {"cap": 8.0, "offers": (2.0, 8.0), "people": 1000, "high": 300}
+    for ones in (30, 500):
+        assert dealt(noise, least=5.0, ones=ones, **of) < 0.85
+
+
 def test_control_the_interval_for_equal_offers_misses_unequal_ones(noise):
     """The same people under a reader that believes all offer 1."""
     runs, half = 800, 150

@@ -11,12 +11,15 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
 from app.estimators.interface import UNIT_SCALE
+from app.estimators.pivot import ComplementPivot, PivotReader
 from app.estimators.transformed import Transformed
-from tests.support.groups import add_remove_one
+from tests.support.groups import UNIT_GRID, add_remove_one
 
 CAP, FLOOR = 8.0, 2.0
 RISK = 0.05 - 0.001
@@ -65,7 +68,7 @@ FEW = [(people, ones) for people in range(3, 11) for ones in (people // 3, peopl
 def test_the_datasets_interval_grants_half_of_what_weights_differ_by(people, ones):
     sums, conclusion = concluded(ones, people)
     mass = CAP * people + SLACK
-    variance = np.full_like(P, mass / 4 * (math.sqrt(CAP) - math.sqrt(FLOOR)) ** 2)
+    variance = P * (1 - P) * mass * (math.sqrt(CAP) - math.sqrt(FLOOR)) ** 2
     lower, upper = accepted(sums[0], sums[1], variance, (CAP - FLOOR) / 2)
     assert conclusion.interval.lower == pytest.approx(max(lower, 0), abs=TOLERANCE)
     assert conclusion.interval.upper == pytest.approx(min(upper, 1), abs=TOLERANCE)
@@ -77,6 +80,22 @@ def test_the_populations_interval_grants_half_a_person(people, ones):
     lower, upper = accepted(sums[0], sums[1], P * (1 - P) * CAP * (CAP * people + SLACK), CAP / 2)
     assert conclusion.population_interval.lower == pytest.approx(max(lower, 0), abs=TOLERANCE)
     assert conclusion.population_interval.upper == pytest.approx(min(upper, 1), abs=TOLERANCE)
+
+
+@given(
+    first=st.floats(-5, 500),
+    second=st.floats(-5, 500),
+    cap=st.floats(0.01, 50),
+    part=st.floats(0, 0.999),
+)
+@settings(max_examples=60)
+def test_the_datasets_interval_lies_within_the_populations(first, second, cap, part):
+    reader = PivotReader(grid=UNIT_GRID, cap=cap, floor=part * cap, pivot=ComplementPivot())
+    center = max(first, 0.0) / max(max(first, 0.0) + max(second, 0.0), 1e-300)
+    dataset, population = (
+        hull(first, second, center, 0.05) for hull in (reader.dataset_hull, reader.population_hull)
+    )
+    assert population[0] - 1e-9 <= dataset[0] <= center <= dataset[1] <= population[1] + 1e-9
 
 
 def test_the_step_shows_in_each_of_these_intervals():
