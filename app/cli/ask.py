@@ -18,6 +18,7 @@ from app.cli.common import (
 )
 from app.cli.http import DEFAULT_URL, StudyName, Token, Url, number, service
 from app.cli.tree import COMMANDS
+from app.web.documents.release import about
 
 Estimator = Annotated[
     str | None, typer.Option(help="Which estimator; by default the one with the smallest predicted error.")
@@ -314,6 +315,7 @@ def releases(
             "made": moment(release.created_at),
             "release": release.id,
             "statistic": release.statistic,
+            "about": about(release.raw),
             "estimator": release.estimator,
             "estimate": release.estimate,
             "interval": interval_text(release.interval),
@@ -321,8 +323,8 @@ def releases(
         }
         for release in found
     ]
-    columns = {name: name for name in ("release", "made", "statistic", "estimator", "estimate", "interval")}
-    print_table(rows, columns | {"epsilon": "largest charge"})
+    names = ("release", "made", "statistic", "about", "estimator", "estimate", "interval")
+    print_table(rows, {name: name for name in names} | {"epsilon": "largest charge"})
 
 
 TEXTS = ("statistic", "edges", "estimator", "by", "measure", "standardize", "between")

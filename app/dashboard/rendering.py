@@ -16,6 +16,7 @@ from app.core.numbers import headline
 from app.core.principal import Role
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE, TOKEN_FIELD, PageRequest
 from app.services.logins import Login, form_token
+from app.web.documents.release import ABOUT, about
 from app.web.problems import kind_of
 from app.web.request_log import current_request_id
 
@@ -143,6 +144,7 @@ TEMPLATES.filters |= {
     "day": day,
     "plain": plain,
     "changes": changes,
+    "about": lambda release: about(release.model_dump(include=ABOUT)),
     "headline": lambda release: headline(release.estimate, release.interval.lower, release.interval.upper),
 }
 

@@ -126,6 +126,8 @@ class RecordFile:
             return self._parquet
         if start.startswith(b"\xd0\xcf\x11\xe0"):
             raise self._refuse("is an Excel file of the old kind; save it as .xlsx or as CSV")
+        if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
+            raise self._refuse("holds JSON; save it as CSV, or send it to the service's batch route as it is")
         return lambda: self._csv(encoding_of(start))
 
     def _csv(self, encoding: str) -> Iterator[Sequence[object]]:

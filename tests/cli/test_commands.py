@@ -156,7 +156,7 @@ def test_a_study_from_its_making_to_its_answer(ask, tmp_path):
 
     listed = ask("analyse", "releases", "commute").output.splitlines()
     assert listed[0].split("\t") == [
-        *("release", "made", "statistic", "estimator", "estimate", "interval", "largest charge")
+        *("release", "made", "statistic", "about", "estimator", "estimate", "interval", "largest charge")
     ]
     assert {line.split("\t")[0] for line in listed[1:]} == {answer["id"], keyed[0]["id"]}
     gone = ask("contribute", "withdraw", "commute", "p2", "--directory", str(tmp_path / "device"))

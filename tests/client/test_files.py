@@ -159,6 +159,8 @@ def test_an_empty_cell_is_refused_by_its_row(client: Any, service: FakeService) 
         ("subject,value,Value\nada,1,2\n", "two columns value; the columns are: subject, value, Value"),
         (b"\xd0\xcf\x11\xe0 old", "save it as .xlsx"),
         (b"PK\3\4 no archive", "looks like an Excel file"),
+        (b'{"subject": "ada", "value": 1}\n', "holds JSON; save it as CSV"),
+        (b'\xef\xbb\xbf\n [{"subject": "ada", "value": 1}]', "holds JSON; save it as CSV"),
         (b"PAR1 no table", "looks like a Parquet file"),
     ],
 )

@@ -87,8 +87,18 @@ async def test_the_current_answer_is_that_of_all_people(admin: Browser, service:
     others = ({"where": "region:north"}, {"by": "region"}, {"range": "found"})
     for question in others:
         await ask(**question)
+    # One about some people alone is no answer about all of them in any plot, and says of whom it is.
+    northern = await ask(statistic="histogram", where="region:north")
+    await admin.get(f"/dashboard/releases/{northern}")
+    assert "Of the people with region north." in text_of(admin.page)
     await admin.get(f"/dashboard/studies/{study}")
-    assert "The current answer, free" not in text_of(admin.page)
+    text = text_of(admin.page)
+    assert "The current answer, free" not in text
+    assert "The values" not in text
+    for about in ("optimal region north", "optimal by region", "found_range found range"):
+        assert about in text
+    # A plot is drawn for wide and for narrow screens.
+    assert admin.page.count('<g class="estimate">') == 2, "the one by labels"
     plain = await ask()
     for question in others:
         await ask(**question, share=0.2)

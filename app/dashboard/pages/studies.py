@@ -219,14 +219,12 @@ async def _page(
         services.releases.page(study, ROWS, cursor),
     )
     releases = [published(release) for release in released.items]
+    of_all = [one for one in releases if _is_of_all(one)]
     means = [
-        one
-        for one in releases
-        if isinstance(one, ReleaseOut) and one.measure in (None, fields.get("measure"))
+        one for one in of_all if isinstance(one, ReleaseOut) and one.measure in (None, fields.get("measure"))
     ]
-    shape = next((one for one in releases if isinstance(one, HistogramReleaseOut | SharesReleaseOut)), None)
-    plain = (one for one in means if _is_of_all(one))
-    current = None if cursor else next(plain, None)
+    shape = next((one for one in of_all if isinstance(one, HistogramReleaseOut | SharesReleaseOut)), None)
+    current = None if cursor else next((one for one in means if one.by is None), None)
     sharpened = [] if current is None else await steps.steps_of(request, current, ROWS)
     profile = await following(documents_out.epsilons(services, slug)) if request.is_admin else None
     taken = await following(services.figures.summaries((slug,))) if request.is_admin else None
@@ -307,10 +305,9 @@ def _read(release: StoredRelease, shown: ReleaseOut, study: Study, fields: Mappi
     return ReleaseOut.model_validate_json(read_off(release.body, reading, study.definition))
 
 
-def _is_of_all(release: ReleaseOut) -> bool:
-    """Whether it is the mean of all people over the declared range."""
-    about = (release.where, release.by, release.standardize, release.of, release.range)
-    return all(one is None for one in about)
+def _is_of_all(release: Published) -> bool:
+    """Whether it is about the values of all people, not moved into a range."""
+    return getattr(release, "where", None) is None and getattr(release, "range", None) is None
 
 
 def _label_plots(release: Published, read: ReleaseOut | None) -> dict[str, Any]:

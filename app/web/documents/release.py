@@ -4,7 +4,7 @@ A release is answered from its stored bytes; what depends on who asks, and when,
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -273,6 +273,25 @@ class ClusterReleaseOut(WireOut):
     delta: float | None = Field(None, description="Of the study; left out with Laplace noise.")
     created_at: datetime
     charges: list[ChargeOut] | None = None
+
+
+ABOUT = frozenset({"measures", "measure", "where", "by", "range", "statistic", "parameters"})
+"""The fields that `about` reads."""
+
+
+def about(document: Mapping[str, Any]) -> str:
+    """What an answer is about beside its statistic, in words; empty where it is of one value of all people.
+
+    >>> about({"statistic": "quantile", "parameters": {"q": 0.9}, "where": {"region": "north"}, "by": "sex"})
+    'quantile 0.9, region north, by sex'
+    """
+    parts = [document.get("measure"), " and ".join(document.get("measures") or ())]
+    if document["statistic"] == "quantile":
+        parts.append(f"quantile {document['parameters']['q']:g}")
+    parts += [f"{name} {label}" for name, label in (document.get("where") or {}).items()]
+    parts.append(document.get("by") and f"by {document['by']}")
+    parts.append(document.get("range") and "found range")
+    return ", ".join(filter(None, parts))
 
 
 def with_field(body: bytes, name: str, value: object) -> bytes:
