@@ -60,6 +60,10 @@ def to_integer(text: str) -> int:
     return int(whole)
 
 
+_MORE_DIGITS = 3
+"""How many digits beyond two of its interval an estimate may have, to lie in it."""
+
+
 class Headline(NamedTuple):
     """An estimate and its interval as text, no more exact than the interval."""
 
@@ -85,20 +89,28 @@ def margin(half: float) -> str:
 def headline(estimate: float, lower: float, upper: float) -> Headline:
     """Round an estimate and its interval to two digits of half the interval's width, the interval outwards.
 
+    Where that takes an estimate out of an interval that is far longer on one side, up to three more digits
+    keep it inside.
+
     >>> headline(33.0142, 29.13, 36.92)
     Headline(estimate='33.0', lower='29.1', upper='37.0')
     >>> headline(51234.5, 48000.0, 55000.0).estimate
     '51,200'
+    >>> headline(79.6, 76.7, 826_445.4)
+    Headline(estimate='100', lower='0', upper='826,500')
     """
     half = (upper - lower) / 2
     if half <= 0:
         return Headline(*(f"{value:,.10g}" for value in (estimate, lower, upper)))
     place = math.floor(math.log10(half)) - 1
-    digit = Decimal(1).scaleb(place)
 
-    def text(value: float, rounding: str) -> str:
+    def rounded(value: float, rounding: str) -> Decimal:
         # More digits than a double has are none of the number.
-        exact = Decimal(f"{value:.15g}") / digit
-        return f"{exact.to_integral_value(rounding) * digit + 0:,.{max(0, -place)}f}"
+        digit = Decimal(1).scaleb(place)
+        return (Decimal(f"{value:.15g}") / digit).to_integral_value(rounding) * digit + 0
 
-    return Headline(text(estimate, ROUND_HALF_EVEN), text(lower, ROUND_FLOOR), text(upper, ROUND_CEILING))
+    last = place - _MORE_DIGITS if lower < estimate < upper else place
+    while place > last and not lower <= rounded(estimate, ROUND_HALF_EVEN) <= upper:
+        place -= 1
+    roundings = ((estimate, ROUND_HALF_EVEN), (lower, ROUND_FLOOR), (upper, ROUND_CEILING))
+    return Headline(*(f"{rounded(*one):,.{max(0, -place)}f}" for one in roundings))

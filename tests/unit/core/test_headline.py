@@ -31,3 +31,11 @@ def test_rounding_says_no_more_than_is_known():
     assert headline(-0.01, -3, 3) == ("0.0", "-3.0", "3.0")
     assert headline(51234.5, 48000, 55000) == ("51,200", "48,000", "55,000")
     assert headline(12.5, 12.5, 12.5) == ("12.5", "12.5", "12.5")
+
+
+def test_an_estimate_far_nearer_to_one_end_is_not_shown_outside_its_interval():
+    assert headline(79.6, 76.7, 826_445.4) == ("100", "0", "826,500")
+    assert headline(-79.6, -826_445.4, -76.7) == ("-100", "-826,500", "0")
+    # At an end of the range there is nothing to keep it in, and a few digits are all that is tried.
+    assert headline(55 / 3, 55 / 3, 40) == ("18", "18", "40")
+    assert headline(55 / 3 + 1e-9, 55 / 3, 40).estimate == "18.333"
