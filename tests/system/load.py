@@ -5,6 +5,7 @@ import json
 import subprocess
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -103,11 +104,16 @@ def make_study(service: LiveService, slug: str, **fields: Any) -> None:
     assert response.status_code == 201, response.text
 
 
-def await_ready(service: LiveService) -> None:
+def await_recovery(service: LiveService, killed: int) -> None:
+    """Wait until the service is ready again, on another postmaster than the one that was killed.
+
+    A session outlives its postmaster by a moment: until then the service is still ready on the lost database.
+    """
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        if is_ready(service.base_url):
-            return
+        with suppress(OSError, IndexError):
+            if postmaster(service) != killed and is_ready(service.base_url):
+                return
         time.sleep(0.1)
     raise AssertionError(f"the service did not recover:\n{service.output()[-4000:]}")
 

@@ -6,6 +6,7 @@ import random
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 
@@ -17,7 +18,7 @@ from tests.system.load import (
     Reply,
     at_once,
     audit,
-    await_ready,
+    await_recovery,
     findings,
     make_study,
     postmaster,
@@ -164,10 +165,9 @@ async def test_a_kill_loses_nothing_that_was_acknowledged(live_server: LiveServe
             journal = await under_load(service, tokens, number, service.kill)
             service.start(0)
         else:
-            journal = await under_load(
-                service, tokens, number, lambda: os.kill(postmaster(service), signal.SIGKILL)
-            )
-            await_ready(service)
+            killed = postmaster(service)
+            journal = await under_load(service, tokens, number, partial(os.kill, killed, signal.SIGKILL))
+            await_recovery(service, killed)
         await check(service, tokens, journal)
         assert await findings(service) == []
         keys |= set(journal.releases)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import LiveServer
 from tests.support.live import LiveService
-from tests.system.load import Crowd, audit, await_ready, findings, make_study, postmaster
+from tests.system.load import Crowd, audit, await_recovery, findings, make_study, postmaster
 from tests.system.moments import HOLD, LET_GO, WAITING, connected, hold_commits, until
 
 pytestmark = pytest.mark.system
@@ -36,8 +36,9 @@ def person(subject: str, place: int) -> dict[str, object]:
 async def strike(service: LiveService, victim: str) -> None:
     """Kill the service or its database while the commit of a fold waits."""
     if victim == "database":
-        os.kill(postmaster(service), signal.SIGKILL)
-        await asyncio.to_thread(await_ready, service)
+        killed = postmaster(service)
+        os.kill(killed, signal.SIGKILL)
+        await asyncio.to_thread(await_recovery, service, killed)
     else:
         service.kill()
 
@@ -86,7 +87,7 @@ async def test_a_kill_before_the_commit_of_a_fold_counts_each_person_once(live_s
             records = [person(f"{victim}-{place}", place) for place in range(PEOPLE)]
             assert (await contribute.post(f"{CONTRIBUTIONS}/batch", records)).acknowledged
             await crash(service, (contribute, analyse), victim)
-            assert await leave(contribute, victim) == 204
+            assert await leave(contribute, victim) == 204, service.output()[-2000:]
             assert (await analyse.post(RELEASES, QUESTION, key=victim)).acknowledged
             async with connected(service) as connection:
                 counted = tuple(await connection.fetchrow(COUNTED))
