@@ -23,7 +23,7 @@ from app.estimators import registry
 from app.logging import configure_logging
 from app.postgres.embedded import EmbeddedPostgres
 from app.services import Services
-from app.services.batch_workers import BatchWorkers
+from app.services.contributing.batch_workers import BatchWorkers
 from app.services.subjects import SubjectKey
 from app.settings import Settings, SettingsError
 from app.store.database import Database

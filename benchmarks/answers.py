@@ -6,7 +6,7 @@ from uuid import UUID
 from app.core.session import SessionProtocol
 from app.core.study import Study
 from app.services import Services
-from app.services.sessions import Schedule
+from app.services.sessions.sessions import Schedule
 from app.sessions.protocols import SessionSpec
 from app.sessions.search import Mode
 from benchmarks.load import Load, rate

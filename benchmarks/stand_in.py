@@ -22,9 +22,9 @@ from app.core.principal import Principal, Role
 from app.core.study import Study, StudyDefinition, StudyState
 from app.logging import configure_logging
 from app.services import Services
-from app.services.contributions import Accepted
+from app.services.admin.tokens import hash_secret
+from app.services.contributing.contributions import Accepted
 from app.services.subjects import SubjectKey
-from app.services.tokens import hash_secret
 from app.web.metrics import Metrics
 from app.web.state import Api, Limits, State
 from benchmarks.studies import definition

@@ -14,11 +14,11 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.piece import Piece
-from app.services.by_label import plan_by
-from app.services.piece_noise import LaplaceNoise
-from app.services.questions import Ask, resolve
-from app.services.reading import Reading
-from app.services.steps import plan_step, take
+from app.services.statistics.by_label import plan_by
+from app.services.statistics.piece_noise import LaplaceNoise
+from app.services.statistics.questions import Ask, resolve
+from app.services.statistics.reading import Reading
+from app.services.statistics.steps import plan_step, take
 from app.web.read_off import read_off
 from dither_research.histories import STUDY, cohort_of
 

@@ -13,9 +13,9 @@ import typer
 from app.cli.common import AsJson, DataDir, console, load_settings, open_database, print_json
 from app.cli.extensions import add_extension
 from app.core.clock import SystemClock
-from app.services.ledger import AuditReport, Ledger
+from app.services.admin.ledger import AuditReport, Ledger
+from app.services.admin.restoring import export_lines
 from app.services.observer import NullObserver, Observer
-from app.services.restoring import export_lines
 from app.settings import Settings, SettingsError
 from app.store.database import Database
 from app.store.migrate import require_head

@@ -13,7 +13,7 @@ from app.core.chain import RecordedAudit
 from app.core.clock import SystemClock
 from app.core.errors import InternalFault, SchemaMismatch, ServiceError
 from app.mechanisms.entropy import system_bits
-from app.services.ledger import Ledger
+from app.services.admin.ledger import Ledger
 from app.services.subjects import SubjectKey
 from app.settings import Settings
 from app.store.checkup import ServerFacts, Standby, read_server, read_standbys

@@ -13,7 +13,7 @@ from app.settings import Settings
 from app.store.keyfile import KEY_FILE, load_key, load_or_create_key, replace_secret
 
 if TYPE_CHECKING:
-    from app.services.rekeying import Rekeyed
+    from app.services.admin.rekeying import Rekeyed
 
 
 def rekey(
@@ -57,7 +57,7 @@ def rekey(
 
 async def _rekey(url: str, ids: Iterator[str], old: bytes, new: bytes, leave_unknown: bool) -> "Rekeyed":
     from app.core.clock import SystemClock  # with the store, longer to load than most commands run
-    from app.services.rekeying import rekey_subjects
+    from app.services.admin.rekeying import rekey_subjects
     from app.services.subjects import SubjectKey
     from app.store.database import Database
     from app.store.migrate import require_head

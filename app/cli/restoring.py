@@ -9,7 +9,7 @@ import typer
 
 from app.cli.common import AsJson, CommandFailed, DataDir, console, load_settings, open_database, print_json
 from app.core.clock import SystemClock
-from app.services.restoring import Export, Lost, RetireOutcome, UnreadableExport, check, read_export
+from app.services.admin.restoring import Export, Lost, RetireOutcome, UnreadableExport, check, read_export
 from app.store.database import Database
 from app.store.migrate import require_head
 

@@ -25,8 +25,8 @@ from app.cli.common import CommandFailed, DataDir, load_settings, notes, open_da
 from app.core.clock import SystemClock
 from app.core.principal import Role
 from app.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresError
+from app.services.admin.tokens import Tokens
 from app.services.subjects import SubjectKey
-from app.services.tokens import Tokens
 from app.settings import Settings
 from app.store.database import Database
 from app.store.journal import read_fact

@@ -10,7 +10,7 @@ from app.cli.common import AsJson, console, print_json, print_table, usage_error
 from app.cli.http import number
 from app.core.errors import InvalidRequest
 from app.core.study import Currency, LocalMechanism, Relation
-from app.services.sizing import size as sized
+from app.services.statistics.sizing import size as sized
 from app.web.documents.sizing import SizingIn, SizingOut
 from app.web.sizing_params import WORDS, read_sizing
 

@@ -187,7 +187,7 @@ def recover(
 
 async def _make_token(url: str, name: str) -> str:
     from app.core.clock import SystemClock  # with the store, longer to load than most commands run
-    from app.services.tokens import Tokens
+    from app.services.admin.tokens import Tokens
     from app.store.database import Database
     from app.store.migrate import require_head
 

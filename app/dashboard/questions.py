@@ -8,11 +8,11 @@ from typing import Any
 from app.core.epsilon import MICRO
 from app.core.study import Relation, Study, StudyDefinition
 from app.estimators import registry
-from app.services.questions import MEAN, SD, STATISTICS, SUM, VARIANCE
-from app.services.reading import DIFFERENCE, READ
-from app.services.shape_parameters import PAIR
-from app.services.shape_parameters import PARAMETERS as SHAPE_PARAMETERS
-from app.services.shape_questions import COUNT, COVARIANCE, SHAPES, SHARES
+from app.services.shapes.shape_parameters import PAIR
+from app.services.shapes.shape_parameters import PARAMETERS as SHAPE_PARAMETERS
+from app.services.shapes.shape_questions import COUNT, COVARIANCE, SHAPES, SHARES
+from app.services.statistics.questions import MEAN, SD, STATISTICS, SUM, VARIANCE
+from app.services.statistics.reading import DIFFERENCE, READ
 from app.web import question_params
 from app.web.documents.release import ReleaseOut
 

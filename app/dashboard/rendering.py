@@ -15,7 +15,7 @@ from app.core.errors import ServiceError, Unavailable
 from app.core.numbers import headline
 from app.core.principal import Role
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE, TOKEN_FIELD, PageRequest
-from app.services.logins import Login, form_token
+from app.services.admin.logins import Login, form_token
 from app.web.documents.release import ABOUT, about
 from app.web.problems import kind_of
 from app.web.request_log import current_request_id

@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from app.core.errors import Forbidden, InvalidRequest, MalformedDocument, Unauthenticated
 from app.core.principal import Role
-from app.services.logins import Login, is_form_token
+from app.services.admin.logins import Login, is_form_token
 from app.web.request import ApiRequest
 
 LOGIN_COOKIE = "dither_login"

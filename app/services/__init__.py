@@ -7,27 +7,27 @@ from functools import partial
 from app.core.clock import Clock
 from app.core.errors import InternalFault, Unavailable
 from app.core.study import Study
-from app.services.answers import Answers
-from app.services.budgets import Budgets
-from app.services.contributions import Contributions
-from app.services.figures import Figures
-from app.services.ledger import Ledger
-from app.services.logins import Logins
+from app.services.admin.budgets import Budgets
+from app.services.admin.figures import Figures
+from app.services.admin.ledger import Ledger
+from app.services.admin.logins import Logins
+from app.services.admin.studies import Studies
+from app.services.admin.tokens import Tokens
+from app.services.contributing.contributions import Contributions
 from app.services.observer import NullObserver, Observer
-from app.services.questions import Ask
-from app.services.releases import Releases
 from app.services.replies import Replies
-from app.services.round_closer import RoundCloser
-from app.services.saturation import Saturation
-from app.services.session_cache import SessionCache
-from app.services.session_watch import SessionWatch
-from app.services.sessions import Sessions
-from app.services.shape_questions import of_shape
-from app.services.shapes import Shapes
-from app.services.studies import Studies
+from app.services.sessions.answers import Answers
+from app.services.sessions.round_closer import RoundCloser
+from app.services.sessions.session_cache import SessionCache
+from app.services.sessions.session_watch import SessionWatch
+from app.services.sessions.sessions import Sessions
+from app.services.sessions.waiting import Waiting
+from app.services.shapes.shape_questions import of_shape
+from app.services.shapes.shapes import Shapes
+from app.services.statistics.questions import Ask
+from app.services.statistics.releases import Releases
+from app.services.statistics.saturation import Saturation
 from app.services.subjects import SubjectKey
-from app.services.tokens import Tokens
-from app.services.waiting import Waiting
 from app.store import journal
 from app.store import sessions as stored_sessions
 from app.store.contributions import DELTA, Allowance

@@ -32,7 +32,7 @@ LATEST = Sql.of(StoredRelease)(f"""
 
 
 def _width(people: str) -> str:
-    """Width of a release's interval for the mean of other people, see `app.services.gain`."""
+    """Width of a release's interval for the mean of other people, see `app.services.statistics.gain`."""
     return f"""least(CAST(:range AS float8), width + 1.96 * CAST(:range AS float8)
                      * sqrt(abs(1 / greatest(people, 1.0) - 1 / greatest({people}, 1.0))))"""
 

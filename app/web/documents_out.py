@@ -14,10 +14,10 @@ from app.core.figures import StudySummary
 from app.core.principal import Principal
 from app.core.study import Study, StudyState
 from app.services import Services
-from app.services.figures import DRY_PERCENT, NEAR_PERCENT
+from app.services.admin.figures import DRY_PERCENT, NEAR_PERCENT
 from app.services.paging import Page
-from app.services.questions import Ask
-from app.services.reading import Reading
+from app.services.statistics.questions import Ask
+from app.services.statistics.reading import Reading
 from app.web.documents.budget import AccountOut, PersonalChargeOut
 from app.web.documents.figures import (
     ChainOut,

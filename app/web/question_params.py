@@ -5,10 +5,10 @@ from typing import Any
 
 from app.core.errors import FieldError, InvalidRequest
 from app.estimators.registry import AUTO, ESTIMATORS
-from app.services.questions import MEAN, Ask
-from app.services.reading import READ
-from app.services.shape_parameters import PARAMETERS as SHAPE_PARAMETERS
-from app.services.shape_questions import SHAPES
+from app.services.shapes.shape_parameters import PARAMETERS as SHAPE_PARAMETERS
+from app.services.shapes.shape_questions import SHAPES
+from app.services.statistics.questions import MEAN, Ask
+from app.services.statistics.reading import READ
 from app.web.documents.types import EPSILON_SCHEMA, parse_epsilon, parse_share, parse_size, parse_tilt
 from app.web.request import JSON
 from app.web.validation_messages import InvalidValue

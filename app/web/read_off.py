@@ -10,8 +10,8 @@ from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import Coverage, Interval, NotApplicable
 from app.estimators.quantiles import LEVEL
 from app.estimators.together import ErrorBound, KnownError, together
-from app.services.questions import MEAN, SUM
-from app.services.reading import DIFFERENCE, Reading
+from app.services.statistics.questions import MEAN, SUM
+from app.services.statistics.reading import DIFFERENCE, Reading
 
 Document = dict[str, Any]
 

@@ -6,8 +6,8 @@ from pydantic import ValidationError
 
 from app.core.errors import InvalidRequest
 from app.core.numbers import JsonNumber
-from app.services.questions import Ask
-from app.services.sizing import Sizing
+from app.services.statistics.questions import Ask
+from app.services.statistics.sizing import Sizing
 from app.web.documents.sizing import SizingIn
 from app.web.validation_messages import field_errors
 

@@ -6,8 +6,8 @@ from typing import TypedDict
 
 from app.core.study import Study
 from app.services import Services
-from app.services.batch_workers import BatchWorkers
-from app.services.intake import Intake
+from app.services.contributing.batch_workers import BatchWorkers
+from app.services.contributing.intake import Intake
 from app.web.metrics import Metrics
 from app.web.oidc import Verifier
 from app.web.rate import RateLimit

@@ -1,7 +1,7 @@
 """External ids of people: digested at once, and kept nowhere."""
 
 from app.core.errors import InvalidRequest
-from app.services.intake import MAX_SUBJECT_LENGTH
+from app.services.contributing.intake import MAX_SUBJECT_LENGTH
 from app.web.request import ApiRequest
 
 LINK_PATH = "/dashboard/person/open/"

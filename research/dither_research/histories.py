@@ -12,10 +12,10 @@ from app.core.grid import square
 from app.core.piece import LastStep, Piece, Taken
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.interface import Conclusion, Plan, Question
-from app.services import planning
-from app.services.planning import Crowd
-from app.services.questions import Ask, Resolved, resolve
-from app.services.steps import Step, plan_step, take
+from app.services.statistics import planning
+from app.services.statistics.planning import Crowd
+from app.services.statistics.questions import Ask, Resolved, resolve
+from app.services.statistics.steps import Step, plan_step, take
 
 STUDY = StudyDefinition(
     slug="minutes",

@@ -21,9 +21,9 @@ from app.core.errors import InternalFault, InvalidRequest
 from app.core.grid import GRID_SIZE, square
 from app.core.numbers import JsonNumber
 from app.core.study import Relation, StudyDefinition, Trust
-from app.services import planning
-from app.services.intake import Intake
-from app.services.questions import Ask, resolve
+from app.services.contributing.intake import Intake
+from app.services.statistics import planning
+from app.services.statistics.questions import Ask, resolve
 from app.services.subjects import SubjectKey
 from dither_research.privacy_audit import Cells, Subject
 

@@ -1,9 +1,9 @@
 """What `dither audit privacy` looks at of answers by labels, and their planted bug.
 
-Answers come out of the code that plans and takes them (`app.services.by_label`), with the charges that it
-makes. One person in a label has either end of the range as their value, beside companions in this label and
-in another one. What is looked at are the noisy sums of both labels, in units of what the person moves the
-first of them by: everything else is post-processing of them.
+Answers come out of the code that plans and takes them (`app.services.statistics.by_label`), with the charges
+that it makes. One person in a label has either end of the range as their value, beside companions in this
+label and in another one. What is looked at are the noisy sums of both labels, in units of what the person
+moves the first of them by: everything else is post-processing of them.
 
 Where labels are as secret as presence (`app.estimators.labels_secret`) the person is there or not, or has one
 label or the other, which is two neighbors and costs twice as much.
@@ -23,15 +23,16 @@ from app.core.study import Relation, StudyDefinition
 from app.estimators.found_range import find
 from app.estimators.interface import Conclusion, Interval, Plan
 from app.estimators.ranks import RankPlan
-from app.services import planning, shape_questions
-from app.services.by_label import plan_by
-from app.services.found_plans import FoundPlan
-from app.services.planning import Crowd
-from app.services.questions import Ask, resolve
-from app.services.shape_labels import LabelsPlan
-from app.services.shape_plans import ShapePlan, noisy_counts, weighted_counts
-from app.services.shape_plans import drawn as drawn_cells
-from app.services.steps import Step, take
+from app.services.shapes import shape_questions
+from app.services.shapes.found_plans import FoundPlan
+from app.services.shapes.shape_labels import LabelsPlan
+from app.services.shapes.shape_plans import ShapePlan, noisy_counts, weighted_counts
+from app.services.shapes.shape_plans import drawn as drawn_cells
+from app.services.statistics import planning
+from app.services.statistics.by_label import plan_by
+from app.services.statistics.planning import Crowd
+from app.services.statistics.questions import Ask, resolve
+from app.services.statistics.steps import Step, take
 from app.store.bins import ClippedSum
 from dither_research.histories import STUDY, cohort_of
 from dither_research.privacy_audit import STEPS, Cells, Subject, cells

@@ -1,9 +1,9 @@
 """What `dither audit privacy` looks at of answers about several measures, and their planted bug.
 
-Answers come out of the code that plans and takes steps (`app.services.steps`), one for each of two measures,
-with the charges that it makes. One person has either end of both ranges as their values, beside companions.
-What is looked at are the two noisy sums, in units of what the person moves them by: everything else is
-post-processing of them.
+Answers come out of the code that plans and takes steps (`app.services.statistics.steps`), one for each of two
+measures, with the charges that it makes. One person has either end of both ranges as their values, beside
+companions. What is looked at are the two noisy sums, in units of what the person moves them by: everything
+else is post-processing of them.
 
 Of a device that reports some measures it is which ones these are, and on which side of the middle of its
 range each report lies. That each report costs the whole epsilon shows only where a device makes two of them,
@@ -26,15 +26,15 @@ from app.core.grid import GRID_SIZE
 from app.core.measures import Measures
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Relation, StudyDefinition
-from app.services.coordinates import CoordinatesPlan
-from app.services.covariances import CovariancePlan
-from app.services.questions import Ask, resolve
-from app.services.shape_crowd import ShapeCrowd
-from app.services.shape_labels import LabelsPlan
-from app.services.shape_parameters import PAIR
-from app.services.shape_questions import COVARIANCE
-from app.services.shape_questions import resolve as resolve_shape
-from app.services.steps import Step, plan_step, take
+from app.services.shapes.coordinates import CoordinatesPlan
+from app.services.shapes.covariances import CovariancePlan
+from app.services.shapes.shape_crowd import ShapeCrowd
+from app.services.shapes.shape_labels import LabelsPlan
+from app.services.shapes.shape_parameters import PAIR
+from app.services.shapes.shape_questions import COVARIANCE
+from app.services.shapes.shape_questions import resolve as resolve_shape
+from app.services.statistics.questions import Ask, resolve
+from app.services.statistics.steps import Step, plan_step, take
 from dither_research.histories import GAUSSIAN_STUDY, STUDY, cohort_of
 from dither_research.label_audit import BY_REGION, NOTHING
 from dither_research.privacy_audit import Cells, Subject

@@ -1,8 +1,9 @@
 r"""What `dither audit privacy` looks at of pairs of answers to one question, and their planted bugs.
 
-Pairs come out of the code that plans and takes steps (`app.services.steps`), with the charges that it makes.
-What is looked at are the noisy sums that stand behind the answers: everything else is post-processing. One
-person has either end of the range as their value, beside companions whose values are known and who may leave.
+Pairs come out of the code that plans and takes steps (`app.services.statistics.steps`), with the charges that
+it makes. What is looked at are the noisy sums that stand behind the answers: everything else is
+post-processing. One person has either end of the range as their value, beside companions whose values are
+known and who may leave.
 
 Cells are those of a statistic of two noisy sums y, y', in units of what the person moves them by. With
 g(y, s) = s (|y - 1| - |y|) for a draw that costs s, the log-likelihood ratio of the two neighbors is
@@ -29,10 +30,10 @@ from app.core.grid import GRID_SIZE
 from app.core.piece import Piece
 from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import UNIT_SCALE, Conclusion, Interval, Plan
-from app.services import combining_secret, planning
-from app.services.planning import Crowd
-from app.services.questions import Ask, resolve
-from app.services.steps import Step, take
+from app.services.statistics import combining_secret, planning
+from app.services.statistics.planning import Crowd
+from app.services.statistics.questions import Ask, resolve
+from app.services.statistics.steps import Step, take
 from dither_research.histories import GAUSSIAN_STUDY, STUDY, History, cohort_of
 from dither_research.privacy_audit import Cells, Subject
 

@@ -26,10 +26,10 @@ from app.estimators.weighing import Weighing
 from app.mechanisms.draw import draw
 from app.mechanisms.exponential import choose_exponential
 from app.mechanisms.permute_and_flip import choose
-from app.services.counts import CountPlan
-from app.services.questions import Ask
-from app.services.shape_crowd import ShapeCrowd
-from app.services.shape_questions import COUNT, resolve
+from app.services.shapes.counts import CountPlan
+from app.services.shapes.shape_crowd import ShapeCrowd
+from app.services.shapes.shape_questions import COUNT, resolve
+from app.services.statistics.questions import Ask
 from dither_research.histories import STUDY, cohort_of
 from dither_research.pair_audit import DELTA
 from dither_research.privacy_audit import STEPS, Cells, Subject, cells

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import pytest
 
-from app.services import contributions
-from app.services.batch_workers import BatchWorkers
+from app.services.contributing import contributions
+from app.services.contributing.batch_workers import BatchWorkers
 from app.store.database import Database
 from tests.api.service import Service, assert_problem, open_service
 

@@ -8,10 +8,10 @@ import pytest
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.study import Relation, Trust
-from app.services.counts import CountPlan
-from app.services.questions import Ask
-from app.services.shape_crowd import ShapeCrowd
-from app.services.shape_questions import COUNT, resolve
+from app.services.shapes.counts import CountPlan
+from app.services.shapes.shape_crowd import ShapeCrowd
+from app.services.shapes.shape_questions import COUNT, resolve
+from app.services.statistics.questions import Ask
 from tests.api.service import Service, assert_problem
 from tests.api.test_measures import household, move_in
 from tests.api.test_quotas import Analyst

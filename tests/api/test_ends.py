@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from app.services import contributions
+from app.services.contributing import contributions
 from app.store.database import MIGRATION_LOCK
 from tests.api.service import VALUE, Service, assert_problem
 

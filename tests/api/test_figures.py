@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from app.services.figures import Figures
+from app.services.admin.figures import Figures
 from app.store import budgets, cohorts, ledger, studies
 from app.store.releases import PAGE as PAGE_RELEASES
 from app.store.sql import Sql
@@ -135,9 +135,9 @@ async def test_days_are_counted_in_utc_and_paged(service: Service, filled: str):
 
 
 async def test_figures_follow_a_small_installation_at_once(service: Service, filled: str, monkeypatch):
-    monkeypatch.setattr("app.services.figures.FRESH_SECONDS", 0)
-    monkeypatch.setattr("app.services.figures.FRESH_COST", 0)
-    monkeypatch.setattr("app.services.figures.PATIENCE_SECONDS", 10)
+    monkeypatch.setattr("app.services.admin.figures.FRESH_SECONDS", 0)
+    monkeypatch.setattr("app.services.admin.figures.FRESH_COST", 0)
+    monkeypatch.setattr("app.services.admin.figures.PATIENCE_SECONDS", 10)
     await service.contribute(filled, "late")
     assert (await get(service, "/v1/admin/overview"))["contributions"] == 8
 

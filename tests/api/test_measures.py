@@ -328,7 +328,12 @@ async def test_the_distribution_of_a_measure_is_asked_for_like_that_of_one_value
     service: Service, relation: str, monkeypatch: pytest.MonkeyPatch
 ):
     """Ages 20 to 49, ten people each; incomes 0 to 2,990. Without noise: with it prices are the same."""
-    for module in ("shape_plans", "found_means", "planning", "piece_noise"):
+    for module in (
+        "shapes.shape_plans",
+        "shapes.found_means",
+        "statistics.planning",
+        "statistics.piece_noise",
+    ):
         monkeypatch.setattr(f"app.services.{module}.draw", lambda _noise, queries: (0,) * queries)
     study = await household(
         service, trust=["central"], relation=relation, epsilon={"min": 10, "max": 10}, default_share=0.1

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import asyncpg
 import pytest
 
-from app.services.batches import BatchReader
+from app.services.contributing.batches import BatchReader
 from tests.api.service import VALUE, Service, assert_problem
 
 

@@ -22,8 +22,8 @@ from app.estimators.interface import (
     Question,
 )
 from app.main import create_app
-from app.services import planning
-from app.services.questions import Ask, resolve
+from app.services.statistics import planning
+from app.services.statistics.questions import Ask, resolve
 from app.settings import Settings, SettingsError
 from tests.api.service import Service, assert_problem
 

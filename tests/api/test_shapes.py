@@ -61,10 +61,10 @@ async def test_a_condition_asks_of_some_people_and_charges_only_them(
     service: Service, terms: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
     """Half of the people are in the north, with values below 50; the others have larger ones. No noise."""
-    for module in ("shape_plans", "piece_noise"):
+    for module in ("shapes.shape_plans", "statistics.piece_noise"):
         monkeypatch.setattr(f"app.services.{module}.draw", lambda _noise, queries: (0,) * queries)
     monkeypatch.setattr(
-        "app.services.piece_noise.more_gaussian",
+        "app.services.statistics.piece_noise.more_gaussian",
         lambda noisy, exact, _variance, part, _bits: noisy + part * exact,
     )
     study = await service.study(attributes={"region": ["north", "south"]}, default_share=0.5, **terms)

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.services.releases import Releases
+from app.services.statistics.releases import Releases
 from tests.api.service import Service, assert_problem
 
 JSON = {"Content-Type": "application/json"}

@@ -106,7 +106,7 @@ async def test_a_step_that_fails_says_how_and_not_why(
     def broken(*_: Any, **__: Any) -> Any:
         raise ValueError("the value was 42.5")
 
-    monkeypatch.setattr("app.services.planning.choose", broken)
+    monkeypatch.setattr("app.services.statistics.planning.choose", broken)
     async with open_service(database_url, telemetry=True) as service:
         study = await service.study()
         await service.crowd(study, 20)

@@ -268,7 +268,7 @@ async def test_the_first_visit_gets_pages_whose_figures_follow(
             await asyncio.sleep(60)
 
     with monkeypatch.context() as patch:
-        patch.setattr("app.services.figures.Figures.make", never)
+        patch.setattr("app.services.admin.figures.Figures.make", never)
         for path, there in (("", study), ("/studies", study), ("/budgets", "External id")):
             started = time.monotonic()
             response = await admin.get(f"/dashboard{path}")

@@ -11,7 +11,7 @@ import pytest_asyncio
 from app.core.principal import Role
 from app.dashboard.application import ROUTES
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE
-from app.services.logins import form_token
+from app.services.admin.logins import form_token
 from tests.api.service import Service, open_service
 from tests.dashboard.browser import ORIGIN, Browser
 from tests.support.provider import Provider

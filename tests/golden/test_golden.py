@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from starlette.routing import Match
 
-from app.services import found_means, kmeans_release, piece_noise, planning, saturation, shape_plans
+from app.services.sessions import kmeans_release
+from app.services.shapes import found_means, shape_plans
+from app.services.statistics import piece_noise, planning, saturation
 from tests.api.service import Service
 from tests.golden import script
 

@@ -14,7 +14,7 @@ from app.core.epsilon import MAX_EPSILON, MICRO
 from app.core.study import Currency, LocalMechanism, Relation, StudyDefinition, Trust
 from app.estimators import registry
 from app.estimators.interface import NotApplicable
-from app.services.questions import Ask, Resolved, resolve
+from app.services.statistics.questions import Ask, Resolved, resolve
 from tests.properties.steps_model import Chain, Money, Planned, step
 
 OK, CREATED, UNCHANGED, REPLACED = "ok", "created", "unchanged", "replaced"

@@ -22,7 +22,7 @@ from app.core.study import Currency, Trust
 from app.estimators.calibration import GAUSSIAN_SIGMA
 from app.estimators.combination import Sums, combination_plan
 from app.estimators.interface import Estimator, NotApplicable, Plan, Question
-from app.services.questions import Resolved
+from app.services.statistics.questions import Resolved
 
 Stay = tuple[str, int]
 """A person from one contribution to the next: who comes back is new to all sums."""

@@ -28,7 +28,7 @@ from app.core.records import Statement
 from app.core.release import StoredRelease
 from app.core.study import Currency, LocalMechanism, Relation, Study, Trust
 from app.services import Services
-from app.services.questions import Ask, resolve
+from app.services.statistics.questions import Ask, resolve
 from tests.properties import ledger_model as model
 from tests.properties.ledger_model import (
     WHOLE_ONLY,

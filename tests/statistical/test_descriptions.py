@@ -16,10 +16,10 @@ from app.accounting.shape_prices import ranks_cost
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition, Trust
-from app.services.descriptions import Description, of_moments, of_quartile
-from app.services.questions import Ask
-from app.services.shape_crowd import ShapeCrowd
-from app.services.shape_questions import resolve
+from app.services.shapes.descriptions import Description, of_moments, of_quartile
+from app.services.shapes.shape_crowd import ShapeCrowd
+from app.services.shapes.shape_questions import resolve
+from app.services.statistics.questions import Ask
 from dither_research.histories import cohort_of
 
 pytestmark = pytest.mark.statistical

@@ -23,8 +23,8 @@ from app.core.piece import Piece
 from app.core.study import Currency, Relation
 from app.mechanisms.entropy import system_bits
 from app.mechanisms.refined_gaussian import more_gaussian, part_sigma
-from app.services.piece_noise import NOISES
-from app.services.steps import Step, take
+from app.services.statistics.piece_noise import NOISES
+from app.services.statistics.steps import Step, take
 from tests.statistical import Z
 from tests.statistical.test_steps import COHORTS, STUDY, charged, steps_to
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteLaplace
 from app.core.study import Relation
-from app.services import kmeans_release
+from app.services.sessions import kmeans_release
 from app.sessions.kmeans import ClusterRules
 from app.sessions.points import ClusterSums
 from tests.statistical import ALPHA, SAMPLE_SIZE, SMALLEST_SCALE_ERROR

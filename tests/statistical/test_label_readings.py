@@ -12,11 +12,11 @@ from app.core.attributes import Attributes
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation
-from app.services import planning
-from app.services.by_label import plan_by
-from app.services.questions import Ask, resolve
-from app.services.reading import Reading
-from app.services.steps import take
+from app.services.statistics import planning
+from app.services.statistics.by_label import plan_by
+from app.services.statistics.questions import Ask, resolve
+from app.services.statistics.reading import Reading
+from app.services.statistics.steps import take
 from app.web.read_off import read_off
 from dither_research.histories import STUDY, cohort_of
 

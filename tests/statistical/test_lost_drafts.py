@@ -1,12 +1,12 @@
 r"""A step that is drawn, lost before its commit and drawn anew: the published pair keeps its law.
 
 Why it does. Let Z1 be the published noise of a question, and D1, D2, ... what attempts at the next step
-draw, each given Z1 and nothing else (`app.services.steps.take` reads stored sums, and a lost attempt stores
-none), each with entropy of its own. Which attempt is published is decided by crashes, which see no draw:
-given Z1, the number of the published attempt is independent of all of them. So what is published has the law
-of D1 given Z1, and the pair that of a step without any crash. A lost draft was never seen and is part of no
-one's view, so nothing is owed for it; nothing was charged either, since charges are part of the same
-transaction.
+draw, each given Z1 and nothing else (`app.services.statistics.steps.take` reads stored sums, and a lost
+attempt stores none), each with entropy of its own. Which attempt is published is decided by crashes, which
+see no draw: given Z1, the number of the published attempt is independent of all of them. So what is published
+has the law of D1 given Z1, and the pair that of a step without any crash. A lost draft was never seen and is
+part of no one's view, so nothing is owed for it; nothing was charged either, since charges are part of the
+same transaction.
 
 Here all of that runs: the service's own code on a database, each refinement lost `LOST` times at its commit.
 What is tested is the joint law of the two published draws (`app.mechanisms.refined_laplace`): the second is
@@ -26,7 +26,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from app.services.questions import Ask
+from app.services.statistics.questions import Ask
 from tests.statistical import ALPHA
 from tests.store.faults import Crash, InterceptedDatabase, Interception, crash
 from tests.store.workbench import workbench

@@ -18,9 +18,9 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE, square
 from app.core.piece import LastStep, Piece
 from app.core.study import Currency, Relation, StudyDefinition, Trust
-from app.services.questions import Ask
-from app.services.shape_questions import resolve
-from app.services.shape_steps import ShapeStep, plan_step
+from app.services.shapes.shape_questions import resolve
+from app.services.shapes.shape_steps import ShapeStep, plan_step
+from app.services.statistics.questions import Ask
 from tests.statistical import Z
 
 pytestmark = pytest.mark.statistical

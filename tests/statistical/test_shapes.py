@@ -18,7 +18,7 @@ from app.estimators.shares import SharesPlan
 from app.estimators.weighing import Target, Weighing, weigh_public, weigh_secret
 from app.mechanisms.draw import draw
 from app.mechanisms.permute_and_flip import choose
-from app.services.shape_plans import drawn
+from app.services.shapes.shape_plans import drawn
 
 pytestmark = pytest.mark.statistical
 

@@ -17,8 +17,8 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.piece import LastStep, Piece
 from app.core.study import Relation, StudyDefinition, Trust
-from app.services.questions import Ask, resolve
-from app.services.steps import Step, plan_step, take
+from app.services.statistics.questions import Ask, resolve
+from app.services.statistics.steps import Step, plan_step, take
 from tests.statistical import Z
 
 pytestmark = pytest.mark.statistical

@@ -13,10 +13,10 @@ from app.core.epsilon import MICRO
 from app.core.session import Answer, Given, SessionProtocol
 from app.core.study import Study
 from app.services import Services
-from app.services.answer_intake import take_answers
-from app.services.rounds import Rounds
-from app.services.session_cache import Session
-from app.services.sessions import Schedule
+from app.services.sessions.answer_intake import take_answers
+from app.services.sessions.rounds import Rounds
+from app.services.sessions.session_cache import Session
+from app.services.sessions.sessions import Schedule
 from app.sessions.protocols import SessionSpec
 from app.sessions.search import Mode
 from app.store.contributions import Allowance

@@ -9,7 +9,7 @@ import pytest
 from app.core.epsilon import MICRO
 from app.core.errors import ServiceError, StudyArchived, StudyRetired
 from app.core.study import LocalMechanism, StudyState, Trust
-from app.services.questions import Ask
+from app.services.statistics.questions import Ask
 from app.store import migrate
 from tests.store.faults import Crash, InterceptedDatabase, Interception, crash
 from tests.store.session_kit import Stage

@@ -14,8 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.core.epsilon import MICRO
 from app.core.session import SessionProtocol
 from app.core.study import LocalMechanism, Relation, Study, Trust
-from app.services.ledger import CHAIN_RULE, HEAD_RULE, PIECE_RULE, ROUND_RULE, AuditReport, Ledger
-from app.services.questions import Ask
+from app.services.admin.ledger import CHAIN_RULE, HEAD_RULE, PIECE_RULE, ROUND_RULE, AuditReport, Ledger
+from app.services.statistics.questions import Ask
 from app.sessions.search import Mode
 from app.store.database import Connection, Database, Result, open_engine
 from app.store.ledger import CHECKS, head, links

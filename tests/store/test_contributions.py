@@ -14,8 +14,8 @@ from app.core.contribution import Offer
 from app.core.epsilon import MICRO
 from app.core.errors import EpsilonBelowSpent, IdempotencyKeyReused, NotFound, ServiceError, StudyClosed
 from app.core.study import Relation, Study, Trust
-from app.services.questions import Ask
 from app.services.replies import Idempotency
+from app.services.statistics.questions import Ask
 from app.store.cohorts import read_profile
 from tests.store.workbench import ADMIN, KEY, TOKEN, Workbench, batch, key, offer
 

@@ -9,7 +9,7 @@ import pytest
 from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted, ContributionExists, ServiceError
 from app.core.study import Trust
-from app.services.contributions import Accepted
+from app.services.contributing.contributions import Accepted
 from tests.store.faults import InterceptedDatabase
 from tests.store.workbench import ADMIN, KEY, LIFETIME_EPSILON, Workbench, batch, key, offer, workbench
 

@@ -6,7 +6,7 @@ import pytest
 
 from app.core.epsilon import MICRO
 from app.core.errors import NoGain
-from app.services.questions import Ask
+from app.services.statistics.questions import Ask
 from tests.store.faults import Crash, InterceptedDatabase, Interception, crash
 from tests.store.workbench import Workbench, key, workbench
 

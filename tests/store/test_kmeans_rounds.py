@@ -14,10 +14,10 @@ from app.core.grid import GRID_SIZE
 from app.core.session import Answer, SessionProtocol, SessionState
 from app.core.study import Relation, Study, Trust
 from app.services import Services
-from app.services.ledger import ROUND_RULE
-from app.services.publishing import FREE_ATTEMPTS
-from app.services.questions import Ask
-from app.services.session_cache import Session
+from app.services.admin.ledger import ROUND_RULE
+from app.services.sessions.session_cache import Session
+from app.services.statistics.publishing import FREE_ATTEMPTS
+from app.services.statistics.questions import Ask
 from app.sessions.kmeans_protocol import ClusterStep, RunningKMeans
 from app.sessions.protocols import SessionSpec
 from tests.store.faults import Crash, InterceptedDatabase, Interception, crash

@@ -10,7 +10,7 @@ import pytest
 from app.core.epsilon import MICRO
 from app.core.errors import ServiceError
 from app.core.study import Study
-from app.services.questions import Ask
+from app.services.statistics.questions import Ask
 from app.store.database import Connection
 from app.store.sql import Sql
 from tests.store.workbench import KEY, Workbench, batch, connected, key, offer, workbench

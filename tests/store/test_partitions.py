@@ -10,8 +10,8 @@ from app.core.epsilon import MICRO
 from app.core.errors import SchemaMismatch
 from app.core.session import AnswerOutcome
 from app.core.study import Trust
-from app.services.questions import Ask
-from app.services.rekeying import rekey_subjects
+from app.services.admin.rekeying import rekey_subjects
+from app.services.statistics.questions import Ask
 from app.services.subjects import SubjectKey
 from app.sessions.search import Mode
 from app.store import migrate

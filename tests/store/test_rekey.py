@@ -11,8 +11,8 @@ from app.core.errors import Conflict, InternalFault, NotFound, Unauthenticated, 
 from app.core.principal import Principal, Role
 from app.core.study import Trust
 from app.services import Services
-from app.services.questions import Ask
-from app.services.rekeying import Rekeyed, rekey_subjects
+from app.services.admin.rekeying import Rekeyed, rekey_subjects
+from app.services.statistics.questions import Ask
 from app.services.subjects import SubjectKey
 from app.store import rekey
 from app.store.database import Database

@@ -16,7 +16,7 @@ from app.core.errors import InternalFault, Unavailable
 from app.core.release import Charge, Draft, Facts
 from app.core.study import Study
 from app.mechanisms import laplace
-from app.services.questions import Ask
+from app.services.statistics.questions import Ask
 from app.store import releases as store
 from app.store.database import Database
 from tests.store.faults import Crash, InterceptedDatabase, Interception, crash

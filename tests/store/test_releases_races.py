@@ -14,10 +14,10 @@ from app.core.epsilon import MICRO, share_of
 from app.core.errors import BudgetExhausted, IdempotencyKeyReused, ServiceError
 from app.core.release import StoredRelease
 from app.core.study import LocalMechanism, Relation, Trust
-from app.services.answering import Answer
-from app.services.contributions import Accepted
-from app.services.publishing import FREE_ATTEMPTS
-from app.services.questions import Ask
+from app.services.contributing.contributions import Accepted
+from app.services.statistics.answering import Answer
+from app.services.statistics.publishing import FREE_ATTEMPTS
+from app.services.statistics.questions import Ask
 from app.store import cohorts
 from tests.store.faults import InterceptedDatabase, Interception
 from tests.store.workbench import KEY, Workbench, batch, in_mu2, key, offer, workbench

@@ -11,8 +11,8 @@ from app.core.epsilon import MICRO
 from app.core.errors import ServiceError, StudyClosed
 from app.core.session import SessionState
 from app.core.study import Study, Trust
-from app.services.answer_intake import take_answers
-from app.services.rounds import Rounds
+from app.services.sessions.answer_intake import take_answers
+from app.services.sessions.rounds import Rounds
 from app.sessions.search import Mode
 from app.store.contributions import Allowance
 from app.store.database import Connection

@@ -8,8 +8,8 @@ import pytest
 from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted, Unavailable
 from app.core.study import Relation
-from app.services.publishing import FREE_ATTEMPTS
-from app.services.questions import Ask
+from app.services.statistics.publishing import FREE_ATTEMPTS
+from app.services.statistics.questions import Ask
 from app.store import bins
 from tests.store.faults import InterceptedDatabase, Interception
 from tests.store.workbench import KEY, Workbench, key, workbench

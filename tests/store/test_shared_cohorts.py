@@ -9,8 +9,8 @@ import pytest
 
 from app.core.epsilon import MICRO
 from app.core.study import LocalMechanism, Relation, Study, Trust
-from app.services.publishing import FREE_ATTEMPTS
-from app.services.questions import Ask
+from app.services.statistics.publishing import FREE_ATTEMPTS
+from app.services.statistics.questions import Ask
 from app.store import cohorts
 from app.store.sql import Sql
 from tests.store.faults import Crash, InterceptedDatabase, Interception, crash

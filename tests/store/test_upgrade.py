@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from app.core.principal import Role
-from app.services.questions import Ask
+from app.services.statistics.questions import Ask
 from app.store import migrate
 from tests.store.test_migrate import downgrade
 from tests.store.workbench import KEY, key, offer, workbench

@@ -17,8 +17,8 @@ from app.core.grid import GRID_SIZE
 from app.core.principal import Principal, Role
 from app.core.study import Relation, Study, StudyDefinition, Trust
 from app.services import Services
-from app.services.batches import Batch
-from app.services.ledger import Finding
+from app.services.admin.ledger import Finding
+from app.services.contributing.batches import Batch
 from app.services.replies import Idempotency
 from app.services.subjects import SubjectKey
 from app.store import cohorts

@@ -8,10 +8,10 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.study import StudyDefinition, Trust
 from app.estimators.shares import SharesPlan
-from app.services import shape_kinds
-from app.services.questions import Ask
-from app.services.shape_plans import ShapePlan
-from app.services.shape_questions import SHARES, resolve
+from app.services.shapes import shape_kinds
+from app.services.shapes.shape_plans import ShapePlan
+from app.services.shapes.shape_questions import SHARES, resolve
+from app.services.statistics.questions import Ask
 from dither_research.histories import STUDY
 
 

@@ -14,10 +14,10 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.found_range import FoundRange
-from app.services import shape_kinds
-from app.services.found_plans import FoundPlan
-from app.services.questions import Ask
-from app.services.shape_questions import resolve
+from app.services.shapes import shape_kinds
+from app.services.shapes.found_plans import FoundPlan
+from app.services.shapes.shape_questions import resolve
+from app.services.statistics.questions import Ask
 from app.store.bins import ClippedSum
 
 

@@ -12,17 +12,8 @@ import pytest
 from app.core.cohort import Cohorts
 from app.core.grid import GRID_SIZE
 from app.core.study import Trust
-from app.services import (
-    combining,
-    coordinates,
-    counts,
-    descriptions,
-    found_means,
-    piece_noise,
-    planning,
-    shape_plans,
-    steps,
-)
+from app.services.shapes import coordinates, counts, descriptions, found_means, shape_plans
+from app.services.statistics import combining, piece_noise, planning, steps
 
 VARYING: tuple[tuple[re.Pattern[bytes], bytes | Callable[[re.Match[bytes]], bytes]], ...] = (
     (

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import httpx
 
 from app.postgres.embedded import EmbeddedPostgres
-from app.services.ledger import Finding, Ledger
+from app.services.admin.ledger import Finding, Ledger
 from app.store.database import Database
 from tests.support.live import NO_TLS, LiveService, is_ready, run_command
 

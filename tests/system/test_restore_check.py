@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from app.services.restoring import UnreadableExport, read_export
+from app.services.admin.restoring import UnreadableExport, read_export
 from tests.conftest import LiveServer
 from tests.support.databases import Server, scratch_directory
 from tests.support.live import LiveService

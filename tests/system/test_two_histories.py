@@ -21,9 +21,10 @@ from app.core.contribution import Offer, Outcome
 from app.core.ledger import same_value
 from app.core.study import Relation
 from app.estimators import registry
-from app.services import kmeans_release, saturation
-from app.services.questions import STATISTICS
-from app.services.shape_questions import SHAPES
+from app.services.sessions import kmeans_release
+from app.services.shapes.shape_questions import SHAPES
+from app.services.statistics import saturation
+from app.services.statistics.questions import STATISTICS
 from app.store import contributions, replacements
 from tests.api.service import Service, open_service
 from tests.dashboard.browser import Browser

@@ -17,7 +17,7 @@ from app.core.errors import Forbidden, UnsupportedMediaType
 from app.core.principal import Role
 from app.core.study import Trust
 from app.formats.compression import CODINGS
-from app.services.batches import Batch, BatchReader, BatchResult, Format
+from app.services.contributing.batches import Batch, BatchReader, BatchResult, Format
 from app.web.authentication import identify
 from app.web.documents.contribution import EXAMPLES, BatchOut
 from app.web.documents.paths import StudyPath

@@ -10,7 +10,7 @@ from app.core.contribution import Offer
 from app.core.errors import BudgetExhausted
 from app.core.principal import Role
 from app.core.study import Study
-from app.services.contributions import Accepted
+from app.services.contributing.contributions import Accepted
 from app.web import idempotency
 from app.web.documents.contribution import EXAMPLES, ContributionOut, contribution_bytes, contribution_schema
 from app.web.documents.paths import StudyPath, SubjectPath

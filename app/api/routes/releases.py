@@ -11,8 +11,8 @@ from app.core.errors import NotFound
 from app.core.principal import Role
 from app.core.release import StoredRelease
 from app.core.study import StudyDefinition
-from app.services.reading import READ, Reading
-from app.services.shape_questions import SHAPES, of_shape
+from app.services.shapes.shape_questions import SHAPES, of_shape
+from app.services.statistics.reading import READ, Reading
 from app.web import documents_out, idempotency, question_params
 from app.web.documents.lists import Limit, PageOut, UuidCursor
 from app.web.documents.paths import IdPath, StatisticPath, StudyPath

@@ -13,7 +13,7 @@ from app.core.errors import BudgetExhausted
 from app.core.principal import Role
 from app.core.session import AnswerOutcome
 from app.core.study import Study
-from app.services.session_cache import Session
+from app.services.sessions.session_cache import Session
 from app.web import idempotency
 from app.web.documents.lists import Limit, PageOut, UuidCursor
 from app.web.documents.paths import IdPath, StudyPath

@@ -9,7 +9,7 @@ from app.core.principal import Principal, Role
 from app.dashboard.rendering import render
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PageRequest
 from app.dashboard.routing import BOTH, PageRoute, redirect
-from app.services.tokens import new_secret
+from app.services.admin.tokens import new_secret
 from app.web.authentication import authenticate
 
 GUEST_SECONDS = 60 * 60

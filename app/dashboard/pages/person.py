@@ -11,8 +11,8 @@ from app.dashboard.pages.login import GUEST_SECONDS, set_cookie
 from app.dashboard.rendering import render
 from app.dashboard.requests import GUEST_COOKIE, PERSON_COOKIE, PageRequest
 from app.dashboard.routing import PageRoute, redirect
-from app.services.logins import PERSON_SECONDS
-from app.services.tokens import new_secret
+from app.services.admin.logins import PERSON_SECONDS
+from app.services.admin.tokens import new_secret
 from app.web import documents_out
 from app.web.documents.budget import BudgetOut
 

@@ -10,7 +10,7 @@ from app.dashboard import forms
 from app.dashboard.rendering import render, status_of
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import BOTH, PageRoute
-from app.services.sizing import size
+from app.services.statistics.sizing import size
 from app.web.documents.sizing import SizingIn, SizingOut
 from app.web.sizing_params import read_sizing
 

@@ -23,10 +23,10 @@ from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, ANALYST, BOTH, PageRoute, redirect
 from app.estimators.interface import NotApplicable
 from app.services.paging import Page
-from app.services.questions import MEAN
-from app.services.reading import READ, Reading
 from app.services.replies import Idempotency
-from app.services.shape_questions import DESCRIBE, SHAPES
+from app.services.shapes.shape_questions import DESCRIBE, SHAPES
+from app.services.statistics.questions import MEAN
+from app.services.statistics.reading import READ, Reading
 from app.web import documents_out, question_params
 from app.web.documents.figures import EpsilonsOut
 from app.web.documents.lists import is_slug, is_uuid

@@ -1,7 +1,7 @@
 """Contributions on the wire.
 
-Their fields are validated by `app.services.intake`, the same for one record and for a million; here is
-what they look like, for the OpenAPI document, and the response, made as bytes because it is the one
+Their fields are validated by `app.services.contributing.intake`, the same for one record and for a million;
+here is what they look like, for the OpenAPI document, and the response, made as bytes because it is the one
 that is sent most often.
 """
 

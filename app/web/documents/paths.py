@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import Path
 
-from app.services.reading import READ
-from app.services.shape_questions import SHAPES
+from app.services.shapes.shape_questions import SHAPES
+from app.services.statistics.reading import READ
 
 StudyPath = Annotated[str, Path(description="Slug of the study.", examples=["commute-minutes"])]
 

@@ -9,9 +9,9 @@ from pydantic import ConfigDict, Field
 from app.core.epsilon import MICRO, epsilon_to_json
 from app.core.numbers import headline, margin
 from app.core.study import StudyState, assumption
-from app.services.drafting import Newcomers, Planned, PlannedEstimator
-from app.services.questions import MEAN, Ask
-from app.services.shape_questions import SHAPES
+from app.services.shapes.shape_questions import SHAPES
+from app.services.statistics.drafting import Newcomers, Planned, PlannedEstimator
+from app.services.statistics.questions import MEAN, Ask
 from app.web.documents.release import IntervalOut
 from app.web.documents.shape import published
 from app.web.documents.types import EpsilonOut, Mu2Out, TiltOut, WireOut

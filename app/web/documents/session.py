@@ -11,7 +11,7 @@ from app.core.epsilon import epsilon_to_json
 from app.core.grid import GRID_BITS
 from app.core.session import Given, SessionProtocol, SessionState
 from app.core.study import Study
-from app.services.session_cache import Session
+from app.services.sessions.session_cache import Session
 from app.sessions.search import (
     Mode,
     Threshold,

@@ -12,7 +12,7 @@ from app.core.grid import NotANumber
 from app.core.numbers import JsonNumber, to_integer
 from app.core.session import SessionProtocol
 from app.core.study import MAX_DIMENSION
-from app.services.sessions import Schedule
+from app.services.sessions.sessions import Schedule
 from app.sessions.kmeans import MAX_CLUSTERS
 from app.sessions.kmeans import MAX_ROUNDS as MAX_CLUSTER_ROUNDS
 from app.sessions.protocols import SessionSpec

@@ -9,8 +9,8 @@ from pydantic import ConfigDict, Field, TypeAdapter
 
 from app.core.release import StoredRelease
 from app.core.study import Relation, StudyDefinition
-from app.services.reading import Reading
-from app.services.shape_questions import DISTRIBUTION, FOUND_RANGE
+from app.services.shapes.shape_questions import DISTRIBUTION, FOUND_RANGE
+from app.services.statistics.reading import Reading
 from app.web.documents.release import (
     ChargeOut,
     ClusterReleaseOut,

@@ -8,8 +8,8 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from app.core.errors import InvalidRequest
 from app.core.study import Currency, LocalMechanism, Relation, StudyDefinition, Trust
-from app.services.questions import Ask
-from app.services.sizing import MOST_PEOPLE, Sized, Sizing
+from app.services.statistics.questions import Ask
+from app.services.statistics.sizing import MOST_PEOPLE, Sized, Sizing
 from app.web.documents.study import DEFAULT_SHARE, DEFAULT_TILT
 from app.web.documents.types import (
     Bound,

@@ -11,10 +11,10 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted
 from app.core.study import Relation, StudyDefinition, Trust
-from app.services.answers_left import steps_left
-from app.services.piece_ledger import priced
-from app.services.questions import Ask, resolve
-from app.services.steps import Step, plan_step
+from app.services.statistics.answers_left import steps_left
+from app.services.statistics.piece_ledger import priced
+from app.services.statistics.questions import Ask, resolve
+from app.services.statistics.steps import Step, plan_step
 
 STUDY = StudyDefinition(
     slug="steps",

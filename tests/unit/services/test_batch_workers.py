@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from app.core.errors import Unavailable
-from app.services.batch_workers import REST, BatchWorkers
+from app.services.contributing.batch_workers import REST, BatchWorkers
 
 
 class Watch:

@@ -19,7 +19,7 @@ from app.core.errors import DocumentTooLarge, MalformedDocument
 from app.core.study import Currency, Trust
 from app.formats.compression import FREE_EXPANSION, MAX_EXPANSION, Gzip
 from app.formats.records import MAX_RECORD
-from app.services.batches import Batch, BatchReader, Format
+from app.services.contributing.batches import Batch, BatchReader, Format
 from app.services.subjects import SubjectKey
 from tests.store.workbench import TOKEN, definition
 

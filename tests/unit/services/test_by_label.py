@@ -12,10 +12,10 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE, square
-from app.services.by_label import plan_by
-from app.services.piece_noise import step_scale
-from app.services.questions import Ask, Resolved, resolve
-from app.services.steps import Step, plan_step, take
+from app.services.statistics.by_label import plan_by
+from app.services.statistics.piece_noise import step_scale
+from app.services.statistics.questions import Ask, Resolved, resolve
+from app.services.statistics.steps import Step, plan_step, take
 from dither_research import histories
 from dither_research.histories import cohort_of
 

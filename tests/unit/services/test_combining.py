@@ -12,8 +12,8 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.piece import Piece
 from app.core.study import StudyDefinition, Trust
-from app.services import combining, planning
-from app.services.questions import Ask, resolve
+from app.services.statistics import combining, planning
+from app.services.statistics.questions import Ask, resolve
 from dither_research.histories import GAUSSIAN_STUDY, STUDY, cohort_of
 
 PEOPLE, EPSILON, SHARE = 100, MICRO, MICRO // 4

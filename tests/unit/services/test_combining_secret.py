@@ -11,9 +11,9 @@ import pytest
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition
-from app.services import combining_secret, planning
-from app.services.combining import Combination
-from app.services.questions import Ask, resolve
+from app.services.statistics import combining_secret, planning
+from app.services.statistics.combining import Combination
+from app.services.statistics.questions import Ask, resolve
 from app.store.combined import Sources
 from dither_research.histories import GAUSSIAN_STUDY, STUDY, cohort_of
 

@@ -17,11 +17,11 @@ from app.core.errors import BudgetExhausted, InternalFault
 from app.core.grid import GRID_SIZE, square
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, repeated
 from app.core.study import Relation, StudyDefinition, Trust
-from app.services import coordinates, shape_kinds
-from app.services.coordinates import CoordinatesPlan
-from app.services.questions import Ask
-from app.services.shape_labels import LabelsPlan
-from app.services.shape_questions import resolve
+from app.services.shapes import coordinates, shape_kinds
+from app.services.shapes.coordinates import CoordinatesPlan
+from app.services.shapes.shape_labels import LabelsPlan
+from app.services.shapes.shape_questions import resolve
+from app.services.statistics.questions import Ask
 from dither_research.histories import STUDY
 
 SECRET, PUBLIC = Relation.ADD_REMOVE_ONE, Relation.REPLACE_ONE

@@ -14,11 +14,11 @@ from app.core.errors import BudgetExhausted
 from app.core.grid import GRID_SIZE
 from app.core.measures import Measures
 from app.core.study import StudyDefinition, Trust
-from app.services import covariances, shape_kinds
-from app.services.covariances import CovariancePlan
-from app.services.questions import Ask
-from app.services.shape_parameters import PAIR
-from app.services.shape_questions import COVARIANCE, resolve
+from app.services.shapes import covariances, shape_kinds
+from app.services.shapes.covariances import CovariancePlan
+from app.services.shapes.shape_parameters import PAIR
+from app.services.shapes.shape_questions import COVARIANCE, resolve
+from app.services.statistics.questions import Ask
 from dither_research.histories import STUDY
 
 MIDDLE = GRID_SIZE // 2

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from app.core.cohort import Cohort, Cohorts, Group, Groups
 from app.core.epsilon import MICRO
 from app.core.study import LocalMechanism, Relation, StudyDefinition, Trust
-from app.services.planning import crowd
-from app.services.questions import Ask, resolve
+from app.services.statistics.planning import crowd
+from app.services.statistics.questions import Ask, resolve
 
 STUDY = StudyDefinition(
     slug="commute",

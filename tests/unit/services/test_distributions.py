@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.figures import Percentile
-from app.services.distributions import MOST_BINS, bins_up_to, distribution, epsilon_edges
+from app.services.admin.distributions import MOST_BINS, bins_up_to, distribution, epsilon_edges
 
 AMOUNTS = st.integers(0, 10**13)
 WEIGHTED = st.lists(st.tuples(AMOUNTS, st.integers(1, 1000)), max_size=30)

@@ -21,10 +21,10 @@ from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.found_range import FoundRange, narrowed
 from app.estimators.interface import NotApplicable
 from app.estimators.quantiles import LEVEL, error_law
-from app.services import found_means
-from app.services.found_plans import FoundPlan
-from app.services.questions import Ask
-from app.services.shape_questions import resolve
+from app.services.shapes import found_means
+from app.services.shapes.found_plans import FoundPlan
+from app.services.shapes.shape_questions import resolve
+from app.services.statistics.questions import Ask
 from app.store.bins import ClippedSum
 from dither_research.histories import STUDY, cohort_of
 

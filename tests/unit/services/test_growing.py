@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from app.core.epsilon import MICRO
-from app.services.steps import Step
+from app.services.statistics.steps import Step
 from dither_research.histories import History
 
 COUNT = 100

@@ -11,9 +11,9 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.measures import MAX_MEASURES, Measure, Measures
-from app.services.piece_noise import step_scale
-from app.services.questions import Ask, Resolved, resolve
-from app.services.steps import Step, plan_step
+from app.services.statistics.piece_noise import step_scale
+from app.services.statistics.questions import Ask, Resolved, resolve
+from app.services.statistics.steps import Step, plan_step
 from dither_research import histories
 from dither_research.histories import cohort_of
 from dither_research.measure_audit import HOUSEHOLD

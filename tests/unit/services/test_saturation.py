@@ -10,8 +10,8 @@ import pytest
 from app.core.contribution import ANY_EPSILON, Offer
 from app.core.epsilon import MICRO
 from app.core.study import Currency, Study, StudyState, Trust
-from app.services import saturation
-from app.services.saturation import SMALL, Saturation
+from app.services.statistics import saturation
+from app.services.statistics.saturation import SMALL, Saturation
 from app.store.database import Database
 from dither_research.histories import STUDY
 

@@ -9,8 +9,8 @@ import structlog
 from structlog.testing import capture_logs
 
 from app.core.clock import SystemClock
-from app.services import session_watch
-from app.services.session_watch import SessionWatch
+from app.services.sessions import session_watch
+from app.services.sessions.session_watch import SessionWatch
 
 
 async def watched(monkeypatch: pytest.MonkeyPatch, *looks: bool) -> list[str]:

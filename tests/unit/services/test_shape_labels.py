@@ -20,12 +20,12 @@ from app.core.noise import DiscreteLaplace
 from app.core.study import Currency, Relation, Trust
 from app.estimators.interface import NotApplicable
 from app.estimators.ranks import RankPlan
-from app.services.counts import CountPlan
-from app.services.descriptions import Description
-from app.services.questions import Ask
-from app.services.shape_labels import LabelsPlan
-from app.services.shape_plans import ShapePlan
-from app.services.shape_questions import COUNT, DESCRIBE, MEDIAN, SHARES, resolve
+from app.services.shapes.counts import CountPlan
+from app.services.shapes.descriptions import Description
+from app.services.shapes.shape_labels import LabelsPlan
+from app.services.shapes.shape_plans import ShapePlan
+from app.services.shapes.shape_questions import COUNT, DESCRIBE, MEDIAN, SHARES, resolve
+from app.services.statistics.questions import Ask
 from dither_research.histories import STUDY
 from tests.support.choices import plan_of, study_of_choices
 

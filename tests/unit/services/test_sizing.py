@@ -11,8 +11,8 @@ from app.core.epsilon import MICRO
 from app.core.errors import InvalidRequest
 from app.core.study import LocalMechanism, Relation, StudyDefinition, Trust
 from app.estimators import registry
-from app.services.questions import Ask
-from app.services.sizing import Sized, Sizing, size
+from app.services.statistics.questions import Ask
+from app.services.statistics.sizing import Sized, Sizing, size
 from app.web.sizing_params import read_sizing
 
 STUDY = StudyDefinition(

@@ -15,7 +15,7 @@ from app.core.grid import GRID_SIZE
 from app.core.study import Trust
 from app.estimators.interface import UNIT_SCALE, NotApplicable
 from app.mechanisms.laplace import MAX_SCALE
-from app.services.piece_noise import step_scale
+from app.services.statistics.piece_noise import step_scale
 from dither_research.histories import GAUSSIAN_STUDY, STUDY, History
 
 EPSILON = st.integers(1, 4 * MICRO) | st.sampled_from([1, 7, 10_000, 333_000, MICRO])

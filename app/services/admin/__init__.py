@@ -1,0 +1,1 @@
+"""What admins look after: studies, tokens, budgets, the ledger, figures, the key."""

@@ -1,0 +1,190 @@
+"""Making, finding, closing and ending studies."""
+
+from collections.abc import Mapping
+
+from app.core.clock import Clock
+from app.core.errors import NotFound, StudyExists
+from app.core.principal import Principal
+from app.core.records import CohortLine
+from app.core.study import Study, StudyDefinition, StudyLine, StudyState
+from app.services.admin.ending import Ended, end
+from app.services.paging import Page, decode_cursor, page_of
+from app.store import cohorts, journal
+from app.store import studies as store
+from app.store.database import Connection, Database
+from app.store.releases import ENDED
+
+
+class Studies:
+    """The studies of one installation."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._known: dict[str, Study] = {}
+
+    async def create(self, definition: StudyDefinition, principal: Principal) -> tuple[Study, bool]:
+        """Make a study.
+
+        Returns:
+            The study, and False where the very same one existed already.
+
+        Raises:
+            StudyExists: the slug is taken by a study with another definition.
+        """
+
+        async def body(connection: Connection) -> tuple[Study | None, bool]:
+            made = await store.insert_study(connection, definition, self._clock.now())
+            if made is None:
+                return await store.read_study(connection, definition.slug), False
+            await self._note(connection, principal, "study.create", definition.slug)
+            return made, True
+
+        study, created = await self._database.run_tx("study.create", body)
+        if study is None or study.definition != definition:
+            raise StudyExists("a study with this slug and another definition exists")
+        return study, created
+
+    async def get(self, slug: str) -> Study:
+        """A study's definition and state; the state may lag while another process closes it.
+
+        Raises:
+            NotFound: there is none.
+        """
+        return self._known.get(slug) or await self.read(slug)
+
+    async def read(self, slug: str) -> Study:
+        """A study as it stands in the database now.
+
+        Raises:
+            NotFound: there is none.
+        """
+        study = await self._database.run_tx("study.read", lambda c: store.read_study(c, slug))
+        if study is None:
+            raise NotFound("there is no such study")
+        self._known[slug] = study
+        return study
+
+    async def page(
+        self, limit: int, cursor: str | None, principal: Principal, series: str | None = None
+    ) -> Page[Study]:
+        """The studies that a token may see, by slug, of this series only unless None."""
+        after = decode_cursor(cursor, str, "")
+        items = await self._database.run_tx(
+            "study.page",
+            lambda c: store.page_studies(
+                c, after=after, limit=limit + 1, slugs=principal.studies, series=series
+            ),
+        )
+        return page_of(items, limit, lambda study: study.definition.slug)
+
+    async def listing(
+        self,
+        limit: int,
+        cursor: str | None,
+        principal: Principal,
+        *,
+        search: str,
+        state: str | None,
+        series: str | None,
+        sort: str,
+    ) -> Page[StudyLine]:
+        """The studies that a token may see as people look for them (`app.store.studies.list_studies`)."""
+        behind = decode_cursor(cursor, str, None)
+        items = await self._database.run_tx(
+            "study.list",
+            lambda c: store.list_studies(
+                c,
+                slugs=principal.studies,
+                search=search,
+                state=state,
+                series=series,
+                sort=sort,
+                behind=behind,
+                limit=limit + 1,
+            ),
+        )
+        return page_of(items, limit, lambda line: line.study.definition.slug, behind=behind)
+
+    async def cohorts(self, study: Study, limit: int, cursor: str | None) -> Page[CohortLine]:
+        """A study's cohorts as the ledger charges them, in the order of their ids. For admins."""
+        after = decode_cursor(cursor, int, 0)
+        items = await self._database.run_tx(
+            "study.cohorts", lambda c: cohorts.page_cohorts(c, study.id, after=after, limit=limit + 1)
+        )
+        return page_of(items, limit, lambda cohort: str(cohort.id))
+
+    async def edit(
+        self, slug: str, principal: Principal, *, title: str | None, description: str | None, reason: str
+    ) -> Study:
+        """Give a study another title or description; None leaves one as it is."""
+        study = await self.read(slug)
+        changes = {"title": title, "description": description}
+        detail = {name: text for name, text in changes.items() if text is not None} | {"reason": reason}
+
+        async def body(connection: Connection) -> Study:
+            await self._note(connection, principal, "study.edit", slug, detail)
+            return await store.edit_study(connection, study.id, title=title, description=description)
+
+        self._known[slug] = await self._database.run_tx("study.edit", body)
+        return self._known[slug]
+
+    async def close(self, slug: str, principal: Principal) -> Study:
+        """Take no more contributions and enrolments, once those in flight have committed."""
+        study = await self.read(slug)
+
+        async def body(connection: Connection) -> Study:
+            await cohorts.seal(connection, study.id)
+            closed = await store.close_study(connection, study.id)
+            if study.state is StudyState.OPEN:
+                await self._note(connection, principal, "study.close", slug)
+            return closed
+
+        self._known[slug] = await self._database.run_tx("study.close", body)
+        return self._known[slug]
+
+    async def archive(self, slug: str, principal: Principal, reason: str) -> Study:
+        """Give stored answers only from now on, and free what people reserved and have not spent.
+
+        Raises:
+            StudyRetired: it frees nothing.
+        """
+        return await self._end(slug, StudyState.ARCHIVED, principal, {"reason": reason})
+
+    async def retire(self, slug: str, principal: Principal) -> Study:
+        """Give stored answers only from now on, and free nothing of what people reserved.
+
+        Raises:
+            StudyArchived: that is free already.
+        """
+        return await self._end(slug, StudyState.RETIRED, principal, {})
+
+    async def _end(
+        self, slug: str, state: Ended, principal: Principal, detail: Mapping[str, object]
+    ) -> Study:
+        """End a study and its sessions; the same again changes nothing."""
+        study, actor = await self.read(slug), str(principal.token_id)
+        await self._database.run_tx(
+            "study.end", lambda c: end(c, study, state, clock=self._clock, actor=actor, detail=detail)
+        )
+        study = await self.read(slug)
+        if study.state is not state:
+            raise ENDED[study.state](f"the study is {study.state}, for good")
+        return study
+
+    async def _note(
+        self,
+        connection: Connection,
+        principal: Principal,
+        action: str,
+        slug: str,
+        detail: Mapping[str, object] | None = None,
+    ) -> None:
+        await journal.record(
+            connection,
+            at=self._clock.now(),
+            actor=str(principal.token_id),
+            action=action,
+            target=slug,
+            detail=detail or {},
+        )

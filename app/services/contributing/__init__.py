@@ -1,0 +1,1 @@
+"""What people send: the rules for a record, one by one and in bulk."""

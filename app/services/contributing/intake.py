@@ -1,0 +1,242 @@
+"""One record on its way in: every rule about a contribution's fields, for single and bulk alike."""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from dither.device.measures import epsilon_of_each, reported
+
+from app.core.contribution import ANY_EPSILON, Offer
+from app.core.epsilon import MICRO, round_down_to_significant
+from app.core.errors import FieldError, InvalidRequest
+from app.core.grid import NotANumber, parse_decimal
+from app.core.study import StudyDefinition, Trust
+from app.services.contributing.intake_values import IMPOSSIBLE, ValueReader
+from app.services.subjects import SubjectKey
+
+MAX_SUBJECT_LENGTH = 256
+"""Characters of an external subject id."""
+
+MAX_CACHED_EPSILONS = 10_000
+MAX_CACHED_LENGTH = 20
+
+IMPOSSIBLE_REPORT = FieldError("report", IMPOSSIBLE)
+
+
+class Intake:
+    """Reads the records of one study."""
+
+    def __init__(self, definition: StudyDefinition, subject_key: SubjectKey) -> None:
+        self._definition = definition
+        self._one = ValueReader(definition)
+        self._key = subject_key
+        self._tags = {tag.value: tag for tag in definition.trust}
+        self._places = {
+            name: {label: place for place, label in enumerate(labels)}
+            for name, labels in definition.attributes.labels.items()
+        }
+        self._measured = {
+            name: ValueReader(definition.of_measure(name), "measure") for name in definition.measures.named
+        }
+        self._epsilons: dict[str, int] = {}
+
+    def offer(self, record: Mapping[str, object], sender: UUID, subject: str | None = None) -> Offer:
+        """Validate one record.
+
+        Args:
+            record: Field to value; JSON numbers as `JsonNumber`.
+            sender: The token that it came with.
+            subject: The external id where it comes from the path; the record has none then.
+
+        Raises:
+            InvalidRequest: names every offending field, never a value.
+        """
+        errors: list[FieldError] = []
+        trust = self._trust(record, errors)
+        expected = _MEASURED[trust] if self._measured else _FIELDS[trust]
+        for name in record:
+            if name == "subject":
+                if subject is not None:
+                    errors.append(FieldError(name, "is in the path, and not in the document"))
+            elif name not in expected and not (name == "attributes" and self._places):
+                reason = "unknown field" if name not in _KNOWN else f"not for trust {trust.value}"
+                several = "reports" if trust is Trust.LOCAL else "values"
+                if name in (_OF_ONE if self._measured else _OF_SEVERAL):
+                    reason = f"this study asks for {several if self._measured else 'one value'}"
+                errors.append(FieldError(name, reason))
+        digest = self._subject(record.get("subject") if subject is None else subject, errors)
+        asked = 0 if trust is Trust.PUBLIC else self._epsilon(record, trust, errors)
+        amount = 0 if errors else self._definition.amount(asked)
+        value, drawn, vector = 0, ANY_EPSILON, None
+        if self._measured and trust is Trust.LOCAL:
+            vector = self._reports(record, amount, errors)
+        elif self._measured:
+            vector = self._measures(record, errors)
+        elif self._definition.dimension > 1:
+            vector = self._vector(record, trust, errors)
+        elif trust is Trust.LOCAL:
+            value, drawn = self._one.report(record, "report", amount, errors)
+        else:
+            value = self._one.value(record, "value", errors)
+        segment = self._segment(record, errors) if self._places else 0
+        if errors:
+            raise InvalidRequest.naming(errors, "the contribution is ")
+        return Offer(
+            subject=digest,
+            sender=sender,
+            trust=trust,
+            asked=asked,
+            epsilon=amount,
+            value=value,
+            vector=vector,
+            bounded=trust is Trust.LOCAL and self._one.randomizer.is_bounded,
+            drawn_at_most=drawn,
+            currency=self._definition.noise,
+            segment=segment,
+        )
+
+    def _trust(self, record: Mapping[str, object], errors: list[FieldError]) -> Trust:
+        tag = record.get("trust")
+        trust = self._tags.get(tag) if type(tag) is str else None
+        if trust is not None:
+            return trust
+        if "trust" not in record:
+            errors.append(FieldError("trust", "missing"))
+        else:
+            errors.append(FieldError("trust", f"must be one of {', '.join(sorted(self._tags))}"))
+        return Trust.CENTRAL
+
+    def _subject(self, subject: object, errors: list[FieldError]) -> bytes:
+        if subject is None:
+            errors.append(FieldError("subject", "missing"))
+        elif type(subject) is not str:
+            errors.append(FieldError("subject", "must be a string"))
+        elif not 1 <= len(subject) <= MAX_SUBJECT_LENGTH:
+            errors.append(FieldError("subject", f"must have 1 to {MAX_SUBJECT_LENGTH} characters"))
+        else:
+            return self._key.digest(subject)
+        return b""
+
+    def _epsilon(self, record: Mapping[str, object], trust: Trust, errors: list[FieldError]) -> int:
+        if "epsilon" not in record:
+            errors.append(FieldError("epsilon", "missing"))
+            return 0
+        text = record["epsilon"]
+        if not isinstance(text, str):
+            errors.append(FieldError("epsilon", "must be a number, or a string that holds one"))
+            return 0
+        micro = self._epsilons.get(text)
+        if micro is None:
+            micro = _micro_epsilon(text)
+            if len(self._epsilons) < MAX_CACHED_EPSILONS and len(text) <= MAX_CACHED_LENGTH:
+                self._epsilons[text] = micro
+        low, high = self._definition.epsilon_min, self._definition.epsilon_max
+        if micro < 0:
+            errors.append(FieldError("epsilon", "must be a positive decimal number"))
+        elif not low <= micro <= high:
+            errors.append(FieldError("epsilon", f"must be between {low / MICRO:g} and {high / MICRO:g}"))
+        elif trust is Trust.LOCAL and micro != round_down_to_significant(micro):
+            reason = "a local report is randomized with an epsilon of at most three significant digits"
+            errors.append(FieldError("epsilon", reason))
+        return round_down_to_significant(max(micro, 0))
+
+    def _vector(
+        self, record: Mapping[str, object], trust: Trust, errors: list[FieldError]
+    ) -> tuple[int, ...] | None:
+        dimension = self._definition.dimension
+        if trust is Trust.LOCAL:
+            reason = (
+                f"values of this study have {dimension} coordinates: local people send reports to sessions"
+            )
+            errors.append(FieldError("trust", reason))
+            return None
+        return self._one.values(record, "value", errors)
+
+    def _measures(self, record: Mapping[str, object], errors: list[FieldError]) -> tuple[int, ...] | None:
+        """The grid points of each measure on a grid of its own."""
+        given = record.get("values")
+        if not isinstance(given, dict):
+            missing = "values" not in record
+            errors.append(FieldError("values", "missing" if missing else "must be an object"))
+            return None
+        errors += [
+            FieldError(f"values.{name}", "unknown measure") for name in given if name not in self._measured
+        ]
+        return tuple(
+            point
+            for name, one in self._measured.items()
+            for point in one.values(given, name, errors, f"values.{name}")
+        )
+
+    def _reports(
+        self, record: Mapping[str, object], amount: int, errors: list[FieldError]
+    ) -> tuple[int | None, ...] | None:
+        """The report of each measure, None for those that the device did not choose.
+
+        A study takes none but those whose range belongs to the whole epsilon, and each is checked against the
+        part that the offer gives it.
+        """
+        given = record.get("reports")
+        if not isinstance(given, dict):
+            missing = "reports" not in record
+            errors.append(FieldError("reports", "missing" if missing else "must be an object"))
+            return None
+        errors += [
+            FieldError(f"reports.{name}", "unknown measure") for name in given if name not in self._measured
+        ]
+        each = epsilon_of_each(amount, len(self._measured)) if amount else 0
+        found = [
+            one.report(given, name, each, errors, f"reports.{name}")[0] if name in given else None
+            for name, one in self._measured.items()
+        ]
+        if amount and len(given) != (number := reported(amount, len(self._measured))):
+            reason = f"a device reports {number} of {len(self._measured)} measures with this epsilon"
+            errors.append(FieldError("reports", reason))
+        return tuple(found)
+
+    def _segment(self, record: Mapping[str, object], errors: list[FieldError]) -> int:
+        """The number of the combination of labels, see `app.core.attributes`."""
+        given = record.get("attributes", {})
+        if not isinstance(given, dict):
+            errors.append(FieldError("attributes", "must be an object"))
+            return 0
+        if given.keys() != self._places.keys():
+            unknown = [name for name in given if name not in self._places]
+            missing = [name for name in self._places if name not in given]
+            errors += [FieldError(f"attributes.{name}", "unknown attribute") for name in unknown]
+            errors += [FieldError(f"attributes.{name}", "missing") for name in missing]
+            return 0
+        number = 0
+        for name, places in self._places.items():
+            label = given[name]
+            place = places.get(label) if type(label) is str else None
+            if place is None:
+                errors.append(FieldError(f"attributes.{name}", "must be one of the study's labels, as text"))
+                return 0
+            number = number * len(places) + place
+        return number
+
+
+_FIELDS = {
+    Trust.CENTRAL: frozenset({"value", "epsilon", "trust"}),
+    Trust.LOCAL: frozenset({"report", "epsilon", "trust"}),
+    Trust.PUBLIC: frozenset({"value", "trust"}),
+}
+_MEASURED = {
+    Trust.CENTRAL: frozenset({"values", "epsilon", "trust"}),
+    Trust.LOCAL: frozenset({"reports", "epsilon", "trust"}),
+    Trust.PUBLIC: frozenset({"values", "trust"}),
+}
+_OF_ONE, _OF_SEVERAL = frozenset({"value", "report"}), frozenset({"values", "reports"})
+_KNOWN = frozenset[str]().union(*_FIELDS.values(), *_MEASURED.values())
+
+
+def _micro_epsilon(text: str) -> int:
+    """Micro-epsilon, rounded down; -1 where the text is not a positive decimal number."""
+    try:
+        mantissa, exponent = parse_decimal(text)
+    except NotANumber:
+        return -1
+    if mantissa <= 0:
+        return -1
+    power = exponent + 6
+    return int(mantissa * 10**power if power >= 0 else mantissa // 10**-power)

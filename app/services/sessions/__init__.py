@@ -1,0 +1,1 @@
+"""Interactive protocols: enrolling, answers, rounds that close by count and by the clock."""

@@ -1,0 +1,262 @@
+r"""`mean` of values of several coordinates, and what is read off it: sum, variance and sd by coordinate.
+
+A value has d coordinates, each on the grid of the range. Every coordinate is asked what a number is asked:
+the weighted sum and, at no price (`app.accounting.prices`), the sum of squares; where the number of people is
+secret, the complementary sums of `transformed`. The queries of all coordinates have the same weights, and
+independent noise of one law.
+
+*Privacy.* Let :math:`l(W)` be the price of the queries of one coordinate for a person of weight W: the
+largest loss over all pairs of neighbors. The loss of the whole release is :math:`\sum_j l_j`, and
+:math:`l_j` depends on coordinate j alone. The coordinates of a person are free of each other, so all
+:math:`l_j` can be at their largest at once, and
+
+.. math:: \max \sum_{j=1}^d l_j = \sum_{j=1}^d \max l_j = d\, l(W).
+
+It holds in both currencies and both relations: with Laplace noise the L1 moves of coordinates add up, with
+Gaussian noise the squares of their L2 moves. So second moments stay free: in each coordinate
+:math:`|y - y'| + |y^2 - y'^2| \le 1`, and d of these are at most d. `app.accounting.costs` prices all d
+copies of the queries as one list, in which one number stands for all coordinates: as every copy has the same
+weights and noise, the number that is worst for one is worst for all, so the price is d l(W), rounded up once.
+
+*Accuracy.* A coordinate has a d-th of each offer, and the law of a mean that is asked for with it. With
+Laplace noise the scale of each grows with d, with Gaussian noise with its root. The simultaneous intervals
+are those at the level :math:`1 - (1 - .95) / d`, by the union bound, whatever the coordinates have in common.
+
+*Steps.* In replace_one studies shares of the question add up, see `app.services.shapes.shape_steps`: a piece
+has the 2 d sums of its people, whose price at each share is in `app.services.statistics.piece_noise`.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import ClassVar
+
+from app.accounting.costs import group_costs
+from app.core.cohort import Group
+from app.core.grid import GRID_SIZE
+from app.core.noise import Noise, as_document, repeated
+from app.core.piece import Piece
+from app.core.release import Charge
+from app.core.study import Relation, StudyDefinition, Trust
+from app.estimators.combination import Sums, combination_plan
+from app.estimators.interface import Conclusion, Interval, Linear, Plan, Query, SparseQuery
+from app.estimators.moments import with_second_moment
+from app.estimators.quantiles import LEVEL
+from app.estimators.together import together
+from app.estimators.transformed import MOMENTS
+from app.mechanisms.draw import draw
+from app.services.shapes.shape_crowd import ShapeCrowd
+from app.services.shapes.shape_parts import Part, groups_of, mean_estimator, mean_question
+from app.services.shapes.shape_plans import added_up, charges_of, refuse_without_people
+from app.services.shapes.shape_questions import ShapeQuestion
+from app.services.statistics import planning
+from app.services.statistics.piece_noise import PieceNoise
+from app.services.statistics.questions import MEAN, SD, SUM, VARIANCE
+from app.services.statistics.steps import weights_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatesPlan:
+    """One question, priced, for one crowd.
+
+    Attributes:
+        study: The study of values of d coordinates.
+        crowd: Whom it was made for.
+        plan: Of each coordinate.
+        costs: What each person of each group pays for all coordinates [the study's currency].
+        most: The largest charge to a person; in add_remove_one studies the largest that is possible.
+    """
+
+    study: StudyDefinition
+    crowd: ShapeCrowd
+    plan: Plan
+    costs: tuple[int, ...]
+    most: int
+
+    @classmethod
+    def of_crowd(
+        cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
+    ) -> "CoordinatesPlan":
+        """Plan and price all coordinates.
+
+        Args:
+            study, question, crowd: What is asked of whom.
+            part: What of an offer they may take together; all of it if not given.
+
+        Raises:
+            BudgetExhausted: people could take part, but cannot pay for each coordinate.
+            NotApplicable: no person central or public is there.
+            InternalFault: a charge exceeds an offer.
+        """
+        dimension, relation = study.dimension, study.relation
+        of_each = _of_each(study, part)
+        able = [group.participates for group in groups_of(crowd, of_each)]
+        crowd = replace(
+            crowd,
+            groups=tuple(
+                replace(group, participates=one) for group, one in zip(crowd.groups, able, strict=True)
+            ),
+        )
+        refuse_without_people(study, crowd)
+        estimator, groups = mean_estimator(study), groups_of(crowd, of_each)
+        secret = relation is Relation.ADD_REMOVE_ONE
+        parameters = {MOMENTS.name: 2} if secret and question.spread else {}
+        asked = mean_question(study, question, crowd, of_each, parameters)
+        plan = estimator.plan(groups, asked)
+
+        def priced(one: Plan, groups: Sequence[Group]) -> list[int]:
+            noise = repeated(one.noise, dimension)
+            return group_costs(one.queries * dimension, noise, relation, groups, study.noise)
+
+        if secret:
+            one = Group(trust=Trust.CENTRAL, epsilon=asked.cap, count=1)
+            (most,) = priced(estimator.plan([one], asked), [one])
+            costs = added_up(crowd, priced(plan, groups))
+        else:
+            plan = with_second_moment(plan, groups, asked)
+            costs = added_up(crowd, priced(plan, groups))
+            most = max(costs, default=0)
+        return cls(study=study, crowd=crowd, plan=plan, costs=costs, most=most)
+
+    one_report_moves: ClassVar[None] = None
+
+    parts_of_document: ClassVar[tuple[str, ...]] = ("coordinates",)
+
+    @property
+    def queries(self) -> tuple[Query | SparseQuery, ...]:
+        """Of all coordinates, one after the other."""
+        return self.plan.queries * self.study.dimension
+
+    @property
+    def noise(self) -> Noise:
+        """On all queries."""
+        return repeated(self.plan.noise, self.study.dimension)
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """What can be read off the answer."""
+        if self.study.relation is Relation.ADD_REMOVE_ONE:
+            return (MEAN, VARIANCE, SD) if len(self.plan.queries) > 2 else (MEAN,)
+        return (MEAN, SUM, VARIANCE, SD) if self.plan.has_variance else (MEAN, SUM)
+
+    @property
+    def predicted_error(self) -> float:
+        """Root mean square error of each coordinate [data's unit]."""
+        return min(self.plan.predicted_error, float(self.study.grid.width))
+
+    @property
+    def interval_width(self) -> float:
+        """Predicted width of the interval of each coordinate, as a part of the range."""
+        return planning.interval_width(self.study, self.plan) / float(self.study.grid.width)
+
+    def charges(self) -> tuple[Charge, ...]:
+        """What it costs each cohort, in the order of ids."""
+        return charges_of(self.crowd, self.costs)
+
+    def noise_json(self) -> str:
+        """The noise, for the ledger."""
+        return json.dumps(as_document(self.noise))
+
+    def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
+        """Add exact noise to the sums of all coordinates, read the result. Draws entropy.
+
+        Args:
+            counts: For each cohort that takes part its people, the sum of each coordinate [grid steps], and
+                the sum of the squares of each (`app.core.grid.square`).
+        """
+        values, each = self.noisy(counts), len(self.plan.queries)
+        read = [self.plan.conclude(values[at : at + each]) for at in range(0, len(values), each)]
+        answer = self._document(read)
+        # Each coordinate has a noisy count of its own: their mean has the least noise.
+        noisy = [found for one in read if isinstance(found := one.details.get("noisy_count"), float)]
+        return answer | ({"noisy_count": sum(noisy) / len(noisy)} if noisy else {})
+
+    def of_pieces(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
+        """What a plan of `reading` says of noisy sums, and of public people; `counts` as in `answer`."""
+        dimension = self.study.dimension
+        sums = [piece.sums for piece in pieces] + [self.crowd.public_sums(counts, 1 + 2 * dimension)[1:]]
+        return self._document(
+            [
+                self.plan.conclude([own[place] for place in (at, at + dimension) for own in sums])
+                for at in range(dimension)
+            ]
+        )
+
+    def noisy(self, counts: Mapping[int, Sequence[int]]) -> list[int]:
+        """The queries of all coordinates with exact noise. Integers; draws entropy."""
+        dimension, groups = self.study.dimension, self.crowd.groups
+        sizes = [group.count * GRID_SIZE for group in groups]
+        sums = [
+            [sum(column) for column in zip(*(counts[cohort.id] for cohort in members), strict=True)]
+            if group.participates
+            else []
+            for group, members in zip(groups, self.crowd.members, strict=True)
+        ]
+        exact = []
+        for place in range(1, 1 + dimension):
+            totals, squares = ([own[at] if own else 0 for own in sums] for at in (place, place + dimension))
+            exact += [query.value(totals, sizes, squares) for query in self.plan.queries]
+        return [
+            value + error for value, error in zip(exact, draw(self.noise, queries=len(exact)), strict=True)
+        ]
+
+    def _document(self, read: Sequence[Conclusion]) -> dict[str, object]:
+        return {"coordinates": [{"coordinate": place, **self._shown(one)} for place, one in enumerate(read)]}
+
+    def _shown(self, found: Conclusion) -> dict[str, object]:
+        """What the answer says of a coordinate."""
+        shown: dict[str, object] = {
+            "estimate": found.estimate,
+            "standard_error": found.standard_error,
+            "interval": asdict(found.interval),
+            "population_interval": asdict(found.population_interval),
+        }
+        if self.study.relation is Relation.REPLACE_ONE:
+            shown["simultaneous"] = asdict(self._simultaneous(found))
+        if found.variance is not None:
+            shown |= {"variance": asdict(found.variance), "sd": asdict(found.variance.root)}
+        return shown
+
+    def _simultaneous(self, found: Conclusion) -> Interval:
+        """The interval for the dataset that holds together with those of all coordinates."""
+        if found.error is None:  # The middle of the range: the interval is all of it.
+            return found.interval
+        grid, error = self.study.grid, found.error
+        reach = error.dataset.half_width(together(LEVEL, self.study.dimension))
+        return replace(
+            found.interval,
+            lower=min(max(error.center - reach, float(grid.lower)), found.interval.lower),
+            upper=max(min(error.center + reach, float(grid.upper)), found.interval.upper),
+        )
+
+
+def _of_each(study: StudyDefinition, part: Part = int) -> Part:
+    """What of an offer one coordinate may take, of a part of it for all."""
+    return lambda offer: part(offer) // study.dimension
+
+
+def weigh(
+    study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, noise: PieceNoise
+) -> tuple[Sequence[int], Linear] | None:
+    """What one person of each group weighs in every coordinate under `noise.unit`, and what that rests on.
+
+    Returns:
+        None where the plan is no single sum under noise of the study's currency.
+
+    Raises:
+        NotApplicable: no person central or public is there.
+    """
+    of_each = _of_each(study)
+    asked = mean_question(study, question, crowd, of_each)
+    plan = mean_estimator(study).plan(groups_of(crowd, of_each), asked)
+    weights = weights_of(plan, noise)
+    return None if weights is None or plan.linear is None else (weights, plan.linear)
+
+
+def reading(
+    study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, sums: Sums, linear: Linear
+) -> CoordinatesPlan:
+    """What reads the sums of pieces, and charges no one; arguments as of `combination_plan`."""
+    asked = mean_question(study, question, crowd, _of_each(study))
+    plan = combination_plan(sums, linear, asked)
+    return CoordinatesPlan(study=study, crowd=crowd, plan=plan, costs=(), most=0)

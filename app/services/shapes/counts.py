@@ -1,0 +1,148 @@
+r"""`count`: the number of people, public or with noise.
+
+*replace_one.* The number of people is public: the answer is it, has no noise and charges no one.
+
+*add_remove_one.* Each person weighs what they offer, and a person who comes or goes moves the sum of
+weights by theirs: one query, priced as every query is (`app.accounting.costs`). With A the sum of weights
+and Z its noise, and each weight between the floor and the cap, :math:`A / cap \le n \le A / floor`, so the
+interval goes from :math:`(A + Z - q) / cap` to :math:`(A + Z + q) / floor`, q being the quantile of
+:math:`|Z|`. The estimate counts people by their share of the cap, as the noisy counts of other answers do.
+Neither noise nor weights depend on who is there.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import ClassVar
+
+from app.accounting.costs import check_charges, group_costs
+from app.core.cohort import Group
+from app.core.grid import GRID_SIZE
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise, as_document
+from app.core.release import Charge
+from app.core.study import Currency, StudyDefinition, Trust
+from app.estimators.interface import Interval, Query
+from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
+from app.estimators.weighing import Weighing
+from app.mechanisms.draw import draw
+from app.services.shapes import shape_plans
+from app.services.shapes.shape_crowd import ShapeCrowd
+from app.services.shapes.shape_parts import Part, groups_of
+from app.services.shapes.shape_questions import ShapeQuestion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountPlan:
+    """One question, priced, for one crowd.
+
+    Attributes:
+        crowd: Whom it was made for.
+        weighing: What people count for; None where their number is public.
+        noise: Of the sum of weights [its units, times 2**GRID_BITS].
+        costs: What each person of each group pays [the study's currency].
+        most: The largest charge to a person; in add_remove_one studies the largest that is possible.
+    """
+
+    crowd: ShapeCrowd
+    weighing: Weighing | None
+    noise: Noise
+    costs: tuple[int, ...]
+    most: int
+
+    @classmethod
+    def of_crowd(
+        cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
+    ) -> "CountPlan":
+        """Plan and price it.
+
+        Args:
+            study, question, crowd: What is asked of whom.
+            part: What of an offer it may take; all of it if not given.
+
+        Raises:
+            InternalFault: a charge exceeds an offer.
+        """
+        if question.public:
+            return cls(crowd=crowd, weighing=None, noise=NoNoise(), costs=(0,) * len(crowd.groups), most=0)
+        groups = groups_of(crowd, part)
+        weighing = shape_plans.weigh(study, question, groups, crowd.people, part)
+        noise = _noise(weighing, study.noise)
+        costs = group_costs([_query(weighing.weights)], noise, study.relation, groups, study.noise)
+        check_charges(costs, groups)
+        one = Group(trust=Trust.CENTRAL, epsilon=0, count=1)
+        (most,) = group_costs([_query((weighing.cap,))], noise, study.relation, [one], study.noise)
+        return cls(crowd=crowd, weighing=weighing, noise=noise, costs=tuple(costs), most=most)
+
+    one_report_moves: ClassVar[None] = None
+
+    parts_of_document: ClassVar[tuple[str, ...]] = ("estimate", "interval")
+
+    @property
+    def predicted_error(self) -> float:
+        """Root mean square of the noise [people who weigh the cap]."""
+        return 0.0 if self.weighing is None else math.sqrt(self._law.variance) / self.weighing.cap
+
+    @property
+    def interval_width(self) -> float:
+        """None of them is wider than another one: a public number has no width, others are not compared."""
+        return 0.0
+
+    def charges(self) -> tuple[Charge, ...]:
+        """What it costs each cohort, in the order of ids."""
+        return shape_plans.charges_of(self.crowd, self.costs)
+
+    def noise_json(self) -> str:
+        """The noise, for the ledger."""
+        return json.dumps(as_document(self.noise))
+
+    def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
+        """Count, add exact noise, read the result. Draws entropy where the number is secret.
+
+        Args:
+            counts: Not looked at: the sizes of cohorts say it.
+        """
+        if self.weighing is None:
+            people = float(self.crowd.people)
+            interval = Interval(level=LEVEL, lower=people, upper=people, coverage="exact")
+            return {"estimate": people, "interval": asdict(interval)}
+        # No number is below 0, so a noisy total is no further from the true one where it is raised to 0.
+        total = max(0.0, self.noisy(self.weighing) / GRID_SIZE)
+        margin, cap = self._law.quantile(LEVEL), self.weighing.cap
+        interval = Interval(
+            level=LEVEL,
+            lower=max(0.0, (total - margin) / cap),
+            upper=(total + margin) / max(self.weighing.floor, 1),
+            coverage="at_least",
+        )
+        return {"estimate": total / cap, "interval": asdict(interval)}
+
+    def noisy(self, weighing: Weighing) -> int:
+        """The sum of weights with exact noise [their unit, times 2**GRID_BITS]. Draws entropy."""
+        zeros = [0] * len(self.crowd.groups)
+        sizes = [group.count * GRID_SIZE for group in self.crowd.groups]
+        (error,) = draw(self.noise, queries=1)
+        return _query(weighing.weights).value(zeros, sizes, zeros) + error
+
+    @property
+    def _law(self) -> ErrorLaw:
+        """Of the noise [units of the weights]."""
+        match self.noise:
+            case DiscreteGaussian(sigmas=(sigma,)):
+                return error_law(normal_variance=(sigma / GRID_SIZE) ** 2, laplaces=())
+            case DiscreteLaplace(scales=(scale,)):
+                return error_law(normal_variance=0.0, laplaces=((scale / GRID_SIZE, 1),))
+            case _:
+                return error_law(normal_variance=0.0, laplaces=())
+
+
+def _query(weights: Sequence[int]) -> Query:
+    """The sum of the weights of people, times 2**GRID_BITS."""
+    return Query(sum_weights=(0,) * len(weights), count_weights=tuple(weights))
+
+
+def _noise(weighing: Weighing, currency: Currency) -> DiscreteLaplace | DiscreteGaussian:
+    """Noise under which a person pays what they weigh."""
+    if currency is Currency.GAUSSIAN:
+        return DiscreteGaussian(sigmas=((math.sqrt(2) * weighing.unit + 1) * GRID_SIZE,))
+    return DiscreteLaplace(scales=(float(weighing.unit * GRID_SIZE),))

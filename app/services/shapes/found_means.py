@@ -1,0 +1,157 @@
+"""The second part of a mean over a found range: noisy sums of all people, or of each label, and their means.
+
+The proof of what a label costs is in `app.estimators.found_range`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+from app.accounting.costs import group_costs
+from app.core.cohort import Cohort, Group, Groups
+from app.core.grid import GRID_SIZE, Grid
+from app.core.noise import NoNoise
+from app.core.study import Relation, StudyDefinition
+from app.estimators.found_range import FoundRange, narrowed
+from app.estimators.interface import Conclusion, NotApplicable, Plan, Question
+from app.estimators.labels_public import whole_plan
+from app.estimators.labels_secret import labels_plan
+from app.mechanisms.draw import draw
+from app.services.shapes.shape_crowd import ShapeCrowd
+from app.services.shapes.shape_parts import Part, groups_of, mean_estimator, mean_question
+from app.services.shapes.shape_questions import ShapeQuestion
+from app.services.statistics.label_groups import labels_shown
+from app.store.bins import ClippedSum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """Noisy sums of some people.
+
+    Attributes:
+        groups: What they offer for it.
+        members: For each group its cohorts.
+        plan: What is asked of them; None where they have no answer.
+    """
+
+    groups: tuple[Group, ...]
+    members: tuple[tuple[Cohort, ...], ...]
+    plan: Plan | None
+
+    def costs(self, study: StudyDefinition) -> list[int]:
+        """What each person of each group pays [the study's currency]."""
+        if self.plan is None:
+            return [0] * len(self.groups)
+        return group_costs(self.plan.queries, self.plan.noise, study.relation, self.groups, study.noise)
+
+    def noisy(self, found: FoundRange, sums: Mapping[int, ClippedSum]) -> list[int]:
+        """The values of the plan's queries with exact noise, as if the found range were a whole grid.
+
+        Noise is in before anything is divided: steps of the range become steps of a whole grid only then,
+        rounded to the nearest. Draws entropy.
+        """
+        if self.plan is None:
+            return []
+        totals = [sum(sums[one.id].total for one in members if one.id in sums) for members in self.members]
+        counts = [sum(one.count for one in members) * found.width for members in self.members]
+        exact = [
+            sum(
+                of_sum * totals[index] + of_count * counts[index]
+                for index, of_sum, of_count, _ in query.terms
+            )
+            for query in self.plan.queries
+        ]
+        noise = draw(narrowed(self.plan.noise, found.width), queries=len(exact))
+        return [
+            round(Fraction((value + error) * GRID_SIZE, found.width))
+            for value, error in zip(exact, noise, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """The sums that are asked for, and what is read off all of them.
+
+    Attributes:
+        sums: Of all people, or of each label where labels are public.
+        plan: Its `conclude` takes the values of all sums, one after the other; its queries are not asked.
+    """
+
+    sums: tuple[Sums, ...]
+    plan: Plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedMeans:
+    """What the second part is asked, over any range.
+
+    Attributes:
+        study, question: What is asked.
+        labels: Of each declared label the condition and the people; of a question without an attribute all
+            people as one.
+        part: What of an offer it may take.
+    """
+
+    study: StudyDefinition
+    question: ShapeQuestion
+    labels: Sequence[tuple[ShapeQuestion, ShapeCrowd]]
+    part: Part
+
+    @cached_property
+    def crowd(self) -> ShapeCrowd:
+        """All people."""
+        return ShapeCrowd.joined([one for _, one in self.labels])
+
+    @cached_property
+    def asked(self) -> Question:
+        """What they are asked, over the declared range."""
+        return mean_question(self.study, self.question, self.crowd, self.part)
+
+    def over(self, grid: Grid) -> Means:
+        """Plan it over a range. Weights and noise are the same for every part of the declared one.
+
+        Raises:
+            NotApplicable: no person, or no label, has an answer.
+        """
+        study, asked = self.study, replace(self.asked, grid=grid)
+        if self.question.by and study.relation is Relation.REPLACE_ONE:
+            return self._by_public_label(asked)
+        groups = groups_of(self.crowd, self.part)
+        if self.question.by:
+            numbers = [number for number, (_, one) in enumerate(self.labels) for _ in one.groups]
+            plan = labels_plan(Groups.of(groups), numbers, [own.where for own, _ in self.labels], asked)
+        else:
+            plan = mean_estimator(study).plan(groups, asked)
+        return Means(sums=(Sums(groups=groups, members=self.crowd.members, plan=plan),), plan=plan)
+
+    def _by_public_label(self, asked: Question) -> Means:
+        """Sums for each label, of which the whole is read off, too."""
+        sums = tuple(self._of_label(crowd, asked) for _, crowd in self.labels)
+        if all(one.plan is None for one in sums):
+            raise NotApplicable("No label has an answer: too few of its people can take part.")
+        whole = whole_plan([(one.groups, one.plan) for one in sums], asked)
+
+        def conclude(values: Sequence[int]) -> Conclusion:
+            left, shown = iter(values), []
+            for (own, crowd), one in zip(self.labels, sums, strict=True):
+                read, left_out = None, crowd.people
+                if one.plan is not None:
+                    read = one.plan.conclude([next(left) for _ in one.plan.queries])
+                    left_out = crowd.left_out
+                shown.append((own.where, crowd.people, left_out, read))
+            found = whole.conclude(values)
+            return replace(found, details={**found.details, "groups": labels_shown(shown, found)})
+
+        return Means(sums=sums, plan=replace(whole, conclude=conclude))
+
+    def _of_label(self, crowd: ShapeCrowd, asked: Question) -> Sums:
+        """The sum of one label; none where the middle of the range would be nearer."""
+        groups = groups_of(crowd, self.part)
+        try:
+            plan = mean_estimator(self.study).plan(groups, replace(asked, people=crowd.people))
+        except NotApplicable:
+            plan = None
+        if plan is not None and isinstance(plan.noise, NoNoise) and not any(plan.queries[0].sum_weights):
+            plan = None
+        return Sums(groups=groups, members=crowd.members, plan=plan)

@@ -1,0 +1,203 @@
+"""A mean over a range that is found first: its plan, its price, and both of its draws; no database.
+
+The proof is in `app.estimators.found_range`.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+from app.accounting.shape_prices import bins_cost
+from app.core.cohort import Cohort
+from app.core.epsilon import MICRO
+from app.core.grid import GRID_SIZE
+from app.core.noise import as_document
+from app.core.release import Charge
+from app.core.study import Relation, StudyDefinition
+from app.estimators import registry
+from app.estimators.found_range import FoundRange, find, narrowed
+from app.estimators.interface import NotApplicable
+from app.estimators.shares import SharesPlan
+from app.services.shapes.found_means import AskedMeans, Means
+from app.services.shapes.shape_crowd import ShapeCrowd, by_label
+from app.services.shapes.shape_parts import groups_of, mean_estimator
+from app.services.shapes.shape_plans import (
+    added_up,
+    central_costs,
+    charges_of,
+    noisy_counts,
+    refuse_without_people,
+    weigh,
+)
+from app.services.shapes.shape_questions import ShapeQuestion
+from app.services.statistics import planning
+from app.store.bins import ClippedSum
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundPlan:
+    """One question, priced, for one crowd.
+
+    Attributes:
+        study: The study.
+        crowd: Whom it was made for.
+        edges: Ends of the bins [grid steps].
+        bins: The first part.
+        asked: What the second part is asked, over any range.
+        means: Its plan over the declared range.
+        gain: The square of the interval over the declared range, over that of this one where the values fill
+            the declared range; below 1. Where a part r of it is found, 1 / r^2 times as much.
+        costs: What each person of each group pays for both parts [the study's currency].
+        most: The largest charge to a person; in add_remove_one studies the largest that is possible.
+    """
+
+    study: StudyDefinition
+    crowd: ShapeCrowd
+    edges: tuple[int, ...]
+    bins: SharesPlan
+    asked: AskedMeans
+    means: Means
+    gain: float
+    costs: tuple[int, ...]
+    most: int
+
+    @classmethod
+    def of(cls, study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Cohort]) -> "FoundPlan":
+        """Plan and price both parts.
+
+        Raises:
+            BudgetExhausted: people could take part, but cannot pay any more.
+            NotApplicable: no person central or public is there, or not enough of a label that is needed.
+            InternalFault: a charge exceeds an offer.
+        """
+        relation = study.relation
+        first, second = partial(_first, question), partial(_second, question)
+        labels = (
+            by_label(study, question, cohorts)
+            if question.by
+            else [(question, ShapeCrowd.of(cohorts, question))]
+        )
+        asked = AskedMeans(study=study, question=question, labels=labels, part=second)
+        refuse_without_people(study, asked.crowd)
+        # 1. The second part, which says who takes part: no person pays for an answer that is not there.
+        means = asked.over(study.grid)
+        small = frozenset(number for number, one in enumerate(means.sums) if one.plan is None)
+        for number in small:
+            name = labels[number][0].where[question.by]
+            if name in question.needs:
+                raise NotApplicable(
+                    f"Not enough people with {question.by}:{name} can take part: there is nothing to read."
+                )
+        crowd = ShapeCrowd.joined([one for _, one in labels], small)
+        # 2. The first part, of the same people.
+        weighing = weigh(study, question, groups_of(crowd, first), crowd.people, first)
+        bins = SharesPlan(bins=len(question.starts) + 1, weighing=weighing, people=question.expected_size)
+        of_bins = central_costs(
+            crowd, weighing.weights, lambda weight: bins_cost(weight, bins.noise, relation)
+        )
+        of_mean = [cost for one in means.sums for cost in one.costs(study)]
+        costs = added_up(crowd, of_bins, of_mean)
+        # 3. What it may cost, and what it gains.
+        declared, most = replace(asked, part=int), max(costs, default=0)
+        if relation is Relation.ADD_REMOVE_ONE:
+            most = bins_cost(weighing.cap, bins.noise, relation)
+            most += planning.epsilon_max(study, mean_estimator(study), asked.asked, of_mean)
+            ratio = asked.asked.cap / max(declared.asked.cap, 1)
+        else:
+            widths = [planning.interval_width(study, one.plan) for one in (declared.over(study.grid), means)]
+            # Without noise there is nothing to gain.
+            ratio = widths[0] / widths[1] if widths[1] else 1.0
+        return cls(
+            study=study,
+            crowd=crowd,
+            edges=(0, *question.starts, GRID_SIZE),
+            bins=bins,
+            asked=asked,
+            means=means,
+            gain=ratio**2,
+            costs=costs,
+            most=most,
+        )
+
+    @property
+    def predicted_error(self) -> float:
+        """Root mean square error of the mean, if the values fill the declared range [data's unit]."""
+        return min(self.means.plan.predicted_error, float(self.study.grid.width))
+
+    @property
+    def interval_width(self) -> float:
+        """Predicted width of the interval, as a part of the range that is found."""
+        return planning.interval_width(self.study, self.means.plan) / float(self.study.grid.width)
+
+    def charges(self) -> tuple[Charge, ...]:
+        """What it costs each cohort, in the order of ids."""
+        return charges_of(self.crowd, self.costs)
+
+    def noise_json(self, found: FoundRange) -> str:
+        """The noise of both parts, for the ledger: what is needed to compute the price again."""
+        noises = [narrowed(one.plan.noise, found.width) for one in self.means.sums if one.plan is not None]
+        bins, *means = [as_document(one) for one in (self.bins.noise, *noises)]
+        document = {
+            "mechanism": "FoundRange",
+            "bins": bins,
+            "mean": means if self.asked.question.by else means[0],
+            "range": [found.low, found.high],
+        }
+        return json.dumps(document, allow_nan=False)
+
+    def find(self, counts: Mapping[int, Sequence[int]]) -> FoundRange:
+        """Add exact noise to the counts by bin and read the range off them. Draws entropy."""
+        return find(self.bins, self.edges, noisy_counts(self.crowd, self.bins, counts))
+
+    def answer(self, found: FoundRange, sums: Mapping[int, ClippedSum]) -> dict[str, object]:
+        """Add exact noise to the sums in the range and read the mean. Draws entropy.
+
+        Args:
+            found: What `find` returned for the same people.
+            sums: Of each cohort that takes part.
+
+        Returns:
+            The part of the body that depends on them.
+        """
+        grid = found.grid(self.study.grid)
+        # What is drawn is what was priced; the range only decides how it is read.
+        values = [value for one in self.means.sums for value in one.noisy(found, sums)]
+        conclusion = self.asked.over(grid).plan.conclude(values)
+        outside: int | None = None
+        details: dict[str, Any] = dict(conclusion.details)
+        if self.study.relation is Relation.REPLACE_ONE:
+            outside = math.ceil(found.outside * self.crowd.people)
+            if "groups" in details:
+                details["groups"] = [_with_outside(one, outside) for one in details["groups"]]
+        return {
+            "asked": registry.AUTO,
+            "estimate": conclusion.estimate,
+            "standard_error": conclusion.standard_error,
+            "interval": asdict(conclusion.interval),
+            "population_interval": asdict(conclusion.population_interval),
+            "range": {
+                "lower": float(grid.lower),
+                "upper": float(grid.upper),
+                "outside_at_most": found.outside,
+                "people_outside_at_most": outside,
+            },
+            **details,
+        }
+
+
+def _first(question: ShapeQuestion, offer: int) -> int:
+    """What finding the range may take of an offer, at least 1 of it."""
+    return -(-offer * (question.part or 0) // MICRO)
+
+
+def _second(question: ShapeQuestion, offer: int) -> int:
+    return offer - _first(question, offer)
+
+
+def _with_outside(label: Mapping[str, Any], outside: int) -> dict[str, object]:
+    """The answer for a label, with how many may lie outside: at worst all who do are of this label."""
+    most = None if label["estimate"] is None else min(1.0, outside / label["people"])
+    return {**label, "outside_at_most": most}

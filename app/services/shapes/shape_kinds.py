@@ -1,0 +1,41 @@
+"""Every kind of plan that answers for the distribution of the values, or needs it first."""
+
+from collections.abc import Sequence
+
+from app.core.cohort import Cohort
+from app.core.study import StudyDefinition
+from app.services.shapes import shape_plans
+from app.services.shapes.covariances import CovariancePlan
+from app.services.shapes.found_plans import FoundPlan
+from app.services.shapes.one_shape import OneShape, of_crowd
+from app.services.shapes.shape_crowd import ShapeCrowd
+from app.services.shapes.shape_labels import LabelsPlan
+from app.services.shapes.shape_questions import COVARIANCE, FOUND_RANGE, ShapeQuestion
+from app.sessions.searched import Searched
+
+AnyPlan = OneShape | FoundPlan | LabelsPlan | CovariancePlan
+
+
+def make(
+    study: StudyDefinition,
+    question: ShapeQuestion,
+    cohorts: Sequence[Cohort],
+    searched: Searched | None = None,
+) -> AnyPlan:
+    """Plan and price a question; with what searches found, for a quantile.
+
+    Raises:
+        BudgetExhausted, NotApplicable, InternalFault: as `one_shape.of_crowd`.
+    """
+    if question.estimator == FOUND_RANGE:
+        return FoundPlan.of(study, question, cohorts)
+    if question.by:
+        return LabelsPlan.of(study, question, cohorts)
+    crowd = ShapeCrowd.of(cohorts, question, searched)
+    shape_plans.refuse_without_people(study, crowd)
+    if question.estimator == COVARIANCE:
+        return CovariancePlan.of_crowd(study, question, crowd)
+    if searched is not None and question.quantile is not None:
+        beside = searched.beside(float(question.quantile), question.starts)
+        return shape_plans.of_crowd(study, question, crowd, beside=beside)
+    return of_crowd(study, question, crowd)

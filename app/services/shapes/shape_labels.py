@@ -1,0 +1,191 @@
+r"""Shapes by an attribute: an answer for each of its labels, and for all people.
+
+Each label is a question of its own, of the people who have it, with counts and noise of its own. A person has
+one label. So where a value is replaced (replace_one: labels are public, and stay), or a person comes or goes
+with whatever label (add_remove_one), only the counts of one label move: with independent noise the
+log-likelihood ratio of all counts is that of this label's, and a person pays what one such answer costs,
+whatever the number of labels (parallel composition: McSherry, SIGMOD 2009, doi:10.1145/1559845.1559850,
+theorem 4). That no cohort has members of two labels is checked, since it is what this rests on.
+
+Where the number of people is secret, every declared label is answered, with noise and a price that do not
+depend on who has it. The shares of all people are post-processing (`app.estimators.label_shares`).
+
+*Quantiles, descriptions, counts.* The quantile of all people cannot be read off those of labels. It has draws
+of its own (`app.estimators.ranks`), for half of each offer; the label's have the other half. All draws are
+independent, and a person of label l moves the scores of those of l and of all people alone. So the person
+pays the sum of both prices (sequential composition), in both currencies. So do descriptions, whose parts are
+moments and quartiles (`app.services.shapes.descriptions`), and noisy counts: a sum of those of K labels would
+have the noise of all of them. Public counts have no noise and charge no one.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from app.core.cohort import Cohort
+from app.core.epsilon import MICRO
+from app.core.errors import BudgetExhausted, InternalFault
+from app.core.release import Charge
+from app.core.study import Relation, StudyDefinition
+from app.estimators.interface import NotApplicable
+from app.estimators.label_shares import whole_of
+from app.estimators.shares import SharesPlan
+from app.services.shapes.one_shape import OneShape, of_crowd
+from app.services.shapes.shape_crowd import ShapeCrowd, by_label
+from app.services.shapes.shape_plans import ShapePlan, added_up, charges_of, refuse_without_people
+from app.services.shapes.shape_questions import ShapeQuestion
+
+
+def of_whole(offer: int) -> int:
+    """What the answer for all people may take of an offer."""
+    return offer // 2
+
+
+def of_label(offer: int) -> int:
+    """What is left for the answer for the label."""
+    return offer - of_whole(offer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """One label of the attribute.
+
+    Attributes:
+        where: It, and what else the question asks of people.
+        crowd: Who has it.
+        plan: Their answer; None where no person can take part.
+    """
+
+    where: Mapping[str, str]
+    crowd: ShapeCrowd
+    plan: OneShape | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelsPlan:
+    """A question by an attribute, priced; see `app.services.shapes.shape_plans.ShapePlan`.
+
+    Attributes:
+        labels: One for each declared label, in their order.
+        crowd: All people.
+        costs: What each person of each group pays [the study's currency].
+        most: The largest charge to a person; in add_remove_one studies the largest that is possible.
+        whole: Of all people: of shares `plan` reads what the labels' plans draw, of a quantile it draws.
+        relation: Of the study.
+    """
+
+    labels: tuple[Label, ...]
+    crowd: ShapeCrowd
+    costs: tuple[int, ...]
+    most: int
+    whole: OneShape
+    relation: Relation
+
+    @classmethod
+    def of(cls, study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Cohort]) -> "LabelsPlan":
+        """Plan and price a question by an attribute.
+
+        Raises:
+            BudgetExhausted: people could take part, but no person can pay any more.
+            NotApplicable: no person central or public is there.
+            InternalFault: a charge exceeds an offer.
+        """
+        labels = tuple(_label(study, *label) for label in by_label(study, question, cohorts))
+        made = [(one, one.plan) for one in labels if one.plan is not None]
+        crowd = ShapeCrowd.joined([one.crowd for one in labels])
+        if not made:
+            refuse_without_people(study, crowd)
+            raise NotApplicable("No person central or public can take part.")
+        costs = tuple(
+            cost
+            for one in labels
+            for cost in (one.plan.costs if one.plan is not None else (0,) * len(one.crowd.groups))
+        )
+        most = max(plan.most for _, plan in made)
+        if question.counts_bins:
+            shares = [_of_shares(plan) for _, plan in made]
+            own = [(one.crowd.people, plan.bins_plan) for (one, _), plan in zip(made, shares, strict=True)]
+            tilt = (question.tilt or 0) / MICRO
+            whole: OneShape = replace(shares[0], plan=whole_of(own, crowd.people, tilt))
+        else:
+            whole = of_crowd(study, replace(question, by=""), crowd, of_whole)
+            costs = added_up(crowd, costs, whole.costs)
+            most = most + whole.most if study.relation is Relation.ADD_REMOVE_ONE else max(costs)
+        return cls(labels=labels, crowd=crowd, costs=costs, most=most, whole=whole, relation=study.relation)
+
+    def charges(self) -> tuple[Charge, ...]:
+        """What it costs each cohort, in the order of ids.
+
+        Raises:
+            InternalFault: a cohort is in two labels.
+        """
+        return charges_of(self.crowd, self.costs)
+
+    @property
+    def predicted_error(self) -> float:
+        """Root mean square error for all people, as a part of them."""
+        return self.whole.predicted_error
+
+    @property
+    def one_report_moves(self) -> float | None:
+        """How far one local report can move a share of all people; None without reports."""
+        return self.whole.one_report_moves
+
+    @property
+    def interval_width(self) -> float:
+        """Predicted width of an interval for all people."""
+        return self.whole.interval_width
+
+    def noise_json(self) -> str:
+        """The noise, for the ledger: of shares that of each label, the same for all; or all draws."""
+        if self._reads_labels:
+            return self.whole.noise_json()
+        plans = [self.whole, *(one.plan for one in self.labels if one.plan is not None)]
+        return json.dumps({"mechanism": "ByLabel", "draws": [json.loads(one.noise_json()) for one in plans]})
+
+    def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
+        """Weigh, add exact noise, read: the labels, and all people. Draws entropy.
+
+        Args:
+            counts: See `ShapePlan.answer`.
+        """
+        if not self._reads_labels:
+            groups = [
+                self._group(one, None if one.plan is None else one.plan.answer(counts)) for one in self.labels
+            ]
+            return {**self.whole.answer(counts), "groups": groups}
+        whole = _of_shares(self.whole)
+        plans = [None if one.plan is None else _of_shares(one.plan) for one in self.labels]
+        drawn = [None if plan is None else plan.noisy(counts) for plan in plans]
+        answer = whole.document(whole.bins_plan.read_labels([one for one in drawn if one is not None]))
+        answer["groups"] = [
+            self._group(one, plan.document(plan.bins_plan.read(*own)) if plan and own else None)
+            for one, plan, own in zip(self.labels, plans, drawn, strict=True)
+        ]
+        return answer
+
+    @property
+    def _reads_labels(self) -> bool:
+        """Whether the whole is read off what is drawn for labels."""
+        return isinstance(self.whole, ShapePlan) and isinstance(self.whole.plan, SharesPlan)
+
+    def _group(self, label: Label, answer: Mapping[str, object] | None) -> dict[str, object]:
+        """What an answer says of one label; nothing of its values where no person takes part."""
+        shown: dict[str, object] = {"where": dict(label.where)}
+        if self.relation is Relation.REPLACE_ONE:
+            shown |= {"people": label.crowd.people, "people_left_out": label.crowd.left_out}
+        return {**shown, **(dict.fromkeys(self.whole.parts_of_document) if answer is None else answer)}
+
+
+def _of_shares(plan: OneShape) -> ShapePlan:
+    if not isinstance(plan, ShapePlan):
+        raise InternalFault("This has no shares.")
+    return plan
+
+
+def _label(study: StudyDefinition, own: ShapeQuestion, crowd: ShapeCrowd) -> Label:
+    try:
+        plan = of_crowd(study, own, crowd, int if own.counts_bins else of_label)
+    except (BudgetExhausted, NotApplicable):
+        plan = None
+    return Label(where=own.where, crowd=crowd, plan=plan)

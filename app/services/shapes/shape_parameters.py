@@ -1,0 +1,105 @@
+"""The parameters of questions about the distribution of the values, and how they are read."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from app.core.epsilon import MICRO
+from app.core.errors import InvalidRequest
+from app.core.grid import GRID_SIZE, NotANumber
+from app.core.numbers import parse_text
+from app.core.study import StudyDefinition
+from app.estimators.ranks import CELLS
+from app.services.statistics.questions import RANGE
+
+PART = "range_part"
+PAIR = "measures"
+DEFAULT_PART = MICRO * 15 // 100
+
+MOST_BINS = 100
+DEFAULT_BINS = 10
+MOST_CELLS = 1000
+_DIGITS = 6
+
+PARAMETERS: dict[str, str] = {
+    "edges": "Histogram and distribution: where bins begin and end, ascending, with commas between; what "
+    "they leave of the range are bins of their own.",
+    "bins": f"Histogram and distribution: the number of equal bins over the range, 2 to {MOST_BINS}; "
+    f"{DEFAULT_BINS} if neither it nor edges are given.",
+    "q": "Quantile: which part of the people lies at or below it, above 0 and below 1, at most "
+    f"{_DIGITS} decimals.",
+    "candidates": "Quantile, median and describe: the number of equal steps of the range, one of whose ends "
+    f"is the answer. 10 to {MOST_CELLS}; {CELLS} if not given.",
+    RANGE: "Mean: declared, the study's range (the default), or found: a part of the price finds the range "
+    "that holds the values, and the answer is the mean of the values moved into it.",
+    PAIR: "Covariance: two of the study's measures, both numbers, with a comma between.",
+    PART: "Mean with range=found: the part of the price that finds the range, above 0 and below 1, at most "
+    f"{_DIGITS} decimals; {DEFAULT_PART / MICRO} if not given.",
+}
+"""Parameters of these statistics, with what they mean."""
+
+
+def read_bins(
+    study: StudyDefinition, parameters: Mapping[str, str]
+) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Where bins begin [grid steps], and the ends of all bins [data's unit]."""
+    grid = study.grid
+    if "edges" not in parameters:
+        bins = read_whole("bins", parameters.get("bins", str(DEFAULT_BINS)), 2, MOST_BINS)
+        places = [Fraction(edge, bins) for edge in range(bins + 1)]
+        starts = tuple((2 * edge * GRID_SIZE + bins) // (2 * bins) for edge in range(1, bins))
+        return starts, tuple(grid.to_unit(place) for place in places)
+    if "bins" in parameters:
+        raise InvalidRequest.field("bins", "cannot be given beside edges")
+    points: list[int] = []
+    values: list[float] = []
+    for text in parameters["edges"].split(","):
+        try:
+            mantissa, exponent = parse_text(text.strip())
+        except NotANumber:
+            raise InvalidRequest.field("edges", "must be numbers with commas between") from None
+        point = grid.point(mantissa, exponent)
+        if point is None:
+            raise InvalidRequest.field("edges", study.outside_range)
+        if points and point <= points[-1]:
+            raise InvalidRequest.field("edges", "must rise, by more than 2^-30 of the range")
+        points.append(point)
+        values.append(float(mantissa * Fraction(10) ** exponent))
+    inner = [(point, value) for point, value in zip(points, values, strict=True) if 0 < point < GRID_SIZE]
+    if not 1 <= len(inner) < MOST_BINS:
+        raise InvalidRequest.field("edges", f"must divide the range into 2 to {MOST_BINS} bins")
+    ends = (float(study.lower), *(value for _, value in inner), float(study.upper))
+    return tuple(point for point, _ in inner), ends
+
+
+def read_pair(study: StudyDefinition, parameters: Mapping[str, str]) -> tuple[str, ...]:
+    """The two numbers of a covariance."""
+    numbers = [name for name, one in study.measures.named.items() if not one.choices and one.dimension == 1]
+    if len(numbers) < 2:
+        raise InvalidRequest.field("statistic", "is for studies of several numbers: see measures")
+    names = tuple(name.strip() for name in parameters.get(PAIR, "").split(","))
+    if len(names) != 2 or names[0] == names[1] or not set(names) <= set(numbers):
+        raise InvalidRequest.field(PAIR, f"must be two of {', '.join(numbers)}, with a comma between")
+    # In one order: a covariance is the same either way, and is paid for once.
+    return tuple(name for name in numbers if name in names)
+
+
+def read_rank(name: str, parameters: Mapping[str, str]) -> Fraction:
+    """A number between 0 and 1."""
+    if name not in parameters:
+        raise InvalidRequest.field(name, "is needed for a quantile")
+    reason = f"must be a number above 0 and below 1 with at most {_DIGITS} decimals"
+    try:
+        mantissa, exponent = parse_text(parameters[name])
+    except NotANumber:
+        raise InvalidRequest.field(name, reason) from None
+    rank = mantissa * Fraction(10) ** exponent
+    if not 0 < rank < 1 or (rank * 10**_DIGITS).denominator != 1:
+        raise InvalidRequest.field(name, reason)
+    return rank
+
+
+def read_whole(name: str, text: str, least: int, most: int) -> int:
+    """A whole number between two."""
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and least <= int(text) <= most):
+        raise InvalidRequest.field(name, f"must be a whole number from {least} to {most}")
+    return int(text)

@@ -1,0 +1,55 @@
+"""Parts of one release: each with its part of every offer, and the sum of their prices as its price."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from app.core.cohort import Group
+from app.core.epsilon import MICRO
+from app.core.study import Relation, StudyDefinition, Trust
+from app.estimators import registry
+from app.estimators.interface import Estimator, Question
+from app.services.shapes.shape_crowd import ShapeCrowd
+from app.services.shapes.shape_questions import ShapeQuestion
+
+Part = Callable[[int], int]
+"""What a part of the release may take of an offer [both in the study's currency]."""
+
+_MEANS = {Relation.REPLACE_ONE: "adpm", Relation.ADD_REMOVE_ONE: "transformed"}
+
+
+def mean_estimator(study: StudyDefinition) -> Estimator:
+    """What answers for a mean beside other parts: of central and public people only."""
+    return registry.get(_MEANS[study.relation], study.relation)
+
+
+def groups_of(crowd: ShapeCrowd, part: Part) -> tuple[Group, ...]:
+    """The groups as one of the parts sees them; whom it leaves nothing has no place in it."""
+    return tuple(
+        replace(
+            group,
+            epsilon=part(group.epsilon),
+            participates=group.participates and (group.trust is Trust.PUBLIC or part(group.epsilon) > 0),
+        )
+        for group in crowd.groups
+    )
+
+
+def mean_question(
+    study: StudyDefinition,
+    question: ShapeQuestion,
+    crowd: ShapeCrowd,
+    part: Part,
+    parameters: Mapping[str, object] | None = None,
+) -> Question:
+    """What the part for the mean is asked."""
+    return Question(
+        relation=study.relation,
+        grid=study.grid,
+        cap=part(question.offer(study.amount(study.epsilon_max))),
+        floor=part(question.offer(study.amount(study.epsilon_min))),
+        delta=study.delta,
+        people=crowd.people if study.relation is Relation.REPLACE_ONE else None,
+        expected_size=question.expected_size,
+        tilt=(question.tilt or 0) / MICRO,
+        parameters=parameters or {},
+    )

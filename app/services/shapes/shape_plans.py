@@ -1,0 +1,380 @@
+"""From cohorts to the plan of a histogram or a quantile, and from counts to an answer; no database."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from app.accounting.shape_prices import bins_cost, ranks_cost
+from app.core.cohort import Group
+from app.core.epsilon import MICRO
+from app.core.errors import BudgetExhausted, InternalFault
+from app.core.grid import Grid
+from app.core.noise import as_document
+from app.core.piece import Piece
+from app.core.release import Charge
+from app.core.study import Currency, Relation, StudyDefinition, Trust
+from app.estimators import ranks, shares
+from app.estimators.bin_shares import BinShares, Share
+from app.estimators.choice_reports import Reported, report_noise
+from app.estimators.interface import Interval
+from app.estimators.ranks import Beside, RankPlan
+from app.estimators.shares import SharesPlan
+from app.estimators.weighing import Weighing, weigh_public, weigh_secret
+from app.mechanisms.draw import draw
+from app.mechanisms.exponential import choose_exponential
+from app.mechanisms.permute_and_flip import choose
+from app.services.shapes.shape_crowd import ShapeCrowd
+from app.services.shapes.shape_parts import Part, groups_of
+from app.services.shapes.shape_questions import ShapeQuestion
+
+SUMMARIES = {
+    "histogram": "Noisy counts by bin with weights min(epsilon, tau); the distribution function is read off.",
+    "describe": "Mean and standard deviation, and quartiles drawn by rank, with one price.",
+    "found_range": "The mean of the values moved into a range that a part of the price finds first.",
+    "shares": "Noisy counts by choice with weights min(epsilon, tau), moved to shares that sum to 1.",
+    "covariance": "Noisy sums of two numbers and of their products, the products at no further price.",
+    "coordinates": "Mean and spread of each coordinate, each with an equal part of the price.",
+    "count": "The number of people; where it is secret, the sum of what they weigh with noise.",
+    "quantile": "Steps of the range drawn by how near their rank is, with an interval.",
+}
+"""One line about each estimator."""
+
+LOCAL = "local_reports_not_used"
+"""Why local people have no part in these answers: they read values, and a report is a noisy number."""
+
+SMALL = "label_too_small"
+"""Why people of a label have no part in them: the middle of the range is nearer than any answer of theirs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapePlan:
+    """One question, priced, for one crowd.
+
+    Attributes:
+        crowd: Whom it was made for.
+        weighing: What each group's people count for.
+        plan: Of the statistic.
+        costs: What each person of each group pays [the study's currency].
+        most: The largest charge to a person; in add_remove_one studies the largest that is possible.
+        grid: Of the study.
+        edges: Ends of the bins, for a histogram [data's unit].
+        choices: Labels of the bins, for shares of choices.
+    """
+
+    crowd: ShapeCrowd
+    weighing: Weighing
+    plan: SharesPlan | RankPlan
+    costs: tuple[int, ...]
+    most: int
+    grid: Grid
+    edges: tuple[float, ...]
+    choices: tuple[str, ...]
+
+    def charges(self) -> tuple[Charge, ...]:
+        """What it costs each cohort, in the order of ids."""
+        return charges_of(self.crowd, self.costs)
+
+    @property
+    def predicted_error(self) -> float:
+        """Root mean square error, as a part of all people."""
+        return self.plan.predicted_error
+
+    @property
+    def joined(self) -> str:
+        """What a plan says of searches that it joins in; empty without them."""
+        if not isinstance(self.plan, RankPlan) or self.plan.beside is None:
+            return ""
+        people, weight = self.plan.beside.people, self.plan.searched_weight
+        return f" {people} people who answered searches have {weight:.0%} of the weight, and pay nothing."
+
+    @property
+    def one_report_moves(self) -> float | None:
+        """How far one local report can move a share; None without reports."""
+        reported = self.plan.reported if isinstance(self.plan, SharesPlan) else ()
+        return max((group.moves for group in reported), default=None)
+
+    @property
+    def interval_width(self) -> float:
+        """Predicted width of an interval, as a part of all people."""
+        return self.plan.interval_width
+
+    def noise_json(self) -> str:
+        """The noise, for the ledger: what is needed to compute the price again."""
+        if isinstance(self.plan, SharesPlan):
+            return json.dumps(as_document(self.plan.noise))
+        return json.dumps(draws_json(self.plan))
+
+    def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
+        """Weigh the counts, add exact noise or draw, read the result. Integers until then; draws entropy.
+
+        Args:
+            counts: For each cohort that takes part its people by cell; of local people by the choices that
+                are in their reports.
+
+        Returns:
+            The part of the body that depends on them.
+        """
+        if isinstance(self.plan, RankPlan):
+            weighted = weighted_counts(self.crowd, self.weighing, self.plan.cells + 1, counts)
+            found = self.plan.read(self.grid, drawn(self.plan, weighted))
+            answer: dict[str, object] = {"estimate": found.estimate, "interval": asdict(found.interval)}
+            if self.plan.beside is not None:
+                answer["searches"] = {"people": self.plan.beside.people, "weight": self.plan.searched_weight}
+            return answer
+        return self.document(self.plan.read(*self.noisy(counts)))
+
+    def noisy(self, counts: Mapping[int, Sequence[int]]) -> tuple[Sequence[int], Sequence[Sequence[int]]]:
+        """The noisy counts by bin, and the reports of each local group by choice. Draws entropy."""
+        return noisy_counts(self.crowd, self.bins_plan, counts), self.crowd.by_choice(counts)
+
+    def of_pieces(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
+        """What noisy counts say together with public people and reports; `counts` as in `answer`."""
+        public = self.crowd.public_sums(counts, self.bins_plan.bins)
+        sums: list[tuple[Sequence[int], Sequence[Sequence[int]]]] = [(piece.sums, ()) for piece in pieces]
+        return self.document(self.bins_plan.read_labels([*sums, (public, self.crowd.by_choice(counts))]))
+
+    @property
+    def bins_plan(self) -> SharesPlan:
+        """The plan of shares by bin or choice.
+
+        Raises:
+            InternalFault: it is one of a quantile.
+        """
+        if not isinstance(self.plan, SharesPlan):
+            raise InternalFault("A quantile has no shares.")
+        return self.plan
+
+    def document(self, read: BinShares) -> dict[str, object]:
+        """What an answer says of shares, as JSON."""
+        document = self._of_choices(read) if self.choices else self._of_bins(read)
+        if read.noisy_count is not None:
+            document["noisy_count"] = read.noisy_count
+        return document
+
+    @property
+    def parts_of_document(self) -> tuple[str, ...]:
+        """The names in `document` that are null where there are no shares."""
+        if isinstance(self.plan, RankPlan):
+            return ("estimate", "interval")
+        return ("choices",) if self.choices else ("bins", "cumulative")
+
+    def _of_choices(self, read: BinShares) -> dict[str, object]:
+        shares = zip(self.choices, read.bins, strict=True)
+        return {"choices": [{"choice": choice, **asdict(share)} for choice, share in shares]}
+
+    def _of_bins(self, read: BinShares) -> dict[str, object]:
+        edges = self.edges
+        return {
+            "bins": [_bin(edges[place], edges[place + 1], share) for place, share in enumerate(read.bins)],
+            "cumulative": [
+                *(_bin(edges[0], edges[place + 1], share) for place, share in enumerate(read.cumulative)),
+                _bin(edges[0], edges[-1], _whole(read.cumulative[-1])),
+            ],
+        }
+
+
+def charges_of(crowd: ShapeCrowd, costs: Sequence[int]) -> tuple[Charge, ...]:
+    """What each group pays as charges of its cohorts, in the order of ids.
+
+    Raises:
+        InternalFault: a cohort is in two groups, for example of two labels.
+    """
+    charges = [
+        Charge(cohort_id=cohort.id, epsilon=cost)
+        for cost, members in zip(costs, crowd.members, strict=True)
+        if cost
+        for cohort in members
+    ]
+    if len({charge.cohort_id for charge in charges}) != len(charges):
+        raise InternalFault("A cohort is charged twice.")
+    return tuple(sorted(charges, key=lambda charge: charge.cohort_id))
+
+
+def added_up(crowd: ShapeCrowd, *parts: Sequence[int]) -> tuple[int, ...]:
+    """What each person of each group pays for all parts: their sum, by sequential composition.
+
+    Raises:
+        InternalFault: it exceeds an offer.
+    """
+    costs = tuple(map(sum, zip(*parts, strict=True)))
+    if any(cost > group.epsilon for cost, group in zip(costs, crowd.groups, strict=True)):
+        raise InternalFault("A charge exceeds what a group offered.")
+    return costs
+
+
+def central_costs(crowd: ShapeCrowd, weights: Sequence[int], price: Callable[[int], int]) -> list[int]:
+    """The price of a weight for each group; others than central people pay nothing."""
+    return [
+        price(weight) if group.trust is Trust.CENTRAL else 0
+        for weight, group in zip(weights, crowd.groups, strict=True)
+    ]
+
+
+def weighted_counts(
+    crowd: ShapeCrowd, weighing: Weighing, cells: int, counts: Mapping[int, Sequence[int]]
+) -> list[int]:
+    """The weights of the people in each cell. Raw: must not leave the services."""
+    weighted = [0] * cells
+    for weight, members in zip(weighing.weights, crowd.members, strict=True):
+        if weight:
+            for cohort in members:
+                for cell, count in enumerate(counts[cohort.id]):
+                    weighted[cell] += weight * count
+    return weighted
+
+
+def noisy_counts(crowd: ShapeCrowd, plan: SharesPlan, counts: Mapping[int, Sequence[int]]) -> list[int]:
+    """The weights of the people in each bin with exact noise. Draws entropy."""
+    weighted = weighted_counts(crowd, plan.weighing, plan.bins, counts)
+    noise = draw(plan.noise, queries=len(weighted))
+    return [value + error for value, error in zip(weighted, noise, strict=True)]
+
+
+def draws_json(plan: RankPlan) -> dict[str, object]:
+    """The draws of a quantile, for the ledger."""
+    draws = [one for one in plan.draws if one is not None]
+    return {
+        "mechanism": "PermuteAndFlip" if plan.weighing.currency is Currency.LAPLACE else "Exponential",
+        "scales": [one.scale for one in draws],
+        "ranks": [str(one.rank) for one in draws],
+    }
+
+
+def drawn(plan: RankPlan, weighted: Sequence[int]) -> list[int | None]:
+    """The cell of each draw that is made. Draws entropy."""
+    choice = choose if plan.weighing.currency is Currency.LAPLACE else choose_exponential
+    return [None if one is None else choice(plan.scores(one, weighted), one.scale) for one in plan.draws]
+
+
+def _bin(lower: float, upper: float, share: Share) -> dict[str, object]:
+    return {"lower": lower, "upper": upper, **asdict(share)}
+
+
+def _whole(like: Share) -> Share:
+    """All bins together: everyone is in one of them."""
+
+    def one(interval: Interval) -> Interval:
+        return replace(interval, lower=1.0, upper=1.0)
+
+    return Share(
+        share=1.0,
+        interval=one(like.interval),
+        population_interval=one(like.population_interval),
+        simultaneous=one(like.simultaneous),
+    )
+
+
+def of_crowd(
+    study: StudyDefinition,
+    question: ShapeQuestion,
+    crowd: ShapeCrowd,
+    part: Part = int,
+    beside: Beside | None = None,
+) -> ShapePlan:
+    """Plan and price a question for a crowd.
+
+    Args:
+        study, question, crowd: What is asked of whom.
+        part: What of an offer it may take; all of it if not given.
+        beside: The people who answered searches, the last group.
+
+    Raises:
+        NotApplicable: no person central or public is there.
+        InternalFault: a charge exceeds an offer.
+    """
+    cells, relation = len(question.starts), study.relation
+    weighing = weigh(study, question, groups_of(crowd, part), crowd.people, part, beside)
+    plan: SharesPlan | RankPlan
+    if question.quantile is None:
+        reported = tuple(
+            Reported(
+                people=crowd.groups[place].count,
+                weight=weighing.reports[place],
+                noise=report_noise(cells + 1, crowd.groups[place].epsilon),
+            )
+            for place in crowd.reporting
+        )
+        plan = SharesPlan(bins=cells + 1, weighing=weighing, people=question.expected_size, reported=reported)
+    else:
+        plan = RankPlan.of(question.quantile, cells, weighing, people=question.expected_size, beside=beside)
+    costs = added_up(
+        crowd, central_costs(crowd, weighing.weights, lambda weight: _price(plan, weight, relation))
+    )
+    most = max(costs, default=0) if relation is Relation.REPLACE_ONE else _price(plan, weighing.cap, relation)
+    return replace(reading(study, question, crowd, plan), costs=costs, most=most)
+
+
+def reading(
+    study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, plan: SharesPlan | RankPlan
+) -> ShapePlan:
+    """What reads an answer of a plan, and charges no one."""
+    return ShapePlan(
+        crowd=crowd,
+        weighing=plan.weighing,
+        plan=plan,
+        costs=(),
+        most=0,
+        grid=study.grid,
+        edges=question.edges,
+        choices=question.choices,
+    )
+
+
+def refuse_without_people(study: StudyDefinition, crowd: ShapeCrowd) -> None:
+    """Refuse where people are left, and none of them can pay.
+
+    Raises:
+        BudgetExhausted: so it is, in a study whose people are public.
+    """
+    able = any(group.participates for group in crowd.groups)
+    if study.relation is Relation.REPLACE_ONE and crowd.unable and not able:
+        raise BudgetExhausted("no person in this study can take part in such a release")
+
+
+def weigh(
+    study: StudyDefinition,
+    question: ShapeQuestion,
+    groups: Sequence[Group],
+    people: int,
+    part: Part = int,
+    beside: Beside | None = None,
+) -> Weighing:
+    """What people count for in the counts that a question asks for.
+
+    Args:
+        study, question: What is asked of which study.
+        groups: Who is there, and what they offer for these counts.
+        people: All with a live contribution.
+        part: What of an offer that is [the study's currency]; all of it if not given.
+        beside: The people who answered searches, the last group.
+
+    Raises:
+        NotApplicable: no person central or public is there.
+    """
+    if study.relation is Relation.ADD_REMOVE_ONE:
+        cap, floor = (
+            part(question.offer(study.amount(end))) for end in (study.epsilon_max, study.epsilon_min)
+        )
+        return weigh_secret(groups, cap=cap, floor=floor, currency=study.noise)
+    tilt = (question.tilt or 0) / MICRO
+    bins = len(question.starts) + 1
+    target = (
+        shares.target_of(bins, tilt, study.noise)
+        if question.counts_bins
+        else ranks.target_of(tilt, study.noise)
+    )
+    noises = {
+        place: report_noise(bins, group.epsilon).total / (4 * (bins - 1))
+        for place, group in enumerate(groups)
+        if question.choices and group.trust is Trust.LOCAL and group.participates and group.count
+    }
+    if beside is not None:
+        noises[len(groups) - 1] = beside.report(study.noise)
+    return weigh_public(groups, people, target, tilt, noises, study.noise)
+
+
+def _price(plan: SharesPlan | RankPlan, weight: int, relation: Relation) -> int:
+    if isinstance(plan, SharesPlan):
+        return bins_cost(weight, plan.noise, relation)
+    draws = [(one.rank, one.scale) for one in plan.draws if one is not None]
+    return ranks_cost(weight, draws, relation, plan.weighing.currency)

@@ -1,0 +1,324 @@
+"""What an analyst asks of the distribution of the values: equal questions have equal digests."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from app.core.epsilon import MICRO, round_down_to_significant, share_of
+from app.core.errors import FieldError, InvalidRequest
+from app.core.grid import GRID_SIZE
+from app.core.release import Asked
+from app.core.study import NO_SIZE, NO_TILT, NOT_OF_CHOICES, Relation, StudyDefinition
+from app.estimators.found_range import ladder
+from app.estimators.ranks import CELLS
+from app.estimators.registry import AUTO
+from app.services.shapes.shape_parameters import (
+    DEFAULT_PART,
+    MOST_CELLS,
+    PAIR,
+    PART,
+    read_bins,
+    read_pair,
+    read_rank,
+    read_whole,
+)
+from app.services.statistics.questions import (
+    DECLARED,
+    FOUND,
+    MEAN,
+    NO_SUM,
+    RANGE,
+    SD,
+    STATISTICS,
+    SUM,
+    VARIANCE,
+    Ask,
+    attribute,
+    bounds,
+    check_measure,
+    conditions,
+    no_number,
+    of_vectors,
+)
+
+HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN = "histogram", "distribution", "quantile", "median"
+DESCRIBE, SHARES, COUNT, COVARIANCE = "describe", "shares", "count", "covariance"
+
+SHAPES = (HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN, DESCRIBE, SHARES, COUNT, COVARIANCE)
+"""Statistics of the distribution, and of how many people there are. A histogram and the distribution
+function over the same bins are read off one release, and so are a median and the quantile 0.5."""
+
+BY_BINS = (HISTOGRAM, DISTRIBUTION)
+
+FOUND_RANGE = "found_range"
+"""What answers a mean over a range that is found first."""
+
+COORDINATES = "coordinates"
+"""What answers a mean of values of several coordinates, and what is read off it."""
+
+ESTIMATORS = {
+    HISTOGRAM: HISTOGRAM,
+    DISTRIBUTION: HISTOGRAM,
+    QUANTILE: QUANTILE,
+    MEDIAN: QUANTILE,
+    MEAN: FOUND_RANGE,
+    DESCRIBE: DESCRIBE,
+    SHARES: SHARES,
+    COUNT: COUNT,
+    COVARIANCE: COVARIANCE,
+}
+"""What answers each statistic here."""
+
+SPREAD = "spread"
+
+_PHRASES = {MEAN: f"a {MEAN} over a range that is found", SHARES: "shares of choices"}
+
+_OF_ALL = {
+    COUNT: "does not apply to a count, which is of people",
+    COVARIANCE: "does not apply to a covariance: its measures are two",
+}
+"""Statistics that are not about one measure, and why none is to be named."""
+
+
+def of_shape(study: StudyDefinition, ask: Ask) -> bool:
+    """Whether a question is for the distribution of the values, or needs it first, or for all coordinates."""
+    if ask.statistic in SHAPES or (ask.statistic == MEAN and ask.parameters.get(RANGE) == FOUND):
+        return True
+    return ask.statistic in STATISTICS and of_vectors(study, ask)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeQuestion:
+    """A question with every default filled in.
+
+    Attributes:
+        estimator: What answers, one of `ESTIMATORS` or `COORDINATES`.
+        starts: Where each cell but the first one begins [grid steps].
+        edges: The ends of all bins, ascending [data's unit]; empty but for histograms.
+        choices: The labels of all bins, for shares of choices.
+        quantile: q, for quantiles.
+        part: Of the price that finds the range [ppm]; for a mean over a found range.
+        where: Of whom: the label of each attribute that it names; empty for all people.
+        by: The attribute for each of whose labels it asks besides; empty for none.
+        measure: Of which measure, in a study of several; empty in others.
+        pair: Of which two, for a covariance.
+        spread: Whether the answer must have a variance; asked for where it takes sums of its own.
+        needs: Labels of `by` without an answer for which there is nothing to read.
+        public: Whether it asks for the number of people where that is public: then it charges no one.
+        share: Part of each personal epsilon [ppm].
+        epsilon: The most that any person may be charged, or None [micro-epsilon].
+        cap: The same in the study's currency.
+        expected_size: add_remove_one: the number of people to predict for.
+        tilt: [ppm]; None in add_remove_one studies.
+    """
+
+    estimator: str
+    starts: tuple[int, ...]
+    edges: tuple[float, ...]
+    quantile: Fraction | None
+    share: int
+    epsilon: int | None
+    cap: int | None
+    expected_size: float | None
+    tilt: int | None
+    part: int | None = None
+    choices: tuple[str, ...] = ()
+    where: Mapping[str, str] = field(default_factory=dict)
+    by: str = ""
+    measure: str = ""
+    pair: tuple[str, ...] = ()
+    spread: bool = False
+    needs: tuple[str, ...] = ()
+    public: bool = False
+
+    def offer(self, amount: int) -> int:
+        """What a person who offers this much may be charged [both in the study's currency]."""
+        offer = share_of(amount, self.share)
+        return offer if self.cap is None else min(offer, self.cap)
+
+    def share_taken(self, study: StudyDefinition) -> int:
+        """The most that a release takes of any person's epsilon [ppm]."""
+        if self.cap is None:
+            return self.share
+        least = max(1, study.amount(round_down_to_significant(study.epsilon_min)))
+        return min(self.share, -(-self.cap * MICRO // least))
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the question with share and cap."""
+        return _digest({**self._asked(), "share": self.share, "epsilon": self.epsilon})
+
+    @property
+    def by_parts(self) -> Asked:
+        """The question apart from share and cap, and these two."""
+        return Asked(family=_digest(self._asked()), share=self.share, cap=self.epsilon)
+
+    def _asked(self) -> dict[str, object]:
+        asked: dict[str, object] = {
+            "statistic": self.estimator,
+            "starts": self.starts,
+            "quantile": None if self.quantile is None else str(self.quantile),
+            "expected_size": self.expected_size,
+            "tilt": self.tilt or None,
+        }
+        if self.part is not None:
+            asked[PART] = self.part
+        if self.spread:
+            asked[SPREAD] = True
+        return asked | self.of_whom_and_what
+
+    @property
+    def of_whom_and_what(self) -> dict[str, object]:
+        """Condition, attribute and measure, where there are any, as they stand on releases."""
+        shown: dict[str, object] = {"where": dict(self.where)} if self.where else {}
+        shown |= {"by": self.by} if self.by else {}
+        shown |= {PAIR: list(self.pair)} if self.pair else {}
+        return shown | {"measure": self.measure} if self.measure else shown
+
+    @property
+    def counts_bins(self) -> bool:
+        """Whether it asks for noisy counts by bin; otherwise cells are drawn by rank."""
+        return self.estimator in (HISTOGRAM, FOUND_RANGE, SHARES)
+
+    @property
+    def statistic(self) -> str:
+        """What it is for, as its releases say it."""
+        return MEAN if self.estimator in (FOUND_RANGE, COORDINATES) else self.estimator
+
+    def parameters(self) -> dict[str, object]:
+        """Share, caps, and what was asked, as JSON."""
+        shown: dict[str, object] = {"share": self.share / MICRO}
+        if self.part is not None:
+            shown |= {RANGE: FOUND, PART: self.part / MICRO}
+        elif self.estimator == HISTOGRAM:
+            shown["edges"] = list(self.edges)
+        elif not self.counts_bins and self.estimator not in (COUNT, COVARIANCE, COORDINATES):
+            if self.quantile is not None:
+                shown["q"] = float(self.quantile)
+            shown["candidates"] = len(self.starts)
+        if self.epsilon is not None:
+            shown["epsilon"] = self.epsilon / MICRO
+        if self.expected_size is not None:
+            shown["expected_size"] = self.expected_size
+        if self.tilt is not None:
+            shown["tilt"] = self.tilt / MICRO
+        return shown
+
+
+def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
+    """Check a question against its study and fill in the defaults.
+
+    Raises:
+        InvalidRequest: names every offending field.
+    """
+    if ask.statistic not in _OF_ALL:
+        check_measure(study, ask)
+        study = study.of_measure(ask.measure)
+    elif ask.measure:
+        raise InvalidRequest.field("measure", _OF_ALL[ask.statistic])
+    if study.choices and ask.statistic not in (SHARES, COUNT):
+        raise InvalidRequest.field("statistic", NOT_OF_CHOICES)
+    if ask.statistic == SHARES and not study.choices:
+        reason = "is for choices, and these values are numbers: ask for a histogram"
+        raise InvalidRequest.field("statistic", reason)
+    if ask.statistic == COVARIANCE and study.relation is Relation.ADD_REMOVE_ONE:
+        reason = "has an answer only where the number of people is public: sums are divided by it"
+        raise InvalidRequest.field("statistic", reason)
+    vectors = study.dimension > 1 and ask.statistic not in _OF_ALL
+    if vectors and ask.statistic not in STATISTICS:
+        raise InvalidRequest.field("statistic", no_number(study))
+    secret = study.relation is Relation.ADD_REMOVE_ONE
+    if vectors and secret and ask.statistic == SUM:
+        raise InvalidRequest.field("statistic", NO_SUM)
+    estimator, of = (
+        ESTIMATORS.get(ask.statistic, COORDINATES),
+        _PHRASES.get(ask.statistic, f"a {ask.statistic}"),
+    )
+    parameters = dict(ask.parameters)
+    errors: list[FieldError] = []
+    if vectors:
+        estimator, of = COORDINATES, f"a {ask.statistic} of values of several coordinates"
+        if parameters.pop(RANGE, DECLARED) != DECLARED:
+            errors.append(FieldError(RANGE, f"must be {DECLARED} for {of}"))
+    if ask.by and estimator == COVARIANCE:
+        errors.append(FieldError("by", f"does not apply to {of}: ask for each label with where"))
+    if ask.estimator not in (None, AUTO, estimator):
+        errors.append(FieldError("estimator", f"must be {estimator} for {of}"))
+    if ask.tilt is not None and (secret or estimator == COUNT):
+        errors.append(FieldError("tilt", NO_TILT if secret else "does not apply to a count, which is exact"))
+    if not secret and ask.expected_size is not None:
+        errors.append(FieldError("expected_size", NO_SIZE))
+    known = {
+        HISTOGRAM: ("edges", "bins"),
+        DISTRIBUTION: ("edges", "bins"),
+        QUANTILE: ("q", "candidates"),
+        MEDIAN: ("candidates",),
+        MEAN: (RANGE, PART),
+        DESCRIBE: ("candidates",),
+        SHARES: (),
+        COUNT: (),
+        COVARIANCE: (PAIR,),
+    }
+    own = () if vectors else known[ask.statistic]
+    those = f"it has {', '.join(own)}" if own else "it has none"
+    errors += [
+        FieldError(name, f"not a parameter of {of}; {those}") for name in parameters if name not in own
+    ]
+    where: Mapping[str, str] = {}
+    by = ""
+    pair: tuple[str, ...] = ()
+    starts: tuple[int, ...] = ()
+    edges: tuple[float, ...] = ()
+    quantile: Fraction | None = None
+    part: int | None = None
+    try:
+        where = conditions(study, ask)
+        by = attribute(study, ask, where)
+        if estimator == HISTOGRAM:
+            starts, edges = read_bins(study, parameters)
+        elif estimator == SHARES:
+            starts = study.choice_points[1:]
+        elif estimator == COVARIANCE:
+            pair = read_pair(study, parameters)
+        elif estimator in (COUNT, COORDINATES):
+            starts = ()
+        elif estimator == FOUND_RANGE:
+            starts = ladder(study.grid)[1:-1]
+            part = int(read_rank(PART, parameters) * MICRO) if PART in parameters else DEFAULT_PART
+        else:
+            if estimator == QUANTILE:
+                quantile = Fraction(1, 2) if ask.statistic == MEDIAN else read_rank("q", parameters)
+            cells = read_whole("candidates", parameters.get("candidates", str(CELLS)), 10, MOST_CELLS)
+            # A value belongs to the cell of the first candidate that is not below it.
+            starts = tuple((2 * cell * GRID_SIZE + cells) // (2 * cells) + 1 for cell in range(cells))
+    except InvalidRequest as refusal:
+        errors += refusal.fields
+    if errors:
+        raise InvalidRequest.naming(errors, "the question is ")
+    share, epsilon = bounds(study, ask)
+    return ShapeQuestion(
+        estimator=estimator,
+        starts=starts,
+        edges=edges,
+        quantile=quantile,
+        share=share,
+        epsilon=epsilon,
+        cap=None if epsilon is None else study.amount(epsilon),
+        expected_size=ask.expected_size,
+        tilt=None if secret or estimator == COUNT else study.tilt if ask.tilt is None else ask.tilt,
+        part=part,
+        choices=study.choices,
+        where=where,
+        by=by,
+        measure=ask.measure,
+        pair=pair,
+        spread=vectors and secret and ask.statistic in (VARIANCE, SD),
+        needs=ask.needs,
+        public=estimator == COUNT and not secret,
+    )
+
+
+def _digest(document: Mapping[str, object] | Sequence[object]) -> bytes:
+    return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).digest()

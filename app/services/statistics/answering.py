@@ -1,0 +1,264 @@
+"""The one way to an answer: what stands; else seal, fold, draft, then charge and store in one transaction.
+
+A draft is made outside of the transaction that publishes it. That one checks that every cohort still has the
+members that were counted and can pay, that no other answer was quicker, and that the asker's quota lasts.
+"""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from uuid import UUID
+
+from app.core.clock import Clock
+from app.core.errors import InternalFault, PrivacyRefusal, ServiceError, Unavailable
+from app.core.quota import QuotaExhausted, QuotaUse
+from app.core.release import Draft, Facts, StoredRelease
+from app.core.study import Study
+from app.estimators.interface import NotApplicable
+from app.services.observer import Observer
+from app.services.replies import Idempotency, Replies
+from app.services.statistics.publishing import Answered, persist, published, replayed
+from app.services.statistics.questions import Ask
+from app.store import cohorts, combined, pieces, quotas
+from app.store import releases as store
+from app.store.database import Connection, Database, Run
+
+
+class Request(Protocol):
+    """One request for an answer."""
+
+    @property
+    def study(self) -> Study:
+        """Whom it asks; of one of several measures, the study of that one."""
+
+    @property
+    def first(self) -> bool:
+        """Whether an answer that stands will do."""
+
+    @property
+    def idempotency(self) -> Idempotency | None:
+        """The client's key for it."""
+
+    @property
+    def use(self) -> QuotaUse | None:
+        """What it takes of its asker's quota."""
+
+    @property
+    def compares(self) -> bool:
+        """Whether answers are compared: where the number of people is public."""
+
+    async def standing(self, connection: Connection, *, any_share: bool = False) -> StoredRelease | None:
+        """The answer that stands for the question, if there is one."""
+
+    async def towards(self, connection: Connection) -> Self:
+        """The request for a certain share."""
+
+    async def best(self, connection: Connection, people: int) -> float | None:
+        """The smallest width that a former answer has for these people; None: nothing to compare with."""
+
+    def left_out_of(self, facts: Facts) -> int:
+        """Those of whom `check` asks whether they are too many, of an answer that was drawn."""
+
+    def check(self, people: int, left_out: int, width: float, best: float | None, /) -> None:
+        """Refuse an answer that is no gain."""
+
+
+Asked = TypeVar("Asked", bound=Request)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A release, and whether contributions came after it (None where that is secret)."""
+
+    release: StoredRelease
+    new_contributions: bool | None
+
+
+class Answering(ABC, Generic[Asked]):
+    """Answers questions of one kind.
+
+    Attributes:
+        request_of: Checks a question against its study.
+    """
+
+    request_of: ClassVar[Callable[..., Any]]
+
+    def __init__(self, database: Database, clock: Clock, observer: Observer, replies: Replies) -> None:
+        self._database = database
+        self._clock = clock
+        self._observer = observer
+        self._replies = replies
+
+    async def current(self, study: Study, ask: Ask, *, asker: UUID | None = None) -> Answer:
+        """The best answer to a question so far; makes one, and spends for it, the first time it is asked.
+
+        A question with a share or a cap is answered anew where no answer has taken as much of people, and
+        only if that will be better than all there are. In add_remove_one studies answers are not compared:
+        there the newest one to the very same question stands, if no combination does.
+
+        Args:
+            study: The study.
+            ask: The question.
+            asker: The token whose quota a new release uses; None for the installation itself.
+
+        Raises:
+            InvalidRequest, BudgetExhausted, NoGain, NotApplicable, QuotaExhausted, StudyArchived,
+                StudyRetired: nothing was spent.
+        """
+        request: Asked = self.request_of(study, ask, asker=asker, first=True)
+        release = await self._find_or_make(request)
+        if not request.compares:
+            return Answer(release=release, new_contributions=None)
+        fresh = await self._database.run_tx(
+            "release.news", lambda c: cohorts.has_new_rows(c, study.id, release.epoch)
+        )
+        return Answer(release=release, new_contributions=fresh)
+
+    async def release(
+        self,
+        study: Study,
+        ask: Ask,
+        idempotency: Idempotency | None,
+        *,
+        asker: UUID | None = None,
+        allow_worse: bool = False,
+        fresh: bool = False,
+    ) -> StoredRelease:
+        """A new release for a question, or the one that stands where all people have given that share.
+
+        In replace_one studies a question's share is what it takes of each epsilon in all, see
+        `app.services.statistics.steps`; without a share it rises by the study's default.
+
+        Args:
+            study: The study.
+            ask: The question.
+            idempotency: The client's key for this request.
+            asker: The token whose quota it uses; None for the installation itself.
+            allow_worse: Make it also where it is no gain, see `app.services.statistics.gain`.
+            fresh: With independent noise, at the full price of its share.
+
+        Raises:
+            InvalidRequest, BudgetExhausted, NoGain, NotApplicable, QuotaExhausted, StudyArchived,
+                StudyRetired: nothing was spent.
+            IdempotencyKeyReused: the key belongs to another request.
+        """
+        options = {"asker": asker, "idempotency": idempotency, "allow_worse": allow_worse, "fresh": fresh}
+        return await self._find_or_make(self.request_of(study, ask, **options))
+
+    async def _find_or_make(self, request: Asked) -> StoredRelease:
+        study, started = request.study, time.perf_counter()
+
+        async def begin(connection: Connection) -> StoredRelease | tuple[Asked, bool]:
+            """An answer that is there; else the share that is asked for, and whether to fold."""
+            known = await self._known(connection, request)
+            if known is not None:
+                return known
+            free = await self._free(connection, request)
+            if free is not None:
+                return free, False
+            await store.refuse_ended(connection, study.id)
+            certain = await request.towards(connection)
+            try:
+                # Before anything is drawn; checked again when it is published.
+                await _check_quota(connection, certain)
+            except QuotaExhausted:
+                # Perhaps it was used for this very answer, just now.
+                known = await self._known(connection, request)
+                if known is None:
+                    raise
+                return known
+            epochs = await cohorts.seal(connection, study.id)
+            return certain, epochs.folded < epochs.sealed
+
+        with self._observer.step("seal"):
+            begun = await self._database.run_tx("release.seal", begin)
+        if isinstance(begun, StoredRelease):
+            return begun
+        request, unfolded = begun
+        if unfolded:
+            with self._observer.step("fold"):
+                await self._database.run_tx("release.fold", lambda c: cohorts.fold(c, study.id))
+
+        async def attempt(run: Run) -> StoredRelease:
+            try:
+                return await self._make(run, request)
+            except (InternalFault, Unavailable):
+                raise
+            except ServiceError as refusal:
+                # What is missing may have been spent on this very answer, by a request that was quicker.
+                # Where a better one cannot be had, the best one answers who only reads.
+                any_share = isinstance(refusal, PrivacyRefusal | NotApplicable)
+                known = await run("release.known", lambda c: self._known(c, request, any_share=any_share))
+                if known is None:
+                    raise
+                raise Answered(known) from None
+
+        try:
+            release = await persist(self._database, study, attempt)
+        except Answered as answered:
+            return answered.release
+        self._observer.released(time.perf_counter() - started)
+        return release
+
+    async def _free(self, connection: Connection, request: Asked) -> Asked | None:
+        """The request as one that no person pays for, where it is one."""
+        return None
+
+    async def _make(self, run: Run, request: Asked) -> StoredRelease:
+        draft, request = await self._draft(run, request)
+        await self._publish(run, draft, request)
+        return published(request.study, draft)
+
+    @abstractmethod
+    async def _draft(self, run: Run, request: Asked) -> tuple[Draft, Asked]:
+        """Plan and answer from the cohorts as they stand; nothing of it is published yet.
+
+        Returns:
+            The answer, and the request with what the answer takes of the asker's quota.
+        """
+
+    async def _publish(self, run: Run, draft: Draft, request: Asked) -> None:
+        async def body(connection: Connection) -> None:
+            head = await store.lock_chain(connection, draft.study_id)
+            if request.first and (known := await request.standing(connection)) is not None:
+                raise Answered(known)
+            idempotency, use = request.idempotency, request.use
+            if idempotency is not None:
+                made = str(draft.id).encode()
+                if not await self._replies.store(
+                    connection, idempotency, study_id=draft.study_id, status=201, body=made
+                ):
+                    reply = await self._replies.replay(connection, idempotency)
+                    raise Answered(await replayed(connection, reply))
+            # What is the best answer may have changed since it was planned.
+            people, width = draft.facts.people, draft.facts.width
+            if people is not None and width is not None:
+                best = await request.best(connection, people)
+                request.check(people, request.left_out_of(draft.facts), width, best)
+            await _check_quota(connection, request)
+            await combined.check_newest(connection, draft)
+            if draft.taken is not None:
+                await pieces.check_last(connection, draft, draft.taken)
+            await store.publish(connection, draft, head=head)
+            await pieces.write(connection, draft)
+            if use is not None:
+                await quotas.note(connection, draft.id, use.token_id, draft.study_id, use.share)
+
+        with self._observer.step("publish"):
+            await run("release.publish", body)
+
+    async def _known(
+        self, connection: Connection, request: Asked, *, any_share: bool = False
+    ) -> StoredRelease | None:
+        """The release that answers this request already: its key's, or the one that stands."""
+        if request.idempotency is None:
+            return await request.standing(connection, any_share=any_share) if request.first else None
+        reply = await self._replies.read(connection, request.idempotency)
+        return None if reply is None else await replayed(connection, reply)
+
+
+async def _check_quota(connection: Connection, request: Request) -> None:
+    if request.use is not None:
+        await quotas.check(connection, request.use.token_id, request.study.id, request.use.share)

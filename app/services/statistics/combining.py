@@ -1,0 +1,171 @@
+r"""All that is published of a mean, read as one answer that costs no one anything.
+
+A question of a replace_one study that leaves the estimator to the service is answered from the noisy sums of
+all means of the study: the pieces of every question about all people (`app.services.statistics.steps`), and
+the sums of every answer with noise of its own, which are kept apart, under the answer's id, and never
+refined. They may be of the same people. The noises of two of them are independent, so the error of
+:math:`\sum c_p y_p` is
+
+.. math:: M_{pq} = s \sum_i w_{ip} w_{iq} + [p = q] N_p, \qquad c = M^{-1} 1 / 1^T M^{-1} 1,
+
+as in `app.estimators.combination`, which counts what two sums have in common of the same people, and those
+who have left, as error. Public people and reports are weighed anew.
+
+Privacy: post-processing of what was charged when it was drawn, of public values and of local reports: no
+noise is drawn and nothing is charged. A sum that is kept apart is the one that its answer was read from, less
+public people's part, which is known exactly. It is an output of the mechanism and was charged as such: the
+price does not depend on whether it is shown, or clipped when it is. When a person withdraws, the exact sum of
+their cohort loses the value and the kept sum does not. The difference of the two is the value, weighed, and
+the noise of that answer, which is stored nowhere: it tells what the person was charged for and no more, also
+together with all that was published. No noise is ever drawn given a sum that is kept apart, so no answer to
+come depends on that difference. Of add_remove_one studies no members are kept, see
+`app.services.statistics.combining_secret`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from app.core.cohort import Cohort, Cohorts
+from app.core.epsilon import MICRO
+from app.core.piece import Members, Piece
+from app.core.release import Charge, Charges, Used
+from app.core.study import StudyDefinition, Trust
+from app.estimators.combination import combination_plan
+from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
+from app.services.statistics import steps
+from app.services.statistics.piece_ledger import paid_in_all
+from app.services.statistics.piece_noise import NOISES
+from app.services.statistics.piece_sums import sums_of
+from app.services.statistics.planning import Crowd
+from app.services.statistics.questions import Resolved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Combination:
+    """A combination that has been read.
+
+    Attributes:
+        estimator, question, plan, conclusion: What answers: `auto`'s choice for each person's whole
+            epsilon says what reports weigh, and how far the answer is drawn to the middle.
+        used: Cohorts whose sums are read: public values, and reports.
+        people, left_out: All live contributions, and central people who are in no sum.
+        silent: 0: answers about a measure are not combined.
+        epsilon_max_total: What the sums have charged one person at most [the study's currency].
+    """
+
+    estimator: Estimator
+    question: Question
+    plan: Plan
+    conclusion: Conclusion
+    used: tuple[Used, ...]
+    people: int
+    left_out: int
+    epsilon_max_total: int
+    silent: int = 0
+
+
+def apart(
+    study: StudyDefinition,
+    resolved: Resolved,
+    people: Crowd,
+    plan: Plan,
+    values: Sequence[int],
+    charges: Sequence[Charge],
+) -> Piece | None:
+    """The sums of an answer with noise of its own, as they are kept.
+
+    Args:
+        study: A replace_one study.
+        resolved: What was asked.
+        people: Of whom.
+        plan: What answers.
+        values: Its noisy values.
+        charges: What it charges.
+
+    Returns:
+        A piece that is never refined; None of an answer about one of several measures, and of one that is
+        not the mean of all people by one linear query, beside the same of squares, under noise of the study's
+        kind.
+    """
+    noise = NOISES[study.noise]
+    drawn = noise.weighed(plan.noise)
+    if not resolved.of_all or plan.linear is None or drawn is None or len(values) != 2:
+        return None
+    weights = plan.queries[0].sum_weights
+    costs = dict(Charges.of(charges).rows("cohort_id", "epsilon"))
+    members = sorted(
+        (cohort, weights[place], count, costs[cohort])
+        for cohort, count, place in zip(
+            people.cohorts.column("id"), people.cohorts.column("count"), people.places, strict=True
+        )
+        if cohort in costs and weights[place] and count
+    )
+    if not members:
+        return None
+    # What public people have in it is known exactly.
+    public = [
+        weight if trust is Trust.PUBLIC else 0
+        for weight, trust in zip(weights, people.groups.column("trust"), strict=True)
+    ]
+    first, second = (
+        value - sum(weight * total for weight, total in zip(public, people.sums(name), strict=True))
+        for value, name in zip(values, ("total", "total_squares"), strict=True)
+    )
+    times = noise.counted(MICRO)
+    return Piece(
+        number=1,
+        unit=drawn,
+        share=MICRO,
+        scale=noise.scale(drawn, MICRO),
+        sums=(times * first, times * second),
+        refinable=False,
+        members=Members.of_rows(("cohort_id", "weight", "count", "charged"), members),
+    )
+
+
+def combine(
+    study: StudyDefinition,
+    cohorts: Sequence[Cohort],
+    resolved: Resolved,
+    question: Question,
+    pieces: Sequence[Piece],
+) -> Combination:
+    """Read the combination of all noisy sums of a study's means.
+
+    Args:
+        study: A replace_one study.
+        cohorts: The cohorts as they are now.
+        resolved, question: What is asked.
+        pieces: The sums.
+
+    Raises:
+        BudgetExhausted, NotApplicable: no estimator weighs parts here.
+    """
+    here, noise = Cohorts.of(cohorts), NOISES[study.noise]
+    paid = paid_in_all(pieces)
+    whole = steps.plan_whole(study, here, resolved, question, paid.keys(), None)
+    if whole.weights is None:
+        raise NotApplicable("No estimator weighs answers here.")
+    sums = sums_of(here, pieces, whole.people.groups, whole.weights, noise)
+    plan = combination_plan(sums, replace(whole.linear, attached=False), whole.question)
+    central = [trust is Trust.CENTRAL for trust in here.column("trust")]
+    ids, counts = here.column("id"), here.column("count")
+    return Combination(
+        estimator=whole.estimator,
+        question=whole.question,
+        plan=plan,
+        conclusion=steps.read(plan, pieces, here),
+        used=tuple(
+            Used(cohort_id=cohort, count=count, offer=0)
+            for cohort, count in sorted(
+                (cohort, count) for cohort, count, one in zip(ids, counts, central, strict=True) if not one
+            )
+        ),
+        people=sum(counts),
+        left_out=sum(
+            count
+            for cohort, count, one in zip(ids, counts, central, strict=True)
+            if one and cohort not in paid
+        ),
+        epsilon_max_total=max(paid.values(), default=0),
+    )

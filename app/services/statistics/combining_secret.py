@@ -1,0 +1,140 @@
+r"""All that is published of a mean where it is secret who is there, read as one answer at no price.
+
+A question of an add_remove_one study that leaves the estimator and its parameters to the service is answered
+from the noisy sums of all means of all people, as `app.estimators.combined_ratio` weighs them. What is kept
+of an answer are its two noisy sums, not clipped, and in the `noise` of its release what a person can weigh
+in them: no cohorts, no numbers of people, no exact sum.
+
+Privacy: post-processing of what was charged when it was drawn. Kept sums, weights and what follows from them
+are outputs of the mechanism and public numbers. So
+
+- the digest of the sums, which the hash chain has through the release's `noise`, is one of an output of the
+  mechanism: who tries sums until the digest fits learns the noisy sums, which were paid for as if published;
+- whether there is a combination, which answers it has, what they count in it and when it is made depend on
+  questions and on releases alone, not on cohorts, of which none is read. It charges no one, so the price of
+  no other answer depends on it either;
+- when a person withdraws, the exact sums lose the value and the kept ones do not. Their difference is the
+  person's part, a x and a (1 - x), and the noise of that answer, which is stored nowhere: it tells what the
+  person was charged for and no more, also together with all that was published. No noise is ever drawn given
+  a kept sum.
+
+Which answers: where the question would be answered by an estimator under which all people weigh the same,
+its interval holds whatever people give, and an answer under which they weigh differently could make it wider.
+Then only answers of the first kind are combined, if there are any. Any other answer makes the interval about
+the same people narrower, by the noise alone: see the estimator. The choice is made from the question.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from app.core.epsilon import MICRO
+from app.core.errors import InternalFault
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, Noise
+from app.core.piece import Piece
+from app.core.study import StudyDefinition
+from app.estimators import registry
+from app.estimators.combined_ratio import RatioSums, combined_ratio, pivot_of, two_sums
+from app.estimators.interface import Plan, Question
+from app.estimators.transformed import Transformed
+from app.services.statistics import planning
+from app.services.statistics.combining import Combination
+from app.services.statistics.questions import Resolved
+from app.store.combined import Sources
+
+_KNOWN_SIZE = 1e12
+"""People for whom estimators are compared: enough that none of them errs by the width of the range."""
+
+
+def apart(resolved: Resolved, plan: Plan, values: Sequence[int]) -> Piece | None:
+    """The noisy sums of an answer, as they are kept.
+
+    Args:
+        resolved: What was asked.
+        plan: What answers.
+        values: Its noisy values.
+
+    Returns:
+        A piece without members; None of an answer that is not about all people, or no ratio of two noisy
+        sums, and where the least that a person may offer buys nothing.
+
+    Privacy: depends on the noisy values and the question alone.
+    """
+    if not resolved.of_all or plan.weighs is None or min(plan.weighs) <= 0:
+        return None
+    unit = float(pivot_of(plan.noise).unit)
+    return Piece(
+        number=1,
+        unit=unit,
+        share=MICRO,
+        scale=unit,
+        sums=two_sums(values),
+        refinable=False,
+        members=(),
+        weighs=plan.weighs,
+    )
+
+
+def chosen(study: StudyDefinition, resolved: Resolved, question: Question, sources: Sources) -> Sources:
+    """The answers that are combined, see the module. `newest` stays."""
+    known = replace(question, expected_size=_KNOWN_SIZE)
+    no_one = planning.crowd(study, [], resolved)
+    own = planning.choose(study, no_one, resolved, known)[1].weighs
+    alike = [most == least for most, least in map(_weighs, sources.noises)]
+    if own is None or own[0] != own[1] or not any(alike):
+        return sources
+    columns = (sources.releases, sources.pieces, sources.noises, sources.charged)
+    rows = [row for row, one in zip(zip(*columns, strict=True), alike, strict=True) if one]
+    releases, pieces, noises, charged = zip(*rows, strict=True)
+    return replace(sources, releases=releases, pieces=pieces, noises=noises, charged=charged)
+
+
+def combine(study: StudyDefinition, question: Question, sources: Sources) -> Combination:
+    """Read the combination of all these sums.
+
+    Args:
+        study: An add_remove_one study.
+        question: What is asked.
+        sources: The sums, see `chosen`.
+    """
+    estimator = registry.ESTIMATORS[Transformed.name]
+    asked = registry.for_estimator(estimator, question)
+    sums = []
+    for piece, noise in zip(sources.pieces, sources.noises, strict=True):
+        most, least = _weighs(noise)
+        sums.append(
+            RatioSums(
+                most=most, least=least, pivot=pivot_of(_noise(noise)), first=piece.first, second=piece.second
+            )
+        )
+    plan, conclusion = combined_ratio(asked, sums)
+    return Combination(
+        estimator=estimator,
+        question=asked,
+        plan=plan,
+        conclusion=conclusion,
+        used=(),
+        people=0,
+        left_out=0,
+        # No person is charged more than they offer, whatever the answers come to.
+        epsilon_max_total=min(sum(sources.charged), study.amount(study.epsilon_max)),
+    )
+
+
+def _weighs(noise: Mapping[str, Any]) -> tuple[float, float]:
+    (kept,) = noise["apart"]
+    most, least = map(float, kept["weighs"])
+    return most, least
+
+
+def _noise(document: Mapping[str, Any]) -> Noise:
+    """The noise that `app.services.statistics.planning.noise_json` wrote."""
+    match document:
+        case {"mechanism": "DiscreteLaplace", "scales": scales}:
+            return DiscreteLaplace(scales=tuple(map(float, scales)))
+        case {"mechanism": "DiscreteGaussian", "sigmas": sigmas}:
+            return DiscreteGaussian(sigmas=tuple(map(float, sigmas)))
+        case {"mechanism": "Hourglass", "sensitivity": sensitivity, "epsilon": epsilon, "step": step}:
+            return Hourglass(sensitivity=int(sensitivity), epsilon=int(epsilon), step=int(step))
+        case _:
+            raise InternalFault("A release has noise that is not known.")

@@ -1,0 +1,354 @@
+"""One estimator's plan as it is shown, and an answer as it is to be published; without the database."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID, uuid4
+
+from app.core.clock import Clock
+from app.core.cohort import Cohort
+from app.core.errors import InternalFault, ServiceError
+from app.core.piece import Piece, Taken
+from app.core.release import AllUsed, Charge, Draft, Facts, StoredRelease, Used
+from app.core.study import Currency, Relation, Study, StudyDefinition, Trust
+from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
+from app.services.statistics import combining, combining_secret, planning, steps
+from app.services.statistics.combining import Combination
+from app.services.statistics.planning import Crowd, Price, Turnout
+from app.services.statistics.questions import MEAN, SD, SUM, VARIANCE, Resolved
+from app.services.statistics.steps import Step
+from app.store.combined import Sources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedEstimator:
+    """Price and accuracy of one estimator.
+
+    Attributes:
+        estimator, summary: Name, and one line about it.
+        predicted_error: Root mean square error [data's unit].
+        predicted_error_at_tilt_0: The same for a question without a tilt, if privacy and values have nothing
+            to do with each other; None in add_remove_one studies.
+        half_width: Half of the interval for the mean of the dataset, not cut off at the ends of the range,
+            at most half of that; None in add_remove_one studies and for shapes [data's unit].
+        epsilon_max: The most that any person would be charged [micro-epsilon, at the study's delta].
+        epsilon_max_total: That with what the answers that it sharpens have charged [as `epsilon_max`].
+        mu2_max: The same as `epsilon_max` in mu^2 [1e-6]; None in a study with Laplace noise.
+        answers_left: How many more answers like this the study can give, see `statistics.answers_left`.
+        chosen: Whether the question is answered with it.
+        one_report_moves: How far one local report can move the answer; None without reports [data's unit].
+        statistics: What is read off the answer, at no further price.
+        gain: Of a mean over a range that is found, see `shapes.found_plans.FoundPlan`; None of others.
+    """
+
+    estimator: str
+    summary: str
+    predicted_error: float
+    predicted_error_at_tilt_0: float | None
+    epsilon_max: int
+    epsilon_max_total: int
+    one_report_moves: float | None
+    statistics: tuple[str, ...]
+    mu2_max: int | None = None
+    answers_left: int | None = None
+    half_width: float | None = None
+    chosen: bool = False
+    gain: float | None = None
+
+    def capped(self, width: float) -> "PlannedEstimator":
+        """With errors as they are shown: at most the width of the range, in which every answer lies."""
+        plain = self.predicted_error_at_tilt_0
+        return replace(
+            self,
+            predicted_error=min(self.predicted_error, width),
+            predicted_error_at_tilt_0=None if plain is None else min(plain, width),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Newcomers:
+    """What renews the answer that stands, at its share: people of whom it has used less pay, no others.
+
+    Attributes:
+        people: Those who are charged.
+        epsilon_max: The largest charge to one of them [micro-epsilon, at the study's delta].
+        epsilon_max_total: The largest charge to any person by the renewed answer and those before it.
+        mu2_max: The same as `epsilon_max` in mu^2 [1e-6]; None in a study with Laplace noise.
+        predicted_error, half_width: Of the renewed answer, see `PlannedEstimator`.
+    """
+
+    people: int
+    epsilon_max: int
+    epsilon_max_total: int
+    mu2_max: int | None
+    predicted_error: float
+    half_width: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A question that may be asked.
+
+    Attributes:
+        stands: The best answer to it so far; in add_remove_one studies the newest one to just this question.
+        newcomers: What renewing that would take; None without newcomers, and in add_remove_one studies.
+        share: What it would take of each epsilon in all [ppm].
+        share_before: What it has taken [ppm].
+        tilt: Of the question [ppm]; None in add_remove_one studies.
+        assumption: What it and the predictions assume of people, in words; None without a tilt.
+        estimators: Price and accuracy of every estimator that has an answer. The predicted error of a
+            histogram or a quantile is that of a bin's share, or of a rank, as a part of all people.
+    """
+
+    share: int
+    share_before: int = 0
+    tilt: int | None
+    assumption: str | None
+    stands: StoredRelease | None
+    newcomers: Newcomers | None = None
+    estimators: Sequence[PlannedEstimator]
+
+
+def price(
+    study: StudyDefinition, resolved: Resolved, people: Crowd, question: Question, estimator: Estimator
+) -> PlannedEstimator | None:
+    """What this estimator would do; under `auto` with the parameters that `auto` would take."""
+    untilted = None
+    plain = replace(question, tilt=0.0)
+    try:
+        _, plan, question = planning.choose(study, people, resolved, question, among=[estimator])
+        if resolved.tilt == 0:
+            untilted = plan.predicted_error
+        elif resolved.tilt is not None:
+            _, without, _ = planning.choose(study, people, resolved, plain, among=[estimator])
+            untilted = without.predicted_error
+    except NotApplicable:
+        return None
+    except ServiceError as refusal:
+        if refusal.code == "budget_exhausted":
+            return None
+        raise
+    costs = planning.charges(plan, people, study).column("epsilon")
+    most = planning.epsilon_max(study, estimator, question, costs)
+    return PlannedEstimator(
+        estimator=estimator.name,
+        summary=estimator.summary,
+        predicted_error=plan.predicted_error,
+        predicted_error_at_tilt_0=untilted,
+        epsilon_max=study.epsilon(most),
+        epsilon_max_total=study.epsilon(most),
+        mu2_max=most if study.noise is Currency.GAUSSIAN else None,
+        one_report_moves=plan.one_report,
+        statistics=statistics(study, plan, question),
+        half_width=half_width(study, plan),
+    )
+
+
+def half_width(study: StudyDefinition, plan: Plan) -> float | None:
+    """Half of the interval for the mean of the dataset; None where people decide it, and are secret."""
+    if study.relation is Relation.ADD_REMOVE_ONE:
+        return None
+    return planning.interval_width(study, plan) / 2
+
+
+def statistics(study: StudyDefinition, plan: Plan, answered: Question) -> tuple[str, ...]:
+    """What is read off the answer of a plan; a sum only where the number of people is public."""
+    sums = (SUM,) if study.relation is Relation.REPLACE_ONE else ()
+    return MEAN, *sums, *((VARIANCE, SD) if planning.says_spread(study, plan, answered) else ())
+
+
+def answer(
+    study: Study,
+    resolved: Resolved,
+    people: Crowd,
+    question: Question,
+    estimator: Estimator,
+    plan: Plan,
+    *,
+    epoch: int,
+    clock: Clock,
+) -> Draft:
+    """Price, draw, read: an answer with noise of its own. Fails closed: whatever goes wrong, no draft."""
+    charges = planning.charges(plan, people, study.definition)
+    values = planning.noisy(plan, people)
+    conclusion = plan.conclude(values)
+    if study.definition.relation is Relation.ADD_REMOVE_ONE:
+        apart = combining_secret.apart(resolved, plan, values)
+    else:
+        apart = combining.apart(study.definition, resolved, people, plan, values, charges)
+    most = planning.epsilon_max(study.definition, estimator, question, charges.column("epsilon"))
+    return _draft(
+        _Answer(
+            study=study,
+            resolved=resolved,
+            estimator=estimator,
+            question=question,
+            plan=plan,
+            conclusion=conclusion,
+            price=Price(share=resolved.share, most=most, most_in_all=most),
+            turnout=people,
+        ),
+        epoch=epoch,
+        clock=clock,
+        noise=planning.noise_json(plan, [] if apart is None else [apart]),
+        charges=charges,
+        used=_used(people),
+        apart=apart,
+    )
+
+
+def combined(
+    study: Study, resolved: Resolved, made: Combination, sources: Sources, *, epoch: int, clock: Clock
+) -> Draft:
+    """What published answers say together, as an answer of its own: free, and without any noise."""
+    draft = _draft(
+        _Answer(
+            study=study,
+            resolved=replace(resolved, share=0),
+            estimator=made.estimator,
+            question=made.question,
+            plan=made.plan,
+            conclusion=made.conclusion,
+            price=Price(share=0, most=0, most_in_all=made.epsilon_max_total),
+            turnout=made,
+        ),
+        epoch=epoch,
+        clock=clock,
+        noise=planning.noise_json(made.plan),
+        charges=(),
+        used=made.used,
+        combines=sources.releases,
+    )
+    asked = resolved.combined()
+    return replace(draft, question=asked.family, asked=asked, newest=sources.newest)
+
+
+def next_step(
+    study: Study, resolved: Resolved, step: Step, cohorts: Sequence[Cohort], *, epoch: int, clock: Clock
+) -> Draft:
+    """Draw and read: an answer that sharpens the one before it. Fails closed."""
+    conclusion, taken = steps.take(step, cohorts)
+    before = step.before
+    price = Price(
+        share=max(resolved.share, taken.share_before),
+        share_before=taken.share_before,
+        refines=None if before is None else before.release,
+        most=step.epsilon_max,
+        most_in_all=step.epsilon_max_total,
+    )
+    noise = {"mechanism": step.noise.mechanism, "pieces": [piece.sealed() for piece in taken.changed]}
+    return _draft(
+        _Answer(
+            study=study,
+            resolved=resolved,
+            estimator=step.estimator,
+            question=step.question,
+            plan=step.plan,
+            conclusion=conclusion,
+            price=price,
+            turnout=step,
+        ),
+        epoch=epoch,
+        clock=clock,
+        noise=json.dumps(noise, allow_nan=False),
+        charges=step.charges,
+        used=step.used,
+        taken=taken,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    study: Study
+    resolved: Resolved
+    estimator: Estimator
+    question: Question
+    plan: Plan
+    conclusion: Conclusion
+    price: Price
+    turnout: Turnout
+
+
+def _draft(
+    made: _Answer,
+    *,
+    epoch: int,
+    clock: Clock,
+    noise: str,
+    charges: Sequence[Charge],
+    used: Sequence[Used],
+    taken: Taken | None = None,
+    apart: Piece | None = None,
+    combines: Sequence[UUID] = (),
+) -> Draft:
+    release_id, now, definition = uuid4(), clock.now(), made.study.definition
+    try:
+        body = planning.release_body(
+            release_id=release_id,
+            study=definition,
+            resolved=made.resolved,
+            answered=made.question,
+            estimator=made.estimator,
+            plan=made.plan,
+            conclusion=made.conclusion,
+            price=made.price,
+            turnout=made.turnout,
+            created_at=now.isoformat(),
+            combines=combines,
+        )
+    except (TypeError, ValueError) as error:
+        raise InternalFault("the answer could not be written down") from error
+    return Draft(
+        id=release_id,
+        study_id=made.study.id,
+        question=made.resolved.digest(),
+        asked=replace(made.resolved.by_parts(), share=made.price.share),
+        epoch=epoch,
+        estimator=made.estimator.name,
+        estimator_version=made.estimator.version,
+        noise=noise,
+        body=body,
+        facts=_facts(definition, made.turnout, made.plan, made.conclusion, made.price.most),
+        charges=charges,
+        used=used,
+        created_at=now,
+        taken=taken,
+        apart=apart,
+    )
+
+
+def _facts(study: StudyDefinition, turnout: Turnout, plan: Plan, conclusion: Conclusion, most: int) -> Facts:
+    """What lists show of an answer that charges at most `most` [the study's currency], and compare by."""
+    count = conclusion.details.get("noisy_count")
+    public = study.relation is Relation.REPLACE_ONE
+    return Facts(
+        people=turnout.people if public else None,
+        people_left_out=turnout.left_out + turnout.silent if public else None,
+        silent=turnout.silent,
+        width=planning.interval_width(study, plan) if public else None,
+        estimate=conclusion.estimate,
+        standard_error=conclusion.standard_error,
+        noisy_count=float(count) if isinstance(count, int | float) else None,
+        variance=None if conclusion.variance is None else conclusion.variance.population_interval.upper,
+        epsilon_max=most,
+    )
+
+
+def _used(people: Crowd) -> AllUsed:
+    """Every cohort whose sums may be in the answer, in the order of ids."""
+    # What a central group offers; local and public people need not have anything left.
+    offers = [
+        (epsilon if trust is Trust.CENTRAL else 0) if participates else None
+        for trust, epsilon, participates in zip(
+            *map(people.groups.column, ("trust", "epsilon", "participates")), strict=True
+        )
+    ]
+    here = zip(*map(people.cohorts.column, ("id", "count")), people.places, strict=True)
+    return AllUsed.of_rows(
+        ("cohort_id", "count", "offer"),
+        [
+            (cohort, count, offer)
+            for cohort, count, place in sorted(here)
+            if (offer := offers[place]) is not None
+        ],
+    )

@@ -1,0 +1,249 @@
+"""What people have paid for a question by its pieces, and can: see `app.services.statistics.steps`."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from operator import eq
+from typing import Protocol
+
+from app.core.cohort import Cohort, Cohorts
+from app.core.epsilon import MICRO
+from app.core.errors import InternalFault
+from app.core.piece import LastStep, Members, Piece
+from app.core.release import AllUsed, Charge, Charges, Used
+from app.core.study import Trust
+from app.services.statistics.piece_noise import PieceNoise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PieceStep:
+    """What a step of a question's shares takes of people, and does to its pieces; nothing is drawn yet.
+
+    Attributes:
+        before: The step before it.
+        noise: Of all pieces.
+        had: The share of each piece before it, by its number [ppm].
+        pieces: Every piece of the question as it will be, sums as they were; new ones have zeros.
+        finer: Numbers of the pieces whose noise is drawn: refined and new ones.
+        closed: Numbers of the pieces that can be refined no more from now on.
+        used: Cohorts whose sums are read.
+        charges: In the order of cohorts' ids.
+    """
+
+    before: LastStep | None
+    noise: PieceNoise
+    had: Mapping[int, int]
+    pieces: tuple[Piece, ...]
+    finer: frozenset[int]
+    closed: frozenset[int]
+    used: Sequence[Used]
+    charges: Sequence[Charge]
+
+
+def priced(piece: Piece, noise: PieceNoise) -> Piece:
+    """A piece with what its share costs each member in all: the price of all of its sums."""
+    price = noise.price(piece.unit, piece.share)
+    columns = {name: piece.column(name) for name in ("cohort_id", "weight", "count")}
+    charged = list(map(price, columns["weight"]))
+    return replace(piece, members=Members({**columns, "charged": charged}, len(charged)))
+
+
+def paid_in_all(pieces: Sequence[Piece]) -> dict[int, int]:
+    """What pieces have charged each member of a cohort, by its id; only of cohorts that are in one."""
+    paid: dict[int, int] = {}
+    for piece in pieces:
+        charged = dict(zip(piece.column("cohort_id"), piece.column("charged"), strict=True))
+        # Most cohorts are in one piece alone, so that hardly any is looked at by itself.
+        for cohort in paid.keys() & charged.keys():
+            charged[cohort] += paid[cohort]
+        paid |= charged
+    return paid
+
+
+class Taking(Protocol):
+    """What a question may take of people."""
+
+    @property
+    def share(self) -> int:
+        """Of each epsilon in all [ppm]."""
+
+    @property
+    def cap(self) -> int | None:
+        """Of any person in all [the study's currency]; None for no such cap."""
+
+    def offer(self, amount: int) -> int:
+        """What a person who offers this much may be charged [both in the study's currency]."""
+
+
+class PieceLedger:
+    """What people have paid for a question, and can.
+
+    Attributes:
+        cohorts, pieces: Of the question.
+        paid: What all pieces have charged each member of a cohort, by its id [the study's currency].
+        kept: Pieces as they will be.
+        finer, closed: Numbers of those that are refined, and of those that can be refined no more.
+        joining: What each cohort that joins a new piece may be charged, by its id.
+        left_out: People who cannot pay.
+    """
+
+    def __init__(
+        self, cohorts: Sequence[Cohort], pieces: Sequence[Piece], resolved: Taking, noise: PieceNoise
+    ) -> None:
+        self.cohorts, self.pieces = Cohorts.of(cohorts), pieces
+        self._resolved, self._noise = resolved, noise
+        ids = self.cohorts.column("id")
+        self._counts = dict(zip(ids, self.cohorts.column("count"), strict=True))
+        self._left = {
+            cohort: epsilon - spent
+            for cohort, epsilon, spent in zip(
+                ids, self.cohorts.column("epsilon"), self.cohorts.column("spent"), strict=True
+            )
+        }
+        self.paid = paid_in_all(pieces)
+        self.kept, settled, self.finer, self.closed = self._refine()
+        self.joining, self.left_out = self._joining(settled)
+
+    @property
+    def taking_part(self) -> Set[int]:
+        """Ids of the cohorts that are in a piece, or join one."""
+        return self.joining.keys() | self.paid.keys()
+
+    def _refine(self) -> tuple[list[Piece], set[int], frozenset[int], frozenset[int]]:
+        """Pieces as they will be, cohorts that are in a live one, numbers of those refined and closed."""
+        kept: list[Piece] = []
+        settled: set[int] = set()
+        finer, closed = set(), set()
+        for piece in self.pieces:
+            members = piece.column("cohort_id")
+            whole = all(map(eq, map(self._counts.get, members), piece.column("count")))
+            share = self._share(piece)
+            if piece.refinable and whole and share > piece.share:
+                refined = priced(replace(piece, share=share), self._noise)
+                if self._can_pay(piece, refined):
+                    kept.append(refined)
+                    finer.add(piece.number)
+                    settled.update(members)
+                    continue
+                closed.add(piece.number)
+            elif piece.refinable and whole:
+                settled.update(members)
+            elif piece.refinable:
+                closed.add(piece.number)
+            kept.append(piece)
+        return kept, settled, frozenset(finer), frozenset(closed)
+
+    def _share(self, piece: Piece) -> int:
+        """To which share a piece may go: with a cap no member may pay more than that in all."""
+        share, cap = self._resolved.share, self._resolved.cap
+        if cap is None:
+            return share
+        return min(
+            share,
+            *(
+                self._noise.share(
+                    cap - self.paid.get(member.cohort_id, 0) + member.charged, member.weight, piece.unit
+                )
+                for member in piece.members
+            ),
+        )
+
+    def _can_pay(self, piece: Piece, refined: Piece) -> bool:
+        return all(
+            new - old <= self._left[cohort]
+            for cohort, old, new in zip(
+                piece.column("cohort_id"), piece.column("charged"), refined.column("charged"), strict=True
+            )
+        )
+
+    def _joining(self, settled: set[int]) -> tuple[dict[int, int], int]:
+        """What each cohort that joins a new piece may be charged, by its id; people who cannot pay."""
+        joining: dict[int, int] = {}
+        left_out = 0
+        offers = {epsilon: self._resolved.offer(epsilon) for epsilon in set(self.cohorts.column("epsilon"))}
+        fields = ("id", "trust", "epsilon", "count")
+        for cohort, trust, epsilon, count in zip(*map(self.cohorts.column, fields), strict=True):
+            if trust is not Trust.CENTRAL or cohort in settled:
+                continue
+            offer = offers[epsilon]
+            owed = offer - self.paid.get(cohort, 0)
+            if offer and owed <= 0:
+                continue
+            if 0 < owed <= self._left[cohort]:
+                joining[cohort] = owed
+            else:
+                left_out += count
+        return joining, left_out
+
+    def create(self, number: int, weighed: Iterable[tuple[int, int]], sums: int = 2) -> Piece | None:
+        """The new piece; None where no person weighs anything in it.
+
+        Args:
+            number: Its number.
+            weighed: Cohorts, with what one of their people is to weigh under `PieceNoise.unit`.
+            sums: How many it has.
+        """
+        share, noise = self._resolved.share, self._noise
+        coarse = noise.coarse(share)
+        bought = []
+        for cohort, weight in weighed:
+            if cohort not in self.joining:
+                continue
+            paid = self.paid.get(cohort, 0)
+            whole = noise.cost(weight, share, noise.unit)
+            if paid or whole > self._left[cohort]:
+                rest = min(math.floor(whole) - paid, self.joining[cohort])
+                weight = min(weight, noise.weight(max(0, rest), share))
+            if weight >> coarse:
+                bought.append((cohort, weight >> coarse, self._counts[cohort]))
+        if not bought:
+            return None
+        piece = Piece(
+            number=number,
+            unit=noise.unit / 2**coarse,
+            share=share,
+            scale=0.0,
+            sums=(0,) * sums,
+            refinable=True,
+            members=Members.of_rows(("cohort_id", "weight", "count"), sorted(bought)),
+        )
+        return priced(piece, noise)
+
+    def charges(self, kept: Sequence[Piece], finer: frozenset[int]) -> Charges:
+        """What the step costs; checked against what people have left.
+
+        Raises:
+            InternalFault: a person would pay more than they have, or than the question may take of them.
+        """
+        charged = {
+            piece.number: dict(zip(piece.column("cohort_id"), piece.column("charged"), strict=True))
+            for piece in self.pieces
+            if piece.number in finer
+        }
+        due: dict[int, int] = {}
+        for piece in kept:
+            if piece.number in finer:
+                former = charged.get(piece.number, {})
+                for cohort, cost in zip(piece.column("cohort_id"), piece.column("charged"), strict=True):
+                    due[cohort] = due.get(cohort, 0) + cost - former.get(cohort, 0)
+        epsilons = dict(zip(self.cohorts.column("id"), self.cohorts.column("epsilon"), strict=True))
+        for cohort, cost in due.items():
+            most = -(-epsilons[cohort] * self._resolved.share // MICRO)
+            if cost < 0 or cost > self._left[cohort] or (cost and self.paid.get(cohort, 0) + cost > most):
+                raise InternalFault("A step costs more than a person has offered.")
+        ids = [cohort for cohort in sorted(due) if due[cohort]]
+        return Charges({"cohort_id": ids, "epsilon": [due[cohort] for cohort in ids]}, len(ids))
+
+    def used(self, kept: Sequence[Piece], finer: frozenset[int], charges: Charges) -> AllUsed:
+        """Cohorts whose sums the step reads: of pieces that are drawn, and all that are not central."""
+        costs = dict(charges.rows("cohort_id", "epsilon"))
+        read = {cohort for piece in kept if piece.number in finer for cohort in piece.column("cohort_id")}
+        everyone = self.cohorts.rows("id", "trust")
+        read.update([cohort for cohort, trust in everyone if trust is not Trust.CENTRAL])
+        ids = sorted(read)
+        columns = {
+            "cohort_id": ids,
+            "count": [self._counts[cohort] for cohort in ids],
+            "offer": [costs.get(cohort, 0) for cohort in ids],
+        }
+        return AllUsed(columns, len(ids))

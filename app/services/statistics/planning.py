@@ -1,0 +1,400 @@
+"""From cohorts to a plan, and from a plan to an answer. No database; may be run in a thread."""
+
+import json
+from collections.abc import Container, Sequence
+from dataclasses import asdict, dataclass
+from itertools import repeat
+from operator import ge, sub
+from typing import Protocol
+from uuid import UUID
+
+from app.accounting.costs import check_charges, group_costs
+from app.core.cohort import Cohort, Cohorts, Group, Groups, Reports
+from app.core.epsilon import MICRO, delta_to_json, epsilon_to_json
+from app.core.errors import BudgetExhausted
+from app.core.grid import GRID_SIZE
+from app.core.noise import as_document
+from app.core.piece import Piece
+from app.core.release import Charges
+from app.core.study import Currency, Relation, StudyDefinition, Trust, assumption
+from app.estimators import registry
+from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
+from app.estimators.labels_secret import labels_plan
+from app.estimators.moments import with_second_moment
+from app.estimators.transformed import MOMENTS
+from app.mechanisms.draw import draw
+from app.services.statistics.questions import Resolved
+
+NOT_COMBINED, NOT_REPORTED = "in_no_answer", "measure_not_reported"
+"""Why people are left out of an answer that combines others: none of these is about them. And why local
+people are of one about a measure: their devices reported others."""
+
+
+class Turnout(Protocol):
+    """All people with a live contribution, and those of them that cannot pay what is asked."""
+
+    @property
+    def people(self) -> int:
+        """All people."""
+
+    @property
+    def left_out(self) -> int:
+        """Those who cannot pay."""
+
+    @property
+    def silent(self) -> int:
+        """Those who did not report the measure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What an answer takes of people, as it says itself.
+
+    Attributes:
+        share, share_before: Of each epsilon, by this answer and those that it sharpens, and without
+            this one [ppm].
+        refines: The answer before it that it sharpens.
+        most, most_in_all: The largest charge by this answer, and with those [the study's currency].
+    """
+
+    share: int
+    share_before: int = 0
+    refines: UUID | None = None
+    most: int
+    most_in_all: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowd:
+    """The cohorts of a study as groups of equal offers.
+
+    Attributes:
+        groups: What estimators see.
+        cohorts: Whom they are made of.
+        places: For each cohort the place of its group.
+        labels: For each group the number of its label, of a question by labels that are secret; else empty.
+    """
+
+    groups: Groups
+    cohorts: Cohorts
+    places: Sequence[int]
+    labels: Sequence[int] = ()
+
+    @property
+    def members(self) -> tuple[tuple[Cohort, ...], ...]:
+        """For each group its cohorts."""
+        found: list[list[Cohort]] = [[] for _ in self.groups]
+        for place, cohort in zip(self.places, self.cohorts, strict=True):
+            found[place].append(cohort)
+        return tuple(map(tuple, found))
+
+    @property
+    def people(self) -> int:
+        """All people with a live contribution."""
+        return sum(self.groups.column("count"))
+
+    @property
+    def left_out(self) -> int:
+        """Those of them that cannot pay what is asked."""
+        people = self.groups.rows("count", "participates", "trust")
+        return sum(count for count, able, trust in people if not able and trust is not Trust.LOCAL)
+
+    @property
+    def silent(self) -> int:
+        """Those of them who did not report the measure: groups of their own, of no cohort."""
+        return sum(self.cohorts.column("silent"))
+
+    def sums(self, name: str) -> list[int]:
+        """For each group the sum of a field over its cohorts."""
+        return _added_up(self.places, self.cohorts.column(name), len(self.groups))
+
+
+def crowd(
+    study: StudyDefinition,
+    cohorts: Sequence[Cohort],
+    resolved: Resolved,
+    taking_part: Container[int] | None = None,
+) -> Crowd:
+    """Group cohorts by what they offer. A cohort takes part with its whole offer or not at all.
+
+    Args:
+        study: The study.
+        cohorts: Its cohorts.
+        resolved: What is asked of them.
+        taking_part: Ids of the central cohorts that take part; None for those that can pay their offer.
+    """
+    here = Cohorts.of(cohorts)
+    # Groups come in the order in which their first cohorts do.
+    merged: dict[tuple[Trust, int, bool, int], int] = {}
+    key: tuple[Trust, int, bool, int]
+    secret = bool(resolved.by) and study.relation is Relation.ADD_REMOVE_ONE
+    labels = _labels(study, resolved.by, here) if secret else repeat(0, len(here))
+    trusts, epsilons, carrieds = map(here.column, ("trust", "epsilon", "carried"))
+    offers = {epsilon: resolved.offer(epsilon) for epsilon in set(epsilons)}
+    if taking_part is None:
+        # The most that they may have spent; below 0 for those who offer nothing.
+        most = {epsilon: epsilon - offer if offer > 0 else -1 for epsilon, offer in offers.items()}
+        everyone_able = map(ge, map(most.__getitem__, epsilons), here.column("spent"))
+    else:
+        everyone_able = map(taking_part.__contains__, here.column("id"))
+    # Years of epochs have many cohorts, and few that differ in these.
+    kinds = list(zip(trusts, epsilons, carrieds, everyone_able, labels, strict=True))
+    place_of = {}
+    for trust, epsilon, carried, able, label in dict.fromkeys(kinds):
+        if trust is Trust.CENTRAL:
+            key = trust, offers[epsilon], able, label
+        elif trust is Trust.LOCAL:
+            # The report itself was randomized with what was left of the epsilon.
+            key = trust, epsilon - carried, True, label
+        else:
+            key = trust, 0, True, label
+        place_of[trust, epsilon, carried, able, label] = merged.setdefault(key, len(merged))
+    places = [place_of[kind] for kind in kinds]
+    trusts = [trust for trust, *_ in merged]
+    silent = _added_up(places, here.column("silent"), len(merged))
+    rest = [place for place, count in enumerate(silent) if count]
+    own = [offer for _, offer, *_ in merged]
+    counts = map(sub, _added_up(places, here.column("count"), len(merged)), silent)
+    columns: dict[str, Sequence[object]] = {
+        "trust": trusts + [Trust.LOCAL] * len(rest),
+        "epsilon": own + [own[place] for place in rest],
+        "count": [*counts, *(silent[place] for place in rest)],
+        "participates": [able for _, _, able, _ in merged] + [False] * len(rest),
+        "reports": _reports(study, trusts, places, here) + [None] * len(rest),
+    }
+    return Crowd(
+        groups=Groups(columns, len(merged) + len(rest)),
+        cohorts=here,
+        places=places,
+        labels=[label for *_, label in merged] if secret else (),
+    )
+
+
+def _labels(study: StudyDefinition, by: str, cohorts: Cohorts) -> Sequence[int]:
+    """The number of each cohort's label."""
+    numbers = {
+        segment: number
+        for number, label in enumerate(study.attributes.labels[by])
+        for segment in study.attributes.where({by: label})
+    }
+    return [numbers[segment] for segment in cohorts.column("segment")]
+
+
+def _added_up(places: Sequence[int], values: Sequence[int], size: int) -> list[int]:
+    """For each place the sum of its values, length `size`."""
+    found = [0] * size
+    for place, value in zip(places, values, strict=True):
+        found[place] += value
+    return found
+
+
+def _reports(
+    study: StudyDefinition, trusts: Sequence[Trust], places: Sequence[int], cohorts: Cohorts
+) -> list[Reports | None]:
+    """What each group has sent; None where it is not local."""
+    found: list[Reports | None] = [None] * len(trusts)
+    if Trust.LOCAL not in trusts:
+        return found
+    totals = _added_up(places, cohorts.column("total"), len(trusts))
+    squares = _added_up(places, cohorts.column("total_squares"), len(trusts))
+    reaches: dict[int, list[int | None]] = {}
+    for place, reach in zip(places, cohorts.column("reach"), strict=True):
+        reaches.setdefault(place, []).append(reach)
+    for place, trust in enumerate(trusts):
+        if trust is Trust.LOCAL:
+            found[place] = Reports(
+                mechanism=study.local_mechanism,
+                total=totals[place],
+                total_squares=squares[place],
+                reach=_farthest(reaches[place]),
+            )
+    return found
+
+
+def _farthest(reaches: Sequence[int | None]) -> int | None:
+    known = [reach for reach in reaches if reach is not None]
+    return max(known) if len(known) == len(reaches) else None
+
+
+def choose(
+    study: StudyDefinition,
+    people: Crowd,
+    resolved: Resolved,
+    question: Question,
+    among: Sequence[Estimator] | None = None,
+) -> tuple[Estimator, Plan, Question]:
+    """The estimator that answers, its plan, and the question with the parameters that it answers.
+
+    Args:
+        study: The study.
+        people: Who is there.
+        resolved: What was asked.
+        question: The same for estimators.
+        among: What `auto` chooses among; by default all that apply.
+
+    Raises:
+        BudgetExhausted: a person could, but no person can any more.
+        NotApplicable: the estimator has no answer for the people who are there.
+    """
+    public = study.relation is Relation.REPLACE_ONE  # Else no estimator may know how many there are.
+    groups = people.groups if public else people.groups.each_of_one()
+    try:
+        if resolved.estimator == registry.AUTO:
+            estimator, plan, tried = registry.choose(groups, question, among)
+        else:
+            estimator = registry.get(resolved.estimator, study.relation, study.noise)
+            tried = registry.for_estimator(estimator, question)
+            plan = estimator.plan(groups, tried)
+        if public:
+            plan = with_second_moment(plan, groups, tried)
+        elif resolved.by:
+            labels = study.attributes.labels[resolved.by]
+            conditions = [{**resolved.where, resolved.by: label} for label in labels]
+            plan = labels_plan(groups, people.labels, conditions, tried)
+        if resolved.spread and not says_spread(study, plan, tried):
+            said = "This answer says nothing of the variance: it takes central or public people."
+            raise NotApplicable(said)
+        return estimator, plan, tried
+    except NotApplicable:
+        if not public:
+            raise  # Why it refuses may not say what people have left, which is secret.
+        if not any(people.groups.column("participates")):
+            here = "in this study can take part in such a release"
+            why = here if people.people else "who is asked has a contribution now"
+            raise BudgetExhausted(f"no person {why}") from None
+        if any(group.trust is Trust.CENTRAL and not group.participates for group in people.groups):
+            raise BudgetExhausted("no person whom this estimator needs can take part any more") from None
+        raise
+
+
+def says_spread(study: StudyDefinition, plan: Plan, answered: Question) -> bool:
+    """Whether the answer of a plan has a variance.
+
+    In add_remove_one studies the question alone decides: a plan for no one asks for no squares, and a refusal
+    would show that no one is there.
+    """
+    if study.relation is Relation.ADD_REMOVE_ONE:
+        return answered.parameters.get(MOMENTS.name) == 2
+    return plan.has_variance
+
+
+def charges(plan: Plan, people: Crowd, study: StudyDefinition) -> Charges:
+    """What a plan costs each cohort, priced from its queries and noise alone, in the order of ids."""
+    costs = group_costs(plan.queries, plan.noise, study.relation, people.groups, study.noise)
+    check_charges(costs, people.groups)
+    due = zip(people.cohorts.column("id"), people.places, strict=True)
+    return Charges.of_rows(
+        ("cohort_id", "epsilon"), [(cohort, costs[place]) for cohort, place in sorted(due) if costs[place]]
+    )
+
+
+def epsilon_max(study: StudyDefinition, estimator: Estimator, question: Question, cost: Sequence[int]) -> int:
+    """The largest charge [the study's currency]; in add_remove_one studies the largest that is possible."""
+    if study.relation is Relation.REPLACE_ONE:
+        return max(cost, default=0)
+    one = Group(trust=Trust.CENTRAL, epsilon=question.cap, count=1)
+    plan = estimator.plan([one], registry.for_estimator(estimator, question))
+    (most,) = group_costs(plan.queries, plan.noise, study.relation, [one], study.noise)
+    return most
+
+
+def answer(plan: Plan, people: Crowd) -> Conclusion:
+    """Evaluate the queries on raw sums, add exact noise, read the result.
+
+    Integers until the noise is in; draws entropy.
+
+    Args:
+        plan: The plan.
+        people: Whom it was made for.
+    """
+    return plan.conclude(noisy(plan, people))
+
+
+def noisy(plan: Plan, people: Crowd) -> list[int]:
+    """The queries of a plan on raw sums, with exact noise. Draws entropy."""
+    counts = [count * GRID_SIZE for count in people.groups.column("count")]
+    totals, squares = people.sums("total"), people.sums("total_squares")
+    exact = [query.value(totals, counts, squares) for query in plan.queries]
+    noise = draw(plan.noise, queries=len(exact))
+    return [value + error for value, error in zip(exact, noise, strict=True)]
+
+
+def release_body(
+    *,
+    release_id: UUID,
+    study: StudyDefinition,
+    resolved: Resolved,
+    answered: Question,
+    estimator: Estimator,
+    plan: Plan,
+    conclusion: Conclusion,
+    price: Price,
+    turnout: Turnout,
+    created_at: str,
+    combines: Sequence[UUID] = (),
+) -> bytes:
+    """The answer as JSON. In add_remove_one studies nothing but the noisy part depends on who is there.
+
+    `parameters` are those of the answer: `auto` may have tried others than the defaults.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    document: dict[str, object] = {
+        "id": str(release_id),
+        "study": study.slug,
+        "estimator_version": estimator.version,
+        **resolved.to_json(),
+        "parameters": {**resolved.asked(), **answered.parameters},
+        "estimator": estimator.name,
+        "asked": resolved.estimator,
+        "estimate": conclusion.estimate,
+        "standard_error": conclusion.standard_error,
+        "predicted_error": min(plan.predicted_error, float(study.grid.width)),
+        "interval": asdict(conclusion.interval),
+        "population_interval": asdict(conclusion.population_interval),
+        "relation": study.relation.value,
+        "share": price.share / MICRO,
+        "share_before": price.share_before / MICRO,
+        "refines": None if price.refines is None else str(price.refines),
+        **in_units(study, "epsilon_max", price.most),
+        **in_units(study, "epsilon_max_total", price.most_in_all),
+        "created_at": created_at,
+        **conclusion.details,
+    }
+    if resolved.tilt is not None:
+        document["assumption"] = assumption(resolved.tilt)
+    if conclusion.variance is not None:
+        document["variance"] = asdict(conclusion.variance)
+        document["sd"] = asdict(conclusion.variance.root)
+    if study.relation is Relation.REPLACE_ONE:
+        document["people"] = turnout.people
+        document["people_left_out"] = turnout.left_out + turnout.silent
+        reasons = [NOT_COMBINED if combines else BudgetExhausted.code] if turnout.left_out else []
+        reasons += [NOT_REPORTED] if turnout.silent else []
+        document["left_out_because"] = " ".join(reasons) or None
+    if combines:
+        document["combines"] = [str(one) for one in combines]
+    return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+
+
+def in_units(study: StudyDefinition, name: str, amount: int) -> dict[str, object]:
+    """An amount of the study's currency in a document: as an epsilon, and in mu^2 where it is one."""
+    shown: dict[str, object] = {name: epsilon_to_json(study.epsilon(amount))}
+    if study.noise is Currency.GAUSSIAN:
+        shown[name.replace("epsilon", "mu2")] = epsilon_to_json(amount)
+        shown["delta"] = delta_to_json(study.delta)
+    return shown
+
+
+def interval_width(study: StudyDefinition, plan: Plan) -> float:
+    """Predicted width of the interval for the mean of the dataset [data's unit]."""
+    return float(study.grid.width) if plan.interval_width is None else plan.interval_width()
+
+
+def noise_json(plan: Plan, apart: Sequence[Piece] = ()) -> str:
+    """The noise of a plan, and the sums that are kept of its answer, for the ledger."""
+    document: dict[str, object] = as_document(plan.noise)
+    if apart:
+        document["apart"] = [piece.sealed() for piece in apart]
+    return json.dumps(document, allow_nan=False)

@@ -1,0 +1,346 @@
+"""What an analyst asks, made canonical: equal questions have equal digests."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from app.core.cohort import Cohort
+from app.core.epsilon import MICRO, round_down_to_significant, share_of
+from app.core.errors import FieldError, InvalidRequest
+from app.core.release import Asked
+from app.core.study import NO_SIZE, NO_TILT, NOT_OF_CHOICES, Relation, StudyDefinition
+from app.estimators import registry
+from app.estimators.interface import Question
+from app.estimators.transformed import MOMENTS, Transformed
+
+MEAN, SUM, VARIANCE, SD = "mean", "sum", "variance", "sd"
+
+STATISTICS = (MEAN, SUM, VARIANCE, SD)
+"""What is read off one release of a mean. In add_remove_one studies the two last ones have a release of their
+own, with three sums in place of two, and a sum has none: the number of people is secret."""
+
+RANGE, DECLARED, FOUND = "range", "declared", "found"
+"""The parameter that says over which range a mean is taken: the study's, or one that is found first."""
+
+NO_SUM = "there is no sum where the number of people is secret"
+
+NO_RANGE = f"must be {DECLARED} or {FOUND}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A question as it was asked.
+
+    Attributes:
+        statistic: What of the study, one of `STATISTICS`.
+        estimator: Name, or None for `auto`.
+        share: Part of each personal epsilon to use [ppm]; None for the study's default.
+        epsilon: The most that any person may be charged [micro-epsilon]; None for no such cap.
+        expected_size: add_remove_one: what to take for the secret number of people.
+        tilt: replace_one: see `StudyDefinition`; None for the study's [ppm].
+        where: Of whom, as name:label with commas between; empty for all people.
+        by: An attribute, of each label of which it asks; empty for none.
+        simultaneous, standardize, of, between: What is read off the answer, see `statistics.reading`.
+        needs: Labels of `by` without an answer for which there is nothing to read.
+        measure: Of which measure, in a study of several; empty in others.
+        parameters: Raw text of the estimator's parameters.
+    """
+
+    statistic: str = "mean"
+    estimator: str | None = None
+    share: int | None = None
+    epsilon: int | None = None
+    expected_size: float | None = None
+    tilt: int | None = None
+    where: str = ""
+    by: str = ""
+    simultaneous: bool = False
+    standardize: str = ""
+    of: str = ""
+    between: str = ""
+    needs: tuple[str, ...] = ()
+    measure: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """A question with every default filled in.
+
+    Attributes:
+        estimator: As asked; `auto` stays `auto`.
+        share: [ppm].
+        epsilon: The absolute cap, or None [micro-epsilon].
+        cap: The same in the study's currency.
+        expected_size: As asked.
+        tilt: [ppm]; None in add_remove_one studies.
+        parameters: Parsed values of the parameters that were given or have defaults.
+        by: The attribute of each label of which it asks; empty for none.
+        where: Of whom: the label of each attribute that it names; empty for all people.
+        measure: Of which measure, in a study of several; empty in others.
+        spread: Whether the answer must have a variance. No part of the question: a mean has it too.
+    """
+
+    estimator: str
+    share: int
+    epsilon: int | None
+    cap: int | None
+    expected_size: float | None
+    tilt: int | None
+    parameters: Mapping[str, object]
+    where: Mapping[str, str] = field(default_factory=dict)
+    by: str = ""
+    measure: str = ""
+    spread: bool = False
+
+    @property
+    def of_all(self) -> bool:
+        """Whether it asks of all people, in a study of one value."""
+        return not (self.where or self.by or self.measure)
+
+    def offer(self, amount: int) -> int:
+        """What a person who offers this much may be charged [both in the study's currency]."""
+        offer = share_of(amount, self.share)
+        return offer if self.cap is None else min(offer, self.cap)
+
+    def share_taken(self, study: StudyDefinition) -> int:
+        """The most that a release takes of any person's epsilon [ppm]; depends on question and study only.
+
+        A cap takes most of those who offer least.
+        """
+        if self.cap is None:
+            return self.share
+        least = max(1, study.amount(round_down_to_significant(study.epsilon_min)))
+        return min(self.share, -(-self.cap * MICRO // least))
+
+    def digest(self) -> bytes:
+        """SHA-256 of the question; without a tilt that of the releases made before there was one."""
+        return _digest(replace(self, tilt=self.tilt or None).to_json())
+
+    def by_parts(self) -> Asked:
+        """The question apart from share and cap, and these two."""
+        question = replace(self, tilt=self.tilt or None)
+        parts = {name: value for name, value in question.asked().items() if name not in ("share", "epsilon")}
+        family = _digest({**question.to_json(), "parameters": parts})
+        return Asked(family=family, share=self.share, cap=self.epsilon)
+
+    def combined(self) -> Asked:
+        """What the free answers are kept under that combine those to this question with all others."""
+        family = _digest({"statistic": MEAN, "combines": self.by_parts().family.hex()})
+        return Asked(family=family, share=0, cap=None)
+
+    def to_json(self) -> dict[str, object]:
+        """The question as it stands on its releases."""
+        document: dict[str, object] = {
+            "statistic": MEAN,
+            "estimator": self.estimator,
+            "parameters": self.asked(),
+        }
+        if self.where:
+            document["where"] = dict(self.where)
+        if self.by:
+            document["by"] = self.by
+        if self.measure:
+            document["measure"] = self.measure
+        return document
+
+    def among(self, study: StudyDefinition, cohorts: Sequence[Cohort]) -> Sequence[Cohort]:
+        """Those of whom it asks, see `among`."""
+        return among(study, self.where, cohorts)
+
+    def asked(self) -> dict[str, object]:
+        """Share, caps, tilt and the estimator's parameters, as JSON."""
+        asked: dict[str, object] = {"share": self.share / MICRO, **self.parameters}
+        if self.epsilon is not None:
+            asked["epsilon"] = self.epsilon / MICRO
+        if self.expected_size is not None:
+            asked["expected_size"] = self.expected_size
+        if self.tilt is not None:
+            asked["tilt"] = self.tilt / MICRO
+        return asked
+
+    def question(
+        self,
+        study: StudyDefinition,
+        *,
+        people: int | None,
+        expected_size: float | None = None,
+        variance: float | None = None,
+    ) -> Question:
+        """The estimators' view of the question; `variance` in the data's unit squared."""
+        return Question(
+            relation=study.relation,
+            grid=study.grid,
+            cap=self.offer(study.amount(study.epsilon_max)),
+            floor=self.offer(study.amount(study.epsilon_min)),
+            delta=study.delta,
+            people=people,
+            expected_size=self.expected_size if self.expected_size is not None else expected_size,
+            tilt=(self.tilt or 0) / MICRO,
+            variance=None if variance is None else variance / float(study.grid.width) ** 2,
+            parameters=self.parameters,
+        )
+
+
+def _digest(document: dict[str, object]) -> bytes:
+    return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).digest()
+
+
+def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
+    """Check a question against its study and fill in the defaults.
+
+    Raises:
+        InvalidRequest: names every offending field.
+    """
+    if ask.statistic not in STATISTICS:
+        raise InvalidRequest.field("statistic", f"must be one of {', '.join(STATISTICS)}")
+    secret, spread = study.relation is Relation.ADD_REMOVE_ONE, ask.statistic in (VARIANCE, SD)
+    if secret and ask.statistic == SUM:
+        raise InvalidRequest.field("statistic", NO_SUM)
+    check_measure(study, ask)
+    of = study.of_measure(ask.measure)
+    if of.choices:
+        raise InvalidRequest.field("statistic", NOT_OF_CHOICES)
+    if of.dimension > 1:
+        raise InvalidRequest.field("statistic", no_number(of))
+    errors: list[FieldError] = []
+    if ask.tilt is not None and secret:
+        errors.append(FieldError("tilt", NO_TILT))
+    if ask.expected_size is not None and not secret:
+        # It would make another question of the same one, which people would pay for again.
+        errors.append(FieldError("expected_size", NO_SIZE))
+    name = ask.estimator or registry.AUTO
+    if secret and (spread or ask.by):
+        if name not in (registry.AUTO, Transformed.name):
+            what = f"a {ask.statistic}" if spread else "an answer by labels"
+            errors.append(FieldError("estimator", f"must be {Transformed.name} for {what}"))
+        name = Transformed.name
+    values: dict[str, object] = {}
+    where: Mapping[str, str] = {}
+    by = ""
+    try:
+        values = _parameters(study, ask, name)
+    except InvalidRequest as refusal:
+        errors += refusal.fields
+    try:
+        where = conditions(study, ask)
+        by = attribute(study, ask, where)
+    except InvalidRequest as refusal:
+        errors += refusal.fields
+    if errors:
+        raise InvalidRequest.naming(errors, "the question is ")
+    if secret and spread:
+        values[MOMENTS.name] = 2
+    elif values.get(MOMENTS.name) == MOMENTS.default:
+        del values[MOMENTS.name]  # Questions of before it was a parameter keep their digests.
+    share, epsilon = bounds(study, ask)
+    return Resolved(
+        estimator=name,
+        share=share,
+        epsilon=epsilon,
+        cap=None if epsilon is None else study.amount(epsilon),
+        expected_size=ask.expected_size,
+        tilt=None if secret else study.tilt if ask.tilt is None else ask.tilt,
+        parameters=values,
+        where=where,
+        by=by,
+        measure=ask.measure,
+        spread=spread,
+    )
+
+
+def _parameters(study: StudyDefinition, ask: Ask, name: str) -> dict[str, object]:
+    """Values of an estimator's parameters, with defaults where none are given."""
+    declared = {
+        parameter.name: parameter for parameter in registry.parameters(name, study.relation, study.noise)
+    }
+    values: dict[str, object] = {name: parameter.default for name, parameter in declared.items()}
+    errors: list[FieldError] = []
+    for given, text in ask.parameters.items():
+        if given == RANGE:
+            if text != DECLARED:
+                reason = f"must be {DECLARED} for a {ask.statistic}" if text == FOUND else NO_RANGE
+                errors.append(FieldError(RANGE, reason))
+        elif given not in declared:
+            those = f"it has {', '.join(declared)}" if declared else "it has none"
+            errors.append(FieldError(given, f"not a parameter of {name} for a {ask.statistic}; {those}"))
+        else:
+            try:
+                values[given] = declared[given].parse(text)
+            except ValueError as error:
+                errors.append(FieldError(given, str(error)))
+    if errors:
+        raise InvalidRequest.naming(errors, "the question is ")
+    return values
+
+
+def bounds(study: StudyDefinition, ask: Ask) -> tuple[int, int | None]:
+    """Share [ppm] and cap [micro-epsilon] of a question; a cap that no person's share reaches is none.
+
+    It would make another question of the same one, which people would pay for again.
+    """
+    share = study.default_share if ask.share is None else ask.share
+    if ask.epsilon is None or study.amount(ask.epsilon) >= share_of(study.amount(study.epsilon_max), share):
+        return share, None
+    return share, ask.epsilon
+
+
+def of_vectors(study: StudyDefinition, ask: Ask) -> bool:
+    """Whether the values that it asks about have several coordinates."""
+    if not study.measures:
+        return study.dimension > 1
+    of = study.measures.named.get(ask.measure)
+    return of is not None and of.dimension > 1
+
+
+def no_number(study: StudyDefinition) -> str:
+    """Why values of several coordinates have no answer to a question for numbers."""
+    return (
+        f"is for numbers, and these values have {study.dimension} coordinates: ask for "
+        f"{', '.join(STATISTICS)} or count, or start a K-means session"
+    )
+
+
+def among(study: StudyDefinition, where: Mapping[str, str], cohorts: Sequence[Cohort]) -> Sequence[Cohort]:
+    """Those of whom a question asks. To all others it is as if they were not there: they pay nothing.
+
+    Which segment a person is in is public in a replace_one study. In an add_remove_one study all that an
+    answer to the question says of people is in noise that was drawn for a study of these people alone.
+    """
+    if not where:
+        return cohorts
+    segments = study.attributes.where(where)
+    return [cohort for cohort in cohorts if cohort.segment in segments]
+
+
+def conditions(study: StudyDefinition, ask: Ask) -> Mapping[str, str]:
+    """Of whom a question asks, checked: the label of each attribute that it names."""
+    try:
+        return study.attributes.conditions(ask.where) if ask.where else {}
+    except ValueError as error:
+        raise InvalidRequest.field("where", str(error)) from None
+
+
+def check_measure(study: StudyDefinition, ask: Ask) -> None:
+    """Refuse a question that does not name a measure of a study of several, or names one of another."""
+    if not study.measures:
+        if ask.measure:
+            raise InvalidRequest.field(
+                "measure", "is for studies of several measures: this one asks for one value"
+            )
+    elif ask.measure not in study.measures.named:
+        reason = "must be one of the study's measures" if ask.measure else "is required in a study of several"
+        raise InvalidRequest.field("measure", f"{reason}: {', '.join(study.measures.named)}")
+
+
+def attribute(study: StudyDefinition, ask: Ask, where: Mapping[str, str]) -> str:
+    """The attribute by whose labels a question asks, checked."""
+    if not ask.by:
+        return ""
+    if ask.by not in study.attributes.labels:
+        known = ", ".join(study.attributes.labels) or "none"
+        raise InvalidRequest.field("by", f"must be an attribute of the study: {known}")
+    if ask.by in where:
+        raise InvalidRequest.field("by", "is an attribute of which where names the label")
+    return ask.by

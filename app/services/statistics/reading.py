@@ -1,0 +1,166 @@
+"""What is read off the answers for labels: a difference, a standardized mean, intervals that hold together.
+
+All of it is post-processing of one release by labels, see `app.estimators.together`. It costs that release
+where there is none yet, and nothing else.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+from app.core.errors import FieldError, InvalidRequest
+from app.core.study import StudyDefinition
+from app.services.statistics.questions import MEAN, STATISTICS, SUM, Ask, no_number, of_vectors
+
+DIFFERENCE = "difference"
+
+READ = (*STATISTICS, DIFFERENCE)
+"""Every statistic that is read off a release of a mean."""
+
+_ROUNDING = Fraction(1, 10**6)
+"""How far shares of a population may be from 1 together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What is read off a release.
+
+    Attributes:
+        ask: The question of the release.
+        statistic: One of `READ`, or of a shape.
+        simultaneous: Whether labels have intervals that hold at once, besides.
+        by: The attribute of `shares` and `between`.
+        shares: Of the population that each label has, if known; they sum to one. Empty without.
+        between: The two labels of a difference; empty for other statistics.
+    """
+
+    ask: Ask
+    statistic: str
+    simultaneous: bool = False
+    by: str = ""
+    shares: Mapping[str, Fraction] = field(default_factory=dict)
+    between: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, study: StudyDefinition, ask: Ask) -> "Reading":
+        """Check what is to be read off.
+
+        Raises:
+            InvalidRequest: names every offending field.
+        """
+        errors: list[FieldError] = []
+        shares: Mapping[str, Fraction] = {}
+        between: tuple[str, ...] = ()
+        by = ask.by
+        try:
+            if ask.statistic == DIFFERENCE:
+                by, between = _between(study, ask.between)
+        except ValueError as error:
+            errors.append(FieldError("between", str(error)))
+        if ask.statistic != DIFFERENCE:
+            errors += [
+                FieldError(name, f"applies to a {DIFFERENCE}")
+                for name in ("of", "between")
+                if getattr(ask, name)
+            ]
+        elif ask.of not in ("", MEAN):
+            errors.append(FieldError("of", f"must be {MEAN}"))
+        try:
+            if ask.standardize and ask.statistic == MEAN:
+                by, shares = _shares(study, ask.standardize)
+        except ValueError as error:
+            errors.append(FieldError("standardize", str(error)))
+        if ask.standardize and ask.statistic != MEAN:
+            errors.append(FieldError("standardize", f"applies to a {MEAN}"))
+        if ask.by and by != ask.by:
+            errors.append(FieldError("by", f"must be {by} here, or not be given"))
+        if ask.simultaneous and ask.statistic not in (MEAN, SUM, DIFFERENCE):
+            errors.append(FieldError("simultaneous", f"applies to {MEAN}, {SUM} and {DIFFERENCE}"))
+        elif ask.simultaneous and not by:
+            errors.append(FieldError("simultaneous", "applies to answers by labels: give by"))
+        if ask.statistic in READ and of_vectors(study, ask):
+            if ask.statistic == DIFFERENCE:
+                raise InvalidRequest.field("statistic", no_number(study.of_measure(ask.measure)))
+            names = ("standardize", "simultaneous")
+            errors += [
+                FieldError(name, "does not apply to values of several coordinates")
+                for name in names
+                if getattr(ask, name)
+            ]
+        if errors:
+            raise InvalidRequest.naming(errors, "the question is ")
+        statistic = MEAN if ask.statistic == DIFFERENCE else ask.statistic
+        plain = replace(
+            ask, statistic=statistic, by=by, simultaneous=False, standardize="", of="", between=""
+        )
+        reading = cls(
+            ask=plain,
+            statistic=ask.statistic,
+            simultaneous=ask.simultaneous,
+            by=by,
+            shares=shares,
+            between=between,
+        )
+        return replace(reading, ask=replace(plain, needs=tuple(reading.weights)))
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """What each label weighs in the number that is read off several; empty where none is."""
+        if self.between:
+            one, other = self.between
+            return {one: 1.0, other: -1.0}
+        return {label: float(share) for label, share in self.shares.items() if share}
+
+
+def _attribute(study: StudyDefinition, text: str, example: str) -> tuple[str, list[str]]:
+    """The attribute, and what is behind its colon.
+
+    Raises:
+        ValueError: the reason.
+    """
+    name, colon, rest = text.partition(":")
+    if not colon:
+        raise ValueError(f"must be {example}")
+    if name not in study.attributes.labels:
+        known = ", ".join(study.attributes.labels) or "none"
+        raise ValueError(f"must name an attribute of the study: {known}")
+    return name, rest.split(",")
+
+
+def _between(study: StudyDefinition, text: str) -> tuple[str, tuple[str, ...]]:
+    name, labels = _attribute(study, text, "an attribute and two of its labels, such as region:north,south")
+    known = study.attributes.labels[name]
+    if len(labels) != 2 or labels[0] == labels[1] or not set(labels) <= set(known):
+        raise ValueError(f"must name two labels of {name}: {', '.join(known)}")
+    return name, tuple(labels)
+
+
+def _shares(study: StudyDefinition, text: str) -> tuple[str, Mapping[str, Fraction]]:
+    name, parts = _attribute(
+        study, text, "an attribute and the share of each label, such as region:north=.4,south=.6"
+    )
+    known = study.attributes.labels[name]
+    found: dict[str, Fraction] = {}
+    for part in parts:
+        label, equals, number = part.partition("=")
+        if not equals or label not in known or label in found:
+            raise ValueError(f"must give every label of {name} once, as label=share: {', '.join(known)}")
+        found[label] = _share(number)
+    if len(found) != len(known):
+        raise ValueError(f"must give every label of {name}: {', '.join(known)}")
+    total = sum(found.values(), Fraction())
+    if abs(total - 1) > _ROUNDING:
+        raise ValueError(f"must have shares that sum to 1, and they sum to {float(total):g}")
+    return name, {label: found[label] / total for label in known}
+
+
+def _share(text: str) -> Fraction:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        number = Decimal(-1)
+    # An exponent would make a fraction of any size.
+    if not (number.is_finite() and 0 <= number <= 1 and len(text) <= 32 and number.adjusted() > -32):
+        raise ValueError("must have shares between 0 and 1")
+    return Fraction(number)

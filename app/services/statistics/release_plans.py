@@ -1,0 +1,155 @@
+"""What a question would cost and how accurate its answer would be; nothing is spent."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from app.core.cohort import Cohort
+from app.core.errors import PrivacyRefusal
+from app.core.release import StoredRelease
+from app.core.study import Currency, Relation, Study, assumption
+from app.estimators import registry
+from app.estimators.interface import Estimator, NotApplicable
+from app.services.statistics import drafting, gain, measured, planning
+from app.services.statistics.answers_left import answers_left, steps_left
+from app.services.statistics.drafting import Newcomers, Planned, PlannedEstimator
+from app.services.statistics.questions import Ask
+from app.services.statistics.release_request import ReleaseRequest, Situation
+from app.services.statistics.steps import Step
+from app.store.database import Connection, Database
+
+
+async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = False) -> Planned:
+    """Price and accuracy of every estimator that has an answer; spends and changes nothing.
+
+    Args:
+        database: The ledger.
+        study: The study.
+        ask: The question.
+        fresh: Whether the answer would have noise of its own.
+
+    Raises:
+        InvalidRequest: the question is not admissible for this study.
+    """
+    secret = study.definition.relation is Relation.ADD_REMOVE_ONE
+
+    async def body(connection: Connection) -> tuple[ReleaseRequest, Situation, StoredRelease | None]:
+        request = await ReleaseRequest.of(study, ask, asker=None, fresh=fresh).towards(connection)
+        rows = (
+            []
+            if secret
+            else numbered(await measured.read_profile(connection, study, request.resolved.measure))
+        )
+        stands = await request.standing(connection, any_share=True)
+        return request, await Situation.read(connection, request, rows, epoch=0), stands
+
+    request, now, stands = await database.run_tx("plan.profile", body)
+    definition, name = request.study.definition, request.resolved.estimator
+    estimators = (
+        registry.applicable(definition.relation, definition.noise)
+        if name == registry.AUTO
+        else [registry.get(name, definition.relation, definition.noise)]
+    )
+    planned = [entry for one in estimators if (entry := await asyncio.to_thread(_plan, request, now, one))]
+    # Steps are chosen by what they come to at share 1, others by the answer itself.
+    taken = await asyncio.to_thread(_step, request, now) if len(planned) > 1 else None
+    planned.sort(
+        key=lambda entry: (
+            taken is not None and entry.estimator != taken.estimator.name,
+            entry.predicted_error,
+        )
+    )
+    return Planned(
+        share=request.resolved.share,
+        share_before=0 if now.before is None else now.before.share,
+        tilt=request.resolved.tilt,
+        assumption=None if request.resolved.tilt is None else assumption(request.resolved.tilt),
+        stands=stands,
+        newcomers=await asyncio.to_thread(_newcomers, request, now),
+        estimators=[
+            replace(entry.capped(float(definition.grid.width)), chosen=place == 0)
+            for place, entry in enumerate(planned)
+        ],
+    )
+
+
+def numbered(rows: Sequence[Cohort]) -> list[Cohort]:
+    """Cohorts of which those that are not folded yet have ids of their own, below zero."""
+    return [row if row.id else replace(row, id=-place) for place, row in enumerate(rows, start=1)]
+
+
+def _plan(request: ReleaseRequest, now: Situation, estimator: Estimator) -> PlannedEstimator | None:
+    """What one estimator would do; None where it has no answer."""
+    definition, resolved = request.study.definition, request.resolved
+    try:
+        step = now.step(request, [estimator])
+        if step is not None:
+            request.check_labels(step)
+    except (NotApplicable, PrivacyRefusal):
+        return None
+    if step is not None:
+        return _plan_step(request, now, step, estimator)
+    entry = drafting.price(definition, resolved, now.people, now.question, estimator)
+    if entry is None or definition.relation is Relation.ADD_REMOVE_ONE:
+        return entry
+    left = answers_left(definition, resolved, now.cohorts, now.question, estimator, best=now.best)
+    return replace(entry, answers_left=left)
+
+
+def _plan_step(request: ReleaseRequest, now: Situation, step: Step, estimator: Estimator) -> PlannedEstimator:
+    definition, resolved = request.study.definition, request.resolved
+    untilted = step.plan.predicted_error
+    if resolved.tilt:
+        without = now.step(replace(request, resolved=replace(resolved, tilt=0)), [estimator])
+        untilted = untilted if without is None else without.plan.predicted_error
+    left = steps_left(step, now.cohorts, resolved.share) if _is_gain(request, now, step) else 0
+    return PlannedEstimator(
+        estimator=estimator.name,
+        summary=estimator.summary,
+        predicted_error=step.plan.predicted_error,
+        predicted_error_at_tilt_0=untilted,
+        epsilon_max=definition.epsilon(step.epsilon_max),
+        epsilon_max_total=definition.epsilon(step.epsilon_max_total),
+        mu2_max=step.epsilon_max if definition.noise is Currency.GAUSSIAN else None,
+        one_report_moves=step.plan.one_report,
+        statistics=drafting.statistics(definition, step.plan, step.question),
+        answers_left=left,
+        half_width=drafting.half_width(definition, step.plan),
+    )
+
+
+def _newcomers(request: ReleaseRequest, now: Situation) -> Newcomers | None:
+    """What renews the answer at the share that it has; None where that charges no one or is no gain."""
+    if now.before is None:
+        return None
+    definition, share = request.study.definition, now.before.share
+    step = _step(replace(request, resolved=replace(request.resolved, share=share)), now)
+    if step is None or not step.charges or not _is_gain(request, now, step):
+        return None
+    charged = {charge.cohort_id for charge in step.charges}
+    most = step.epsilon_max
+    return Newcomers(
+        people=sum(cohort.count for cohort in now.cohorts if cohort.id in charged),
+        epsilon_max=definition.epsilon(most),
+        epsilon_max_total=definition.epsilon(step.epsilon_max_total),
+        mu2_max=most if definition.noise is Currency.GAUSSIAN else None,
+        predicted_error=min(step.plan.predicted_error, float(definition.grid.width)),
+        half_width=planning.interval_width(definition, step.plan) / 2,
+    )
+
+
+def _step(request: ReleaseRequest, now: Situation) -> Step | None:
+    """The step that would be taken; None where the question is not answered by steps, or is refused."""
+    try:
+        return now.step(request)
+    except (NotApplicable, PrivacyRefusal):
+        return None
+
+
+def _is_gain(request: ReleaseRequest, now: Situation, step: Step) -> bool:
+    width = planning.interval_width(request.study.definition, step.plan)
+    try:
+        gain.check(people=step.people, left_out=step.left_out, width=width, best=now.best, needed=False)
+    except PrivacyRefusal:
+        return False
+    return True

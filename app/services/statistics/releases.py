@@ -1,0 +1,174 @@
+"""Plans and releases of means, on the way of every answer (`app.services.statistics.answering`)."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from app.core.clock import Clock
+from app.core.errors import NotFound
+from app.core.records import CohortCharge
+from app.core.release import Draft, StoredRelease
+from app.core.study import Relation, Study
+from app.services.observer import Observer
+from app.services.paging import Page, decode_cursor, page_of
+from app.services.replies import Replies
+from app.services.statistics import combining, combining_secret, drafting, measured, planning
+from app.services.statistics.answering import Answering
+from app.services.statistics.drafting import Planned
+from app.services.statistics.publishing import Answered, published, standing
+from app.services.statistics.questions import Ask
+from app.services.statistics.release_plans import plan
+from app.services.statistics.release_request import ReleaseRequest, Situation
+from app.services.statistics.saturation import Saturation
+from app.store import cohorts, combined
+from app.store import releases as store
+from app.store.combined import Sources
+from app.store.database import Connection, Database, Run
+
+
+class Releases(Answering[ReleaseRequest]):
+    """Answers questions for means and what is read off them; reads and lists releases of every kind."""
+
+    request_of = ReleaseRequest.of
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        saturation: Saturation,
+        observer: Observer,
+        replies: Replies,
+    ) -> None:
+        super().__init__(database, clock, observer, replies)
+        self._saturation = saturation
+
+    async def plan(self, study: Study, ask: Ask, *, fresh: bool = False) -> Planned:
+        """Price and accuracy of every estimator that has an answer, see `statistics.release_plans`."""
+        with self._observer.step("plan"):
+            return await plan(self._database, study, ask, fresh=fresh)
+
+    async def get(self, release_id: UUID) -> StoredRelease:
+        """A committed release.
+
+        Raises:
+            NotFound: there is none.
+        """
+        release = await self._database.run_tx("release.read", lambda c: store.read_release(c, release_id))
+        if release is None:
+            raise NotFound("there is no such release")
+        return release
+
+    async def page(self, study: Study, limit: int, cursor: str | None) -> Page[StoredRelease]:
+        """A study's releases, newest first."""
+        before = decode_cursor(cursor, UUID, None)
+        releases = await self._database.run_tx(
+            "release.page",
+            lambda c: store.page_releases(c, study.id, before=before, limit=limit + 1),
+        )
+        return page_of(releases, limit, lambda release: str(release.id), behind=before)
+
+    async def steps(self, release_id: UUID, most: int) -> list[StoredRelease]:
+        """The newest steps of the shares of a release's question, the oldest of them first."""
+        found = await self._database.run_tx(
+            "release.steps", lambda c: store.read_steps(c, release_id, limit=most)
+        )
+        return found[::-1]
+
+    async def charges(self, releases: Sequence[StoredRelease]) -> list[list[CohortCharge]]:
+        """What each of these releases cost each cohort; for admins."""
+        ids = [release.id for release in releases]
+        charges = await self._database.run_tx("release.charges", lambda c: store.read_charges(c, ids))
+        return [charges[release] for release in ids]
+
+    async def saturation(self, study: Study) -> int | None:
+        """Where more epsilon would buy nothing at share 1 [micro-epsilon]; None: nowhere."""
+        point = await self._saturation.point(study)
+        return None if point is None else study.definition.epsilon(point)
+
+    async def _free(self, connection: Connection, request: ReleaseRequest) -> ReleaseRequest | None:
+        return request.combining() if await request.has_news(connection) else None
+
+    async def _make(self, run: Run, request: ReleaseRequest) -> StoredRelease:
+        if request.combines:
+            return await self._combine(run, request)
+        return await super()._make(run, request)
+
+    async def _combine(self, run: Run, request: ReleaseRequest) -> StoredRelease:
+        """The best answer of all that are published, and of their combination."""
+        study, definition = request.study, request.study.definition
+        secret = definition.relation is Relation.ADD_REMOVE_ONE
+
+        async def body(connection: Connection) -> tuple[Situation, Sources]:
+            epochs = await cohorts.read_epochs(connection, study.id)
+            rows = [] if secret else await cohorts.read_cohorts(connection, study.id)
+            situation = await Situation.read(connection, request, rows, epoch=epochs.folded)
+            return situation, await combined.read_sources(connection, study.id)
+
+        now, sources = await run("release.sources", body)
+
+        def made() -> Draft:
+            resolved, read = request.resolved, sources
+            if secret:
+                read = combining_secret.chosen(definition, resolved, now.question, sources)
+                found = combining_secret.combine(definition, now.question, read)
+            else:
+                found = combining.combine(definition, now.cohorts, resolved, now.question, read.pieces)
+            return drafting.combined(study, resolved, found, read, epoch=now.epoch, clock=self._clock)
+
+        with self._observer.step("plan"):
+            draft = await asyncio.to_thread(made)
+        await self._publish(run, draft, request)
+        best = await run("release.known", lambda c: self._known(c, request, any_share=True))
+        return published(study, draft) if best is None else best
+
+    async def _draft(self, run: Run, request: ReleaseRequest) -> tuple[Draft, ReleaseRequest]:
+        study, resolved = request.study, request.resolved
+        definition = study.definition
+
+        async def body(connection: Connection) -> Situation:
+            epochs = await cohorts.read_epochs(connection, study.id)
+            rows = await measured.read_cohorts(connection, study, resolved)
+            return await Situation.read(connection, request, rows, epoch=epochs.folded)
+
+        now = await run("release.cohorts", body)
+        with self._observer.step("plan"):
+            step = await asyncio.to_thread(now.step, request) if request.by_steps else None
+        if step is not None:
+            if not step.finer and now.before is not None and now.before.epoch == now.epoch:
+                raise Answered(
+                    await standing(run, self._replies, study, now.before.release, request.idempotency)
+                )
+            request.check_labels(step)
+            width = planning.interval_width(definition, step.plan)
+            request.check(step.people, step.left_out, width, now.best)
+            with self._observer.step("draw"):
+                draft = await asyncio.to_thread(
+                    drafting.next_step,
+                    study,
+                    resolved,
+                    step,
+                    now.cohorts,
+                    epoch=now.epoch,
+                    clock=self._clock,
+                )
+            return draft, replace(request, use=request.use and replace(request.use, share=step.share_used))
+        people, question = now.people, now.question
+        with self._observer.step("plan"):
+            estimator, plan, question = await asyncio.to_thread(
+                planning.choose, definition, people, resolved, question
+            )
+        request.check(people.people, people.left_out, planning.interval_width(definition, plan), now.best)
+        with self._observer.step("draw"):
+            draft = await asyncio.to_thread(
+                drafting.answer,
+                study,
+                resolved,
+                people,
+                question,
+                estimator,
+                plan,
+                epoch=now.epoch,
+                clock=self._clock,
+            )
+        return draft, request

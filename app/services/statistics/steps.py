@@ -1,0 +1,371 @@
+r"""One more step of a question's shares: who pays what, and the answer from all that is there by then.
+
+A question of a replace_one study keeps *pieces*, see `app.core.piece`. Weights never change: those of a piece
+are planned once, for each person's whole epsilon, and a share s only sets the noise: Laplace noise of scale
+:math:`b(s) = b(1) / s`, Gaussian noise of s times the precision at share 1. What a step charges a cohort is
+the price at the new noise, rounded up, less what the piece has charged it: ten steps of .1 charge exactly
+what one release at 1 does. They end with noise of exactly its law (`app.mechanisms.refined_laplace`), or
+with its variance (`app.mechanisms.refined_gaussian`: there a step draws independent noise for what it adds,
+and nothing has to be known of the noise before). A step to share s
+
+1. refines every piece that has lost no member and whose cohorts can all pay the difference: the noise that is
+   left is drawn given the published one, :math:`Z_1` = stored noisy sum - exact sum, which is right because
+   the exact sum is that of the first draw; with Gaussian noise one more draw joins the sum of draws;
+2. gives those who are in no such piece, and can pay, one new piece with independent noise, weighed for itself
+   where the estimator weighs parts, see `_own_weights`;
+3. leaves every other piece as it is for ever. Its sum stays usable. What its people have paid for it counts
+   when they join the new piece: they weigh as much as the rest of their share buys;
+4. combines all of them, with public people and reports, see `app.estimators.combination`.
+
+A draft that is not published was never seen: the next attempt draws anew from the same stored sums, and what
+is published is one draw given the one before. Rounding: a charge is at most one micro-epsilon (or 1e-6 of
+mu^2) above the share of an epsilon, and never above the epsilon or a cap. For shares below .0149 Laplace
+noise would outgrow the sampler; there weights count coarser units, rounded down.
+
+Privacy: who is there, what they offer and what they have paid are public under replace_one, and nothing here
+depends on a raw value but the sums that noise is drawn for. Two noisy sums of one piece, of the values and of
+their squares, cost what the first one does (`app.accounting.prices`); they are refined independently.
+
+That a piece has lost no member is read off the counts of its cohorts, by this invariant: **a cohort of a
+piece whose count is unchanged has the same people.** Its count only falls. Who withdraws, or puts a value in
+the place of another one, even the same, is taken out of it in the transaction that changes the row. Who
+comes, or comes back with the same trust and epsilon, has the current epoch, which is folded later, into a
+cohort that has been charged nothing; a cohort of a piece has been charged for it, since it weighs something.
+The publication compares counts again with the rows locked, so no one leaves between the draw and the charge.
+
+A value that was withdrawn cannot be computed from what is kept: the exact sum of its cohort has lost it, and
+of a piece there is the noisy sum alone, which has it. Their difference is the value, weighed, and the noise
+of the piece as it is now, which is stored nowhere: what the person was charged bounds what that tells. Were
+the piece sharpened afterwards, the difference would be taken for noise, and the next answer would depend on
+it: hence 3.
+
+People may come because of what was published. Each piece is a mechanism of its own, about people whom no
+other live piece holds, and they compose in parallel also then [1]. Its condition, for noise that is not pure:
+no noise of a piece is drawn before its people are fixed. Only sealed epochs are folded, and steps see folded
+cohorts only. Who joins a second piece, since the first one lost a member, pays for both: their charges add
+up, as those of any answers do (`app.accounting.costs`).
+
+References:
+    [1] Henzinger, Safavi, Vadhan, "Concurrent Composition for Differentially Private Continual Mechanisms",
+        arXiv:2411.03299.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from operator import mul
+
+from app.core.cohort import Cohort, Cohorts
+from app.core.epsilon import MICRO
+from app.core.errors import BudgetExhausted, InternalFault
+from app.core.piece import LastStep, Piece, Taken
+from app.core.study import Relation, StudyDefinition, Trust
+from app.estimators.combination import combination_plan
+from app.estimators.interface import Conclusion, Estimator, Linear, NotApplicable, Plan, Question
+from app.services.statistics import planning
+from app.services.statistics.label_groups import labels_shown
+from app.services.statistics.piece_ledger import PieceLedger, PieceStep
+from app.services.statistics.piece_noise import NOISES, PieceNoise
+from app.services.statistics.piece_sums import sums_of
+from app.services.statistics.planning import Crowd
+from app.services.statistics.questions import Resolved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """The plan of a question for each person's whole epsilon, as if those who take part had paid nothing yet.
+
+    Attributes:
+        people: All people.
+        estimator, question, plan: What answers.
+        noise: Of the pieces of the study.
+        weights: What one person of each group weighs under `noise.unit`; None for a plan that has no pieces.
+    """
+
+    people: Crowd
+    estimator: Estimator
+    question: Question
+    plan: Plan
+    noise: PieceNoise
+    weights: Sequence[int] | None
+
+    @property
+    def linear(self) -> Linear:
+        """What the plan rests on beside its weights."""
+        if self.plan.linear is None:
+            raise InternalFault("A plan is not answered by parts.")
+        return self.plan.linear
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One label of a question by an attribute, see `app.services.statistics.by_label`.
+
+    Attributes:
+        where: The labels of its people.
+        cohorts: They.
+        step: Their own step; None where they have no answer.
+    """
+
+    where: Mapping[str, str]
+    cohorts: Cohorts
+    step: "Step | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step(PieceStep):
+    """A step of a mean that can be taken.
+
+    Attributes:
+        estimator, question, plan: What answers, and from what. The plan reads what `take` draws.
+        people, left_out: All live contributions, and those who cannot pay their part of this step.
+        silent: Those who did not report the measure.
+        epsilon_max, epsilon_max_total: The largest charge of this step, and of all steps of the question to
+            one person [the study's currency].
+        share_used: The largest part of a person's epsilon that it takes [ppm].
+        parts: Of a question by an attribute: its labels.
+    """
+
+    estimator: Estimator
+    question: Question
+    plan: Plan
+    people: int
+    left_out: int
+    epsilon_max: int
+    epsilon_max_total: int
+    share_used: int
+    silent: int
+    parts: tuple[Part, ...] = ()
+
+
+def plan_step(
+    study: StudyDefinition,
+    cohorts: Sequence[Cohort],
+    resolved: Resolved,
+    question: Question,
+    pieces: Sequence[Piece],
+    before: LastStep | None,
+    among: Sequence[Estimator] | None = None,
+) -> Step | None:
+    """Plan the step of a question to its share.
+
+    Args:
+        study: The study.
+        cohorts: The cohorts as they are now, each with an id of its own.
+        resolved: What was asked.
+        question: The same for estimators.
+        pieces: Those of the question.
+        before: Its last step.
+        among: What `auto` chooses among.
+
+    Returns:
+        The step; None where the question is not answered by steps: in add_remove_one studies, where it would
+        tell who came and left, and where the plan is no single linear query under noise of its currency.
+
+    Raises:
+        BudgetExhausted: no person can pay for more than there is.
+        NotApplicable: no estimator has an answer.
+    """
+    if study.relation is not Relation.REPLACE_ONE:
+        return None
+    ledger = PieceLedger(cohorts, pieces, resolved, NOISES[study.noise])
+    return plan_from(study, ledger, resolved, question, before, among, number=next_number(pieces))
+
+
+def next_number(pieces: Sequence[Piece]) -> int:
+    """The number of a new piece of a question."""
+    return 1 + max((piece.number for piece in pieces), default=0)
+
+
+def plan_from(
+    study: StudyDefinition,
+    ledger: PieceLedger,
+    resolved: Resolved,
+    question: Question,
+    before: LastStep | None,
+    among: Sequence[Estimator] | None = None,
+    *,
+    number: int,
+    needed: bool = True,
+) -> Step | None:
+    """Plan a step from what people have paid for the question, and can; see `plan_step`.
+
+    Args:
+        study, resolved, question, before, among: See `plan_step`.
+        ledger: Of the cohorts and pieces of the question.
+        number: Of a new piece.
+        needed: Whether a step that reads only what is there is refused, where people cannot pay for more.
+    """
+    noise, here = NOISES[study.noise], ledger.cohorts
+    # 1. Refine what can be refined, and let join who can pay.
+    kept, finer, joining, left_out = ledger.kept, ledger.finer, ledger.joining, ledger.left_out
+    # 2. Plan for each person's whole epsilon.
+    all_of = plan_whole(study, here, resolved, question, ledger.taking_part, among)
+    people, weights, linear = all_of.people, all_of.weights, all_of.plan.linear
+    if weights is None or linear is None:
+        return None
+    # 3. A new piece of those who join.
+    newcomers = [place for place, cohort in enumerate(here.column("id")) if cohort in joining]
+    weighed: tuple[Crowd, Sequence[int]] = people, weights
+    if kept and newcomers and not linear.attached:
+        alone = planning.crowd(study, here.some(newcomers), _at_whole(resolved), joining)
+        weighed = alone, _own_weights(alone, people, all_of.estimator, all_of.question, noise)
+    created = ledger.create(number, _by_cohort(*weighed))
+    if created is not None:
+        kept, finer = [*kept, created], finer | {number}
+    if needed and not finer and (before is None or (left_out and before.share < resolved.share)):
+        raise BudgetExhausted("no person in this study can take part in such a release")
+    # 4. The answer from all pieces.
+    charges = ledger.charges(kept, finer)
+    charged, costs = charges.column("cohort_id"), charges.column("epsilon")
+    totals = [ledger.paid.get(cohort, 0) + cost for cohort, cost in zip(charged, costs, strict=True)]
+    fresh = not ledger.paid.keys() >= set(charged)
+    taken = resolved.share_taken(study)
+    had = 0 if before is None or fresh else before.share
+    return Step(
+        estimator=all_of.estimator,
+        question=all_of.question,
+        plan=combination_plan(sums_of(here, kept, people.groups, weights, noise), linear, all_of.question),
+        before=before,
+        noise=noise,
+        had={piece.number: piece.share for piece in ledger.pieces},
+        pieces=tuple(kept),
+        finer=finer,
+        closed=ledger.closed,
+        used=ledger.used(kept, finer, charges),
+        charges=charges,
+        people=sum(here.column("count")),
+        left_out=left_out,
+        epsilon_max=max(costs, default=0),
+        epsilon_max_total=max(*totals, *ledger.paid.values(), 0),
+        share_used=max(0, taken - had),
+        silent=people.silent,
+    )
+
+
+def _by_cohort(people: Crowd, weights: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """What one person of each cohort weighs, by its id."""
+    return zip(people.cohorts.column("id"), map(weights.__getitem__, people.places), strict=True)
+
+
+def _at_whole(resolved: Resolved) -> Resolved:
+    """A question for each person's whole epsilon."""
+    cap = None if resolved.cap is None else resolved.cap * MICRO // resolved.share
+    return replace(resolved, share=MICRO, cap=cap)
+
+
+def plan_whole(
+    study: StudyDefinition,
+    cohorts: Sequence[Cohort],
+    resolved: Resolved,
+    question: Question,
+    taking_part: Set[int],
+    among: Sequence[Estimator] | None = None,
+) -> Whole:
+    """Plan a question for each person's whole epsilon.
+
+    Raises:
+        BudgetExhausted, NotApplicable: see `app.services.statistics.planning.choose`.
+    """
+    whole, noise = _at_whole(resolved), NOISES[study.noise]
+    asked = replace(
+        whole.question(study, people=question.people, expected_size=question.expected_size),
+        variance=question.variance,
+        together=question.together,
+    )
+    people = planning.crowd(study, cohorts, whole, taking_part)
+    estimator, plan, answered = planning.choose(study, people, whole, asked, among)
+    return Whole(
+        people=people,
+        estimator=estimator,
+        question=answered,
+        plan=plan,
+        noise=noise,
+        weights=weights_of(plan, noise),
+    )
+
+
+def take(step: Step, cohorts: Sequence[Cohort]) -> tuple[Conclusion, Taken]:
+    """Draw the noise of a step and read the answer. Draws entropy; what it returns is not published yet.
+
+    Args:
+        step: The step.
+        cohorts: Those that it was planned for.
+    """
+    here = Cohorts.of(cohorts)
+    totals = dict(zip(here.column("id"), here.column("total"), strict=True))
+    squares = dict(zip(here.column("id"), here.column("total_squares"), strict=True))
+    pieces = []
+    for piece in step.pieces:
+        if piece.number not in step.finer:
+            pieces.append(replace(piece, refinable=piece.refinable and piece.number not in step.closed))
+            continue
+        weights, members = piece.column("weight"), piece.column("cohort_id")
+        exact = (
+            sum(map(mul, weights, map(totals.__getitem__, members))),
+            sum(map(mul, weights, map(squares.__getitem__, members))),
+        )
+        pieces.append(step.noise.drawn(piece, step.had.get(piece.number, 0), exact))
+    conclusion = read(step.plan, pieces, cohorts)
+    if step.parts:
+        labels = [_of_label(part, pieces) for part in step.parts]
+        groups = labels_shown(labels, conclusion)
+        conclusion = replace(conclusion, details={**conclusion.details, "groups": groups})
+    changed = tuple(piece for piece in pieces if piece.number in step.finer | step.closed)
+    return conclusion, Taken(before=step.before, changed=changed)
+
+
+def read(plan: Plan, pieces: Sequence[Piece], cohorts: Sequence[Cohort]) -> Conclusion:
+    """The answer of a plan that reads noisy sums which are there."""
+    here = Cohorts.of(cohorts)
+    known = [place for place, trust in enumerate(here.column("trust")) if trust is Trust.PUBLIC]
+    totals, squares = here.column("total"), here.column("total_squares")
+    return plan.conclude(
+        [
+            *(piece.first for piece in pieces),
+            sum(totals[place] for place in known),
+            *(piece.second for piece in pieces),
+            sum(squares[place] for place in known),
+        ]
+    )
+
+
+def _of_label(part: Part, pieces: Sequence[Piece]) -> tuple[Mapping[str, str], int, int, Conclusion | None]:
+    """Condition, people, those who are left out, and the answer of one label."""
+    people = sum(part.cohorts.column("count"))
+    if part.step is None:
+        return part.where, people, people, None
+    own = {piece.number for piece in part.step.pieces}
+    found = read(part.step.plan, [piece for piece in pieces if piece.number in own], part.cohorts)
+    return part.where, people, part.step.left_out + part.step.silent, found
+
+
+def weights_of(plan: Plan, noise: PieceNoise) -> Sequence[int] | None:
+    """What one person of each group weighs under `noise.unit`; None for a plan that has no pieces."""
+    drawn = noise.weighed(plan.noise)
+    if drawn is None or plan.linear is None:
+        return None
+    over, under = (Fraction(noise.unit) / Fraction(drawn)).as_integer_ratio()
+    return [weight * over // under for weight in plan.queries[0].sum_weights]
+
+
+def _own_weights(
+    alone: Crowd, people: Crowd, estimator: Estimator, question: Question, noise: PieceNoise
+) -> Sequence[int]:
+    r"""What people of a new piece weigh beside other pieces under `noise.unit`.
+
+    The error of a combination of disjoint pieces is :math:`\sum_p c_p^2 (s \sum_i v_{ip}^2 + N_p) +
+    t^2 TV^2`, v being the weights in one piece. Without a tilt each piece has the best weights for itself,
+    whatever the others are: a plan for all people as if one noise were on all of them would have newcomers
+    weigh far less than their epsilon buys. With a tilt pieces add up: of T equal pieces
+    :math:`c^T M c = V / T + t^2 TV^2`, which is the error of one with a tilt of :math:`t \sqrt T`, over T.
+    """
+    tilt = min(1.0, question.tilt * math.sqrt(people.people / alone.people))
+    try:
+        plan = estimator.plan(alone.groups, replace(question, people=alone.people, tilt=tilt))
+        found = weights_of(plan, noise)
+    except NotApplicable:
+        found = None
+    # So few that they would not be asked alone weigh what they offer.
+    return [noise.weight(group.epsilon, MICRO) for group in alone.groups] if found is None else found
