@@ -195,6 +195,7 @@ def _exported(notebook: Path) -> tuple[str, Mapping[str, bytes]]:
 PAGES: Mapping[str, Callable[[], str]] = {
     "cli.md": cli_page,
     "estimators.md": lambda: known_shares.within((DIRECTORY / "estimators.md").read_text(encoding="utf-8")),
+    "scale.md": scale_page.page,
     "settings.md": settings_page,
     "http-reference.md": routes_page,
     **{f"{one.stem}.md": partial(notebook_page, one) for one in NOTEBOOKS},
