@@ -1,61 +1,18 @@
 """Answers as they are printed."""
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
-import typer
-from dither import Bin, ChoiceShare, Coordinate, FoundRange, Interval, LabelAnswer, Release, save_table
+from dither import Bin, ChoiceShare, Coordinate, FoundRange, Interval, LabelAnswer, Release
 
-from app.cli.common import CommandFailed, console, notes, print_json, print_table, show, usage_error
+from app.cli.common import console, print_details, print_table, show
 from app.core.numbers import headline
 
 T = TypeVar("T")
 
 
-def _writable(path: Path | None) -> Path | None:
-    """Refuse a file that could not be written, before an answer is paid for."""
-    if path is not None:
-        if path.suffix not in (".csv", ".parquet"):
-            raise usage_error("--output: must end in .csv or .parquet")
-        if not path.parent.is_dir():
-            raise usage_error(f"--output: No such directory: {path.parent}")
-    return path
-
-
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        metavar="FILE",
-        dir_okay=False,
-        callback=_writable,
-        help="Write all that is known to FILE, .csv or .parquet: a row an answer, label, bin or choice.",
-    ),
-]
-
-
-def save(found: Sequence[Release], output: Path) -> None:
-    """Write answers to a file.
-
-    Raises:
-        CommandFailed: it cannot be written.
-    """
-    try:
-        rows = save_table(found, output)
-    except OSError as error:
-        raise CommandFailed(f"{output}: {error.strerror}") from error
-    notes.print(f"{rows:,} rows in {output}", markup=False, soft_wrap=True)
-
-
-def show_release(found: Release, as_json: bool, output: Path | None) -> None:
-    """Print an answer to any statistic, or write it to a file."""
-    if output is not None:
-        save([found], output)
-        return
-    if as_json:
-        print_json(found.raw)
-        return
+def show_release(found: Release) -> None:
+    """Print an answer to any statistic."""
     if found.groups is not None and found.estimate is not None:
         named = ["label", "people", "estimate", "these people", "population"]
         if any(one.simultaneous for one in found.groups):
@@ -106,8 +63,7 @@ def show_release(found: Release, as_json: bool, output: Path | None) -> None:
         "new contributions since": found.new_contributions,
         "release": found.id,
     }
-    rows = [{"name": name, "value": show(value)} for name, value in details.items() if value is not None]
-    print_table(rows, {"name": "", "value": ""})
+    print_details({name: show(value) for name, value in details.items() if value is not None})
     if found.new_contributions:
         console.print("People have contributed since: `dither release` makes a new answer.")
 

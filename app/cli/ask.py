@@ -1,80 +1,31 @@
 """Commands of an analyst: what an answer would cost, and the answer."""
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from typing import Annotated, Any
 
 import typer
+from dither import Client, Release
 
-from app.cli.answers import Output, interval_text, save, show_release
-from app.cli.common import (
-    AsJson,
-    console,
-    moment,
-    print_json,
-    print_table,
-    usage_error,
-)
+from app.cli.answers import interval_text, show_release
+from app.cli.asking import Command, asks_service, option, with_options
+from app.cli.common import AsJson, console, moment, print_json, print_table, usage_error
 from app.cli.http import DEFAULT_URL, StudyName, Token, Url, number, service
 from app.cli.tree import COMMANDS
 from app.web.documents.release import about
 
+
+def _text(metavar: str, meaning: str) -> Any:
+    """An option that need not be given."""
+    return Annotated[str | None, typer.Option(metavar=metavar, help=meaning)]
+
+
 Estimator = Annotated[
     str | None, typer.Option(help="Which estimator; by default the one with the smallest predicted error.")
 ]
-Statistic = Annotated[
-    str | None,
-    typer.Option(
-        metavar="STATISTIC",
-        help="mean (the default), sum, variance, sd, histogram, distribution, quantile, median, "
-        "describe, shares, count or covariance.",
-    ),
-]
-Share = Annotated[
-    str | None, typer.Option(metavar="SHARE", help="Part of each personal epsilon to use, in (0, 1].")
-]
-Epsilon = Annotated[str | None, typer.Option(metavar="EPSILON", help="The largest charge to a person.")]
-ExpectedSize = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NUMBER", help="add_remove_one studies: what to take for the secret number of people."
-    ),
-]
-Tilt = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PART",
-        help="replace_one studies: how far the mean of those who ask for little privacy may differ from the "
-        "others', as a part of the range.",
-    ),
-]
 Fresh = Annotated[
     bool, typer.Option("--fresh", help="Answer with noise of its own, at the full price of the share.")
-]
-Of = Annotated[
-    list[str] | None,
-    typer.Option("--where", metavar="NAME:LABEL", help="Only people with this label; may be repeated."),
-]
-By = Annotated[
-    str | None, typer.Option("--by", metavar="NAME", help="Answer for each label of this attribute, too.")
-]
-Simultaneous = Annotated[
-    bool, typer.Option("--simultaneous", help="Of labels: also intervals that hold for all at once.")
-]
-Standardize = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME:LABEL=SHARE,...",
-        help="Weigh the answers for the labels of an attribute by their known shares of the population.",
-    ),
-]
-Between = Annotated[
-    str | None,
-    typer.Option(metavar="NAME:LABEL,LABEL", help="Of a difference: the first label less the second."),
-]
-Measure = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Of which measure, in a study of several measures.")
 ]
 Parameters = Annotated[
     list[str] | None,
@@ -90,37 +41,49 @@ Parameters = Annotated[
     ),
 ]
 
-Edges = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NUMBERS",
-        help="Where bins begin and end, with commas between; what they leave of the range is bins, too.",
-    ),
-]
-Bins = Annotated[
-    int | None, typer.Option(metavar="NUMBER", help="Equal bins over the range; 10 if there are no edges.")
-]
-Candidates = Annotated[
-    int | None,
-    typer.Option(metavar="NUMBER", help="Equal steps of the range, one of whose ends is the answer; 1000."),
-]
-
 OPTIONS: Mapping[str, Any] = {
-    "statistic": Statistic,
-    "edges": Edges,
-    "bins": Bins,
-    "candidates": Candidates,
+    "statistic": _text(
+        "STATISTIC",
+        "mean (the default), sum, variance, sd, histogram, distribution, quantile, median, describe, shares, "
+        "count or covariance.",
+    ),
+    "edges": _text(
+        "NUMBERS",
+        "Where bins begin and end, with commas between; what they leave of the range is bins, too.",
+    ),
+    "bins": Annotated[
+        int | None,
+        typer.Option(metavar="NUMBER", help="Equal bins over the range; 10 if there are no edges."),
+    ],
+    "candidates": Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER", help="Equal steps of the range, one of whose ends is the answer; 1000."
+        ),
+    ],
     "estimator": Estimator,
-    "share": Share,
-    "epsilon": Epsilon,
-    "expected_size": ExpectedSize,
-    "tilt": Tilt,
-    "where": Of,
-    "by": By,
-    "simultaneous": Simultaneous,
-    "standardize": Standardize,
-    "between": Between,
-    "measure": Measure,
+    "share": _text("SHARE", "Part of each personal epsilon to use, in (0, 1]."),
+    "epsilon": _text("EPSILON", "The largest charge to a person."),
+    "expected_size": _text("NUMBER", "add_remove_one studies: what to take for the secret number of people."),
+    "tilt": _text(
+        "PART",
+        "replace_one studies: how far the mean of those who ask for little privacy may differ from the "
+        "others', as a part of the range.",
+    ),
+    "where": Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME:LABEL", help="Only people with this label; may be repeated."),
+    ],
+    "by": _text("NAME", "Answer for each label of this attribute, too."),
+    "simultaneous": Annotated[
+        bool, typer.Option("--simultaneous", help="Of labels: also intervals that hold for all at once.")
+    ],
+    "standardize": _text(
+        "NAME:LABEL=SHARE,...",
+        "Weigh the answers for the labels of an attribute by their known shares of the population.",
+    ),
+    "between": _text("NAME:LABEL,LABEL", "Of a difference: the first label less the second."),
+    "measure": _text("NAME", "Of which measure, in a study of several measures."),
     "parameter": Parameters,
 }
 """The options of a question, by the names of its parameters over the wire."""
@@ -130,8 +93,6 @@ MEAN = "estimator share epsilon expected_size tilt where by simultaneous standar
 
 SHAPE = "share epsilon expected_size tilt where by measure"
 """The options that the questions about a distribution share."""
-
-Command = Callable[..., None]
 
 
 def _asks(names: str, arguments: Mapping[str, Any] | None = None) -> Callable[[Command], Command]:
@@ -152,26 +113,16 @@ def _asks(names: str, arguments: Mapping[str, Any] | None = None) -> Callable[[C
             asked = question_of(taken=said, **{name: given.pop(name) for name in options})
             command(question=said | asked, **given)
 
-        question = [_parameter(name, kind) for name, kind in own.items()]
-        for name in options:
-            question.append(
-                _parameter(name, OPTIONS[name], default=False if name == "simultaneous" else None)
-            )
+        question = [option(name, kind, inspect.Parameter.empty) for name, kind in own.items()]
+        question += [
+            option(name, OPTIONS[name], False if name == "simultaneous" else None) for name in options
+        ]
         shown: list[inspect.Parameter] = []
         for one in inspect.signature(command).parameters.values():
-            if one.name == "question":
-                shown += question
-            else:
-                shown.append(one.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-        run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]  # typer reads both
-        run.__annotations__ = {one.name: one.annotation for one in shown}
-        return run
+            shown += question if one.name == "question" else [one]
+        return with_options(run, shown)
 
     return decorate
-
-
-def _parameter(name: str, kind: Any, default: object = inspect.Parameter.empty) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
 @_asks("statistic estimator share epsilon expected_size tilt where by standardize between measure parameter")
@@ -217,16 +168,10 @@ def _answer(statistic: str, names: str, **arguments: Any) -> Command:
     """The command that shows the answer for a statistic."""
 
     @_asks(names, arguments)
-    def read(
-        study: StudyName,
-        question: dict[str, Any],
-        url: Url = DEFAULT_URL,
-        token: Token = None,
-        output: Output = None,
-        as_json: AsJson = False,
-    ) -> None:
-        with service(url, token) as client:
-            show_release(getattr(client, statistic)(study, **question), as_json, output)
+    @asks_service(show_release, saves=True)
+    def read(client: Client, study: StudyName, question: dict[str, Any]) -> Release:
+        found: Release = getattr(client, statistic)(study, **question)
+        return found
 
     read.__doc__ = COMMANDS[statistic].summary
     return read
@@ -266,7 +211,9 @@ describe = _answer("describe", f"candidates {SHAPE}")
     "statistic estimator share epsilon expected_size tilt where by simultaneous standardize between measure "
     "parameter"
 )
+@asks_service(show_release, saves=True)
 def release(
+    client: Client,
     study: StudyName,
     question: dict[str, Any],
     key: Annotated[
@@ -283,33 +230,12 @@ def release(
         ),
     ] = False,
     fresh: Fresh = False,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
-    output: Output = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Release:
     """Sharpen an answer: a larger share charges the difference; see `dither plan` and `dither mean`."""
-    with service(url, token) as client:
-        found = client.release(study, idempotency_key=key, allow_worse=allow_worse, fresh=fresh, **question)
-    show_release(found, as_json, output)
+    return client.release(study, idempotency_key=key, allow_worse=allow_worse, fresh=fresh, **question)
 
 
-def releases(
-    study: StudyName,
-    output: Output = None,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
-    as_json: AsJson = False,
-) -> None:
-    """List the answers that were published. Reading them is free."""
-    with service(url, token) as client:
-        found = list(client.releases(study))
-    if output is not None:
-        save(found, output)
-        return
-    if as_json:
-        print_json([release.raw for release in found])
-        return
+def _show_releases(found: Sequence[Release]) -> None:
     rows = [
         {
             "made": moment(release.created_at),
@@ -325,6 +251,12 @@ def releases(
     ]
     names = ("release", "made", "statistic", "about", "estimator", "estimate", "interval")
     print_table(rows, {name: name for name in names} | {"epsilon": "largest charge"})
+
+
+@asks_service(_show_releases, saves=True)
+def releases(client: Client, study: StudyName) -> list[Release]:
+    """List the answers that were published. Reading them is free."""
+    return list(client.releases(study))
 
 
 TEXTS = ("statistic", "edges", "estimator", "by", "measure", "standardize", "between")

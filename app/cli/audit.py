@@ -1,6 +1,5 @@
 """`dither audit`: of the ledger, and of the privacy of what draws noise."""
 
-import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli.common import AsJson, DataDir, console, load_settings, open_database, print_json
+from app.cli.common import AsJson, DataDir, console, in_database, load_settings, print_json
 from app.cli.extensions import add_extension
 from app.core.clock import SystemClock
 from app.services.admin.ledger import AuditReport, Ledger
@@ -18,7 +17,6 @@ from app.services.admin.restoring import export_lines
 from app.services.observer import NullObserver, Observer
 from app.settings import Settings, SettingsError
 from app.store.database import Database
-from app.store.migrate import require_head
 
 audits = typer.Typer(invoke_without_command=True)
 
@@ -33,8 +31,8 @@ def audit(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = Fa
     if context.invoked_subcommand is not None:
         return
     settings = load_settings(data_dir)
-    with open_database(settings) as (url, _), _followed(settings) as observer:
-        report = asyncio.run(_audit(url, observer))
+    with _followed(settings) as observer:
+        report = in_database(settings, lambda database: _audit(database, observer))
     if as_json:
         print_json({"clean": report.clean, **asdict(report)})
     else:
@@ -58,16 +56,12 @@ def export(
     A line has a release with the most that anyone was charged, or a session with the number of its answers.
     Nothing in it is secret from an admin, and nothing is about one person. Keep it apart from the database.
     """
-    settings = load_settings(data_dir)
-    with open_database(settings) as (url, _):
-        asyncio.run(_export(url, after))
 
-
-async def _export(url: str, after: int) -> None:
-    await require_head(url)
-    async with Database.open(url, pool_size=1) as database:
+    async def write(database: Database) -> None:
         async for line in export_lines(database, after):
             sys.stdout.write(line)
+
+    in_database(load_settings(data_dir), write)
 
 
 @contextmanager
@@ -93,13 +87,11 @@ def _followed(settings: Settings) -> Iterator[Observer]:
         tracing.close()
 
 
-async def _audit(url: str, observer: Observer) -> AuditReport:
-    await require_head(url)
-    async with Database.open(url, pool_size=1) as database:
-        ledger = Ledger(database, observer)
-        report = await ledger.audit()
-        await ledger.record(report, at=SystemClock().now(), actor="command line")
-        return report
+async def _audit(database: Database, observer: Observer) -> AuditReport:
+    ledger = Ledger(database, observer)
+    report = await ledger.audit()
+    await ledger.record(report, at=SystemClock().now(), actor="command line")
+    return report
 
 
 def _print_report(report: AuditReport) -> None:

@@ -1,13 +1,14 @@
 """What the commands share: options, output, and the choice of the database."""
 
+import asyncio
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -17,6 +18,9 @@ from rich.table import Table
 if TYPE_CHECKING:
     from app.postgres.embedded import EmbeddedPostgres
     from app.settings import Settings
+    from app.store.database import Database
+
+T = TypeVar("T")
 
 # Commands that talk HTTP need no database: what does is loaded where it is used.
 
@@ -98,6 +102,20 @@ def open_database(
         raise usage_error("give --data-dir DIR, or set DITHER_DATABASE_URL")
 
 
+def in_database(settings: "Settings", work: Callable[["Database"], Awaitable[T]]) -> T:
+    """What is done in the database, whose schema must be that of this version."""
+    from app.store.database import Database
+    from app.store.migrate import require_head
+
+    async def done(url: str) -> T:
+        await require_head(url)
+        async with Database.open(url, pool_size=1) as database:
+            return await work(database)
+
+    with open_database(settings) as (url, _):
+        return asyncio.run(done(url))
+
+
 def print_json(document: object) -> None:
     """Print a JSON document; decimal numbers stay numbers."""
     json.dump(document, sys.stdout, indent=2, ensure_ascii=False, default=_to_json)
@@ -130,6 +148,13 @@ def print_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *
     for row in rows:
         table.add_row(*(show(row.get(key)) for key in columns))
     console.print(table, soft_wrap=False)
+
+
+def print_details(details: Mapping[str, object]) -> None:
+    """Print what is known of one thing, a line a name."""
+    print_table(
+        [{"name": name, "value": value} for name, value in details.items()], {"name": "", "value": ""}
+    )
 
 
 def _print_cells(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> None:

@@ -11,10 +11,10 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from app.cli.asking import Command, option, with_options
 from app.cli.common import usage_error
 from app.cli.http import integer, number
 
-Command = Callable[..., None]
 Schema = dict[str, Any]
 
 _AS_JSON = re.compile(r", as \{.*?\}")
@@ -61,9 +61,7 @@ def fields_of(
             _parameter(name, *found, is_argument=name == argument, unless=unless)
             for name, found in fields.items()
         ]
-        run.__signature__ = inspect.Signature([*made, *own])  # type: ignore[attr-defined]  # typer reads both
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*made, *own)}
-        return run
+        return with_options(run, (*made, *own))
 
     return decorate
 
@@ -166,12 +164,8 @@ def _parameter(
     required = field.is_required() and unless is None
     if field.is_required() and not required:
         info.help = f"{info.help} Required, but with --{unless}."
-    return inspect.Parameter(
-        name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=inspect.Parameter.empty if required else None,
-        annotation=Annotated[kind if required else kind | None, info],
-    )
+    annotation: Any = Annotated[kind if required else kind | None, info]
+    return option(name, annotation, inspect.Parameter.empty if required else None)
 
 
 def _types(schema: Schema) -> set[object]:

@@ -1,6 +1,5 @@
 """`dither subject rekey`: change the subject key."""
 
-import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.common import CommandFailed, DataDir, console, load_settings, notes, open_database, usage_error
+from app.cli.common import CommandFailed, DataDir, console, in_database, load_settings, notes, usage_error
 from app.settings import Settings
 from app.store.keyfile import KEY_FILE, load_key, load_or_create_key, replace_secret
 
 if TYPE_CHECKING:
     from app.services.admin.rekeying import Rekeyed
+    from app.store.database import Database
 
 
 def rekey(
@@ -41,8 +41,7 @@ def rekey(
     if settings.data_dir is None and settings.subject_key is None:
         raise usage_error("give --data-dir DIR with the present key in it, or set DITHER_SUBJECT_KEY")
     old, new = _present_key(settings), load_or_create_key(new_key)
-    with open_database(settings) as (url, _):
-        done = asyncio.run(_rekey(url, _lines(ids), old, new, leave_unknown))
+    done = in_database(settings, lambda database: _rekey(database, _lines(ids), old, new, leave_unknown))
     if done.done:
         console.print(f"{done.moved:,} people are known under the new key.")
     else:
@@ -55,23 +54,16 @@ def rekey(
         notes.print(f"Give the services the key in {new_key} as DITHER_SUBJECT_KEY.", markup=False)
 
 
-async def _rekey(url: str, ids: Iterator[str], old: bytes, new: bytes, leave_unknown: bool) -> "Rekeyed":
+async def _rekey(
+    database: "Database", ids: Iterator[str], old: bytes, new: bytes, leave_unknown: bool
+) -> "Rekeyed":
     from app.core.clock import SystemClock  # with the store, longer to load than most commands run
     from app.services.admin.rekeying import rekey_subjects
     from app.services.subjects import SubjectKey
-    from app.store.database import Database
-    from app.store.migrate import require_head
 
-    await require_head(url)
-    async with Database.open(url, pool_size=1) as database:
-        return await rekey_subjects(
-            database,
-            SystemClock(),
-            ids,
-            old=SubjectKey(old),
-            new=SubjectKey(new),
-            leave_unknown=leave_unknown,
-        )
+    return await rekey_subjects(
+        database, SystemClock(), ids, old=SubjectKey(old), new=SubjectKey(new), leave_unknown=leave_unknown
+    )
 
 
 def _present_key(settings: Settings) -> bytes:

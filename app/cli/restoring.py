@@ -1,17 +1,14 @@
 """`dither restore-check`: what a restored database has forgotten, and what became of it."""
 
-import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from app.cli.common import AsJson, CommandFailed, DataDir, console, load_settings, open_database, print_json
+from app.cli.common import AsJson, CommandFailed, DataDir, console, in_database, load_settings, print_json
 from app.core.clock import SystemClock
 from app.services.admin.restoring import Export, Lost, RetireOutcome, UnreadableExport, check, read_export
-from app.store.database import Database
-from app.store.migrate import require_head
 
 MEANINGS: Mapping[RetireOutcome, str] = {
     RetireOutcome.RETIRED: "retired: {study}; it gives stored answers only and frees nothing reserved there",
@@ -54,21 +51,13 @@ def restore_check(
             for session in one.answers
         },
     )
-    settings = load_settings(data_dir)
-    with open_database(settings) as (url, _):
-        lost = asyncio.run(_check(url, export))
+    lost = in_database(load_settings(data_dir), lambda database: check(database, SystemClock(), export))
     if as_json:
         print_json({study: found.to_json() for study, found in lost.items()})
     else:
         _print(export, lost)
     if any(found.outcome in NOT_MENDED for found in lost.values()):
         raise typer.Exit(1)
-
-
-async def _check(url: str, export: Export) -> dict[str, Lost]:
-    await require_head(url)
-    async with Database.open(url, pool_size=1) as database:
-        return await check(database, SystemClock(), export)
 
 
 def _read(file: Path) -> Export:

@@ -1,14 +1,15 @@
 """Commands of an admin over HTTP: sessions and their rounds."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import typer
-from dither import Session
+from dither import Client, Session
 
-from app.cli.common import AsJson, console, moment, print_json, print_table, show
-from app.cli.http import DEFAULT_URL, Token, Url, integer, number, service
+from app.cli.asking import asks_service
+from app.cli.common import console, moment, print_details, print_table, show
+from app.cli.http import StudyName, integer, number
 from app.cli.options import fields_of
 from app.web.documents.session_in import SessionIn
 
@@ -19,128 +20,32 @@ SessionId = Annotated[
 ]
 
 
-@sessions.command("create")
-@fields_of(SessionIn, spelled={"clusters", "centres", "answers_per_round"})
-def create_session(
-    fields: Mapping[str, Any],
-    *,
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="Slug of the study.")],
-    centre: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="POINT",
-            help="For kmeans, for each cluster: a public point to start from, such as '20;80'.",
-        ),
-    ] = None,
-    answers_per_round: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBER", help="Number of answers that closes a round; none: no such limit."),
-    ] = None,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
-    as_json: AsJson = False,
-) -> None:
-    """Start a session; its first round is open at once."""
-    with service(url, token) as client:
-        made = client.create_session(
-            study,
-            **fields,
-            answers_per_round=_answers(answers_per_round),
-            centres=[_coordinates(point) for point in centre] if centre else None,
-        )
-    _show(made, as_json)
-
-
-@sessions.command("list")
-def list_sessions(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="Slug of the study.")],
-    url: Url = DEFAULT_URL,
-    token: Token = None,
-    as_json: AsJson = False,
-) -> None:
-    """List a study's sessions, the newest first."""
-    with service(url, token) as client:
-        found = list(client.sessions(study))
-    if as_json:
-        print_json([session.raw for session in found])
-        return
-    rows = [{**session.raw, "round": _round(session)} for session in found]
-    columns = {"id": "id", "protocol": "protocol", "state": "state", "round": "round"}
-    print_table(rows, columns | {"estimate": "estimate"})
-
-
-@sessions.command("show")
-def show_session(
-    session: SessionId, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False
-) -> None:
-    """Show a session, its closed rounds, and its estimate once it has finished."""
-    with service(url, token) as client:
-        found = client.session(session)
-    _show(found, as_json)
-
-
-@sessions.command("close-round")
-def close_round(
-    session: SessionId,
-    round_number: Annotated[int, typer.Option("--round", help="Which one.")],
-    url: Url = DEFAULT_URL,
-    token: Token = None,
-    as_json: AsJson = False,
-) -> None:
-    """Close a round with the answers it has; one that was closed before stays as it is."""
-    with service(url, token) as client:
-        found = client.close_round(session, round_number)
-    _show(found, as_json)
-
-
-@sessions.command("finish")
-def finish_session(
-    session: SessionId, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False
-) -> None:
-    """End a session now, with what there is."""
-    with service(url, token) as client:
-        found = client.finish_session(session)
-    _show(found, as_json)
-
-
-def _show(session: Session, as_json: bool) -> None:
-    if as_json:
-        print_json(session.raw)
-        return
+def _show(session: Session) -> None:
     document: Mapping[str, Any] = session.raw
     manner = (session.protocol, session.mode, session.threshold)
     price = f"{show(session.epsilon_per_answer)} of {show(session.epsilon_total)}"
-    rows = [
-        {"name": "session", "value": session.id},
-        {"name": "study", "value": session.study},
-        {"name": "protocol", "value": ", ".join(part for part in manner if part)},
-        {"name": "state", "value": session.state},
-        {"name": "round", "value": _round(session)},
-        {"name": "answers so far", "value": document["answers"]},
-        {"name": "answers that close it", "value": session.answers_per_round},
-        {"name": "epsilon", "value": price},
-        {"name": "deadline (UTC)", "value": moment(session.deadline)},
-    ]
-    rows += [
-        {"name": f"centre {place}", "value": _point(centre)}
-        for place, centre in enumerate(session.centres or ())
-    ]
+    details: dict[str, object] = {
+        "session": session.id,
+        "study": session.study,
+        "protocol": ", ".join(part for part in manner if part),
+        "state": session.state,
+        "round": _round(session),
+        "answers so far": document["answers"],
+        "answers that close it": session.answers_per_round,
+        "epsilon": price,
+        "deadline (UTC)": moment(session.deadline),
+    }
+    details |= {f"centre {place}": _point(centre) for place, centre in enumerate(session.centres or ())}
     if session.interval is not None:
         interval, error = session.interval, document["error"]
-        quantile = session.protocol == "quantile"
-        rows += [
-            {"name": "estimate", "value": session.estimate},
-            {
-                "name": "interval",
-                "value": f"{show(interval.lower)} to {show(interval.upper)}",
-            },
-            {
-                "name": "its rank is off by at most" if quantile else "people it may miss",
-                "value": f"{error['missed_fraction']:.2%}",
-            },
-            {"name": "wrong with probability", "value": f"{error['failure_probability']:.2%} at most"},
-        ]
-    print_table(rows, {"name": "", "value": ""})
+        missed = "its rank is off by at most" if session.protocol == "quantile" else "people it may miss"
+        details |= {
+            "estimate": session.estimate,
+            "interval": f"{show(interval.lower)} to {show(interval.upper)}",
+            missed: f"{error['missed_fraction']:.2%}",
+            "wrong with probability": f"{error['failure_probability']:.2%} at most",
+        }
+    print_details(details)
     if session.path and session.centres:
         steps = [
             {**step, "centres": " ".join(map(_point, step["centres"])), "central": _rounded(step["central"])}
@@ -180,3 +85,70 @@ def _point(centre: Iterable[Any]) -> str:
 
 def _rounded(count: Any) -> str:
     return "-" if count is None else f"{float(count):.0f}"
+
+
+def _show_sessions(found: Sequence[Session]) -> None:
+    rows = [{**session.raw, "round": _round(session)} for session in found]
+    columns = {"id": "id", "protocol": "protocol", "state": "state", "round": "round"}
+    print_table(rows, columns | {"estimate": "estimate"})
+
+
+@sessions.command("create")
+@fields_of(SessionIn, spelled={"clusters", "centres", "answers_per_round"})
+@asks_service(_show)
+def create_session(
+    client: Client,
+    fields: Mapping[str, Any],
+    *,
+    study: StudyName,
+    centre: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="POINT",
+            help="For kmeans, for each cluster: a public point to start from, such as '20;80'.",
+        ),
+    ] = None,
+    answers_per_round: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER", help="Number of answers that closes a round; none: no such limit."),
+    ] = None,
+) -> Session:
+    """Start a session; its first round is open at once."""
+    return client.create_session(
+        study,
+        **fields,
+        answers_per_round=_answers(answers_per_round),
+        centres=[_coordinates(point) for point in centre] if centre else None,
+    )
+
+
+@sessions.command("list")
+@asks_service(_show_sessions)
+def list_sessions(client: Client, study: StudyName) -> list[Session]:
+    """List a study's sessions, the newest first."""
+    return list(client.sessions(study))
+
+
+@sessions.command("show")
+@asks_service(_show)
+def show_session(client: Client, session: SessionId) -> Session:
+    """Show a session, its closed rounds, and its estimate once it has finished."""
+    return client.session(session)
+
+
+@sessions.command("close-round")
+@asks_service(_show)
+def close_round(
+    client: Client,
+    session: SessionId,
+    round_number: Annotated[int, typer.Option("--round", help="Which one.")],
+) -> Session:
+    """Close a round with the answers it has; one that was closed before stays as it is."""
+    return client.close_round(session, round_number)
+
+
+@sessions.command("finish")
+@asks_service(_show)
+def finish_session(client: Client, session: SessionId) -> Session:
+    """End a session now, with what there is."""
+    return client.finish_session(session)

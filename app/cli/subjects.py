@@ -5,10 +5,12 @@ from decimal import Decimal
 from typing import Annotated, Any
 
 import typer
+from dither import Budget, Client, Raise
 from typer.core import TyperGroup
 
-from app.cli.common import AsJson, console, print_json, print_table, show, usage_error
-from app.cli.http import DEFAULT_URL, Token, Url, number, service
+from app.cli.asking import asks_service
+from app.cli.common import console, print_table, show, usage_error
+from app.cli.http import number
 from app.cli.options import fields_of
 from app.cli.rekey import rekey
 from app.web.documents.budget import RaiseIn
@@ -38,70 +40,6 @@ budgets = typer.Typer(
 SubjectName = Annotated[str, typer.Argument(metavar="SUBJECT", help="External id of the person.")]
 
 
-@budgets.command("show")
-@subjects.command("budget")
-def show_budget(
-    subject: SubjectName, url: Url = DEFAULT_URL, token: Token = None, as_json: AsJson = False
-) -> None:
-    """Show what a person's lifetime budget is, and what holds it."""
-    with service(url, token) as client:
-        found = client.budget(subject)
-    _show_budget(found.raw, as_json)
-
-
-@subjects.command("set-budget")
-def set_budget(
-    subject: SubjectName,
-    epsilon: Annotated[str, typer.Option(metavar="EPSILON", help="The new lifetime epsilon.")],
-    reason: Annotated[str, typer.Option(help="For the audit trail.")],
-    gaussian: Annotated[
-        str | None,
-        typer.Option(
-            metavar="EPSILON,DELTA",
-            help="The new lifetime budget for Gaussian noise, such as 3,0.000001; as it is if not given.",
-        ),
-    ] = None,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
-    as_json: AsJson = False,
-) -> None:
-    """Set a person's lifetime budget; never below what is reserved."""
-    with service(url, token) as client:
-        found = client.set_budget(
-            subject,
-            epsilon=number(epsilon, "--epsilon"),
-            gaussian=None if gaussian is None else _pair(gaussian),
-            reason=reason,
-        )
-    _show_budget(found.raw, as_json)
-
-
-@budgets.command("raise")
-@fields_of(RaiseIn)
-def raise_budgets(
-    fields: Mapping[str, Any],
-    *,
-    key: Annotated[str | None, typer.Option(help="With the same key nothing is raised again.")] = None,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
-    as_json: AsJson = False,
-) -> None:
-    """Add to the lifetime budget of every person, and of all who are new from now on. Cannot be undone.
-
-    What a person can lose is then the sum of what was granted.
-    """
-    with service(url, token) as client:
-        made = client.raise_budgets(**fields, key=key)
-    if as_json:
-        print_json(made.raw)
-    else:
-        at = f" at delta {made.delta:g}, for Gaussian noise" if made.delta else ""
-        console.print(
-            f"Raised by {show(made.epsilon)}{at}; "
-            f"a person who is new from now on has {show(made.new_people)}."
-        )
-
-
 def _pair(text: str) -> tuple[Decimal, Decimal]:
     epsilon, comma, delta = text.partition(",")
     if not comma:
@@ -109,10 +47,8 @@ def _pair(text: str) -> tuple[Decimal, Decimal]:
     return number(epsilon, "--gaussian"), number(delta, "--gaussian")
 
 
-def _show_budget(budget: Mapping[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_json(budget)
-        return
+def _show_budget(found: Budget) -> None:
+    budget: Mapping[str, Any] = found.raw
     columns = {
         "name": "",
         "total": "total",
@@ -143,3 +79,54 @@ def _show_budget(budget: Mapping[str, Any], as_json: bool) -> None:
         print_table(budget["sessions"], columns)
     if not budget["studies"] and not budget["sessions"]:
         console.print("No study holds any of it.")
+
+
+def _show_raise(made: Raise) -> None:
+    at = f" at delta {made.delta:g}, for Gaussian noise" if made.delta else ""
+    console.print(
+        f"Raised by {show(made.epsilon)}{at}; a person who is new from now on has {show(made.new_people)}."
+    )
+
+
+@budgets.command("show")
+@subjects.command("budget")
+@asks_service(_show_budget)
+def show_budget(client: Client, subject: SubjectName) -> Budget:
+    """Show what a person's lifetime budget is, and what holds it."""
+    return client.budget(subject)
+
+
+@subjects.command("set-budget")
+@asks_service(_show_budget)
+def set_budget(
+    client: Client,
+    subject: SubjectName,
+    epsilon: Annotated[str, typer.Option(metavar="EPSILON", help="The new lifetime epsilon.")],
+    reason: Annotated[str, typer.Option(help="For the audit trail.")],
+    gaussian: Annotated[
+        str | None,
+        typer.Option(
+            metavar="EPSILON,DELTA",
+            help="The new lifetime budget for Gaussian noise, such as 3,0.000001; as it is if not given.",
+        ),
+    ] = None,
+) -> Budget:
+    """Set a person's lifetime budget; never below what is reserved."""
+    both = None if gaussian is None else _pair(gaussian)
+    return client.set_budget(subject, epsilon=number(epsilon, "--epsilon"), gaussian=both, reason=reason)
+
+
+@budgets.command("raise")
+@fields_of(RaiseIn)
+@asks_service(_show_raise)
+def raise_budgets(
+    client: Client,
+    fields: Mapping[str, Any],
+    *,
+    key: Annotated[str | None, typer.Option(help="With the same key nothing is raised again.")] = None,
+) -> Raise:
+    """Add to the lifetime budget of every person, and of all who are new from now on. Cannot be undone.
+
+    What a person can lose is then the sum of what was granted.
+    """
+    return client.raise_budgets(**fields, key=key)
