@@ -1,6 +1,6 @@
 """A plot's canvas: its sizes, axes, ticks and units, and bars on it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup, escape
@@ -35,56 +35,76 @@ HALF = Size("wide", 540, 270)
 LOW = Size("wide", 540, 170)
 NARROW = Size("narrow", 320, 240)
 
-Make = Callable[[float, float], Scale]
-"""A scale for a start and an end [pixels]."""
-
 Marks = Callable[[Scale, Scale], Sequence[str]]
 """What is drawn, once the scales are known."""
 
 
-def draw_both(
-    title: str, across: Make, up: Make, marks: Marks, *, x: str, y: str, size: Size = HALF
-) -> Markup:
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An axis of a plot.
+
+    Attributes:
+        unit: What it shows.
+        scale: Makes its scale, for a start and an end [pixels].
+    """
+
+    unit: str
+    scale: Callable[[float, float], Scale]
+
+
+def draw_both(title: str, x: Axis, y: Axis, marks: Marks, size: Size = HALF) -> Markup:
     """A plot with its axes, for a wide screen and for a narrow one."""
-    drawn = "".join(_drawing(one, title, across, up, marks, x=x, y=y) for one in (size, NARROW))
+    drawn = "".join(_drawing(one, title, x, y, marks) for one in (size, NARROW))
     return Markup(drawn)  # noqa: S704 - every text in it is escaped below
 
 
-def _drawing(size: Size, title: str, across: Make, up: Make, marks: Marks, *, x: str, y: str) -> str:
+def _drawing(size: Size, title: str, x: Axis, y: Axis, marks: Marks) -> str:
     bottom, top = size.height - 44.0, 26.0
-    vertical = up(bottom, top)
+    vertical = y.scale(bottom, top)
     y_ticks = vertical.ticks(size.y_ticks)
     left = 14 + TICK_WIDTH * max((len(text) for _, text in y_ticks), default=1)
     right = size.width - 12.0
-    horizontal = across(left, right)
+    horizontal = x.scale(left, right)
     parts = [
         f'<svg class="plot {size.name}" viewBox="0 0 {size.width} {size.height}" role="img" '
         f'aria-label="{escape(title)}" focusable="false">',
-        f'<text class="unit" x="2" y="14">{escape(y)}</text>',
+        f'<text class="unit" x="2" y="14">{escape(y.unit)}</text>',
     ]
     for value, text in y_ticks:
         at = vertical(value)
-        parts.append(f'<line class="grid" x1="{left:.1f}" x2="{right:.1f}" y1="{at:.1f}" y2="{at:.1f}"/>')
+        parts.append(f'<line class="grid" {ends((left, at), (right, at))}/>')
         parts.append(
             f'<text class="tick" x="{left - 6:.1f}" y="{at + 4:.1f}" text-anchor="end">{escape(text)}</text>'
         )
     parts += marks(horizontal, vertical)
-    parts.append(f'<line class="axis" x1="{left:.1f}" x2="{right:.1f}" y1="{bottom:.1f}" y2="{bottom:.1f}"/>')
+    parts.append(f'<line class="axis" {ends((left, bottom), (right, bottom))}/>')
     for value, text in horizontal.ticks(size.x_ticks):
         at = horizontal(value)
         half = len(text) * TICK_WIDTH / 2
         shown = min(max(at, half), size.width - half)
-        parts.append(
-            f'<line class="axis" x1="{at:.1f}" x2="{at:.1f}" y1="{bottom:.1f}" y2="{bottom + 4:.1f}"/>'
-        )
+        parts.append(f'<line class="axis" {ends((at, bottom), (at, bottom + 4))}/>')
         parts.append(
             f'<text class="tick" x="{shown:.1f}" y="{bottom + 18:.1f}" text-anchor="middle">'
             f"{escape(text)}</text>"
         )
-    parts.append(
-        f'<text class="unit" x="{right:.1f}" y="{size.height - 6}" text-anchor="end">{escape(x)}</text></svg>'
-    )
+    unit = f'x="{right:.1f}" y="{size.height - 6}" text-anchor="end"'
+    parts.append(f'<text class="unit" {unit}>{escape(x.unit)}</text></svg>')
     return "".join(parts)
+
+
+def ends(one: tuple[float, float], other: tuple[float, float]) -> str:
+    """Where a line begins and ends, as attributes of it."""
+    return f'x1="{one[0]:.1f}" x2="{other[0]:.1f}" y1="{one[1]:.1f}" y2="{other[1]:.1f}"'
+
+
+def points(places: Iterable[tuple[float, float]]) -> str:
+    """The corners of a polyline or a polygon, as text of their attribute."""
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+
+
+def reach(kind: str, at: float, low: float, high: float) -> str:
+    """An interval that stands up."""
+    return f'<g class="{kind}"><line {ends((at, low), (at, high))}/></g>'
 
 
 def bar(left: float, width: float, base: float, top: float, tone: str, text: str) -> str:
@@ -106,13 +126,12 @@ def estimate(
     """An estimate with its interval and their text; what lies outside of what is shown is cut off."""
     bottom, top = shown
     low, high, middle = (up(min(max(end, bottom), top)) for end in (lower, upper, value))
-    ends = "".join(
-        f'<line x1="{at - 4:.1f}" x2="{at + 4:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
+    caps = "".join(
+        f"<line {ends((at - 4, y), (at + 4, y))}/>"
         for end, y in ((lower, low), (upper, high))
         if bottom <= end <= top
     )
     return (
-        f'<g class="estimate"><title>{escape(text)}</title>'
-        f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{low:.1f}" y2="{high:.1f}"/>{ends}'
+        f'<g class="estimate"><title>{escape(text)}</title><line {ends((at, low), (at, high))}/>{caps}'
         f'<circle cx="{at:.1f}" cy="{middle:.1f}" r="4"/></g>'
     )

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from markupsafe import Markup
 
 from app.core.numbers import headline
-from app.dashboard.canvas import FULL, HALF, Size, bar, draw_both, estimate
+from app.dashboard.canvas import FULL, HALF, Axis, Size, bar, draw_both, ends, estimate, reach
 from app.dashboard.scales import Linear, Named, Scale
 from app.web.documents.release import IntervalOut, ReleaseOut
 from app.web.documents.shape import (
@@ -121,8 +122,8 @@ def described(release: DescriptionOut) -> Markup:
         drawn = []
         for place, (quartiles, mean) in enumerate(boxes):
             left, right = across(place + 0.15), across(place + 0.65)
-            ends = up(quartiles[0].value), up(quartiles[-1].value)
-            drawn.append(bar(left, right - left, *ends, "box", f"{named[place][0]}: half of the people"))
+            half = up(quartiles[0].value), up(quartiles[-1].value)
+            drawn.append(bar(left, right - left, *half, "box", f"{named[place][0]}: half of the people"))
             for beside, one in zip((0.25, 0.4, 0.55, 0.8), (*quartiles, mean), strict=True):
                 if one is not None:
                     low, high = one.interval.lower, one.interval.upper
@@ -132,12 +133,10 @@ def described(release: DescriptionOut) -> Markup:
 
     return draw_both(
         "Quartiles and mean, with 95 % intervals one by one",
-        lambda start, end: Named([name for name, _ in named], start, end),
-        lambda start, end: Linear(*shown, start, end),
+        Axis(release.by or "", partial(Named, [name for name, _ in named])),
+        Axis("value", partial(Linear, *shown)),
         marks,
-        x=release.by or "",
-        y="value",
-        size=FULL if release.groups else HALF,
+        FULL if release.groups else HALF,
     )
 
 
@@ -158,16 +157,12 @@ def _side_by_side(
     def marks(across: Scale, up: Scale) -> Sequence[str]:
         drawn = []
         if line is not None:
-            ends = (
-                f'x1="{across(0):.1f}" x2="{across(len(points)):.1f}" y1="{up(line):.1f}" y2="{up(line):.1f}"'
-            )
-            drawn.append(f'<line class="offered" {ends}/>')
+            whole = ends((across(0), up(line)), (across(len(points)), up(line)))
+            drawn.append(f'<line class="offered" {whole}/>')
         for place, one in enumerate(points):
             at, beside = across(place + 0.5), across(place + 0.7)
             if one.together is not None:
-                low, high = up(one.together.lower), up(one.together.upper)
-                ends = f'x1="{at:.1f}" x2="{at:.1f}" y1="{low:.1f}" y2="{high:.1f}"'
-                drawn.append(f'<g class="reach together"><line {ends}/></g>')
+                drawn.append(reach("reach together", at, up(one.together.lower), up(one.together.upper)))
             drawn.append(
                 estimate(at, one.value, one.interval.lower, one.interval.upper, _said(one), up, shown)
             )
@@ -177,12 +172,10 @@ def _side_by_side(
 
     return draw_both(
         title,
-        lambda start, end: Named([one.name for one in points], start, end),
-        lambda start, end: Linear(*shown, start, end),
+        Axis(x, partial(Named, [one.name for one in points])),
+        Axis(y, partial(Linear, *shown)),
         marks,
-        x=x,
-        y=y,
-        size=size,
+        size,
     )
 
 

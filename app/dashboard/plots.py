@@ -7,10 +7,12 @@ Numbers are in the table that the page puts beneath it.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 
 from markupsafe import Markup
 
-from app.dashboard.canvas import FULL, HALF, LOW, Size, bar, draw_both, estimate
+from app.dashboard.canvas import FULL, HALF, LOW, Axis, Size, bar, draw_both, estimate
+from app.dashboard.canvas import points as corners
 from app.dashboard.scales import Counted, Linear, Logarithmic, Scale, Time, nice_ceiling
 
 FAR_WIDER = 4
@@ -88,12 +90,10 @@ def histogram(
 
     return draw_both(
         title,
-        lambda start, end: (Logarithmic if logarithmic else Linear)(low, high, start, end),
-        lambda start, end: Linear(0, top, start, end),
+        Axis(x, partial(Logarithmic if logarithmic else Linear, low, high)),
+        Axis(y, partial(Linear, 0, top)),
         marks,
-        x=x,
-        y=y,
-        size=size,
+        size,
     )
 
 
@@ -117,12 +117,10 @@ def daily(
 
     return draw_both(
         title,
-        lambda start, end: Time(first, last - 1, start, end),
-        lambda start, end: Linear(0, top, start, end),
+        Axis("day (UTC)", partial(Time, first, last - 1)),
+        Axis(y, partial(Linear, 0, top)),
         marks,
-        x="day (UTC)",
-        y=y,
-        size=size,
+        size,
     )
 
 
@@ -149,12 +147,10 @@ def estimates(title: str, points: Sequence[Estimate], *, y: str) -> Markup:
 
     return draw_both(
         title,
-        lambda start, end: Time(min(times) - pad, max(times) + pad, start, end),
-        lambda start, end: Linear(bottom, top, start, end),
+        Axis("time (UTC)", partial(Time, min(times) - pad, max(times) + pad)),
+        Axis(y, partial(Linear, bottom, top)),
         marks,
-        x="time (UTC)",
-        y=y,
-        size=FULL,
+        FULL,
     )
 
 
@@ -164,17 +160,14 @@ def saturation(title: str, *, largest: float, point: float | None) -> Markup:
     bend = end_of_x if point is None else min(point, end_of_x)
 
     def marks(across: Scale, up: Scale) -> Sequence[str]:
-        origin, corner = f"{across(0):.1f},{up(0):.1f}", f"{across(bend):.1f},{up(bend):.1f}"
-        end, offered = (
-            f"{across(end_of_x):.1f},{up(bend):.1f}",
-            f"{across(end_of_x):.1f},{up(end_of_x):.1f}",
-        )
-        drawn = [f'<polygon class="free" points="{corner} {offered} {end}"/>'] if bend < end_of_x else []
-        drawn += [
-            f'<polyline class="offered" points="{origin} {offered}"/>',
-            f'<polyline class="charged" points="{origin} {corner} {end}"/>',
+        origin, corner = (across(0), up(0)), (across(bend), up(bend))
+        end, offered = (across(end_of_x), up(bend)), (across(end_of_x), up(end_of_x))
+        drawn = [
+            f'<polyline class="offered" points="{corners((origin, offered))}"/>',
+            f'<polyline class="charged" points="{corners((origin, corner, end))}"/>',
         ]
         if bend < end_of_x:
+            drawn.insert(0, f'<polygon class="free" points="{corners((corner, offered, end))}"/>')
             x = (across(bend) + 2 * across(end_of_x)) / 3
             y = (up(bend) * 2 + up(end_of_x)) / 3
             drawn.append(
@@ -184,11 +177,9 @@ def saturation(title: str, *, largest: float, point: float | None) -> Markup:
 
     return draw_both(
         title,
-        lambda start, end: Linear(0, end_of_x, start, end),
-        lambda start, end: Linear(0, end_of_x, start, end),
+        Axis("offered epsilon", partial(Linear, 0, end_of_x)),
+        Axis("charged epsilon", partial(Linear, 0, end_of_x)),
         marks,
-        x="offered epsilon",
-        y="charged epsilon",
     )
 
 
@@ -222,12 +213,10 @@ def narrowing(
 
     return draw_both(
         title,
-        lambda start, end: Counted(-0.5, rounds + 0.5, start, end),
-        lambda start, end: Linear(low - margin, high + margin, start, end),
+        Axis("closed rounds", partial(Counted, -0.5, rounds + 0.5)),
+        Axis(y, partial(Linear, low - margin, high + margin)),
         marks,
-        x="closed rounds",
-        y=y,
-        size=FULL,
+        FULL,
     )
 
 
@@ -252,6 +241,7 @@ def wandering(
         return Markup("")
     plane = len(centers[0][0]) > 1
     margin = (high - low) * 0.04
+    value, passed = partial(Linear, low - margin, high + margin), partial(Counted, -0.3, rounds + 0.3)
 
     def marks(across: Scale, up: Scale) -> Sequence[str]:
         drawn = []
@@ -261,27 +251,20 @@ def wandering(
                 for number, step in enumerate(centers)
             ]
             (x, y), tone = track[-1], "abc"[cluster % 3]
-            points = " ".join(f"{one:.1f},{other:.1f}" for one, other in track)
             now = ", ".join(f"{value:.6g}" for value in centers[-1][cluster])
             drawn.append(
                 f'<g class="track {tone}"><title>cluster {cluster + 1}: {now}</title>'
-                f'<polyline points="{points}"/><circle cx="{x:.1f}" cy="{y:.1f}" r="9"/>'
+                f'<polyline points="{corners(track)}"/><circle cx="{x:.1f}" cy="{y:.1f}" r="9"/>'
                 f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle">{cluster + 1}</text></g>'
             )
         return drawn
 
     return draw_both(
         title,
-        lambda start, end: (
-            Linear(low - margin, high + margin, start, end)
-            if plane
-            else Counted(-0.3, rounds + 0.3, start, end)
-        ),
-        lambda start, end: Linear(low - margin, high + margin, start, end),
+        Axis("first coordinate", value) if plane else Axis("closed rounds", passed),
+        Axis("second coordinate" if plane else "value", value),
         marks,
-        x="first coordinate" if plane else "closed rounds",
-        y="second coordinate" if plane else "value",
-        size=FULL,
+        FULL,
     )
 
 
@@ -298,10 +281,8 @@ def answered(title: str, answers: Sequence[int], *, size: Size = LOW) -> Markup:
 
     return draw_both(
         title,
-        lambda start, end: Counted(0.5, len(answers) + 0.5, start, end),
-        lambda start, end: Counted(0, top, start, end),
+        Axis("round", partial(Counted, 0.5, len(answers) + 0.5)),
+        Axis("answers", partial(Counted, 0, top)),
         marks,
-        x="round",
-        y="answers",
-        size=size,
+        size,
     )

@@ -1,12 +1,13 @@
 """Plots of a histogram, of shares by choice and of a distribution function with what is known of them."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup
 
 from app.dashboard import label_plots
-from app.dashboard.canvas import HALF, Make, bar, draw_both
+from app.dashboard.canvas import Axis, bar, draw_both, points, reach
 from app.dashboard.scales import Linear, Named, Scale, nice_ceiling
 from app.web.documents.shape import (
     CoordinatesReleaseOut,
@@ -56,8 +57,7 @@ def shares(bins: Sequence[ShareOfBinOut]) -> Markup:
     return _bars(
         "Share of the people by bin, with 95 % intervals, one by one and thin for all together",
         list(zip(bins, ends, strict=True)),
-        lambda start, end: Linear(bins[0].lower, bins[-1].upper, start, end),
-        x="value",
+        Axis("value", partial(Linear, bins[0].lower, bins[-1].upper)),
     )
 
 
@@ -67,17 +67,14 @@ def choices(found: Sequence[ShareOfChoiceOut]) -> Markup:
     return _bars(
         "Share of the people by choice, with 95 % intervals, one by one and thin for all together",
         [(one, (place + 0.1, place + 0.9)) for place, one in enumerate(found)],
-        lambda start, end: Named(names, start, end),
-        x="choice",
+        Axis("choice", partial(Named, names)),
     )
 
 
 def _bars(
     title: str,
     bars: Sequence[tuple[ShareOfBinOut | ShareOfChoiceOut, tuple[float, float]]],
-    across: Make,
-    *,
-    x: str,
+    x: Axis,
 ) -> Markup:
     """Shares as bars between two places each, with their intervals."""
     top = nice_ceiling(max(one.simultaneous.upper for one, _ in bars))
@@ -88,52 +85,38 @@ def _bars(
             left, right = across(first), across(last)
             drawn.append(bar(left, right - left, up(0), up(one.share), "a", _said(one)))
             for kind, ends in (("reach together", one.simultaneous), ("reach", one.interval)):
-                middle, low, high = (left + right) / 2, up(ends.lower), up(ends.upper)
-                reach = f'x1="{middle:.1f}" x2="{middle:.1f}" y1="{low:.1f}" y2="{high:.1f}"'
-                drawn.append(f'<g class="{kind}"><line {reach}/></g>')
+                drawn.append(reach(kind, (left + right) / 2, up(ends.lower), up(ends.upper)))
         return drawn
 
-    return draw_both(
-        title,
-        across,
-        lambda start, end: Linear(0, top, start, end),
-        marks,
-        x=x,
-        y="share",
-        size=HALF,
-    )
+    return draw_both(title, x, Axis("share", partial(Linear, 0, top)), marks)
 
 
 def distribution(bins: Sequence[ShareOfBinOut]) -> Markup:
     """The share of the people below each edge, in its band; nothing is known of what lies between edges."""
 
     def marks(across: Scale, up: Scale) -> Sequence[str]:
-        def line(values: Sequence[float]) -> list[str]:
-            start = f"{across(bins[0].lower):.1f},{up(0):.1f}"
+        def line(values: Sequence[float]) -> list[tuple[float, float]]:
             ends = zip(bins, values, strict=True)
-            return [start, *(f"{across(one.upper):.1f},{up(value):.1f}" for one, value in ends)]
+            return [(across(bins[0].lower), up(0)), *((across(one.upper), up(value)) for one, value in ends)]
 
         upper = line([one.interval.upper for one in bins])
         lower = line([one.interval.lower for one in bins])
-        points = [
+        dots = [
             f'<circle class="charged" cx="{across(one.upper):.1f}" cy="{up(one.share):.1f}" r="3">'
             f"<title>{_said(one)}</title></circle>"
             for one in bins
         ]
         return [
-            f'<polygon class="free" points="{" ".join([*upper, *reversed(lower)])}"/>',
-            f'<polyline class="charged" points="{" ".join(line([one.share for one in bins]))}"/>',
-            *points,
+            f'<polygon class="free" points="{points([*upper, *reversed(lower)])}"/>',
+            f'<polyline class="charged" points="{points(line([one.share for one in bins]))}"/>',
+            *dots,
         ]
 
     return draw_both(
         "Share of the people below a value, with a 95 % band for these people",
-        lambda start, end: Linear(bins[0].lower, bins[-1].upper, start, end),
-        lambda start, end: Linear(0, 1, start, end),
+        Axis("value", partial(Linear, bins[0].lower, bins[-1].upper)),
+        Axis("share below", partial(Linear, 0, 1)),
         marks,
-        x="value",
-        y="share below",
-        size=HALF,
     )
 
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from markupsafe import Markup, escape
 
-from app.dashboard.canvas import HALF, draw_both
+from app.dashboard.canvas import Axis, draw_both, points
 from app.dashboard.scales import Linear, Scale, nice_ceiling
 
 
@@ -46,8 +47,7 @@ def sharpening(title: str, steps: Sequence[Step], ahead: Sequence[Step], *, x: s
             )
 
         def line(kind: str, *ends: Step) -> str:
-            points = " ".join("{:.1f},{:.1f}".format(*place(one)) for one in ends)
-            return f'<polyline class="step {kind}" points="{points}"/>'
+            return f'<polyline class="step {kind}" points="{points(map(place, ends))}"/>'
 
         return [
             *(line("ahead", steps[-1], one) for one in ahead),
@@ -56,12 +56,4 @@ def sharpening(title: str, steps: Sequence[Step], ahead: Sequence[Step], *, x: s
             *(dot(one, "taken") for one in steps),
         ]
 
-    return draw_both(
-        title,
-        lambda start, end: Linear(0, most, start, end),
-        lambda start, end: Linear(0, top, start, end),
-        marks,
-        x=x,
-        y=y,
-        size=HALF,
-    )
+    return draw_both(title, Axis(x, partial(Linear, 0, most)), Axis(y, partial(Linear, 0, top)), marks)
