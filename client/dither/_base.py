@@ -54,6 +54,7 @@ class BaseClient:
         elif store is not None:
             device = StoreDevice(store, limit)
         self._operations = Operations(retry=retry or Retry(), device=device)
+        self._calls = self._operations.calls
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self._base_url)!r})"

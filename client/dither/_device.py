@@ -5,9 +5,9 @@ randomized with the difference, and a subject's total in a study is the newest e
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from dither._errors import (
     AlreadyContributed,
@@ -22,20 +22,17 @@ from dither._ledger import Entry, Ledger, Transaction
 from dither._models import DeviceLedger, EntryState, Study
 from dither._orders import Order, study_terms
 from dither._participants import Participants
+from dither._sessions import Terms
 from dither._wire import Document
 from dither.device.measures import reports
 from dither.device.numbers import REPORT_LIMIT, Number, epsilon_decimal, epsilon_text
 
+T = TypeVar("T")
 Purpose = Literal["contribute", "replace"]
 Change = tuple[EntryState, int, int]
 
 _SURELY_NOT_HELD = frozenset(
-    {
-        "budget_exhausted",
-        "epsilon_below_spent",
-        "report_after_spending",
-        "study_closed",
-    }
+    {"budget_exhausted", "epsilon_below_spent", "report_after_spending", "study_closed"}
 )
 """Refusals that say that the service does not hold what was sent, also not from an earlier try.
 
@@ -197,6 +194,10 @@ class Device:
         self.max_epsilon = max_epsilon
         self.participants = Participants(ledger, max_epsilon)
 
+    def decide(self, subject: str, decision: Callable[["Device"], T]) -> T:
+        """What a decision about a person returns: all people are in one ledger here."""
+        return decision(self)
+
     def read(self, subject: str | None) -> DeviceLedger:
         """Everything that was given away, or what was for one subject."""
         return self.ledger.read(subject)
@@ -205,6 +206,10 @@ class Device:
         """Remember a study's terms, where they are new."""
         with self.ledger.transaction() as transaction:
             transaction.pin(study.slug, study_terms(study))
+
+    def see_session(self, terms: Terms) -> None:
+        """Remember a session's description, where it is new."""
+        self.participants.see(terms)
 
     def to_ask(
         self, study: Study, orders: Sequence[Order], *, purpose: Purpose, check_spent: bool

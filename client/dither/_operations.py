@@ -29,7 +29,7 @@ from dither._models import (
 from dither._orders import Order, check_study, make_order, subject_text
 from dither._participation import SessionOperations
 from dither._rows import Named, Row, read_rows
-from dither._stores import AnyDevice
+from dither._stores import AnyDevice, NoLedger
 from dither._wire import encode
 from dither.device.numbers import Numeric, Value, epsilon_cost
 
@@ -55,7 +55,8 @@ class Operations:
         self.retry = retry
         self.device = device
         self.calls = Calls(retry)
-        self.sessions = SessionOperations(retry=retry, calls=self.calls, device=device.participants)
+        remembering = None if isinstance(device, NoLedger) else device
+        self.sessions = SessionOperations(retry=retry, calls=self.calls, device=remembering)
         self._studies: dict[str, Study] = {}
 
     # -- studies and budgets
@@ -109,7 +110,7 @@ class Operations:
                 code = problem.code
                 yield from work(lambda: device.refuse([(prepared, code)]))
                 if purpose == "replace" and problem.status == 404:
-                    yield from work(lambda: device.absent(slug, subject))
+                    yield from work(lambda: device.decide(subject, lambda one: one.absent(slug, subject)))
             raise
         yield from work(lambda: device.accept([prepared]))
         return parse.contribution(reply.body, _status(reply, prepared, purpose), order.epsilon)
@@ -188,9 +189,9 @@ class Operations:
             yield from exchange(Request(method="DELETE", path=path), self.retry)
         except ProblemError as problem:
             if problem.status == 404:
-                yield from work(lambda: device.absent(slug, subject))
+                yield from work(lambda: device.decide(subject, lambda one: one.absent(slug, subject)))
             raise
-        if not (yield from work(lambda: device.withdraw(slug, subject))):
+        if not (yield from work(lambda: device.decide(subject, lambda one: one.withdraw(slug, subject)))):
             return
         try:
             said = yield from self._ask_spent(slug, subject)
@@ -198,7 +199,7 @@ class Operations:
             return  # it is withdrawn all the same, and counts in full
         if said is not None:
             known = said.spent
-            yield from work(lambda: device.settle(slug, subject, known))
+            yield from work(lambda: device.decide(subject, lambda one: one.settle(slug, subject, known)))
 
     def _described(self, slug: str) -> Flow[Study]:
         """The description that this client goes by; fetched once."""

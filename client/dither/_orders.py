@@ -136,17 +136,24 @@ def _measured(study: Study, value: object) -> tuple[dict[str, OfOne], tuple[int,
     return written, tuple(positions)
 
 
-def _number(study: Study | Measure, value: object, name: str) -> tuple[Number, int]:
+def _number(of: Study | Measure, value: object, name: str) -> tuple[Number, int]:
+    outside = f"lies outside the {_whose(of)}'s range, {of.lower:f} to {of.upper:f}"
+    return on_grid(grid_of(of.lower.as_integer_ratio(), of.upper.as_integer_ratio()), value, name, outside)
+
+
+def on_grid(grid: Grid, value: object, name: str, outside: str) -> tuple[Number, int]:
+    """A number, and its place on a grid.
+
+    Raises:
+        InvalidRequest: it is none, or not in the range: the reason is then `outside`.
+    """
     try:
         number = Number.parse(value)  # type: ignore[arg-type]  # whatever a caller gives
     except NotANumber:
         raise InvalidRequest(name, "is not a finite decimal number") from None
-    position = grid_of(study.lower.as_integer_ratio(), study.upper.as_integer_ratio()).point(
-        number.mantissa, number.exponent
-    )
+    position = grid.point(number.mantissa, number.exponent)
     if position is None:
-        reason = f"lies outside the {_whose(study)}'s range, {study.lower:f} to {study.upper:f}"
-        raise InvalidRequest(name, reason)
+        raise InvalidRequest(name, outside)
     return number, position
 
 

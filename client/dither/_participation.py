@@ -2,16 +2,20 @@
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import TypeVar
 
 from dither._calls import JSON, Calls, session_path
 from dither._errors import DirectoryRequired, ProblemError
 from dither._flow import Flow, Request, Retry, Sleep, exchange, work
-from dither._participants import Standing
+from dither._participants import Participants, Standing
+from dither._session_ledger import AnswerState
 from dither._session_models import Participation, Session
 from dither._sessions import Person, Question, RoundReply, Terms, make_person, read_question, read_terms
-from dither._stores import AnyParticipants
+from dither._stores import Remembering
 from dither._wire import Document, Parameter, build, decode, encode
 from dither.device.numbers import Value, epsilon_decimal
+
+T = TypeVar("T")
 
 POLL_SECONDS = 25
 """How long the service is asked to wait for the next round before it answers."""
@@ -31,7 +35,7 @@ class SessionOperations:
         device: The device's decisions, where the client has a directory or a store.
     """
 
-    def __init__(self, *, retry: Retry, calls: Calls, device: AnyParticipants | None) -> None:
+    def __init__(self, *, retry: Retry, calls: Calls, device: Remembering | None) -> None:
         self._retry = retry
         self._calls = calls
         self._device = device
@@ -44,7 +48,7 @@ class SessionOperations:
         device = self._device
         if device is not None:
             terms = read_terms(found, session)
-            yield from work(lambda: device.see(terms))
+            yield from work(lambda: device.see_session(terms))
             self._described[session] = (found, terms)
         return found
 
@@ -62,7 +66,7 @@ class SessionOperations:
         person = make_person(session, terms, subject, value)
         if session.state == "finished":
             return (yield from self._end(device, person))
-        standing = yield from work(lambda: device.enrol(person))
+        standing = yield from _decide(device, person, lambda one: one.enrol(person))
         last = 0 if person.asked_in is None else person.asked_in - 1
         while not standing.over:
             question = yield from self._next(terms, after=last)
@@ -77,7 +81,7 @@ class SessionOperations:
             if last == terms.rounds or last == person.asked_in:
                 break
         if not standing.over:
-            standing = yield from work(lambda: device.finish(person))
+            standing = yield from _decide(device, person, lambda one: one.finish(person))
         return _participation(person, standing, None)
 
     def _description(self, session: str) -> Flow[tuple[Session, Terms]]:
@@ -86,12 +90,12 @@ class SessionOperations:
             yield from self.session(session)
         return self._described[session]
 
-    def _end(self, device: AnyParticipants, person: Person) -> Flow[Participation]:
+    def _end(self, device: Remembering, person: Person) -> Flow[Participation]:
         """What a person gave to a session that is finished, and what came out of it."""
         name = person.terms.session
         if self._described[name][0].state != "finished":
             yield from self.session(name)
-        standing = yield from work(lambda: device.finish(person))
+        standing = yield from _decide(device, person, lambda one: one.finish(person))
         return _participation(person, standing, self._described[name][0])
 
     def _next(self, terms: Terms, *, after: int) -> Flow[Question | None]:
@@ -108,12 +112,10 @@ class SessionOperations:
             failures = min(failures + 1, _LONGEST_PAUSE)
             yield Sleep(self._retry.wait(failures))
 
-    def _answer(
-        self, device: AnyParticipants, person: Person, question: Question
-    ) -> Flow[tuple[Standing, bool]]:
+    def _answer(self, device: Remembering, person: Person, question: Question) -> Flow[tuple[Standing, bool]]:
         """Answer a round; whether there is news: an answer was sent and settled."""
         number = question.round
-        standing = yield from work(lambda: device.answer(person, question))
+        standing = yield from _decide(device, person, lambda one: one.answer(person, question))
         answer = standing.to(number)
         if answer is None or answer.state in ("accepted", "late"):
             return standing, False
@@ -127,15 +129,24 @@ class SessionOperations:
             body=encode(body).encode(),
             headers=JSON,
         )
+        became: AnswerState = "accepted"
         try:
             yield from exchange(request, self._retry)
         except ProblemError as problem:
-            if problem.code == "round_closed":
-                return (yield from work(lambda: device.settle(person, number, "late", last=last))), True
-            if problem._refuses:
-                yield from work(lambda: device.refuse(person, number))
-            raise
-        return (yield from work(lambda: device.settle(person, number, "accepted", last=last))), True
+            if problem.code != "round_closed":
+                if problem._refuses:
+                    yield from _decide(device, person, lambda one: one.refuse(person, number))
+                raise
+            became = "late"
+        standing = yield from _decide(
+            device, person, lambda one: one.settle(person, number, became, last=last)
+        )
+        return standing, True
+
+
+def _decide(device: Remembering, person: Person, decision: Callable[[Participants], T]) -> Flow[T]:
+    """What a decision about a person in a session returns, once it is written down."""
+    return work(lambda: device.decide(person.subject, lambda one: decision(one.participants)))
 
 
 @lru_cache(maxsize=256)

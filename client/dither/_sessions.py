@@ -7,9 +7,9 @@ from decimal import Decimal
 from typing import Literal
 
 from dither._errors import InvalidRequest, SessionChanged, SessionUnsound, UnsupportedMechanism
-from dither._orders import check_subject, grid_of
+from dither._orders import check_subject, grid_of, on_grid
 from dither._session_models import Session, SessionState
-from dither.device.numbers import GRID_BITS, GRID_SIZE, Grid, NotANumber, Number, Numeric, Value, epsilon_cost
+from dither.device.numbers import GRID_BITS, GRID_SIZE, Grid, Numeric, Value, epsilon_cost
 from dither.device.numbers import epsilon_limit as limit_of
 from dither.device.response import assigned_round
 
@@ -190,14 +190,7 @@ def make_person(session: Session, terms: Terms, subject: str, value: Value) -> P
 
 
 def _point(grid: Grid, value: object, name: str) -> int:
-    try:
-        number = Number.parse(value)  # type: ignore[arg-type]  # whatever a caller gives
-    except NotANumber:
-        raise InvalidRequest(name, "is not a finite decimal number") from None
-    point = grid.point(number.mantissa, number.exponent)
-    if point is None:
-        raise InvalidRequest(name, "lies outside the session's range")
-    return point
+    return on_grid(grid, value, name, "lies outside the session's range")[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,9 +17,7 @@ from dither._errors import DeviceRefusal, DirectoryRequired, InvalidRequest, Led
 from dither._ledger import Entry, Ledger, Transaction
 from dither._models import DeviceLedger, Study
 from dither._orders import Order
-from dither._participants import Participants, Standing
-from dither._session_ledger import AnswerState
-from dither._sessions import Person, Question, Terms
+from dither._sessions import Terms
 
 T = TypeVar("T")
 
@@ -92,80 +90,33 @@ class PersonLedger(Ledger):
         self._key = key
 
 
-class _Ledgers:
-    """The ledgers of many people in a store, and the limit of each of them."""
+class StoreDevice:
+    """The decisions of a device about many people, each on a ledger of their own in a store."""
 
     def __init__(self, store: Store, max_epsilon: int | None) -> None:
         self._store = store
         self._max_epsilon = max_epsilon
 
-    def decide(self, subject: str, decision: Callable[[Ledger, int | None], T]) -> T:
+    def decide(self, subject: str, decision: Callable[[Device], T]) -> T:
         """What a decision about a person returns, once it is in the store."""
         for _ in range(ATTEMPTS):
             try:
-                return decision(PersonLedger(self._store, subject), self._max_epsilon)
+                return decision(Device(PersonLedger(self._store, subject), self._max_epsilon))
             except _Overtaken:
                 continue
         raise LedgerError("another process changes this ledger faster than it can be written")
 
-
-class StoreParticipants:
-    """The decisions of a device about people in sessions, each on a ledger of their own in a store."""
-
-    def __init__(self, ledgers: _Ledgers) -> None:
-        self._ledgers = ledgers
-
-    def _decide(self, person: Person, decision: Callable[[Participants], T]) -> T:
-        return self._ledgers.decide(
-            person.subject, lambda ledger, limit: decision(Participants(ledger, limit))
-        )
-
-    def see(self, terms: Terms) -> None:
-        """Nothing: a session's description is remembered by person, when they enrol."""
-
-    def enrol(self, person: Person) -> Standing:
-        """See `Participants.enrol`."""
-        return self._decide(person, lambda device: device.enrol(person))
-
-    def answer(self, person: Person, question: Question) -> Standing:
-        """See `Participants.answer`: it is in the store before it is sent."""
-        return self._decide(person, lambda device: device.answer(person, question))
-
-    def settle(self, person: Person, number: int, state: AnswerState, *, last: bool) -> Standing:
-        """See `Participants.settle`."""
-        return self._decide(person, lambda device: device.settle(person, number, state, last=last))
-
-    def refuse(self, person: Person, number: int) -> None:
-        """See `Participants.refuse`."""
-        self._decide(person, lambda device: device.refuse(person, number))
-
-    def finish(self, person: Person) -> Standing:
-        """See `Participants.finish`."""
-        return self._decide(person, lambda device: device.finish(person))
-
-
-class StoreDevice:
-    """The decisions of a device about many people, each on a ledger of their own in a store.
-
-    Attributes:
-        participants: Its decisions about sessions.
-    """
-
-    def __init__(self, store: Store, max_epsilon: int | None) -> None:
-        self._ledgers = _Ledgers(store, max_epsilon)
-        self.participants = StoreParticipants(self._ledgers)
-
-    def _decide(self, subject: str, decision: Callable[[Device], T]) -> T:
-        return self._ledgers.decide(subject, lambda ledger, limit: decision(Device(ledger, limit)))
-
     def see(self, study: Study) -> None:
         """Nothing: terms are remembered by person, with their first contribution."""
+
+    def see_session(self, terms: Terms) -> None:
+        """Nothing: a session's description is remembered by person, when they enrol."""
 
     def read(self, subject: str | None) -> DeviceLedger:
         """What was given away for one subject."""
         if subject is None:
             raise InvalidRequest("subject", "is needed: a store keeps a ledger for each person")
-        return self._decide(subject, lambda device: device.read(subject))
+        return self.decide(subject, lambda device: device.read(subject))
 
     def to_ask(
         self, study: Study, orders: Sequence[Order], *, purpose: Purpose, check_spent: bool
@@ -175,7 +126,7 @@ class StoreDevice:
         for subject, places in _by_subject(order.subject for order in orders).items():
             own = [orders[place] for place in places]
             ask = partial(Device.to_ask, study=study, orders=own, purpose=purpose, check_spent=check_spent)
-            asked += self._decide(subject, ask)
+            asked += self.decide(subject, ask)
         return asked
 
     def prepare(
@@ -186,37 +137,26 @@ class StoreDevice:
         for subject, places in _by_subject(order.subject for order in orders).items():
             own = [orders[place] for place in places]
             prepare = partial(Device.prepare, study=study, orders=own, purpose=purpose, spent=spent)
-            made = self._decide(subject, prepare)
+            made = self.decide(subject, prepare)
             decisions.update(zip(places, made, strict=True))
         return [decisions[place] for place in range(len(orders))]
 
     def accept(self, prepared: Sequence[Prepared]) -> None:
         """See `Device.accept`."""
         for item in prepared:
-            self._decide(item.order.subject, partial(Device.accept, prepared=[item]))
+            self.decide(item.order.subject, partial(Device.accept, prepared=[item]))
 
     def refuse(self, refusals: Sequence[tuple[Prepared, str]]) -> None:
         """See `Device.refuse`."""
         for item, code in refusals:
-            self._decide(item.order.subject, partial(Device.refuse, refusals=[(item, code)]))
-
-    def absent(self, study: str, subject: str) -> None:
-        """See `Device.absent`."""
-        self._decide(subject, lambda device: device.absent(study, subject))
-
-    def withdraw(self, study: str, subject: str) -> bool:
-        """See `Device.withdraw`."""
-        return self._decide(subject, lambda device: device.withdraw(study, subject))
-
-    def settle(self, study: str, subject: str, spent: int) -> None:
-        """See `Device.settle`."""
-        self._decide(subject, lambda device: device.settle(study, subject, spent))
+            self.decide(item.order.subject, partial(Device.refuse, refusals=[(item, code)]))
 
 
 class NoLedger:
     """A client that remembers nothing: it sends central and public values, which need no memory."""
 
-    participants = None
+    def decide(self, subject: str, decision: Callable[[Device], T]) -> None:
+        """Nothing was remembered, so there is nothing to decide."""
 
     def see(self, study: Study) -> None:
         """Nothing is remembered."""
@@ -248,19 +188,9 @@ class NoLedger:
     def refuse(self, refusals: Sequence[tuple[Prepared, str]]) -> None:
         """Nothing is remembered."""
 
-    def absent(self, study: str, subject: str) -> None:
-        """Nothing is remembered."""
 
-    def withdraw(self, study: str, subject: str) -> bool:
-        """Nothing is remembered, so there is nothing to settle."""
-        return False
-
-    def settle(self, study: str, subject: str, spent: int) -> None:
-        """Nothing is remembered."""
-
-
-AnyDevice = Device | StoreDevice | NoLedger
-AnyParticipants = Participants | StoreParticipants
+Remembering = Device | StoreDevice
+AnyDevice = Remembering | NoLedger
 
 
 def _by_subject(subjects: Iterable[str]) -> dict[str, list[int]]:

@@ -90,9 +90,7 @@ class AsyncAdmin(AsyncBase):
             local_mechanism=local_mechanism,
             attributes=attributes,
         )
-        return await self._run(
-            self._operations.calls.call(Study, "POST", "/v1/studies", document, repeatable=False)
-        )
+        return await self._run(self._calls.call(Study, "POST", "/v1/studies", document, repeatable=False))
 
     async def edit_study(
         self, study: str, *, reason: str, title: str | None = None, description: str | None = None
@@ -113,7 +111,7 @@ class AsyncAdmin(AsyncBase):
             'How far is it?'
         """
         document = given(title=title, description=description, reason=reason)
-        return await self._run(self._operations.calls.call(Study, "PATCH", study_path(study), document))
+        return await self._run(self._calls.call(Study, "PATCH", study_path(study), document))
 
     async def close_study(self, study: str) -> Study:
         """Take no more contributions; questions are still answered.
@@ -125,7 +123,7 @@ class AsyncAdmin(AsyncBase):
             >>> study.state
             'closed'
         """
-        return await self._run(self._operations.calls.call(Study, "POST", f"{study_path(study)}/close"))
+        return await self._run(self._calls.call(Study, "POST", f"{study_path(study)}/close"))
 
     async def archive_study(self, study: str, *, reason: str) -> Study:
         """End a study for good: no contribution, no new question, no session.
@@ -142,7 +140,7 @@ class AsyncAdmin(AsyncBase):
             'archived'
         """
         path, document = f"{study_path(study)}/archive", {"reason": reason}
-        return await self._run(self._operations.calls.call(Study, "POST", path, document))
+        return await self._run(self._calls.call(Study, "POST", path, document))
 
     async def retire_study(self, study: str) -> Study:
         """Give stored answers only, for good: no contribution, no new question, no session.
@@ -154,7 +152,7 @@ class AsyncAdmin(AsyncBase):
             >>> study.state
             'retired'
         """
-        return await self._run(self._operations.calls.call(Study, "POST", f"{study_path(study)}/retire"))
+        return await self._run(self._calls.call(Study, "POST", f"{study_path(study)}/retire"))
 
     async def create_token(
         self,
@@ -191,7 +189,7 @@ class AsyncAdmin(AsyncBase):
             expires_at=moment_text("expires_at", expires_at),
         )
         return await self._run(
-            self._operations.calls.call(NewToken, "POST", "/v1/admin/tokens", document, repeatable=False)
+            self._calls.call(NewToken, "POST", "/v1/admin/tokens", document, repeatable=False)
         )
 
     def tokens(self, *, page_size: int = 100) -> AsyncIterator[Token]:
@@ -217,7 +215,7 @@ class AsyncAdmin(AsyncBase):
             >>> found.name
             'survey app'
         """
-        return await self._run(self._operations.calls.read(Token, token_path(token)))
+        return await self._run(self._calls.read(Token, token_path(token)))
 
     async def revoke_token(self, token: str) -> None:
         """Refuse a token from now on. Doing it again changes nothing.
@@ -228,7 +226,7 @@ class AsyncAdmin(AsyncBase):
             >>> made = await admin.create_token("survey app", role="contribute")
             >>> await admin.revoke_token(made.id)
         """
-        await self._run(self._operations.calls.send("DELETE", token_path(token)))
+        await self._run(self._calls.send("DELETE", token_path(token)))
 
     async def rotate_token(self, token: str, *, grace_seconds: int = 0) -> NewToken:
         """Give a token another secret. Its id, limits and quota stay.
@@ -248,9 +246,7 @@ class AsyncAdmin(AsyncBase):
             (True, 'dither_2')
         """
         path, document = f"{token_path(token)}/rotate", {"grace_seconds": grace_seconds}
-        return await self._run(
-            self._operations.calls.call(NewToken, "POST", path, document, repeatable=False)
-        )
+        return await self._run(self._calls.call(NewToken, "POST", path, document, repeatable=False))
 
     async def set_quota(self, token: str, *, share: Numeric, period_seconds: int) -> Quota:
         """Limit what an analyst's token may use of each study. What it used already counts.
@@ -269,9 +265,7 @@ class AsyncAdmin(AsyncBase):
             0.2
         """
         document = {"share": exact(share), "period_seconds": period_seconds}
-        return await self._run(
-            self._operations.calls.call(Quota, "PUT", f"{token_path(token)}/quota", document)
-        )
+        return await self._run(self._calls.call(Quota, "PUT", f"{token_path(token)}/quota", document))
 
     async def lift_quota(self, token: str) -> None:
         """Lift a token's quota. Doing it again changes nothing.
@@ -282,7 +276,7 @@ class AsyncAdmin(AsyncBase):
             >>> made = await admin.create_token("desk", role="analyse")
             >>> await admin.lift_quota(made.id)
         """
-        await self._run(self._operations.calls.send("DELETE", f"{token_path(token)}/quota"))
+        await self._run(self._calls.send("DELETE", f"{token_path(token)}/quota"))
 
     def token_usage(self, token: str, *, page_size: int = 100) -> AsyncIterator[TokenUsage]:
         """What a token used of each study, in its quota's period or, without a quota, ever.
@@ -323,7 +317,7 @@ class AsyncAdmin(AsyncBase):
         both = gaussian and {"epsilon": exact(gaussian[0]), "delta": exact(gaussian[1])}
         document = given(epsilon=exact(epsilon), gaussian=both, reason=reason)
         path = f"/v1/admin/subjects/{quoted(subject)}/budget"
-        return await self._run(self._operations.calls.call(Budget, "PUT", path, document))
+        return await self._run(self._calls.call(Budget, "PUT", path, document))
 
     async def raise_budgets(
         self,
@@ -353,9 +347,7 @@ class AsyncAdmin(AsyncBase):
         """
         document = given(epsilon=exact(epsilon), at_most=exact(at_most), delta=exact(delta), reason=reason)
         path = "/v1/admin/budgets/raise"
-        return await self._run(
-            self._operations.calls.call(Raise, "POST", path, document, key=key or new_key())
-        )
+        return await self._run(self._calls.call(Raise, "POST", path, document, key=key or new_key()))
 
     def budgets(self, *, page_size: int = 100) -> AsyncIterator[Account]:
         """All lifetime budgets, fetched page by page. People are known by digests only.

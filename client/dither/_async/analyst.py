@@ -72,7 +72,7 @@ class AsyncAnalyst(AsyncBase):
         question: dict[str, Parameter] = {"statistic": statistic, **of_whom(where), **parameters}
         if fresh:
             question["fresh"] = True
-        return await self._run(self._operations.calls.read(Plan, f"{study_path(study)}/plan", question))
+        return await self._run(self._calls.read(Plan, f"{study_path(study)}/plan", question))
 
     async def mean(
         self,
@@ -323,7 +323,7 @@ class AsyncAnalyst(AsyncBase):
         where: Where | None,
     ) -> Release:
         path = f"{study_path(study)}/statistics/{statistic}"
-        return await self._run(self._operations.calls.read(Release, path, {**of_whom(where), **parameters}))
+        return await self._run(self._calls.read(Release, path, {**of_whom(where), **parameters}))
 
     async def release(
         self,
@@ -370,7 +370,7 @@ class AsyncAnalyst(AsyncBase):
         if fresh:
             question["fresh"] = True
         key = idempotency_key or new_key()
-        return await self._run(self._operations.calls.call(Release, "POST", path, question, key=key))
+        return await self._run(self._calls.call(Release, "POST", path, question, key=key))
 
     async def find_release(self, release: str) -> Release:
         """A release, by its id.
@@ -383,7 +383,7 @@ class AsyncAnalyst(AsyncBase):
             >>> found.estimate == made.estimate
             True
         """
-        return await self._run(self._operations.calls.read(Release, release_path(release)))
+        return await self._run(self._calls.read(Release, release_path(release)))
 
     def releases(self, study: str, *, page_size: int = 100) -> AsyncIterator[Release]:
         """A study's releases, newest first, fetched page by page.

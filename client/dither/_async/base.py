@@ -85,9 +85,7 @@ class AsyncBase(BaseClient):
         """The items of a list, fetched page by page; the filters that are None do not narrow it down."""
         cursor: str | None = None
         while True:
-            items, cursor = await self._run(
-                self._operations.calls.page(kind, path, page_size, cursor, **filters)
-            )
+            items, cursor = await self._run(self._calls.page(kind, path, page_size, cursor, **filters))
             for item in items:
                 yield item
             if cursor is None:

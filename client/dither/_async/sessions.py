@@ -140,7 +140,7 @@ class AsyncSessions(AsyncBase):
         if answers_per_round == "any":
             document["answers_per_round"] = None
         path = f"{study_path(study)}/sessions"
-        return await self._run(self._operations.calls.call(Session, "POST", path, document, key=new_key()))
+        return await self._run(self._calls.call(Session, "POST", path, document, key=new_key()))
 
     async def close_round(self, session: str, round: int) -> Session:
         """Close a round, if it is still open; takes an admin's token.
@@ -153,7 +153,7 @@ class AsyncSessions(AsyncBase):
             2
         """
         path = f"{session_path(session)}/close-round"
-        return await self._run(self._operations.calls.call(Session, "POST", path, {"round": round}))
+        return await self._run(self._calls.call(Session, "POST", path, {"round": round}))
 
     async def finish_session(self, session: str) -> Session:
         """End a session now, with an estimate from what there is; takes an admin's token.
@@ -165,6 +165,4 @@ class AsyncSessions(AsyncBase):
             >>> session.state
             'finished'
         """
-        return await self._run(
-            self._operations.calls.call(Session, "POST", f"{session_path(session)}/finish", {})
-        )
+        return await self._run(self._calls.call(Session, "POST", f"{session_path(session)}/finish", {}))

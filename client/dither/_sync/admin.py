@@ -91,9 +91,7 @@ class Admin(Base):
             local_mechanism=local_mechanism,
             attributes=attributes,
         )
-        return self._run(
-            self._operations.calls.call(Study, "POST", "/v1/studies", document, repeatable=False)
-        )
+        return self._run(self._calls.call(Study, "POST", "/v1/studies", document, repeatable=False))
 
     def edit_study(
         self, study: str, *, reason: str, title: str | None = None, description: str | None = None
@@ -114,7 +112,7 @@ class Admin(Base):
             'How far is it?'
         """
         document = given(title=title, description=description, reason=reason)
-        return self._run(self._operations.calls.call(Study, "PATCH", study_path(study), document))
+        return self._run(self._calls.call(Study, "PATCH", study_path(study), document))
 
     def close_study(self, study: str) -> Study:
         """Take no more contributions; questions are still answered.
@@ -126,7 +124,7 @@ class Admin(Base):
             >>> study.state
             'closed'
         """
-        return self._run(self._operations.calls.call(Study, "POST", f"{study_path(study)}/close"))
+        return self._run(self._calls.call(Study, "POST", f"{study_path(study)}/close"))
 
     def archive_study(self, study: str, *, reason: str) -> Study:
         """End a study for good: no contribution, no new question, no session.
@@ -143,7 +141,7 @@ class Admin(Base):
             'archived'
         """
         path, document = f"{study_path(study)}/archive", {"reason": reason}
-        return self._run(self._operations.calls.call(Study, "POST", path, document))
+        return self._run(self._calls.call(Study, "POST", path, document))
 
     def retire_study(self, study: str) -> Study:
         """Give stored answers only, for good: no contribution, no new question, no session.
@@ -155,7 +153,7 @@ class Admin(Base):
             >>> study.state
             'retired'
         """
-        return self._run(self._operations.calls.call(Study, "POST", f"{study_path(study)}/retire"))
+        return self._run(self._calls.call(Study, "POST", f"{study_path(study)}/retire"))
 
     def create_token(
         self,
@@ -191,9 +189,7 @@ class Admin(Base):
             subject=subject,
             expires_at=moment_text("expires_at", expires_at),
         )
-        return self._run(
-            self._operations.calls.call(NewToken, "POST", "/v1/admin/tokens", document, repeatable=False)
-        )
+        return self._run(self._calls.call(NewToken, "POST", "/v1/admin/tokens", document, repeatable=False))
 
     def tokens(self, *, page_size: int = 100) -> Iterator[Token]:
         """All tokens without their secrets, fetched page by page.
@@ -218,7 +214,7 @@ class Admin(Base):
             >>> found.name
             'survey app'
         """
-        return self._run(self._operations.calls.read(Token, token_path(token)))
+        return self._run(self._calls.read(Token, token_path(token)))
 
     def revoke_token(self, token: str) -> None:
         """Refuse a token from now on. Doing it again changes nothing.
@@ -229,7 +225,7 @@ class Admin(Base):
             >>> made = admin.create_token("survey app", role="contribute")
             >>> admin.revoke_token(made.id)
         """
-        self._run(self._operations.calls.send("DELETE", token_path(token)))
+        self._run(self._calls.send("DELETE", token_path(token)))
 
     def rotate_token(self, token: str, *, grace_seconds: int = 0) -> NewToken:
         """Give a token another secret. Its id, limits and quota stay.
@@ -249,7 +245,7 @@ class Admin(Base):
             (True, 'dither_2')
         """
         path, document = f"{token_path(token)}/rotate", {"grace_seconds": grace_seconds}
-        return self._run(self._operations.calls.call(NewToken, "POST", path, document, repeatable=False))
+        return self._run(self._calls.call(NewToken, "POST", path, document, repeatable=False))
 
     def set_quota(self, token: str, *, share: Numeric, period_seconds: int) -> Quota:
         """Limit what an analyst's token may use of each study. What it used already counts.
@@ -268,7 +264,7 @@ class Admin(Base):
             0.2
         """
         document = {"share": exact(share), "period_seconds": period_seconds}
-        return self._run(self._operations.calls.call(Quota, "PUT", f"{token_path(token)}/quota", document))
+        return self._run(self._calls.call(Quota, "PUT", f"{token_path(token)}/quota", document))
 
     def lift_quota(self, token: str) -> None:
         """Lift a token's quota. Doing it again changes nothing.
@@ -279,7 +275,7 @@ class Admin(Base):
             >>> made = admin.create_token("desk", role="analyse")
             >>> admin.lift_quota(made.id)
         """
-        self._run(self._operations.calls.send("DELETE", f"{token_path(token)}/quota"))
+        self._run(self._calls.send("DELETE", f"{token_path(token)}/quota"))
 
     def token_usage(self, token: str, *, page_size: int = 100) -> Iterator[TokenUsage]:
         """What a token used of each study, in its quota's period or, without a quota, ever.
@@ -320,7 +316,7 @@ class Admin(Base):
         both = gaussian and {"epsilon": exact(gaussian[0]), "delta": exact(gaussian[1])}
         document = given(epsilon=exact(epsilon), gaussian=both, reason=reason)
         path = f"/v1/admin/subjects/{quoted(subject)}/budget"
-        return self._run(self._operations.calls.call(Budget, "PUT", path, document))
+        return self._run(self._calls.call(Budget, "PUT", path, document))
 
     def raise_budgets(
         self,
@@ -350,7 +346,7 @@ class Admin(Base):
         """
         document = given(epsilon=exact(epsilon), at_most=exact(at_most), delta=exact(delta), reason=reason)
         path = "/v1/admin/budgets/raise"
-        return self._run(self._operations.calls.call(Raise, "POST", path, document, key=key or new_key()))
+        return self._run(self._calls.call(Raise, "POST", path, document, key=key or new_key()))
 
     def budgets(self, *, page_size: int = 100) -> Iterator[Account]:
         """All lifetime budgets, fetched page by page. People are known by digests only.

@@ -73,7 +73,7 @@ class Analyst(Base):
         question: dict[str, Parameter] = {"statistic": statistic, **of_whom(where), **parameters}
         if fresh:
             question["fresh"] = True
-        return self._run(self._operations.calls.read(Plan, f"{study_path(study)}/plan", question))
+        return self._run(self._calls.read(Plan, f"{study_path(study)}/plan", question))
 
     def mean(
         self,
@@ -322,7 +322,7 @@ class Analyst(Base):
         where: Where | None,
     ) -> Release:
         path = f"{study_path(study)}/statistics/{statistic}"
-        return self._run(self._operations.calls.read(Release, path, {**of_whom(where), **parameters}))
+        return self._run(self._calls.read(Release, path, {**of_whom(where), **parameters}))
 
     def release(
         self,
@@ -369,7 +369,7 @@ class Analyst(Base):
         if fresh:
             question["fresh"] = True
         key = idempotency_key or new_key()
-        return self._run(self._operations.calls.call(Release, "POST", path, question, key=key))
+        return self._run(self._calls.call(Release, "POST", path, question, key=key))
 
     def find_release(self, release: str) -> Release:
         """A release, by its id.
@@ -382,7 +382,7 @@ class Analyst(Base):
             >>> found.estimate == made.estimate
             True
         """
-        return self._run(self._operations.calls.read(Release, release_path(release)))
+        return self._run(self._calls.read(Release, release_path(release)))
 
     def releases(self, study: str, *, page_size: int = 100) -> Iterator[Release]:
         """A study's releases, newest first, fetched page by page.

@@ -141,7 +141,7 @@ class Sessions(Base):
         if answers_per_round == "any":
             document["answers_per_round"] = None
         path = f"{study_path(study)}/sessions"
-        return self._run(self._operations.calls.call(Session, "POST", path, document, key=new_key()))
+        return self._run(self._calls.call(Session, "POST", path, document, key=new_key()))
 
     def close_round(self, session: str, round: int) -> Session:
         """Close a round, if it is still open; takes an admin's token.
@@ -154,7 +154,7 @@ class Sessions(Base):
             2
         """
         path = f"{session_path(session)}/close-round"
-        return self._run(self._operations.calls.call(Session, "POST", path, {"round": round}))
+        return self._run(self._calls.call(Session, "POST", path, {"round": round}))
 
     def finish_session(self, session: str) -> Session:
         """End a session now, with an estimate from what there is; takes an admin's token.
@@ -166,4 +166,4 @@ class Sessions(Base):
             >>> session.state
             'finished'
         """
-        return self._run(self._operations.calls.call(Session, "POST", f"{session_path(session)}/finish", {}))
+        return self._run(self._calls.call(Session, "POST", f"{session_path(session)}/finish", {}))
