@@ -63,30 +63,20 @@ def entry(offer: Offer, *, spent: int) -> Entry | Outcome:
 
     An offer's epsilon includes what was spent. A local report costs all of it on arrival, so there
     must be something left for the report; a public value reserves nothing new. A report whose range is that
-    of
-    a whole epsilon has no place where a part is gone: it would cost more than is booked, or be taken for less
-    noisy than it is. Nor has a report that lies further out than what is left of its epsilon explains: it is
-    forged.
+    of a whole epsilon has no place where a part is gone: it would cost more than is booked, or be taken for
+    less noisy than it is. Nor has a report that lies further out than what is left of its epsilon explains:
+    it is forged.
     """
-    if offer.trust is Trust.PUBLIC:
-        return Entry(
-            trust=offer.trust,
-            epsilon=spent,
-            carried=spent,
-            value=offer.value,
-            sender=offer.sender,
-            vector=offer.vector,
-            segment=offer.segment,
-        )
-    if offer.epsilon < spent or (offer.trust is Trust.LOCAL and offer.epsilon == spent):
+    public, local = offer.trust is Trust.PUBLIC, offer.trust is Trust.LOCAL
+    if not public and (offer.epsilon < spent or (local and offer.epsilon == spent)):
         return Outcome.EPSILON_BELOW_SPENT
-    if offer.trust is Trust.LOCAL and offer.bounded and spent:
+    if local and offer.bounded and spent:
         return Outcome.REPORT_AFTER_SPENDING
-    if offer.trust is Trust.LOCAL and offer.epsilon - spent > offer.drawn_at_most:
+    if local and offer.epsilon - spent > offer.drawn_at_most:
         return Outcome.IMPOSSIBLE_REPORT
     return Entry(
         trust=offer.trust,
-        epsilon=offer.epsilon,
+        epsilon=spent if public else offer.epsilon,
         carried=spent,
         value=offer.value,
         sender=offer.sender,
