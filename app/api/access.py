@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from app.core.errors import Forbidden
 from app.core.principal import Role
 from app.web.authentication import identify
 from app.web.request import ApiRequest
@@ -30,16 +29,8 @@ class Access:
     roles: frozenset[Role]
     of_a_study: bool = False
 
-    @property
-    def _whole_installation(self) -> bool:
-        """Whether the route is about all studies where its path names none."""
-        return self.roles == {Role.ADMIN} and not self.of_a_study
-
     async def admit(self, request: ApiRequest) -> None:
         """Identify the requester; refuse a requester without the right.
-
-        A token that is limited to studies is refused at the path of any other one, whether that exists
-        or not.
 
         Raises:
             Unauthenticated: no valid token.
@@ -51,13 +42,7 @@ class Access:
             return
         principal = request.principal = await identify(request)
         request.note_headers(request.api.rate.take(principal.token_id))
-        if principal.role not in self.roles:
-            raise Forbidden(f"This takes a token with the role {' or '.join(sorted(self.roles))}.")
-        study = request.path_params.get("study")
-        if study is not None:
-            request.refuse_other_studies(study)
-        elif self._whole_installation and principal.studies is not None:
-            raise Forbidden("This takes an admin's token that is not limited to studies.")
+        request.refuse_others(self.roles, "This takes a token with", of_a_study=self.of_a_study)
 
 
 def allow(*roles: Role, of_a_study: bool = False) -> Callable[[Endpoint], Endpoint]:

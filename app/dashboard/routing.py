@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
-from app.core.errors import Forbidden, InvalidRequest, ServiceError, Unauthenticated
+from app.core.errors import InvalidRequest, ServiceError, Unauthenticated
 from app.core.principal import Role
 from app.dashboard.rendering import error_page
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE, PageRequest
@@ -104,19 +104,9 @@ class PageRoute(Route):
             principal = call.principal = call.login.principal
             call.api.rate.take(principal.token_id)
             if not self.person:
-                self._refuse_roles(call)
+                call.refuse_others(self.roles, "This page is for")
         if self._post:
             await call.read_form(cookie)
-
-    def _refuse_roles(self, call: PageRequest) -> None:
-        principal = call.principal
-        if principal.role not in self.roles:
-            raise Forbidden(f"This page is for the role {' or '.join(sorted(self.roles))}.")
-        study = call.path_params.get("study")
-        if study is not None:
-            call.refuse_other_studies(study)
-        elif self.roles == ADMIN and principal.studies is not None:
-            raise Forbidden("This takes an admin's token that is not limited to studies.")
 
     def _refusal(self, call: PageRequest, error: ServiceError) -> Response:
         """Without a login, leads to the login page; everything else is a page that says what is wrong."""

@@ -1,7 +1,7 @@
 """The request as routes see it: who asks, and strict documents."""
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Set
 from typing import cast
 from urllib.parse import unquote_to_bytes
 from uuid import UUID
@@ -16,7 +16,7 @@ from app.core.errors import (
     NotFound,
     UnsupportedMediaType,
 )
-from app.core.principal import Principal
+from app.core.principal import Principal, Role
 from app.core.study import Study
 from app.formats.strict_json import decode_json, decode_utf8
 from app.web.patterns import SLUG_PATTERN
@@ -220,6 +220,28 @@ class ApiRequest(Request):
                 unquote_to_bytes(raw).decode()
             except UnicodeDecodeError:
                 raise MalformedDocument("The path is not UTF-8.") from None
+
+    def refuse_others(self, roles: Set[Role], what: str, *, of_a_study: bool = False) -> None:
+        """Refuse a requester without the right to what the path names.
+
+        A token that is limited to studies is refused at the path of any other one, whether that exists
+        or not, and where an admin sees all studies.
+
+        Args:
+            roles: Roles that have it.
+            what: Is said to others before the roles.
+            of_a_study: Whether what the path names belongs to a study, which the endpoint itself checks.
+
+        Raises:
+            Forbidden: another role or study.
+        """
+        if self.principal.role not in roles:
+            raise Forbidden(f"{what} the role {' or '.join(sorted(roles))}.")
+        study = self.path_params.get("study")
+        if study is not None:
+            self.refuse_other_studies(study)
+        elif roles == {Role.ADMIN} and not of_a_study and self.principal.studies is not None:
+            raise Forbidden("This takes an admin's token that is not limited to studies.")
 
     def refuse_other_studies(self, study: str) -> None:
         """Refuse a study that the token is not for.
