@@ -92,11 +92,11 @@ def _of_numbers_with_labels(study: StudyDefinition) -> bool:
 _ONLY: Mapping[str, Callable[[StudyDefinition], bool]] = {
     "measure": lambda study: bool(study.measures),
     PAIR: lambda study: bool(pairs(study)),
-    "estimator": lambda study: _of_numbers(study),
+    "estimator": _of_numbers,
     "tilt": lambda study: not _secret(study),
     "expected_size": _secret,
     "fresh": lambda study: not _secret(study),
-    "where": lambda study: bool(study.attributes.labels),
+    "where": _with_labels,
     "by": _with_labels,
     "between": _of_numbers_with_labels,
     "standardize": _of_numbers_with_labels,

@@ -116,7 +116,7 @@ async def with_figures(services: Services, page: Page[Study]) -> StudiesFiguresO
         taken_at=snapshot.at,
         items=[
             StudyFiguresOut.with_figures(
-                StudyOut.of(study), snapshot.figures.get(slug) or StudySummary(study=slug)
+                StudyOut.model_validate(study), snapshot.figures.get(slug) or StudySummary(study=slug)
             )
             for slug, study in zip(slugs, page.items, strict=True)
         ],
@@ -180,7 +180,7 @@ def studies_csv(services: Services, principal: Principal) -> AsyncIterator[str]:
 
     async def read(cursor: str | None) -> PageOut[StudyOut]:
         page = await services.studies.page(EXPORT_ROWS, cursor, principal)
-        return PageOut(items=[StudyOut.of(study) for study in page.items], next_cursor=page.next_cursor)
+        return PageOut[StudyOut].of(page)
 
     return _csv(StudyOut, read)
 

@@ -1,11 +1,10 @@
 """Figures over all people, for admins. The dashboard draws the same documents."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.api.access import allow
+from app.api.routes.releases import answer_plan
 from app.api.routing import OPEN_QUERY, StrictRoute
 from app.core.principal import Role
 from app.web import documents_out, question_params
@@ -19,14 +18,11 @@ from app.web.documents.figures import (
     StudiesFiguresOut,
 )
 from app.web.documents.lists import DayCursor, Limit, NumberCursor, PageOut, SlugCursor
-from app.web.documents.paths import StudyPath
+from app.web.documents.paths import OneStudy, StudyPath
 from app.web.documents.plan import PlanOut
-from app.web.patterns import SLUG_PATTERN
-from app.web.request import JSON, ApiRequest
+from app.web.request import ApiRequest
 
 router = APIRouter(prefix="/v1/admin", tags=["figures"], route_class=StrictRoute)
-
-OneStudy = Annotated[str | None, Query(pattern=SLUG_PATTERN, description="Slug of one study.")]
 
 
 @router.get("/overview")
@@ -101,6 +97,4 @@ async def list_cohorts(
 @allow(Role.ADMIN)
 async def read_plan(request: ApiRequest, study: StudyPath) -> Response:
     """The plan as analysts see it. Nothing is spent."""
-    ask, fresh = question_params.read_plan(request.single_query(question_params.REPEATABLE))
-    document = await documents_out.plan(request.api.services, await request.study(study), ask, fresh=fresh)
-    return Response(document.model_dump_json(), media_type=JSON)
+    return await answer_plan(request, study)

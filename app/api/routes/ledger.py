@@ -13,12 +13,11 @@ from app.web import documents_out
 from app.web.documents.figures import LedgerReleaseOut
 from app.web.documents.ledger import LedgerLineOut, TrailLineOut
 from app.web.documents.lists import Limit, NumberCursor, NumbersCursor, PageOut
-from app.web.patterns import SLUG_PATTERN
+from app.web.documents.paths import OneStudy
 from app.web.request import ApiRequest
 
 router = APIRouter(prefix="/v1/admin", tags=["ledger"], route_class=StrictRoute)
 
-OneStudy = Annotated[str | None, Query(pattern=SLUG_PATTERN, description="Slug of one study.")]
 OneRelease = Annotated[UUID | None, Query(description="One release.")]
 
 CSV = "text/csv"

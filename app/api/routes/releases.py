@@ -44,6 +44,11 @@ router = APIRouter(prefix="/v1", tags=["releases"], route_class=StrictRoute)
 @allow(Role.ANALYSE)
 async def plan(request: ApiRequest, study: StudyPath) -> Response:
     """What stands, what more would give and cost, by estimators. Nothing is spent."""
+    return await answer_plan(request, study)
+
+
+async def answer_plan(request: ApiRequest, study: str) -> Response:
+    """The plan of the question in the query."""
     found = await request.study(study)
     ask, fresh = question_params.read_plan(request.single_query(question_params.REPEATABLE))
     document = await documents_out.plan(request.api.services, found, ask, fresh=fresh)

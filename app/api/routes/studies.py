@@ -31,7 +31,7 @@ async def create_study(request: ApiRequest, response: Response, document: StudyI
     """Make a study. Sending the same definition again changes nothing."""
     study, created = await request.api.services.studies.create(document.definition(), request.principal)
     response.status_code = 201 if created else 200
-    return StudyOut.of(study)
+    return StudyOut.model_validate(study)
 
 
 @router.get("")
@@ -41,14 +41,14 @@ async def list_studies(
 ) -> PageOut[StudyOut]:
     """The studies that the token may see, by slug."""
     page = await request.api.services.studies.page(limit, cursor, request.principal, series)
-    return PageOut(items=[StudyOut.of(study) for study in page.items], next_cursor=page.next_cursor)
+    return PageOut[StudyOut].of(page)
 
 
 @router.get("/{study}")
 @allow(*STUDY_ROLES)
 async def read_study(request: ApiRequest, study: StudyPath) -> StudyOut:
     """One study."""
-    return StudyOut.of(await request.study(study, fresh=True))
+    return StudyOut.model_validate(await request.study(study, fresh=True))
 
 
 @router.patch("/{study}")
@@ -56,14 +56,8 @@ async def read_study(request: ApiRequest, study: StudyPath) -> StudyOut:
 async def edit_study(request: ApiRequest, study: StudyPath, document: StudyEditIn) -> StudyOut:
     """Change what is said of a study. What answers depend on is fixed when it is made."""
     found = await request.study(study)
-    edited = await request.api.services.studies.edit(
-        found.definition.slug,
-        request.principal,
-        title=document.title,
-        description=document.description,
-        reason=document.reason,
-    )
-    return StudyOut.of(edited)
+    studies, slug = request.api.services.studies, found.definition.slug
+    return StudyOut.model_validate(await studies.edit(slug, request.principal, **dict(document)))
 
 
 @router.post("/{study}/close")
@@ -71,7 +65,9 @@ async def edit_study(request: ApiRequest, study: StudyPath, document: StudyEditI
 async def close_study(request: ApiRequest, study: StudyPath) -> StudyOut:
     """Take no more contributions. Questions are still answered; doing it again changes nothing."""
     found = await request.study(study)
-    return StudyOut.of(await request.api.services.studies.close(found.definition.slug, request.principal))
+    return StudyOut.model_validate(
+        await request.api.services.studies.close(found.definition.slug, request.principal)
+    )
 
 
 @router.post("/{study}/archive", openapi_extra={CONFLICTS: True})
@@ -82,7 +78,7 @@ async def archive_study(request: ApiRequest, study: StudyPath, document: Archive
     What people reserved in the study and have not spent is free again. Doing it again changes nothing.
     """
     found = await request.study(study)
-    return StudyOut.of(
+    return StudyOut.model_validate(
         await request.api.services.studies.archive(found.definition.slug, request.principal, document.reason)
     )
 
@@ -95,7 +91,9 @@ async def retire_study(request: ApiRequest, study: StudyPath) -> StudyOut:
     What people reserved in the study stays reserved, also if they withdraw. Doing it again changes nothing.
     """
     found = await request.study(study)
-    return StudyOut.of(await request.api.services.studies.retire(found.definition.slug, request.principal))
+    return StudyOut.model_validate(
+        await request.api.services.studies.retire(found.definition.slug, request.principal)
+    )
 
 
 @router.get("/{study}/saturation")

@@ -73,10 +73,7 @@ async def set_budget(request: ApiRequest, subject: SubjectPath, document: Lifeti
 async def raise_budgets(request: ApiRequest, document: RaiseIn) -> RaiseOut:
     """Add to every lifetime budget; people who are new start with the raised one. Cannot be undone."""
     made = await request.api.services.budgets.raise_all(
-        epsilon=document.epsilon,
-        at_most=document.at_most,
-        delta=document.delta,
-        reason=document.reason,
+        **dict(document),
         principal=request.principal,
         idempotency=await idempotency.idempotency(request),
     )

@@ -4,7 +4,6 @@ from fastapi import APIRouter, Response
 
 from app.api.access import allow
 from app.api.routing import CONFLICTS, StrictRoute
-from app.core.epsilon import MICRO
 from app.core.principal import Role
 from app.core.quota import Quota
 from app.web.documents.lists import Limit, PageOut, SlugCursor, UuidCursor
@@ -38,8 +37,7 @@ async def list_tokens(
 ) -> PageOut[TokenOut]:
     """All tokens, without their secrets."""
     page = await request.api.services.tokens.page(limit, cursor)
-    items = [TokenOut.model_validate(record, from_attributes=True) for record in page.items]
-    return PageOut(items=items, next_cursor=page.next_cursor)
+    return PageOut[TokenOut].of(page)
 
 
 @router.get("/{token}")
@@ -47,7 +45,7 @@ async def list_tokens(
 async def read_token(request: ApiRequest, token: IdPath) -> TokenOut:
     """One token, without its secret."""
     record = await request.api.services.tokens.get(uuid_of(token, "token"))
-    return TokenOut.model_validate(record, from_attributes=True)
+    return TokenOut.model_validate(record)
 
 
 @router.delete("/{token}", status_code=204, response_class=Response)
@@ -74,11 +72,11 @@ async def rotate_token(
 @allow(Role.ADMIN)
 async def set_quota(request: ApiRequest, token: IdPath, document: QuotaIn) -> QuotaOut:
     """Limit what an analyst's token may use of each study. What it used already counts."""
-    quota = Quota(share=document.share, period_seconds=document.period_seconds)
+    quota = Quota(**dict(document))
     await request.api.services.tokens.set_quota(
         uuid_of(token, "token"), quota, str(request.principal.token_id)
     )
-    return QuotaOut.of(quota)
+    return QuotaOut.model_validate(quota)
 
 
 @router.delete("/{token}/quota", status_code=204, response_class=Response)
@@ -98,12 +96,9 @@ async def list_usage(
 ) -> PageOut[UsageOut]:
     """What a token used of each study, in its quota's period or, without a quota, ever."""
     page = await request.api.services.tokens.usage(uuid_of(token, "token"), limit, cursor)
-    items = [
-        UsageOut(study=entry.study, releases=entry.releases, used=entry.used / MICRO) for entry in page.items
-    ]
-    return PageOut(items=items, next_cursor=page.next_cursor)
+    return PageOut[UsageOut].of(page)
 
 
 def _new(record: object, secret: str, response: Response) -> NewTokenOut:
     response.headers["Cache-Control"] = "no-store"
-    return NewTokenOut(**dict(TokenOut.model_validate(record, from_attributes=True)), token=secret)
+    return NewTokenOut(**dict(TokenOut.model_validate(record)), token=secret)

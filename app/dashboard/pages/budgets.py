@@ -25,11 +25,6 @@ CHARGES = 50
 MOST_STUDIES = 200
 
 
-async def show(request: PageRequest) -> Response:
-    """Histograms and percentiles, over all subjects, per study and per epsilon."""
-    return await _overview(request)
-
-
 async def raise_all(request: PageRequest) -> Response:
     """Add to every lifetime budget, with a reason. The form's key makes one raise of two clicks."""
     given = forms.given(request.fields, "epsilon", "at_most", "delta", "reason")
@@ -37,23 +32,21 @@ async def raise_all(request: PageRequest) -> Response:
     try:
         document = forms.read(RaiseIn, given)
         made = await request.api.services.budgets.raise_all(
-            epsilon=document.epsilon,
-            at_most=document.at_most,
-            delta=document.delta,
-            reason=document.reason,
+            **dict(document),
             principal=request.principal,
             idempotency=Idempotency.about_nobody(
                 request.principal.token_id, key, json.dumps(given, sort_keys=True).encode()
             ),
         )
     except ServiceError as refusal:
-        return await _overview(request, refusal=refusal)
-    return await _overview(request, raised=RaiseOut.model_validate(made))
+        return await show(request, refusal=refusal)
+    return await show(request, raised=RaiseOut.model_validate(made))
 
 
-async def _overview(
+async def show(
     request: PageRequest, *, refusal: ServiceError | None = None, raised: RaiseOut | None = None
 ) -> Response:
+    """Histograms and percentiles, over all subjects, per study and per epsilon; and what a raise came to."""
     services = request.api.services
     study = request.query_params.get("study") or None
     if study is not None:
@@ -102,11 +95,6 @@ def cost_plot(epsilons: EpsilonsOut) -> Markup:
 DIGEST = re.compile("[0-9a-f]{64}", re.ASCII)
 
 
-async def find(request: PageRequest) -> Response:
-    """One person's statement. The external id comes in a form, so that no address ever holds it."""
-    return await _statement(request)
-
-
 async def set_lifetime(request: PageRequest) -> Response:
     """Change a lifetime budget, with a reason."""
     fields: dict[str, object] = {**forms.given(request.fields, "epsilon", "reason")}
@@ -125,8 +113,8 @@ async def set_lifetime(request: PageRequest) -> Response:
             principal=request.principal,
         )
     except (InvalidRequest, BudgetBelowReserved) as refusal:
-        return await _statement(request, refusal=refusal)
-    return await _statement(request, done="The lifetime budget was changed.")
+        return await find(request, refusal=refusal)
+    return await find(request, done="The lifetime budget was changed.")
 
 
 async def make_link(request: PageRequest) -> Response:
@@ -134,7 +122,7 @@ async def make_link(request: PageRequest) -> Response:
     digest, _ = await _person(request)
     secret, expires_at = await request.api.services.logins.make_link(digest, request.principal)
     link = {"url": f"{request.public_url}{LINK_PATH}{secret}", "expires_at": expires_at}
-    return await _statement(request, link=link)
+    return await find(request, link=link)
 
 
 async def _person(request: PageRequest) -> tuple[bytes, bool]:
@@ -153,13 +141,14 @@ async def _person(request: PageRequest) -> tuple[bytes, bool]:
     return digest, known
 
 
-async def _statement(
+async def find(
     request: PageRequest,
     *,
     refusal: ServiceError | None = None,
     done: str | None = None,
     link: dict[str, object] | None = None,
 ) -> Response:
+    """One person's statement. The external id comes in a form, so that no address ever holds it."""
     services = request.api.services
     digest, known = await _person(request)
     statement, charges = await asyncio.gather(

@@ -5,12 +5,12 @@ from importlib.resources import files
 
 from starlette.responses import Response
 
-from app.core.errors import NotFound
+from app.dashboard.pages.assets import file_page
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import POLICY, PageRoute
 
-TYPES = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
+FILES = ("swagger-ui.css", "swagger-ui-bundle.js")
 """What the page needs of the package."""
 
 EXPLORER_POLICY = POLICY.replace("img-src 'self'", "img-src 'self' data:")
@@ -23,20 +23,14 @@ async def show(request: PageRequest) -> Response:
 
 
 @cache
-def _content(name: str) -> bytes:
-    return files("fastapi_swagger").joinpath("resources", name).read_bytes()
-
-
-async def show_file(request: PageRequest) -> Response:
+def _content(name: str) -> bytes | None:
     """One file of Swagger UI."""
-    name = request.path_params["name"]
-    if name not in TYPES:
-        raise NotFound("There is no such file.")
-    headers = {"Cache-Control": "public, max-age=3600"}
-    return Response(_content(name), media_type=TYPES[name], headers=headers)
+    if name not in FILES:
+        return None
+    return files("fastapi_swagger").joinpath("resources", name).read_bytes()
 
 
 ROUTES = (
     PageRoute("/docs", show, policy=EXPLORER_POLICY),
-    PageRoute("/docs/{name}", show_file, cached=True),
+    PageRoute("/docs/{name}", file_page(_content), cached=True),
 )

@@ -26,7 +26,7 @@ async def show(request: PageRequest) -> Response:
     if not like:
         return _form(request, _defaults())
     found = await request.study(like)
-    study, definition = StudyOut.of(found), found.definition
+    study, definition = StudyOut.model_validate(found), found.definition
     return _form(
         request,
         {

@@ -36,7 +36,9 @@ async def show(request: PageRequest) -> Response:
     overview = await following(documents_out.overview(services))
     if overview is None:
         page = await services.studies.page(STUDIES, None, request.principal)
-        return render(request, "overview_first.html", rows=[StudyOut.of(study) for study in page.items])
+        return render(
+            request, "overview_first.html", rows=[StudyOut.model_validate(study) for study in page.items]
+        )
     histogram, days, studies = await asyncio.gather(
         documents_out.histogram(services, None),
         documents_out.days(services, DAYS, None, None),

@@ -36,11 +36,6 @@ async def open_link(request: PageRequest) -> Response:
     return response
 
 
-async def show(request: PageRequest) -> Response:
-    """What was given, what it cost, what is left."""
-    return await _page(request)
-
-
 async def withdraw(request: PageRequest) -> Response:
     """Delete a value; what it has cost stays."""
     if not _acts_for_person(request):
@@ -49,7 +44,7 @@ async def withdraw(request: PageRequest) -> Response:
     found = await request.study(study)
     request.refuse_other_studies(found.definition.slug)
     await request.api.services.contributions.withdraw(found, _subject(request))
-    return await _page(request, withdrawn=found.definition.title)
+    return await show(request, withdrawn=found.definition.title)
 
 
 async def leave(request: PageRequest) -> Response:
@@ -60,7 +55,8 @@ async def leave(request: PageRequest) -> Response:
     return response
 
 
-async def _page(request: PageRequest, withdrawn: str | None = None) -> Response:
+async def show(request: PageRequest, withdrawn: str | None = None) -> Response:
+    """What was given, what it cost, what is left."""
     services = request.api.services
     statement, charges = await asyncio.gather(
         services.budgets.statement(_subject(request), request.principal.studies),

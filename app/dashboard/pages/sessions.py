@@ -31,7 +31,7 @@ async def show(request: PageRequest) -> Response:
         request,
         "session.html",
         session=document,
-        study=StudyOut.of(study),
+        study=StudyOut.model_validate(study),
         searching=searching,
         left=left,
         narrowing_plot=plots.narrowing(

@@ -74,7 +74,9 @@ async def list_studies(request: PageRequest) -> Response:
     return render(
         request,
         "studies.html",
-        studies=[StudyOut.of(study) for study in found.items] if figures is None else figures.items,
+        studies=[StudyOut.model_validate(study) for study in found.items]
+        if figures is None
+        else figures.items,
         lines={line.study.definition.slug: line for line in lines.items},
         next_cursor=found.next_cursor,
         first=request.is_admin and figures is None,
@@ -128,13 +130,7 @@ async def edit(request: PageRequest) -> Response:
 
     async def change(slug: str) -> None:
         document = forms.read(StudyEditIn, forms.given(request.fields, "title", "reason") | text)
-        await request.api.services.studies.edit(
-            slug,
-            request.principal,
-            title=document.title,
-            description=document.description,
-            reason=document.reason,
-        )
+        await request.api.services.studies.edit(slug, request.principal, **dict(document))
 
     return await _changed(request, change)
 
@@ -188,7 +184,7 @@ async def show_release(request: PageRequest) -> Response:
         steps=sharpened,
         steps_plot=steps.plot(sharpened),
         **shape_plots.drawn(shown),
-        study=StudyOut.of(study),
+        study=StudyOut.model_validate(study),
         charges=[ChargeOut.model_validate(row) for row in charges],
     )
 
@@ -236,7 +232,7 @@ async def _page(
         changing=changing,
         change=request.fields,
         ended=study.state in (StudyState.ARCHIVED, StudyState.RETIRED),
-        study=StudyOut.of(study),
+        study=StudyOut.model_validate(study),
         vectors=vectors,
         secret=study.definition.relation is Relation.ADD_REMOVE_ONE,
         fields=fields,

@@ -25,11 +25,6 @@ PERIODS = (("an hour", 3_600), ("a day", 86_400), ("a week", 604_800), ("30 days
 """Lengths of a quota's period that the form offers [s]; over HTTP it may be any."""
 
 
-async def show(request: PageRequest) -> Response:
-    """All tokens, without their secrets."""
-    return await _page(request)
-
-
 async def create(request: PageRequest) -> Response:
     """Make a token, and show its secret this once."""
     fields: dict[str, object] = {**forms.given(request.fields, "name", "role", "subject")}
@@ -50,8 +45,8 @@ async def create(request: PageRequest) -> Response:
             actor=str(request.principal.token_id),
         )
     except InvalidRequest as refusal:
-        return await _page(request, refusal=refusal)
-    return await _page(request, made={"name": record.name, "secret": secret})
+        return await show(request, refusal=refusal)
+    return await show(request, made={"name": record.name, "secret": secret})
 
 
 async def _refuse_unknown(request: PageRequest, slugs: Iterable[str]) -> None:
@@ -67,7 +62,7 @@ async def rotate(request: PageRequest) -> Response:
     record, secret = await request.api.services.tokens.rotate(
         _token_id(request), 0, str(request.principal.token_id)
     )
-    return await _page(request, made={"name": record.name, "secret": secret})
+    return await show(request, made={"name": record.name, "secret": secret})
 
 
 async def revoke(request: PageRequest) -> Response:
@@ -83,12 +78,12 @@ async def limit(request: PageRequest) -> Response:
         if share := request.fields.get("share"):
             period = request.fields.get("period_seconds", "")
             document = forms.read(QuotaIn, {"share": JsonNumber(share), "period_seconds": JsonNumber(period)})
-            quota = Quota(share=document.share, period_seconds=document.period_seconds)
+            quota = Quota(**dict(document))
         await request.api.services.tokens.set_quota(
             _token_id(request), quota, str(request.principal.token_id)
         )
     except InvalidRequest as refusal:
-        return await _page(request, refusal=refusal)
+        return await show(request, refusal=refusal)
     return redirect(request, "/tokens")
 
 
@@ -96,9 +91,10 @@ def _token_id(request: PageRequest) -> UUID:
     return uuid_of(request.path_params["token"], "token")
 
 
-async def _page(
+async def show(
     request: PageRequest, *, refusal: InvalidRequest | None = None, made: dict[str, str] | None = None
 ) -> Response:
+    """All tokens, without their secrets; with that of one that was just made, or why a form was refused."""
     services = request.api.services
     filters = forms.given(request.query_params, "search", "state", "sort")
     page = await services.tokens.listing(
@@ -114,7 +110,7 @@ async def _page(
         status=200 if refusal is None else 422,
         tokens=[
             {
-                "token": TokenOut.model_validate(line.token, from_attributes=True),
+                "token": TokenOut.model_validate(line.token),
                 "state": line.state,
                 "owner": "the identity provider" if line.token.by_provider else line.owner or "-",
             }

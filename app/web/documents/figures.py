@@ -6,6 +6,7 @@ from pydantic import Field
 
 from app.core.figures import StudySummary
 from app.core.study import Trust
+from app.web.documents.budget import AmountsOut
 from app.web.documents.lists import PageOut
 from app.web.documents.study_out import StudyOut
 from app.web.documents.types import DigestOut, EpsilonOut, IdOut, Mu2Out, WireOut
@@ -123,13 +124,8 @@ class CohortOut(WireOut):
     attributes: dict[str, str] = Field(description="Their labels.")
 
 
-class TotalsOut(WireOut):
+class TotalsOut(AmountsOut):
     """The epsilon, or the mu^2, of all people together."""
-
-    total: EpsilonOut
-    reserved: EpsilonOut
-    spent: EpsilonOut
-    remaining: EpsilonOut
 
 
 class NearOut(WireOut):

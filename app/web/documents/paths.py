@@ -1,13 +1,16 @@
-"""What stands in a path."""
+"""What stands in a path, or narrows a list down."""
 
 from typing import Annotated
 
-from fastapi import Path
+from fastapi import Path, Query
 
 from app.services.shapes.shape_questions import SHAPES
 from app.services.statistics.reading import READ
+from app.web.patterns import SLUG_PATTERN
 
 StudyPath = Annotated[str, Path(description="Slug of the study.", examples=["commute-minutes"])]
+
+OneStudy = Annotated[str | None, Query(pattern=SLUG_PATTERN, description="Slug of one study.")]
 
 SubjectPath = Annotated[
     str,

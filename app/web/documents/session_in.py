@@ -5,7 +5,7 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue
 
 from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import NotANumber
@@ -26,7 +26,7 @@ from app.sessions.search import (
     Mode,
     Threshold,
 )
-from app.web.documents.types import Epsilon, Integer, WireIn, decimal_number, schema
+from app.web.documents.types import Epsilon, Integer, Number, WireIn, decimal_in, finite, json_number, schema
 from app.web.validation_messages import InvalidValue
 
 MAX_SECONDS = 366 * 24 * 3600
@@ -45,13 +45,6 @@ EXAMPLE: dict[str, JsonValue] = {
 }
 
 
-def _seconds(value: object) -> float:
-    number = decimal_number(value)
-    if not SHORTEST_SECONDS <= number <= MAX_SECONDS:
-        raise InvalidValue(f"must be at least {SHORTEST_SECONDS} and at most {MAX_SECONDS}")
-    return float(number)
-
-
 def _rounds(value: object) -> object:
     if type(value) is JsonNumber:
         with suppress(NotANumber):
@@ -61,23 +54,15 @@ def _rounds(value: object) -> object:
     raise InvalidValue(f"must be an integer, or one of {', '.join(Depth)}")
 
 
-def _alpha(value: object) -> float:
-    number = decimal_number(value)
-    if not Decimal("0.01") <= number <= 1000:
-        raise InvalidValue("must be at least 0.01 and at most 1000")
-    return float(number)
-
-
-def _quantile(value: object) -> float:
-    number = decimal_number(value)
-    if not 0 < float(number) < 1:
+def _between(number: float) -> float:
+    if not 0 < number < 1:
         raise InvalidValue("must be between 0 and 1")
-    return float(number)
+    return number
 
 
 Seconds = Annotated[
     float,
-    BeforeValidator(_seconds),
+    json_number(lambda text: float(decimal_in(text, SHORTEST_SECONDS, MAX_SECONDS))),
     schema(type="number", minimum=float(SHORTEST_SECONDS), maximum=MAX_SECONDS),
 ]
 
@@ -116,13 +101,16 @@ class SessionIn(WireIn):
             "For kmeans a number.",
         ),
     ] = DEFAULT_DEPTH
-    alpha: Annotated[float, BeforeValidator(_alpha), schema(type="number", minimum=0.01, maximum=1000)] = (
-        Field(DEFAULT_ALPHA, description="Lower bound on the fatness of the tail, for lower_alpha.")
-    )
+    alpha: Annotated[
+        float,
+        json_number(lambda text: float(decimal_in(text, Decimal("0.01"), 1000))),
+        schema(type="number", minimum=0.01, maximum=1000),
+    ] = Field(DEFAULT_ALPHA, description="Lower bound on the fatness of the tail, for lower_alpha.")
     quantile: (
         Annotated[
             float,
-            BeforeValidator(_quantile),
+            json_number(finite),
+            AfterValidator(_between),
             schema(type="number", exclusiveMinimum=0, exclusiveMaximum=1),
         ]
         | None
@@ -132,7 +120,7 @@ class SessionIn(WireIn):
     )
     centres: (
         Annotated[
-            tuple[tuple[Annotated[Decimal, BeforeValidator(decimal_number)], ...], ...],
+            tuple[tuple[Number, ...], ...],
             schema(
                 type="array",
                 minItems=2,

@@ -2,7 +2,7 @@
 
 import json
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 from uuid import UUID
 
 from pydantic import ConfigDict, Field, TypeAdapter
@@ -23,8 +23,7 @@ from app.web.documents.release import (
 from app.web.documents.types import WireOut
 from app.web.read_off import of_coordinates, read_off
 
-BY = "The attribute whose labels are the groups; left out without."
-GROUPS = "One for each declared label, in their order, beside the whole."
+OfLabel = TypeVar("OfLabel", bound=LabelOut)
 
 
 class _ShapeOut(WireOut):
@@ -75,6 +74,15 @@ class _ShapeOut(WireOut):
     )
 
 
+class _ByLabelOut(_ShapeOut, Generic[OfLabel]):
+    """What every such answer says that may be asked for by the labels of an attribute."""
+
+    by: str | None = Field(None, description="The attribute whose labels are the groups; left out without.")
+    groups: list[OfLabel] | None = Field(
+        None, description="One for each declared label, in their order, beside the whole."
+    )
+
+
 class ShareOfBinOut(WireOut):
     """The people whose values lie in a bin: from its lower end on, below its upper one."""
 
@@ -93,11 +101,8 @@ class HistogramOfLabelOut(LabelOut):
     cumulative: list[ShareOfBinOut] | None = Field(None, description="As of the whole.")
 
 
-class HistogramReleaseOut(_ShapeOut):
+class HistogramReleaseOut(_ByLabelOut[HistogramOfLabelOut]):
     """The shares of people by bin; asked for a distribution, `bins` is what `cumulative` is here."""
-
-    by: str | None = Field(None, description=BY)
-    groups: list[HistogramOfLabelOut] | None = Field(None, description=GROUPS)
 
     bins: list[ShareOfBinOut]
     cumulative: list[ShareOfBinOut] | None = Field(
@@ -124,11 +129,8 @@ class SharesOfLabelOut(LabelOut):
     )
 
 
-class SharesReleaseOut(_ShapeOut):
+class SharesReleaseOut(_ByLabelOut[SharesOfLabelOut]):
     """The shares of people by choice."""
-
-    by: str | None = Field(None, description=BY)
-    groups: list[SharesOfLabelOut] | None = Field(None, description=GROUPS)
 
     choices: list[ShareOfChoiceOut] = Field(description="In the order of the study.")
     noisy_count: NoisyCount = None
@@ -150,11 +152,8 @@ class QuantileOfLabelOut(LabelOut):
     interval: IntervalOut | None = Field(description="As of the whole.")
 
 
-class QuantileReleaseOut(_ShapeOut):
+class QuantileReleaseOut(_ByLabelOut[QuantileOfLabelOut]):
     """A value with a stated part of the people at or below it."""
-
-    by: str | None = Field(None, description=BY)
-    groups: list[QuantileOfLabelOut] | None = Field(None, description=GROUPS)
 
     estimate: float
     interval: IntervalOut = Field(
@@ -171,13 +170,10 @@ class CountOfLabelOut(LabelOut):
     interval: IntervalOut = Field(description="As of the whole.")
 
 
-class CountReleaseOut(_ShapeOut):
+class CountReleaseOut(_ByLabelOut[CountOfLabelOut]):
     """The number of people: public, or with noise where it is secret."""
 
     statistic: Literal["count"]
-    by: str | None = Field(None, description=BY)
-    groups: list[CountOfLabelOut] | None = Field(None, description=GROUPS)
-
     estimate: float = Field(description="Where it is secret, people by their share of the cap.")
     interval: IntervalOut = Field(description="Where it is secret, of those who take part.")
 
@@ -216,16 +212,13 @@ class CoordinatesOfLabelOut(LabelOut):
     )
 
 
-class CoordinatesReleaseOut(_ShapeOut):
+class CoordinatesReleaseOut(_ByLabelOut[CoordinatesOfLabelOut]):
     """Mean, sum, variance or sd of values of several coordinates, by coordinate [data's unit].
 
     `predicted_error` is that of the mean of each coordinate, in the data's unit.
     """
 
     statistic: Literal["mean", "sum", "variance", "sd"]
-    by: str | None = Field(None, description=BY)
-    groups: list[CoordinatesOfLabelOut] | None = Field(None, description=GROUPS)
-
     coordinates: list[CoordinateOut] = Field(description="In the order of the value.")
     noisy_count: NoisyCount = None
 
@@ -254,11 +247,8 @@ class DescriptionOfLabelOut(LabelOut):
     quartiles: list[QuartileOut] | None
 
 
-class DescriptionOut(_ShapeOut):
+class DescriptionOut(_ByLabelOut[DescriptionOfLabelOut]):
     """Count, mean, standard deviation and quartiles, from one release; `predicted_error` is the mean's."""
-
-    by: str | None = Field(None, description=BY)
-    groups: list[DescriptionOfLabelOut] | None = Field(None, description=GROUPS)
 
     count: CountOut
     mean: StatisticOut

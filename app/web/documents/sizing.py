@@ -4,7 +4,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from app.core.errors import InvalidRequest
 from app.core.study import Currency, LocalMechanism, Relation, StudyDefinition, Trust
@@ -17,30 +17,24 @@ from app.web.documents.types import (
     Epsilon,
     EpsilonOut,
     Integer,
+    Number,
     Share,
     WireIn,
     WireOut,
     above_lower,
-    decimal_number,
+    decimal_in,
+    json_number,
 )
 from app.web.validation_messages import InvalidValue
 
 
-def _positive(value: object) -> Decimal:
-    number = decimal_number(value)
+def _positive(number: Decimal) -> Decimal:
     if number <= 0:
         raise InvalidValue("must be above 0")
     return number
 
 
-def _part(value: object) -> Decimal:
-    number = decimal_number(value)
-    if not 0 <= number <= 1:
-        raise InvalidValue("must be at least 0 and at most 1")
-    return number
-
-
-Part = Annotated[Decimal, BeforeValidator(_part)]
+Part = Annotated[Decimal, json_number(lambda text: decimal_in(text, 0, 1))]
 
 
 class SizingIn(WireIn):
@@ -48,7 +42,7 @@ class SizingIn(WireIn):
 
     lower: Bound = Field(description="Lower end of the range.")
     upper: Bound = Field(description="Upper end of the range.")
-    error: Annotated[Decimal, BeforeValidator(_positive)] | None = Field(
+    error: Annotated[Number, AfterValidator(_positive)] | None = Field(
         None, description="Wanted root mean square error."
     )
     people: Integer | None = Field(None, description="How many people there are.")

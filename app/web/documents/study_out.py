@@ -3,20 +3,19 @@
 from datetime import datetime
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
-from app.core.epsilon import delta_to_json, epsilon_to_json
 from app.core.study import Currency, LocalMechanism, Relation, Study, StudyState, Trust
 from app.web.documents.measure import MeasureOut
 from app.web.documents.study import EXAMPLE
-from app.web.documents.types import WireOut
+from app.web.documents.types import DeltaOut, EpsilonOut, TiltOut, WireOut
 
 
 class EpsilonRangeOut(WireOut):
     """Admissible personal epsilons."""
 
-    min: float
-    max: float
+    min: EpsilonOut
+    max: EpsilonOut
 
 
 class StudyOut(WireOut):
@@ -33,10 +32,10 @@ class StudyOut(WireOut):
     relation: Relation
     trust: list[Trust]
     epsilon: EpsilonRangeOut
-    default_share: float
-    tilt: float
+    default_share: EpsilonOut
+    tilt: TiltOut
     noise: Currency
-    delta: float
+    delta: DeltaOut
     dimension: int
     local_mechanism: LocalMechanism | Literal["choice"] = Field(
         description="`choice` where there are choices: randomized response or unary encoding."
@@ -53,42 +52,22 @@ class StudyOut(WireOut):
     state: StudyState
     created_at: datetime
 
+    @model_validator(mode="before")
     @classmethod
-    def of(cls, study: Study) -> "StudyOut":
-        """The wire form of a stored study."""
+    def _of_a_study(cls, study: object) -> object:
+        """A stored study as a document: what its definition has by another name, and where it stands."""
+        if not isinstance(study, Study):
+            return study
         definition = study.definition
-        return cls(
-            slug=definition.slug,
-            title=definition.title,
-            description=definition.description,
-            series=definition.series,
-            lower=float(definition.lower),
-            upper=float(definition.upper),
-            relation=definition.relation,
-            trust=[tag for tag in Trust if tag in definition.trust],
-            epsilon=EpsilonRangeOut(
-                min=epsilon_to_json(definition.epsilon_min), max=epsilon_to_json(definition.epsilon_max)
-            ),
-            default_share=epsilon_to_json(definition.default_share),
-            tilt=epsilon_to_json(definition.tilt),
-            noise=definition.noise,
-            delta=delta_to_json(definition.delta),
-            dimension=definition.dimension,
-            local_mechanism="choice" if definition.choices else definition.local_mechanism,
-            attributes={name: list(labels) for name, labels in definition.attributes.labels.items()},
-            choices=list(definition.choices),
-            measures={
-                name: MeasureOut(
-                    lower=float(one.lower),
-                    upper=float(one.upper),
-                    choices=list(one.choices),
-                    dimension=one.dimension,
-                )
-                for name, one in definition.measures.named.items()
-            },
-            state=study.state,
-            created_at=study.created_at,
-        )
+        return {name: getattr(definition, name, None) for name in cls.model_fields} | {
+            "trust": [tag for tag in Trust if tag in definition.trust],
+            "epsilon": {"min": definition.epsilon_min, "max": definition.epsilon_max},
+            "local_mechanism": "choice" if definition.choices else definition.local_mechanism,
+            "attributes": definition.attributes.labels,
+            "measures": definition.measures.named,
+            "state": study.state,
+            "created_at": study.created_at,
+        }
 
 
 class SaturationOut(WireOut):

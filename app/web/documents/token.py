@@ -4,12 +4,21 @@ from datetime import UTC, date, datetime
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, ConfigDict, Field
 
-from app.core.epsilon import MICRO
 from app.core.principal import Role
-from app.core.quota import Quota
-from app.web.documents.types import Distinct, Integer, Share, Slug, SubjectId, Text, WireIn, WireOut
+from app.web.documents.types import (
+    DigestOut,
+    Distinct,
+    EpsilonOut,
+    Integer,
+    Share,
+    Slug,
+    SubjectId,
+    Text,
+    WireIn,
+    WireOut,
+)
 from app.web.validation_messages import InvalidValue
 
 MAX_PERIOD_SECONDS = 366 * 24 * 3600
@@ -28,10 +37,6 @@ def _in_utc(value: datetime) -> datetime:
         return value.astimezone(UTC)
     except OverflowError:
         raise InvalidValue("must be a date and time such as 2030-01-31T12:00:00Z") from None
-
-
-def _hex(value: object) -> object:
-    return value.hex() if isinstance(value, bytes) else value
 
 
 def _in_order(value: object) -> object:
@@ -91,13 +96,8 @@ class RotateIn(WireIn):
 class QuotaOut(WireOut):
     """What a token may use of each study: a share of every person's epsilon within the period."""
 
-    share: float
+    share: EpsilonOut
     period_seconds: int
-
-    @classmethod
-    def of(cls, quota: Quota) -> "QuotaOut":
-        """A quota as it is shown."""
-        return cls(share=quota.share / MICRO, period_seconds=quota.period_seconds)
 
 
 class UsageOut(WireOut):
@@ -105,7 +105,7 @@ class UsageOut(WireOut):
 
     study: str
     releases: int
-    used: float = Field(description="The most that its releases took of any person's epsilon, together.")
+    used: EpsilonOut = Field(description="The most that its releases took of any person's epsilon, together.")
 
 
 class TokenOut(WireOut):
@@ -115,20 +115,13 @@ class TokenOut(WireOut):
     name: str
     role: Role
     studies: Annotated[list[str] | None, BeforeValidator(_in_order)]
-    subject: Annotated[str | None, BeforeValidator(_hex)] = Field(
-        description="Digest of the one person it acts for."
-    )
+    subject: DigestOut | None = Field(description="Digest of the one person it acts for.")
     expires_at: datetime | None
     revoked_at: datetime | None
     created_at: datetime
     last_used_on: date | None = Field(description="The last day (UTC) on which it was used.")
     quota: QuotaOut | None
     by_provider: bool = Field(description="Whether it stands for an identity of the OIDC provider.")
-
-    @field_validator("quota", mode="before")
-    @classmethod
-    def _shown(cls, value: object) -> object:
-        return QuotaOut.of(value) if isinstance(value, Quota) else value
 
 
 class NewTokenOut(TokenOut):

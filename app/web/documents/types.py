@@ -66,26 +66,54 @@ class WireOut(BaseModel):
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
 
-def decimal_number(value: object) -> Decimal:
-    """The exact value of a JSON number.
+def decimal_in(text: str, least: int | Decimal, most: int | Decimal, most_in_words: str = "") -> Decimal:
+    """The exact value of a decimal number within bounds; the upper one may have words of its own.
+
+    Raises:
+        InvalidValue: it is none, not finite, or not within them.
+    """
+    number = finite(text)
+    if not least <= number <= most:
+        raise InvalidValue(f"must be at least {least} and at most {most_in_words or most}")
+    return number
+
+
+def finite(text: str) -> Decimal:
+    """The exact value of a decimal number.
 
     Raises:
         InvalidValue: it is none, or not finite.
     """
-    if type(value) is not JsonNumber:
-        raise InvalidValue("must be a number")
-    return _finite(value)
-
-
-def _finite(text: str) -> Decimal:
     try:
         return to_decimal(text)
     except NotANumber:
         raise InvalidValue("must be a finite decimal number of a sensible length") from None
 
 
-def _bound(value: object) -> Decimal:
-    number = decimal_number(value)
+def json_number(read: Callable[[str], object]) -> BeforeValidator:
+    """Takes a JSON number, and reads it as it was written."""
+
+    def of_number(value: object) -> object:
+        if type(value) is not JsonNumber:
+            raise InvalidValue("must be a number")
+        return read(value)
+
+    return BeforeValidator(of_number)
+
+
+def _number_or_text(read: Callable[[str], object]) -> BeforeValidator:
+    """Takes a JSON number or a string that holds one, and reads it as it was written."""
+
+    def of_either(value: object) -> object:
+        if not isinstance(value, str):
+            raise InvalidValue("must be a number, or a string that holds one")
+        return read(value)
+
+    return BeforeValidator(of_either)
+
+
+def _bound(text: str) -> Decimal:
+    number = finite(text)
     if abs(number) > MAX_BOUND:
         raise InvalidValue("must lie within 10^15 of zero")
     if Decimal(repr(float(number))) != number:
@@ -108,13 +136,10 @@ def parse_epsilon(text: str) -> int:
     Raises:
         InvalidValue: not an admissible one.
     """
-    number = _finite(text)
+    number = finite(text)
     if not 0 < number * MICRO <= MAX_EPSILON:
         raise InvalidValue("must be above 0 and at most 1000000")
-    micro = epsilon_limit(number)
-    if micro == 0:
-        raise InvalidValue("must be at least 0.000001")
-    return micro
+    return _not_lost(epsilon_limit(number))
 
 
 def parse_share(text: str) -> int:
@@ -123,13 +148,16 @@ def parse_share(text: str) -> int:
     Raises:
         InvalidValue: not an admissible one.
     """
-    number = _finite(text)
+    number = finite(text)
     if not 0 < number <= 1:
         raise InvalidValue("must be above 0 and at most 1")
-    ppm = int(number * MICRO)
-    if ppm == 0:
+    return _not_lost(int(number * MICRO))
+
+
+def _not_lost(millionths: int) -> int:
+    if millionths == 0:
         raise InvalidValue("must be at least 0.000001")
-    return ppm
+    return millionths
 
 
 def parse_tilt(text: str) -> int:
@@ -138,10 +166,7 @@ def parse_tilt(text: str) -> int:
     Raises:
         InvalidValue: not an admissible one.
     """
-    number = _finite(text)
-    if not 0 <= number <= 1:
-        raise InvalidValue("must be at least 0 and at most 1")
-    return math.ceil(number * MICRO)
+    return math.ceil(decimal_in(text, 0, 1) * MICRO)
 
 
 def parse_size(text: str) -> float:
@@ -150,43 +175,15 @@ def parse_size(text: str) -> float:
     Raises:
         InvalidValue: not an admissible one.
     """
-    number = _finite(text)
-    if not 1 <= number <= MAX_SIZE:
-        raise InvalidValue("must be at least 1 and at most 10^12")
-    return float(number)
+    return float(decimal_in(text, 1, MAX_SIZE, "10^12"))
 
 
-def _epsilon(value: object) -> int:
-    if not isinstance(value, str):
-        raise InvalidValue("must be a number, or a string that holds one")
-    return parse_epsilon(value)
+def _lifetime(text: str) -> int:
+    return epsilon_limit(decimal_in(text, 0, MAX_LIFETIME, "10^9"))
 
 
-def _lifetime(value: object) -> int:
-    if not isinstance(value, str):
-        raise InvalidValue("must be a number, or a string that holds one")
-    number = _finite(value)
-    if not 0 <= number <= MAX_LIFETIME:
-        raise InvalidValue("must be at least 0 and at most 10^9")
-    return epsilon_limit(number)
-
-
-def _share(value: object) -> int:
-    if type(value) is not JsonNumber:
-        raise InvalidValue("must be a number")
-    return parse_share(value)
-
-
-def _tilt(value: object) -> int:
-    if type(value) is not JsonNumber:
-        raise InvalidValue("must be a number")
-    return parse_tilt(value)
-
-
-def _delta(value: object) -> int:
-    if type(value) is not JsonNumber:
-        raise InvalidValue("must be a number")
-    number = _finite(value)
+def _delta(text: str) -> int:
+    number = finite(text)
     if not 0 <= number < 1:
         raise InvalidValue("must be at least 0 and below 1")
     return delta_limit(number)
@@ -227,7 +224,7 @@ EPSILON_SCHEMA = {
 
 Bound = Annotated[
     Decimal,
-    BeforeValidator(_bound),
+    json_number(_bound),
     schema(type="number", minimum=-int(MAX_BOUND), maximum=int(MAX_BOUND)),
 ]
 """An end of a range."""
@@ -235,12 +232,12 @@ Bound = Annotated[
 Integer = Annotated[int, BeforeValidator(_integer)]
 """An integer, also where it is written as 3.0."""
 
-Epsilon = Annotated[int, BeforeValidator(_epsilon), WithJsonSchema(EPSILON_SCHEMA)]
+Epsilon = Annotated[int, _number_or_text(parse_epsilon), WithJsonSchema(EPSILON_SCHEMA)]
 """An epsilon, in micro-epsilon from here on."""
 
 Lifetime = Annotated[
     int,
-    BeforeValidator(_lifetime),
+    _number_or_text(_lifetime),
     schema(
         anyOf=[
             {"type": "number", "minimum": 0, "maximum": MAX_LIFETIME},
@@ -252,17 +249,20 @@ Lifetime = Annotated[
 
 Share = Annotated[
     int,
-    BeforeValidator(_share),
+    json_number(parse_share),
     schema(type="number", minimum=0.000001, maximum=1, examples=[0.1]),
 ]
 """A part of an epsilon, in parts per million from here on."""
 
-Tilt = Annotated[int, BeforeValidator(_tilt), schema(type="number", minimum=0, maximum=1, examples=[0.1])]
+Tilt = Annotated[int, json_number(parse_tilt), schema(type="number", minimum=0, maximum=1, examples=[0.1])]
 """A part of the range, in parts per million from here on."""
+
+Number = Annotated[Decimal, json_number(finite)]
+"""A decimal number, exact."""
 
 Delta = Annotated[
     int,
-    BeforeValidator(_delta),
+    json_number(_delta),
     schema(type="number", minimum=0, exclusiveMaximum=1, examples=[0.000001]),
 ]
 """A delta, in units of 1e-12 from here on."""
