@@ -34,7 +34,7 @@ from app.web.oidc import Grant, Provider, Verifier
 from app.web.rate import RateLimit
 from app.web.sign_in import SignIn
 from app.web.state import Api, Limits, State
-from app.web.tracing import NoTracing, OpenTelemetry, TracingNotInstalled, require_telemetry
+from app.web.tracing import OpenTelemetry, Tracing, TracingNotInstalled, require_telemetry
 
 PROVIDER_TIMEOUT_SECONDS = 5.0
 RECORDS_BETWEEN_COLLECTIONS = 20_000
@@ -70,7 +70,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         settings = Settings.load()
         configure_logging(settings.log_level)
     require_installed(settings)
-    tracing = OpenTelemetry(_version()) if settings.telemetry else NoTracing()
+    tracing = OpenTelemetry(_version()) if settings.telemetry else Tracing()
     metrics = Metrics(_version(), tracing)
 
     @asynccontextmanager

@@ -22,19 +22,8 @@ from app.web import problems
 from app.web.limits_middleware import DEFAULT_TIMEOUT_SECONDS, LimitsMiddleware
 from app.web.metrics import Metrics
 
-ROUTERS = (
-    contributions.router,
-    batches.router,
-    studies.router,
-    releases.router,
-    sessions.router,
-    subjects.router,
-    tokens.router,
-    ledger.router,
-    figures.router,
-    health.router,
-)
-
+_MODULES = (contributions, batches, studies, releases, sessions, subjects, tokens, ledger, figures, health)
+ROUTERS = tuple(module.router for module in _MODULES)
 
 PREFLIGHT_SECONDS = 600
 """How long a browser may remember what it was allowed."""

@@ -16,13 +16,8 @@ async def explained(
     held = next((line for line in statement.studies if line.study == study.definition.slug), None)
     lacking = offer.epsilon - (held.amount if held else 0)
     if offer.currency is Currency.GAUSSIAN:
-        left = account.gaussian.mu2.remaining
-        sentence = f"mu^2: {_sentence(epsilon_to_json(left), epsilon_to_json(lacking - left))}"
-    else:
-        left = account.epsilon.remaining
-        sentence = _sentence(epsilon_to_json(left), epsilon_to_json(lacking - left))
-    fields = [FieldError("epsilon", sentence)] if lacking > left else []
-    return BudgetExhausted(refusal.detail, fields=fields)
+        return _lacking(refusal, lacking, account.gaussian.mu2.remaining, "mu^2: ")
+    return _lacking(refusal, lacking, account.epsilon.remaining)
 
 
 async def explained_enrolment(
@@ -37,12 +32,13 @@ async def explained_enrolment(
         subject: Whose answer it is.
     """
     account = (await request.api.services.budgets.statement(subject)).account
-    left = account.budget - account.reserved
-    if epsilon <= left:
+    return _lacking(refusal, epsilon, account.epsilon.remaining)
+
+
+def _lacking(refusal: BudgetExhausted, wanted: int, left: int, unit: str = "") -> BudgetExhausted:
+    """The refusal with what is left of a budget, where that is less than what is wanted of it."""
+    if wanted <= left:
         return refusal
-    sentence = _sentence(epsilon_to_json(left), epsilon_to_json(epsilon - left))
+    there, missing = epsilon_to_json(left), epsilon_to_json(wanted - left)
+    sentence = f"{unit}{there:.12g} is left of the lifetime budget, {missing:.12g} is missing"
     return BudgetExhausted(refusal.detail, fields=[FieldError("epsilon", sentence)])
-
-
-def _sentence(left: float, missing: float) -> str:
-    return f"{left:.12g} is left of the lifetime budget, {missing:.12g} is missing"

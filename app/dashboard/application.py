@@ -20,23 +20,8 @@ from app.dashboard.pages import (
     trail,
 )
 
-ROUTES = (
-    *front.ROUTES,
-    *explorer.ROUTES,
-    *login.ROUTES,
-    *sign_in.ROUTES,
-    *overview.ROUTES,
-    *studies.ROUTES,
-    *new_study.ROUTES,
-    *size.ROUTES,
-    *sessions.ROUTES,
-    *budgets.ROUTES,
-    *ledger.ROUTES,
-    *tokens.ROUTES,
-    *trail.ROUTES,
-    *person.ROUTES,
-    *assets.ROUTES,
-)
+_STAFF = (login, sign_in, overview, studies, new_study, size, sessions, budgets, ledger, tokens, trail)
+ROUTES = tuple(route for page in (front, explorer, *_STAFF, person, assets) for route in page.ROUTES)
 
 
 def install(app: FastAPI) -> None:

@@ -7,13 +7,14 @@ moves with them. Without a token for it there is only whether the service is up,
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
 
 from app.services.observer import Step
 from app.web.request_log import method_of, note_step, template_of
-from app.web.tracing import NoTracing, Tracing
+from app.web.tracing import Tracing
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -32,29 +33,25 @@ class Metrics:
     """
 
     def __init__(self, version: str, tracing: Tracing | None = None) -> None:
-        self.tracing = tracing or NoTracing()
+        self.tracing = tracing or Tracing()
         self._public = CollectorRegistry()
         self._up = Gauge("dither_up", "Whether the service is ready: 1 or 0.", registry=self._public)
         Info("dither", "The version of the service.", registry=self._public).info({"version": version})
         self._registry = CollectorRegistry()
-        self._requests = Counter(
+        counter = partial(Counter, registry=self._registry)
+        timer = partial(Histogram, registry=self._registry, buckets=BUCKETS)
+        self._requests = counter(
             "dither_http_requests",
             "Requests, by method, route template and status.",
             ("method", "route", "status"),
-            registry=self._registry,
         )
-        self._seconds = Histogram(
+        self._seconds = timer(
             "dither_http_request_seconds",
             "Time until the response was complete, by method and route template.",
             ("method", "route"),
-            registry=self._registry,
-            buckets=BUCKETS,
         )
-        self._refusals = Counter(
-            "dither_refusals",
-            "Refused requests, by the code of the problem.",
-            ("code",),
-            registry=self._registry,
+        self._refusals = counter(
+            "dither_refusals", "Refused requests, by the code of the problem.", ("code",)
         )
         self._commits = Histogram(
             "dither_commit_contributions",
@@ -62,17 +59,9 @@ class Metrics:
             registry=self._registry,
             buckets=(1, 2, 5, 10, 20, 50, 100, 200, 500),
         )
-        self._folds = Histogram(
-            "dither_fold_seconds",
-            "Time to fold a study's new contributions into cohorts.",
-            registry=self._registry,
-            buckets=BUCKETS,
-        )
-        self._releases = Histogram(
-            "dither_release_seconds",
-            "Time to make a release, from the question to the commit.",
-            registry=self._registry,
-            buckets=BUCKETS,
+        self._folds = timer("dither_fold_seconds", "Time to fold a study's new contributions into cohorts.")
+        self._releases = timer(
+            "dither_release_seconds", "Time to make a release, from the question to the commit."
         )
         self._sessions = Gauge(
             "dither_sessions",

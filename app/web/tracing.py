@@ -7,7 +7,7 @@ message of an exception, nothing of what a request or an answer holds.
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 from app.web.request_log import current_request_id, method_of, template_of
 
@@ -21,32 +21,19 @@ class TracingNotInstalled(Exception):
     """The packages of the extra `telemetry` are missing."""
 
 
-class Tracing(Protocol):
-    """Who follows requests and steps."""
+class Tracing:
+    """Who follows requests and steps; this one follows nothing."""
 
     def request(self, scope: Mapping[str, Any]) -> AbstractContextManager[dict[str, int]]:
         """While one request is answered; its status is put into what this gives."""
-
-    def step(self, name: str) -> AbstractContextManager[object]:
-        """While one step is done."""
-
-    def close(self) -> None:
-        """Send what is left."""
-
-
-class NoTracing:
-    """Follows nothing."""
-
-    def request(self, scope: Mapping[str, Any]) -> AbstractContextManager[dict[str, int]]:
-        """Nothing."""
         return nullcontext({})
 
-    def step(self, name: str) -> AbstractContextManager[object]:
-        """Nothing."""
+    def step(self, name: str) -> AbstractContextManager[None]:
+        """While one step is done."""
         return nullcontext()
 
     def close(self) -> None:
-        """Nothing."""
+        """Send what is left."""
 
 
 def require_telemetry() -> None:
@@ -64,7 +51,7 @@ def require_telemetry() -> None:
         ) from None
 
 
-class OpenTelemetry:
+class OpenTelemetry(Tracing):
     """Sends spans by OTLP over HTTP, as the variables `OTEL_*` say.
 
     The provider is our own and not the process's: no library that could put paths into its spans finds it.
