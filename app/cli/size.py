@@ -11,8 +11,7 @@ from app.cli.http import number
 from app.core.errors import InvalidRequest
 from app.core.study import Currency, LocalMechanism, Relation
 from app.services.statistics.sizing import size as sized
-from app.web.documents.sizing import SizingIn, SizingOut
-from app.web.sizing_params import WORDS, read_sizing
+from app.web.documents.sizing import WORDS, SizingIn, SizingOut, read_sizing
 
 
 def _option(name: str, metavar: str = "NUMBER") -> Any:

@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from app.dashboard import step_plots
+from app.dashboard.canvas import Axis, draw_both, points
 from app.dashboard.requests import PageRequest
+from app.dashboard.scales import Linear, Scale, nice_ceiling
 from app.web.documents.plan import PlanOut
 from app.web.documents.release import IntervalOut, ReleaseOut
 from app.web.documents.shape import (
@@ -38,13 +41,21 @@ async def steps_of(request: PageRequest, release: Published, most: int) -> list[
     return steps if len(steps) > 1 and any(one.release.id == release.id for one in steps) else []
 
 
+class _Dot(NamedTuple):
+    """A step in the plot: what all steps have charged a person at most by then, half of the interval."""
+
+    spent: float
+    half: float
+    text: str
+
+
 def plot(steps: Sequence[Step], plan: PlanOut | None = None) -> Markup:
     """The interval against the epsilon that all steps have charged, and what is planned next."""
+    if not steps:
+        return Markup("")
     taken = [
-        step_plots.Step(
-            spent=one.release.epsilon_max_total or one.release.epsilon_max,
-            half=one.half,
-            text=f"share {one.release.share:g}",
+        _Dot(
+            one.release.epsilon_max_total or one.release.epsilon_max, one.half, f"share {one.release.share:g}"
         )
         for one in steps
     ]
@@ -57,13 +68,34 @@ def plot(steps: Sequence[Step], plan: PlanOut | None = None) -> Markup:
         following = next((one for one in plan.estimators if one.chosen and one.epsilon_max), None)
         for one, text in ((plan.newcomers, "newcomers only"), (following, f"share {plan.share:g}, planned")):
             if one is not None and one.half_width is not None:
-                ahead.append(step_plots.Step(spent=one.epsilon_max_total, half=one.half_width, text=text))
-    return step_plots.sharpening(
+                ahead.append(_Dot(one.epsilon_max_total, one.half_width, text))
+    most = nice_ceiling(max(one.spent for one in (*taken, *ahead)))
+    top = nice_ceiling(max(one.half for one in (*taken, *ahead)))
+
+    def marks(across: Scale, up: Scale) -> Sequence[str]:
+        def dot(one: _Dot, kind: str) -> str:
+            said = escape(f"{one.text}: ± {one.half:.4g} for epsilon {one.spent:g} in all")
+            return (
+                f'<circle class="step {kind}" cx="{across(one.spent):.1f}" cy="{up(one.half):.1f}" r="4">'
+                f"<title>{said}</title></circle>"
+            )
+
+        def line(kind: str, *ends: _Dot) -> str:
+            corners = points((across(one.spent), up(one.half)) for one in ends)
+            return f'<polyline class="step {kind}" points="{corners}"/>'
+
+        return [
+            *(line("ahead", taken[-1], one) for one in ahead),
+            line("taken", *taken),
+            *(dot(one, "ahead") for one in ahead),
+            *(dot(one, "taken") for one in taken),
+        ]
+
+    return draw_both(
         "Half of the 95 % interval against the epsilon spent, step by step",
-        taken,
-        ahead,
-        x="epsilon spent in all, at most",
-        y="± of the 95 % interval",
+        Axis("epsilon spent in all, at most", partial(Linear, 0, most)),
+        Axis("± of the 95 % interval", partial(Linear, 0, top)),
+        marks,
     )
 
 

@@ -19,11 +19,15 @@ from app.core.errors import (
 from app.core.principal import Principal, Role
 from app.core.study import Study
 from app.formats.strict_json import decode_json, decode_utf8
+from app.services.contributing.intake import MAX_SUBJECT_LENGTH
 from app.web.patterns import SLUG_PATTERN
 from app.web.request_log import PRINCIPAL
 from app.web.state import Api
 
 JSON = "application/json"
+
+LINK_PATH = "/dashboard/person/open/"
+"""Where a person's one-time link leads; its secret follows."""
 
 RESPONSE_HEADERS = "dither.response_headers"
 """Key of the ASGI scope: what `note_headers` noted, for the outermost layer."""
@@ -252,6 +256,19 @@ class ApiRequest(Request):
         allowed = self.principal.studies
         if allowed is not None and study not in allowed:
             raise Forbidden("The token is limited to other studies.")
+
+    def subject_digest(self, subject: str) -> bytes:
+        """What the database knows of the person in the path: ids of people are kept nowhere.
+
+        Raises:
+            InvalidRequest: not an id.
+            Forbidden: the token is for another person.
+        """
+        if not 1 <= len(subject) <= MAX_SUBJECT_LENGTH:
+            raise InvalidRequest.field("subject", f"must have 1 to {MAX_SUBJECT_LENGTH} characters")
+        digest = self.api.services.subject_key.digest(subject)
+        self.refuse_other_subjects(digest)
+        return digest
 
     def refuse_other_subjects(self, subject: bytes) -> None:
         """Refuse a subject that the token is not for.

@@ -15,7 +15,6 @@ from app.web import idempotency
 from app.web.documents.contribution import EXAMPLES, ContributionOut, contribution_bytes, contribution_schema
 from app.web.documents.paths import StudyPath, SubjectPath
 from app.web.request import JSON, ApiRequest
-from app.web.subjects import subject_digest
 
 router = APIRouter(
     prefix="/v1/studies/{study}/contributions", tags=["contributions"], route_class=StrictRoute
@@ -84,7 +83,7 @@ async def contribute(request: ApiRequest, study: StudyPath) -> Response:
 async def replace_contribution(request: ApiRequest, study: StudyPath, subject: SubjectPath) -> Response:
     """Put another value in the place of a live one. What was spent stays spent."""
     found = await request.study(study)
-    subject_digest(request, subject)
+    request.subject_digest(subject)
     record = await request.read_object()
     offer = request.api.intake(found).offer(record, request.principal.token_id, subject)
     try:
@@ -100,7 +99,7 @@ async def replace_contribution(request: ApiRequest, study: StudyPath, subject: S
 async def withdraw_contribution(request: ApiRequest, study: StudyPath, subject: SubjectPath) -> Response:
     """Delete a value and free what was not spent. Doing it again changes nothing."""
     found = await request.study(study)
-    await request.api.services.contributions.withdraw(found, subject_digest(request, subject))
+    await request.api.services.contributions.withdraw(found, request.subject_digest(subject))
     return Response(status_code=204)
 
 

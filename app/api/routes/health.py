@@ -1,6 +1,7 @@
 """Whether the service lives, whether it can answer, and how busy it is."""
 
 from contextlib import suppress
+from typing import Literal
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -11,7 +12,7 @@ from app.api.routing import StrictRoute
 from app.core.errors import Unavailable
 from app.core.principal import Role
 from app.web.authentication import identify
-from app.web.documents.health import HealthOut
+from app.web.documents.types import WireOut
 from app.web.metrics import CONTENT_TYPE
 from app.web.request import ApiRequest
 
@@ -19,6 +20,13 @@ OBSERVERS = frozenset({Role.OBSERVE, Role.ADMIN})
 """Roles that see every metric, with a token that is not limited to studies."""
 
 TEXT = {"schema": {"type": "string"}}
+
+
+class HealthOut(WireOut):
+    """How the service is."""
+
+    status: Literal["live", "ready"]
+
 
 router = APIRouter(tags=["operations"], route_class=StrictRoute)
 

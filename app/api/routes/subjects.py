@@ -17,8 +17,7 @@ from app.web.documents.budget import (
 )
 from app.web.documents.lists import DigestCursor, Limit, PageOut, UuidCursor
 from app.web.documents.paths import SubjectPath
-from app.web.request import ApiRequest
-from app.web.subjects import LINK_PATH, subject_digest
+from app.web.request import LINK_PATH, ApiRequest
 
 router = APIRouter(prefix="/v1", tags=["budgets"], route_class=StrictRoute)
 
@@ -27,7 +26,7 @@ router = APIRouter(prefix="/v1", tags=["budgets"], route_class=StrictRoute)
 @allow(Role.CONTRIBUTE, Role.ADMIN)
 async def read_budget(request: ApiRequest, subject: SubjectPath) -> BudgetOut:
     """One person's statement. A person never seen has the budget of a new person."""
-    digest = subject_digest(request, subject)
+    digest = request.subject_digest(subject)
     statement = await request.api.services.budgets.statement(digest, request.principal.studies)
     return BudgetOut.of(subject, statement)
 
@@ -38,7 +37,7 @@ async def list_personal_charges(
     request: ApiRequest, subject: SubjectPath, limit: Limit = 50, cursor: UuidCursor | None = None
 ) -> PageOut[PersonalChargeOut]:
     """What each release cost one person, newest first, for the values that are there now."""
-    digest = subject_digest(request, subject)
+    digest = request.subject_digest(subject)
     return await documents_out.personal_charges(
         request.api.services, digest, limit, cursor, request.principal
     )
@@ -48,7 +47,7 @@ async def list_personal_charges(
 @allow(Role.CONTRIBUTE, Role.ADMIN)
 async def make_link(request: ApiRequest, response: Response, subject: SubjectPath) -> LinkOut:
     """A link that opens the person's own page once: what they gave, what it cost, what is left, withdraw."""
-    digest = subject_digest(request, subject)
+    digest = request.subject_digest(subject)
     secret, expires_at = await request.api.services.logins.make_link(digest, request.principal)
     response.headers["Cache-Control"] = "no-store"
     return LinkOut(url=f"{request.public_url}{LINK_PATH}{secret}", expires_at=expires_at)
@@ -59,7 +58,7 @@ async def make_link(request: ApiRequest, response: Response, subject: SubjectPat
 async def set_budget(request: ApiRequest, subject: SubjectPath, document: LifetimeIn) -> BudgetOut:
     """Set a lifetime budget; never below what is reserved."""
     statement = await request.api.services.budgets.set_lifetime(
-        subject_digest(request, subject),
+        request.subject_digest(subject),
         epsilon=document.epsilon,
         gaussian=None if document.gaussian is None else document.gaussian.pair,
         reason=document.reason,

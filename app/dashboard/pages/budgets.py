@@ -19,7 +19,7 @@ from app.services.replies import Idempotency
 from app.web import documents_out
 from app.web.documents.budget import BudgetOut, LifetimeIn, RaiseIn, RaiseOut
 from app.web.documents.figures import EpsilonsOut
-from app.web.subjects import LINK_PATH, subject_digest
+from app.web.request import LINK_PATH
 
 CHARGES = 50
 MOST_STUDIES = 200
@@ -132,7 +132,7 @@ async def _person(request: PageRequest) -> tuple[bytes, bool]:
         InvalidRequest: not an id.
     """
     subject = request.fields.get("subject", "")
-    digest = subject_digest(request, subject)
+    digest = request.subject_digest(subject)
     budgets = request.api.services.budgets
     if not (known := await budgets.is_known(digest)) and DIGEST.fullmatch(subject):
         as_digest = bytes.fromhex(subject)

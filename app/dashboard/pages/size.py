@@ -11,8 +11,7 @@ from app.dashboard.rendering import render, status_of
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import BOTH, PageRoute
 from app.services.statistics.sizing import size
-from app.web.documents.sizing import SizingIn, SizingOut
-from app.web.sizing_params import read_sizing
+from app.web.documents.sizing import SizingIn, SizingOut, read_sizing
 
 FIELDS = tuple(SizingIn.model_fields)
 

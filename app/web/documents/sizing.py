@@ -1,12 +1,14 @@
 """What a wanted error takes: what is asked, and what is answered."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
 
 from app.core.errors import InvalidRequest
+from app.core.numbers import JsonNumber
 from app.core.study import Currency, LocalMechanism, Relation, StudyDefinition, Trust
 from app.services.statistics.questions import Ask
 from app.services.statistics.sizing import MOST_PEOPLE, Sized, Sizing
@@ -25,7 +27,7 @@ from app.web.documents.types import (
     decimal_in,
     json_number,
 )
-from app.web.validation_messages import InvalidValue
+from app.web.validation_messages import InvalidValue, field_errors
 
 
 def _positive(number: Decimal) -> Decimal:
@@ -158,3 +160,28 @@ class SizingOut(WireOut):
     def of(cls, sizing: Sizing, found: list[Sized]) -> "SizingOut":
         """The document of an answer."""
         return cls(asked=sizing.asked, estimators=[SizedOut.model_validate(row) for row in found])
+
+
+WORDS = ("relation", "noise", "local_mechanism")
+"""Fields that are no numbers."""
+
+
+def read_sizing(
+    fields: Mapping[str, str], *, estimator: str | None = None, parameters: Mapping[str, str] | None = None
+) -> Sizing:
+    """The sizing that a form or a command line describes.
+
+    Args:
+        fields: Text by the fields of `SizingIn`.
+        estimator: Name, or None for all that apply.
+        parameters: Raw text of the estimator's parameters.
+
+    Raises:
+        InvalidRequest: names every offending field.
+    """
+    document = {name: text if name in WORDS else JsonNumber(text) for name, text in fields.items()}
+    try:
+        asked = SizingIn.model_validate(document)
+    except ValidationError as refusal:
+        raise InvalidRequest.naming(field_errors(refusal.errors())) from None
+    return asked.sizing(Ask(estimator=estimator, parameters=parameters or {}))

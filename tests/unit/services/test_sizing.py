@@ -13,7 +13,7 @@ from app.core.study import LocalMechanism, Relation, StudyDefinition, Trust
 from app.estimators import registry
 from app.services.statistics.questions import Ask
 from app.services.statistics.sizing import Sized, Sizing, size
-from app.web.sizing_params import read_sizing
+from app.web.documents.sizing import read_sizing
 
 STUDY = StudyDefinition(
     slug="minutes",
