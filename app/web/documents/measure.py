@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, field_validator
 
 from app.core.attributes import TAKEN
 from app.core.errors import FieldError, InvalidRequest
@@ -18,6 +18,7 @@ from app.web.documents.types import (
     WireIn,
     WireOut,
     above_lower,
+    schema,
 )
 from app.web.validation_messages import InvalidValue
 
@@ -56,6 +57,18 @@ def range_of_choices(value: object, info: ValidationInfo) -> object:
     return JsonNumber(0 if info.field_name == "lower" else len(choices or "ab") - 1)
 
 
+def _supported(dimension: int) -> int:
+    if dimension not in range(1, MAX_DIMENSION + 1):
+        raise InvalidValue(f"must be between 1 and {MAX_DIMENSION}")
+    return dimension
+
+
+Dimension = Annotated[
+    Integer, AfterValidator(_supported), schema(type="integer", minimum=1, maximum=MAX_DIMENSION)
+]
+"""Coordinates of a value."""
+
+
 class MeasureIn(WireIn):
     """One of the things that a study asks for: a number with a range, or a choice."""
 
@@ -71,23 +84,18 @@ class MeasureIn(WireIn):
     lower: Bound = end_of_range("Lower end of the range of a number.")
     upper: Bound = end_of_range("Upper end of the range of a number.")
 
-    dimension: Annotated[
-        Integer,
-        Field(
-            description="Coordinates of a value, each of them in the range; all measures together have at "
-            f"most {MAX_DIMENSION}.",
-            json_schema_extra={"type": "integer", "minimum": 1, "maximum": MAX_DIMENSION},
-        ),
-    ] = 1
+    dimension: Dimension = Field(
+        1,
+        description="Coordinates of a value, each of them in the range; all measures together have at "
+        f"most {MAX_DIMENSION}.",
+    )
 
     _numbers_have_a_range = field_validator("lower", "upper", mode="before")(range_of_choices)
     _above_lower = field_validator("upper")(above_lower)
 
     @field_validator("dimension")
     @classmethod
-    def _dimension_is_supported(cls, value: int, info: ValidationInfo) -> int:
-        if value not in range(1, MAX_DIMENSION + 1):
-            raise InvalidValue(f"must be between 1 and {MAX_DIMENSION}")
+    def _choices_have_one(cls, value: int, info: ValidationInfo) -> int:
         if value > 1 and info.data.get("choices"):
             raise InvalidValue("must be 1 for choices")
         return value

@@ -28,14 +28,13 @@ from app.core.study import (
     StudyDefinition,
     Trust,
 )
-from app.web.documents.measure import MeasureIn, checked_measures, end_of_range, range_of_choices
+from app.web.documents.measure import Dimension, MeasureIn, checked_measures, end_of_range, range_of_choices
 from app.web.documents.types import (
     AttributeName,
     Bound,
     Delta,
     Distinct,
     Epsilon,
-    Integer,
     Label,
     Prose,
     Share,
@@ -61,9 +60,6 @@ def shown(value: int, default: float, description: str | None = None) -> Any:
 
 FIXED = "is fixed when the study is made, since answers depend on it; make another study"
 """Why a field of a study cannot be changed."""
-
-SUPPORTED_DIMENSIONS = range(1, MAX_DIMENSION + 1)
-"""Coordinates that a value may have."""
 
 EXAMPLE: dict[str, JsonValue] = {
     "slug": "commute-minutes",
@@ -179,19 +175,11 @@ class StudyIn(WireIn):
         description="At which personal epsilons hold in a study with gaussian noise, where it must be "
         "above 0; laplace noise has none.",
     )
-    dimension: Annotated[
-        Integer,
-        Prose,
-        Field(
-            description="Coordinates of a value, each of them in the range. Above 1 there are mean, sum, "
-            "variance and sd of each of them, and K-means sessions.",
-            json_schema_extra={
-                "type": "integer",
-                "minimum": SUPPORTED_DIMENSIONS.start,
-                "maximum": SUPPORTED_DIMENSIONS.stop - 1,
-            },
-        ),
-    ] = 1
+    dimension: Dimension = Field(
+        1,
+        description="Coordinates of a value, each of them in the range. Above 1 there are mean, sum, "
+        "variance and sd of each of them, and K-means sessions.",
+    )
     local_mechanism: LocalMechanism = Field(
         LocalMechanism.HYBRID,
         description="What devices randomize local reports with: gaussian in studies with gaussian noise, one "
@@ -273,9 +261,7 @@ class StudyIn(WireIn):
 
     @field_validator("dimension")
     @classmethod
-    def _dimension_is_supported(cls, value: int, info: ValidationInfo) -> int:
-        if value not in SUPPORTED_DIMENSIONS:
-            raise InvalidValue(f"must be between 1 and {MAX_DIMENSION}")
+    def _dimension_is_of_numbers(cls, value: int, info: ValidationInfo) -> int:
         if value > 1 and info.data.get("choices"):
             raise InvalidValue("must be 1 for choices")
         if value > 1 and info.data.get("measures"):
