@@ -131,11 +131,8 @@ class GroupOut(LabelOut):
     )
 
 
-class ReleaseOut(WireOut):
-    """One published answer, with its price and its accuracy.
-
-    Asked for another statistic, `estimate`, `standard_error` and both intervals are that one's.
-    """
+class AnswerOut(WireOut):
+    """Which answer it is, to what, and what made it."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -144,6 +141,14 @@ class ReleaseOut(WireOut):
     statistic: str
     estimator: str
     estimator_version: int
+
+
+class ReleaseOut(AnswerOut):
+    """One published answer, with its price and its accuracy.
+
+    Asked for another statistic, `estimate`, `standard_error` and both intervals are that one's.
+    """
+
     asked: str = Field(
         description="The estimator that was asked for; `auto` leaves the choice to the service."
     )
@@ -244,16 +249,9 @@ class ReleaseWithChargesOut(ReleaseOut):
     charges: list[ChargeOut] | None = None
 
 
-class ClusterReleaseOut(WireOut):
+class ClusterReleaseOut(AnswerOut):
     """What a round of a K-means session published about central and public people."""
 
-    model_config = ConfigDict(extra="allow")
-
-    id: UUID
-    study: str
-    statistic: str
-    estimator: str
-    estimator_version: int
     parameters: dict[str, Any] = Field(description="The session, its round, and the centres it asked about.")
     counts: list[float] = Field(description="People next to each centre, with noise.")
     sums: list[list[float]] = Field(

@@ -5,13 +5,14 @@ from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar
 from uuid import UUID
 
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from app.core.release import StoredRelease
 from app.core.study import Relation, StudyDefinition
 from app.services.shapes.shape_questions import DISTRIBUTION, FOUND_RANGE
 from app.services.statistics.reading import Reading
 from app.web.documents.release import (
+    AnswerOut,
     ChargeOut,
     ClusterReleaseOut,
     IntervalOut,
@@ -26,16 +27,9 @@ from app.web.read_off import of_coordinates, read_off
 OfLabel = TypeVar("OfLabel", bound=LabelOut)
 
 
-class _ShapeOut(WireOut):
+class _ShapeOut(AnswerOut):
     """What every answer about the distribution of the values says."""
 
-    model_config = ConfigDict(extra="allow")
-
-    id: UUID
-    study: str
-    statistic: str
-    estimator: str
-    estimator_version: int
     parameters: dict[str, Any]
     predicted_error: float = Field(
         description="Root mean square error that the plan predicted, as a part of all people: of the share "
