@@ -35,7 +35,7 @@ from app.services.shapes.shape_questions import COVARIANCE
 from app.services.shapes.shape_questions import resolve as resolve_shape
 from app.services.statistics.questions import Ask, resolve
 from app.services.statistics.steps import Step, plan_step, take
-from dither_research.histories import GAUSSIAN_STUDY, STUDY, cohort_of
+from dither_research.histories import STUDY, cohort_of
 from dither_research.label_audit import BY_REGION, NOTHING
 from dither_research.privacy_audit import Cells, Subject
 
@@ -45,7 +45,13 @@ SHARE = MICRO // 2
 EPSILON = 2 * MICRO
 COMPANIONS = 5
 PERSON = 1
-DIMENSION = 3
+DIMENSION = 2
+STUDIES = [
+    replace(STUDY, delta=delta, relation=relation)
+    for delta in (0, DELTA_UNIT // 100)
+    for relation in Relation
+]
+"""Of both relations and both currencies; at a large delta an audit sees most of Gaussian noise."""
 MANY = 1000
 EDGES = np.linspace(-1.9, 1.9, 9)
 LIKELIER = np.linspace(-8, 8, 65)
@@ -57,9 +63,9 @@ def measure_subjects() -> Iterator[Subject]:
     """Two measures as the service answers them."""
     yield _subject("two measures of a person", paid=("income", "age"))
     yield _covariance_subject("covariance of two measures")
-    for study in (STUDY, GAUSSIAN_STUDY, replace(STUDY, relation=Relation.ADD_REMOVE_ONE)):
+    for study in STUDIES:
         yield _coordinates_subject(study)
-    yield _labelled_subject("means of coordinates by region, of the label and of all people")
+        yield _coordinates_subject(_by_region(study))
     for count, epsilon in SETS:
         yield report_subject(f"local reports of {count} measures, epsilon {epsilon}", count, epsilon)
 
@@ -68,10 +74,16 @@ def measure_controls() -> Iterator[Subject]:
     """The planted bugs."""
     yield _subject("two measures answered for the price of one", paid=("income",), planted=True)
     yield _covariance_subject("a covariance answered for the price of one mean", part=0.5)
-    yield _coordinates_subject(STUDY, paid=1)
-    yield _labelled_subject("coordinates by region charged only for those of all people", planted=True)
+    yield _coordinates_subject(STUDY, part=2)
+    for study in STUDIES:
+        # Of Gaussian noise an audit of a few thousand draws sees no half.
+        yield _coordinates_subject(_by_region(study), part=4 if study.delta else 2)
     yield report_subject("two local reports of the whole epsilon each", 3, 5, whole=True)
     yield report_subject("measures to report chosen by their values", 2, 1, largest=True)
+
+
+def _by_region(study: StudyDefinition) -> StudyDefinition:
+    return replace(study, attributes=BY_REGION.attributes)
 
 
 def _covariance_subject(name: str, *, part: float = 1.0) -> Subject:
@@ -108,74 +120,44 @@ def _covariance_subject(name: str, *, part: float = 1.0) -> Subject:
     return Subject(name=name, claimed=part * plan.most / MICRO, outputs=outputs, planted=part < 1)
 
 
-def _coordinates_subject(study: StudyDefinition, *, paid: int = DIMENSION) -> Subject:
+def _coordinates_subject(study: StudyDefinition, *, part: int = 1) -> Subject:
     """A person whose coordinates all move from one end to the other; or comes, all of them at one end.
 
-    What is looked at is how much likelier one of both makes all noisy sums together.
+    What is looked at is how much likelier one of both makes all noisy sums together: where the study has
+    labels, those of the person's label and of all people.
 
     Args:
-        study: Of which relation and currency.
-        paid: Of how many coordinates the claim is; of fewer than there are that is the planted bug.
+        study: Of which relation and currency, with or without labels.
+        part: Of which part of the price the claim is; above 1 that is the planted bug. With two coordinates
+            half of it is that of one of them, and with labels that of all people's sums alone.
     """
-    secret, offer = study.relation is Relation.ADD_REMOVE_ONE, 2 * MICRO
+    secret, labels = study.relation is Relation.ADD_REMOVE_ONE, bool(study.attributes)
+    offer = (4 if labels else 2) * MICRO
     study = replace(study, dimension=DIMENSION)
-    question = resolve_shape(study, Ask(share=MICRO, tilt=None if secret else 0))
+    ask = Ask(by="region" if labels else "", share=MICRO, tilt=None if secret else 0)
+    question = resolve_shape(study, ask)
+    others = cohort_of(PERSON + 1, offer, [0] * MANY, segment=1)
 
-    def one(*values: int) -> tuple[CoordinatesPlan, Mapping[int, Sequence[int]]]:
-        """The plan for many people at the lower end and no person or one, and what all of them add up to."""
+    def one(*values: int) -> tuple[list[CoordinatesPlan], Mapping[int, Sequence[int]]]:
+        """The plans for many people at the lower end and no person or one, and what people add up to."""
         person = cohort_of(PERSON, offer, [*values, *[0] * MANY])
-        sums = (person.count, *[person.total] * DIMENSION, *[person.total_squares] * DIMENSION)
-        return CoordinatesPlan.of_crowd(study, question, ShapeCrowd.of([person], question)), {PERSON: sums}
+        sums = {
+            one.id: (one.count, *[one.total] * DIMENSION, *[one.total_squares] * DIMENSION)
+            for one in (person, others)
+        }
+        if not labels:
+            return [CoordinatesPlan.of_crowd(study, question, ShapeCrowd.of([person], question))], sums
+        made = LabelsPlan.of(study, question, [person, others])
+        both = (made.whole, made.labels[0].plan)
+        return [plan for plan in both if isinstance(plan, CoordinatesPlan)], sums
 
     neighbors = one() if secret else one(0), one(GRID_SIZE)
+    exact = [[_exact(plan, sums) for plan in plans] for plans, sums in neighbors]
 
-    first, second = (_exact(*neighbor) for neighbor in neighbors)
-
-    def outputs(draws: int) -> tuple[Cells, Cells]:
-        one, other = (
-            np.digitize(_likelier(*neighbor, first, second, draws), LIKELIER) for neighbor in neighbors
-        )
-        return one, other
-
-    wrong, name = paid < DIMENSION, f"mean of {DIMENSION} coordinates, {study.noise}"
-    name += ", secret number of people" if secret else ""
-    return Subject(
-        name=f"{DIMENSION} coordinates answered for the price of {paid}" if wrong else name,
-        claimed=study.epsilon(neighbors[1][0].costs[0] * paid // DIMENSION) / MICRO,
-        delta=study.delta / DELTA_UNIT,
-        outputs=outputs,
-        planted=wrong,
-        effort=0.2 if wrong or study.delta else 0.4,
-    )
-
-
-def _labelled_subject(name: str, *, planted: bool = False) -> Subject:
-    """A person of the first label whose coordinates all move from one end to the other.
-
-    What is looked at is how much likelier one of both makes all noisy sums, of the label and of all people.
-
-    Args:
-        name: Of the subject.
-        planted: Whether it claims the price of all people's sums alone.
-    """
-    study = replace(BY_REGION, dimension=2)
-    question = resolve_shape(study, Ask(by="region", share=MICRO, tilt=0))
-    others = cohort_of(2, 4 * MICRO, [0] * MANY, segment=1)
-
-    def plans(value: int) -> tuple[LabelsPlan, list[CoordinatesPlan], Mapping[int, Sequence[int]]]:
-        person = cohort_of(PERSON, 4 * MICRO, [value, *[0] * MANY])
-        made = LabelsPlan.of(study, question, [person, others])
-        sums = {one.id: (one.count, *[one.total] * 2, *[one.total_squares] * 2) for one in (person, others)}
-        both = (made.whole, made.labels[0].plan)
-        return made, [plan for plan in both if isinstance(plan, CoordinatesPlan)], sums
-
-    ends = plans(0), plans(GRID_SIZE)
-
-    def drawn(value: int, draws: int) -> Cells:
-        _, own, sums = ends[value]
+    def drawn(neighbor: int, draws: int) -> Cells:
+        plans, sums = neighbors[neighbor]
         likelier = np.zeros(draws)
-        for place, plan in enumerate(own):
-            first, second = (_exact(made[place], counts) for _, made, counts in ends)
+        for plan, first, second in zip(plans, *exact, strict=True):
             likelier += _likelier(plan, sums, first, second, draws)
         found: Cells = np.digitize(likelier, LIKELIER)
         return found
@@ -183,10 +165,18 @@ def _labelled_subject(name: str, *, planted: bool = False) -> Subject:
     def outputs(draws: int) -> tuple[Cells, Cells]:
         return drawn(0, draws), drawn(1, draws)
 
-    made = ends[0][0]
-    claimed = made.whole.most if planted else made.most
+    paid = sum(
+        charge.epsilon for plan in neighbors[1][0] for charge in plan.charges() if charge.cohort_id == PERSON
+    )
+    name = f"mean of {DIMENSION} coordinates{' by region' if labels else ''}, {study.noise}"
+    name += ", secret number of people" if secret else ""
     return Subject(
-        name=name, claimed=claimed / MICRO, outputs=outputs, planted=planted, effort=0.8 if planted else 1
+        name=f"{name}, charged for 1/{part} of the price" if part > 1 else name,
+        claimed=study.epsilon(paid // part) / MICRO,
+        delta=study.delta / DELTA_UNIT,
+        outputs=outputs,
+        planted=part > 1,
+        effort=0.8 if part == 2 else 0.4,
     )
 
 
