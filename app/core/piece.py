@@ -41,6 +41,8 @@ class Piece:
         number: Of the question's pieces, from 1.
         unit: Laplace scale, or sigma of Gaussian noise, at share 1 [units of the sums].
         share: Part of the weights that it has used [ppm].
+        base: What its people had given the question before, in pieces that can be refined no more [ppm]. With
+            `share` it is what they have given in all.
         scale: Of the noise now; for Laplace noise of all sums, unit / share, rounded up [units of the sums].
         sums: The noisy sums, not clipped; with Gaussian noise `share` times such a sum, see
             `app.mechanisms.refined_gaussian`. Of zeros before the first draw.
@@ -58,6 +60,7 @@ class Piece:
     refinable: bool
     members: Sequence[Member]
     weighs: tuple[float, float] | None = None
+    base: int = 0
 
     @property
     def first(self) -> int:
@@ -76,6 +79,8 @@ class Piece:
     def sealed(self) -> dict[str, object]:
         """What the release that leaves it so says of it."""
         said: dict[str, object] = {"number": self.number, "share": self.share, "scale": self.scale}
+        if self.base:
+            said["base"] = self.base
         if self.weighs is not None:
             said["weighs"] = list(self.weighs)
         return {**said, "digest": self.digest()}
@@ -87,7 +92,9 @@ class Piece:
         sum has not the law that was paid for. Privacy: of an output of the mechanism and of public weights.
         """
         members = list(zip(*map(self.column, ("cohort_id", "weight", "count", "charged")), strict=True))
-        parts = [self.number, self.unit.hex(), self.share, self.scale.hex(), *self.sums]
+        # Pieces from before bases were kept have none, and keep their digests.
+        base = [{"base": self.base}] if self.base else []
+        parts = [self.number, self.unit.hex(), self.share, self.scale.hex(), *self.sums, *base]
         document = json.dumps([*parts, self.refinable, members], separators=(",", ":"))
         return hashlib.sha256(document.encode()).hexdigest()
 

@@ -202,7 +202,7 @@ class WorstSquareError:
         rest, squared = 1 - shrinkage, shrinkage * shrinkage
         if rest == 0:
             return self._spread(WORST_VARIANCE) + self._bias**2
-        if self._tilt == 0 or (self._bias == 0 and len(self._kinds) == 1):
+        if self._bias == 0 and (self._tilt == 0 or len(self._kinds) == 1):
             return max(
                 squared * self._spread(left) + rest * rest * (WORST_VARIANCE - left)
                 for left in (*self._kinds, 0.0)

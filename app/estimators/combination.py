@@ -8,11 +8,12 @@ population,
 
 .. math:: M_{pq} = s \sum_i w_{ip} w_{iq} + [p = q] N_p,
 
-smallest at :math:`c = M^{-1} 1 / 1^T M^{-1} 1`. A tilt t adds :math:`t^2 TV(c)^2`, TV being half of
-:math:`\sum_i |(W c)_i - e_i|` with e_i = 1/n for people who are there and 0 for those who have left. By
-Cauchy's inequality :math:`(\sum_i a_i)^2 = \min_\lambda \sum_i a_i^2 / \lambda_i` over :math:`\lambda` on the
-simplex, attained at :math:`\lambda_i \propto a_i`: in turn the best lambda for c and the best c for lambda, a
-quadratic problem, never raise the error, which is convex in c.
+smallest at :math:`c = M^{-1} 1 / 1^T M^{-1} 1`. A tilt and people who have left add the square of
+:math:`B(c) = \frac12 \sum_i t_i |(W c)_i - e_i|` with e_i = 1/n for people who are there and 0 for those who
+have left, and t_i as `app.estimators.linear.tilts_of` has it. By Cauchy's inequality :math:`(\sum a_i)^2 =
+\min_\lambda \sum a_i^2 / \lambda_i` over :math:`\lambda` on the simplex, attained at :math:`\lambda_i \propto
+a_i`: in turn the best lambda for c and the best c for lambda, a quadratic problem, never raise the error,
+which is convex in c.
 
 Parts are never subtracted: where the best combination would, the part is left out.
 
@@ -36,7 +37,7 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import NoNoise
 from app.core.study import Trust
 from app.estimators.interface import Linear, NotApplicable, Plan, Question
-from app.estimators.linear import combine, sizes_of
+from app.estimators.linear import combine, sizes_of, tilts_of
 from app.estimators.moments import conclude_both
 from app.estimators.reports import noise_variance
 
@@ -248,7 +249,7 @@ class _Parts:
             sizes,
             absent,
             variance=variance,
-            tilt=question.tilt,
+            tilts=tilts_of(question.tilt, np.where(absent, 0.0, 1.0)),
             people=question.people or 0,
         )
 
@@ -260,7 +261,7 @@ def best_shares(
     absent: NDArray[np.bool_],
     *,
     variance: float,
-    tilt: float,
+    tilts: NDArray[np.float64],
     people: int,
 ) -> NDArray[np.float64]:
     """The share of each part in the combination, shape (B,); they sum to one.
@@ -271,69 +272,102 @@ def best_shares(
         sizes: People in each group, shape (G,).
         absent: Whether they have left, shape (G,).
         variance: s, of one person.
-        tilt: t.
+        tilts: t of the people of each group, shape (G,).
         people: Those who are there, if they are more than those of the groups.
 
     Raises:
         NotApplicable: there is no part.
     """
-    used = np.flatnonzero(np.isfinite(noises))
     equal = np.where(absent, 0.0, 1 / max(float(people), float(np.dot(sizes, ~absent)), 1.0))
-    while True:
-        if not used.size:
-            raise NotApplicable("No person can take part.")
-        among = columns if used.size == noises.size else columns[:, used]
-        shares = _unsigned(among, noises[used], sizes, equal, variance, tilt**2 / 4)
-        if float(shares.min()) >= 0:
-            break
-        used = np.delete(used, int(np.argmin(shares)))
-    found = np.zeros(len(noises))
-    found[used] = shares
-    return found
+    problem = _Problem(columns, noises, sizes, equal, variance, tilts / 2)
+    used = np.flatnonzero(np.isfinite(noises))
+    if not used.size:
+        raise NotApplicable("No person can take part.")
+    found = [problem.best(used)]
+    # Steps towards the best shares may get stuck where people have left: what is better without them?
+    whole = used[columns.T[used] @ np.where(absent, sizes, 0.0) == 0]
+    if 0 < whole.size < used.size:
+        found.append(problem.best(whole))
+    return min(found, key=problem.error)
 
 
-def _unsigned(
-    columns: "scipy.sparse.csr_array",
-    noises: NDArray[np.float64],
-    sizes: NDArray[np.float64],
-    equal: NDArray[np.float64],
-    variance: float,
-    tilt: float,
-) -> NDArray[np.float64]:
-    """The best shares of some parts, of any sign."""
-    if noises.size == 1:
-        return np.ones(1)
+class _Problem:
+    """The error of shares of some parts, as `best_shares` has it, and the least one.
 
-    def solved(penalty: NDArray[np.float64]) -> NDArray[np.float64]:
-        matrix = (columns.T @ scipy.sparse.diags_array(variance * sizes + penalty) @ columns).toarray()
-        matrix += np.diag(noises)
-        # Parts without any error of their own would leave the matrix singular.
-        matrix += np.diag(np.full(noises.size, 1e-14 * float(np.max(np.diag(matrix))) + 1e-300))
-        both = np.linalg.solve(
-            matrix, np.stack([columns.T @ (penalty * equal), np.ones(noises.size)], axis=1)
-        )
-        free, whole = both[:, 0], both[:, 1]
-        shares: NDArray[np.float64] = free + whole * ((1 - float(free.sum())) / float(whole.sum()))
-        return shares
+    Args:
+        columns, noises, sizes, variance: See `best_shares`.
+        equal: The weight that each person is due, shape (G,).
+        pulls: Half of t of each group, shape (G,).
+    """
 
-    def moves(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        moved: NDArray[np.float64] = sizes * np.abs(columns @ shares - equal)
+    def __init__(
+        self,
+        columns: "scipy.sparse.csr_array",
+        noises: NDArray[np.float64],
+        sizes: NDArray[np.float64],
+        equal: NDArray[np.float64],
+        variance: float,
+        pulls: NDArray[np.float64],
+    ) -> None:
+        self._columns, self._noises, self._sizes = columns, noises, sizes
+        self._equal, self._variance, self._pulls = equal, variance, pulls
+
+    def best(self, used: NDArray[np.int_]) -> NDArray[np.float64]:
+        """The best shares of some of the parts, none below 0; shares of all."""
+        while True:
+            among = self._columns if used.size == self._noises.size else self._columns[:, used]
+            shares = self._unsigned(among, self._noises[used])
+            if float(shares.min()) >= 0:
+                break
+            used = np.delete(used, int(np.argmin(shares)))
+        found = np.zeros(len(self._noises))
+        found[used] = shares
+        return found
+
+    def error(self, shares: NDArray[np.float64]) -> float:
+        """The error of shares of all parts."""
+        used = np.flatnonzero(shares)
+        return self._error(self._columns[:, used], self._noises[used], shares[used])
+
+    def _moves(self, columns: "scipy.sparse.csr_array", shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        moved: NDArray[np.float64] = self._pulls * self._sizes * np.abs(columns @ shares - self._equal)
         return moved
 
-    def error(shares: NDArray[np.float64]) -> float:
-        spread = variance * float(np.dot(sizes, (columns @ shares) ** 2))
-        return spread + float(np.dot(noises, shares**2)) + tilt * float(moves(shares).sum()) ** 2
+    def _error(
+        self, columns: "scipy.sparse.csr_array", noises: NDArray[np.float64], shares: NDArray[np.float64]
+    ) -> float:
+        spread = self._variance * float(np.dot(self._sizes, (columns @ shares) ** 2))
+        return spread + float(np.dot(noises, shares**2)) + float(self._moves(columns, shares).sum()) ** 2
 
-    best = shares = solved(np.zeros_like(sizes))
-    for _ in range(_ROUNDS if tilt else 0):
-        moved = moves(shares)
-        total = float(moved.sum())
-        if total <= 1e-12:
-            break
-        # Groups that are not moved at all would otherwise never be moved again.
-        rates = np.maximum(moved, 1e-6 * total) / total
-        shares = solved(tilt * sizes**2 / rates)
-        if error(shares) >= error(best) * (1 - 1e-10):
-            break
-        best = shares
-    return best
+    def _unsigned(
+        self, columns: "scipy.sparse.csr_array", noises: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """The best shares of some parts, of any sign."""
+        if noises.size == 1:
+            return np.ones(1)
+
+        def solved(penalty: NDArray[np.float64]) -> NDArray[np.float64]:
+            spread = scipy.sparse.diags_array(self._variance * self._sizes + penalty)
+            matrix = (columns.T @ spread @ columns).toarray()
+            matrix += np.diag(noises)
+            # Parts without any error of their own would leave the matrix singular.
+            matrix += np.diag(np.full(noises.size, 1e-14 * float(np.max(np.diag(matrix))) + 1e-300))
+            due = columns.T @ (penalty * self._equal)
+            both = np.linalg.solve(matrix, np.stack([due, np.ones(noises.size)], axis=1))
+            free, whole = both[:, 0], both[:, 1]
+            shares: NDArray[np.float64] = free + whole * ((1 - float(free.sum())) / float(whole.sum()))
+            return shares
+
+        best = shares = solved(np.zeros_like(self._sizes))
+        for _ in range(_ROUNDS if np.any(self._pulls) else 0):
+            moved = self._moves(columns, shares)
+            total = float(moved.sum())
+            if total <= 1e-12:
+                break
+            # Groups that are not moved at all would otherwise never be moved again.
+            rates = np.maximum(moved, 1e-6 * total) / total
+            shares = solved((self._pulls * self._sizes) ** 2 / rates)
+            if self._error(columns, noises, shares) >= self._error(columns, noises, best) * (1 - 1e-10):
+                break
+            best = shares
+        return best

@@ -244,12 +244,13 @@ def combine(
     people = float(max(question.people or 0, present))
     unweighted = people - present
     deviations = person - here / people
+    tilts = tilts_of(question.tilt, here)
     populated = sizes > 0
     squares = sizes * person**2
     others = float(bounds.max(initial=0.0)) if sizes.size else WORST_VARIANCE
     # With equal weights only noise is left, whose law is known: the interval is exact.
     uniform = not unweighted and bool(np.all(np.abs(deviations[populated]) <= 1e-9 / people))
-    variation = 0.0 if uniform else (float(np.dot(sizes, np.abs(deviations))) + unweighted / people) / 2
+    moved = float(np.dot(sizes * tilts, np.abs(deviations))) + question.tilt * unweighted / people
     errors = PredictedErrors(
         grid=question.grid,
         laplaces=tuple(parts),
@@ -260,7 +261,7 @@ def combine(
         population_variance=float(np.dot(bounds, squares)),
         population_step=float(person[populated].max(initial=0.0)) / 2 + bounded,
         exact=uniform and bounded == 0,
-        bias=question.tilt * variation,
+        bias=0.0 if uniform else moved / 2,
     )
     # None asks for the shrinkage that suits this much noise, a rule for the one that suits these weights.
     if shrinkage is None:
@@ -295,7 +296,9 @@ def combine(
         one_report = float(question.grid.width) * errors.shrinkage * max(moves)
 
     # Before the draw: the error that plans are ranked by, for any data of the expected variance.
-    worst = WorstSquareError(squares, errors.noise_variance, expected, bias=errors.bias, tilt=question.tilt)
+    # Who has left may have had any value.
+    tilt = question.tilt if bool(np.all(here)) else 1.0
+    worst = WorstSquareError(squares, errors.noise_variance, expected, bias=errors.bias, tilt=tilt)
     return Plan(
         queries=queries,
         noise=noise,
@@ -305,6 +308,29 @@ def combine(
         interval_width=errors.interval_width,
         conclude_within=conclude,
     )
+
+
+def tilts_of(tilt: float, here: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""What one group's weight beyond its due counts in the bias of an answer, shape (G,) [range widths].
+
+    An answer puts c_i on person i, all of which sum to one, and is about the mean of the n people who are
+    there. Let P and N be how much those of them weigh above and below 1/n, and lambda what people weigh who
+    have left: :math:`P + \lambda = N`. The error is P times the mean of the first, plus lambda times that of
+    those who left, less N times that of the second. A tilt D bounds how far the means of those who are there
+    differ; who has left may have done so because of the value, and differs by up to the whole range:
+
+    .. math:: |bias| \le D P + \lambda = \frac12 \Big(D \sum_{there} |c_i - 1/n| +
+              (2 - D) \sum_{left} c_i\Big),
+
+    since the first sum is :math:`P + N = 2 P + \lambda`.
+
+    Args:
+        tilt: D, in [0, 1] [range widths].
+        here: 1 for groups that are there, 0 for those that have left, shape (G,).
+
+    Privacy: no data; who has left is public under replace_one.
+    """
+    return np.where(here > 0, tilt, 2 - tilt)
 
 
 def report_position(groups: Sequence[Group], weights: NDArray[np.float64]) -> Fraction:

@@ -36,7 +36,7 @@ from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.interface import Conclusion, Coverage, Interval, Plan, Query, Question, Statistic
-from app.estimators.linear import sizes_of
+from app.estimators.linear import sizes_of, tilts_of
 from app.estimators.quantiles import LEVEL, error_law
 
 MEAN_RISK = 0.2
@@ -189,7 +189,8 @@ class _Moments:
         deviations = np.abs(person - here / people)
         deviations[deviations <= 1e-9 / people] = 0.0
         largest = float(deviations[sizes > 0].max(initial=1 / people if missing else 0.0))
-        bias = question.tilt * (float(np.dot(sizes, deviations)) + missing / people) / 2
+        tilts = tilts_of(question.tilt, here)
+        bias = (float(np.dot(sizes * tilts, deviations)) + question.tilt * missing / people) / 2
         return cls(
             laplaces=laplaces,
             normals=normals,

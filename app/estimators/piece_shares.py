@@ -28,7 +28,7 @@ from app.core.cohort import Groups
 from app.core.study import Currency, Relation, Trust
 from app.estimators.choice_reports import Reported, ReportNoise
 from app.estimators.combination import Sums, best_shares
-from app.estimators.linear import sizes_of
+from app.estimators.linear import sizes_of, tilts_of
 from app.estimators.shares import SharesPlan
 from app.estimators.weighing import Weighing
 
@@ -84,13 +84,14 @@ def combined_shares(
     weights_of, rows, places = zip(*entries, strict=True) if entries else ((), (), ())
     columns = scipy.sparse.csr_array((weights_of, (rows, places)), shape=(len(groups), len(noises)))
     people = round(float(np.dot(sizes, ~sums.absent)))
+    tilts = tilts_of(tilt, np.where(sums.absent, 0.0, 1.0))
     shares = best_shares(
         columns,
         np.array(noises),
         sizes,
         sums.absent,
         variance=1.0,
-        tilt=tilt * math.sqrt(2 * bins / (bins - 1)),
+        tilts=tilts * math.sqrt(2 * bins / (bins - 1)),
         people=people,
     )
     # What that comes to for people, as for weights of one sum.
@@ -103,7 +104,7 @@ def combined_shares(
         squares=float(np.dot(sizes, person**2)),
         uneven=0.0 if equal else float(np.dot(sizes, deviations**2)),
         largest=float(person[sizes > 0].max()),
-        bias=0.0 if equal else tilt * float(np.dot(sizes, deviations)) / 2,
+        bias=0.0 if equal else float(np.dot(sizes * tilts, deviations)) / 2,
         currency=currency,
     )
 

@@ -44,6 +44,7 @@ class PieceColumns:
 
     unit: float
     now: int
+    base: int
     scale: float
     sums: tuple[int, ...]
     refinable: bool
@@ -76,7 +77,7 @@ MEMBERS = """piece CROSS JOIN unnest(cohorts, weights, counts, charged)
             AS member (cohort_id, weight, count, charged)"""
 """Every cohort of every piece, a row each."""
 
-COLUMNS = """piece.unit, piece.share AS now, piece.scale, piece.sums, piece.refinable,
+COLUMNS = """piece.unit, piece.share AS now, piece.base, piece.scale, piece.sums, piece.refinable,
            piece.cohorts, piece.weights, piece.counts, piece.charged"""
 
 # One statement, so that pieces are those of the step that is read with them.
@@ -93,7 +94,7 @@ READ_KEPT = Sql.of(_KeptRow)(f"""
 # Sums that are kept apart are lost where an older version has dropped the table: nothing is drawn given them.
 READ_SEALED = Sql.of(_SealedRow)(f"""
     SELECT coalesce(said.release, kept.release_id) AS release, coalesce(said.number, kept.number) AS number,
-           said.digest AS said, kept.unit, kept.share AS now, kept.scale, kept.sums,
+           said.digest AS said, kept.unit, kept.share AS now, kept.base, kept.scale, kept.sums,
            kept.refinable, kept.cohorts, kept.weights, kept.counts, kept.charged
     FROM (
         SELECT DISTINCT ON (release.study_id, 2, place.number)
@@ -111,17 +112,17 @@ READ_SEALED = Sql.of(_SealedRow)(f"""
 PIECES_AT_ONCE = 100
 
 WRITE_PIECES = Sql("""
-    INSERT INTO piece (study_id, family, number, unit, share, scale, sums, refinable, release_id,
+    INSERT INTO piece (study_id, family, number, unit, share, base, scale, sums, refinable, release_id,
                        cohorts, weights, counts, charged)
-    SELECT :study_id, :family, number, unit, share, scale,
+    SELECT :study_id, :family, number, unit, share, base, scale,
            (CAST(:sums AS numeric[]))[(place - 1) * CAST(:each AS int) + 1 : place * CAST(:each AS int)],
            refinable, :release_id,
            (CAST(:cohorts AS bigint[]))[start : stop], (CAST(:weights AS bigint[]))[start : stop],
            (CAST(:counts AS bigint[]))[start : stop], (CAST(:charged AS bigint[]))[start : stop]
     FROM unnest(CAST(:numbers AS int[]), CAST(:units AS float8[]), CAST(:shares AS int[]),
-                CAST(:scales AS float8[]), CAST(:refinable AS boolean[]), CAST(:starts AS int[]),
-                CAST(:stops AS int[]))
-        WITH ORDINALITY AS changed (number, unit, share, scale, refinable, start, stop, place)
+                CAST(:bases AS int[]), CAST(:scales AS float8[]), CAST(:refinable AS boolean[]),
+                CAST(:starts AS int[]), CAST(:stops AS int[]))
+        WITH ORDINALITY AS changed (number, unit, share, base, scale, refinable, start, stop, place)
     ON CONFLICT (study_id, family, number) DO UPDATE
     SET share = excluded.share, scale = excluded.scale, sums = excluded.sums,
         refinable = excluded.refinable, release_id = excluded.release_id, charged = excluded.charged
@@ -166,6 +167,7 @@ def piece_of(number: int, columns: PieceColumns) -> Piece:
         number=number,
         unit=columns.unit,
         share=columns.now,
+        base=columns.base,
         scale=columns.scale,
         sums=columns.sums,
         refinable=columns.refinable,
@@ -204,6 +206,7 @@ async def _write(connection: Connection, draft: Draft, family: bytes, changed: S
         numbers=[piece.number for piece in changed],
         units=[piece.unit for piece in changed],
         shares=[piece.share for piece in changed],
+        bases=[piece.base for piece in changed],
         scales=[piece.scale for piece in changed],
         sums=[one for piece in changed for one in piece.sums],
         each=len(changed[0].sums),

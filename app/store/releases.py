@@ -33,8 +33,9 @@ LATEST = Sql.of(StoredRelease)(f"""
 
 def _width(people: str) -> str:
     """Width of a release's interval for the mean of other people, see `app.services.statistics.gain`."""
-    return f"""least(CAST(:range AS float8), width + 1.96 * CAST(:range AS float8)
-                     * sqrt(abs(1 / greatest(people, 1.0) - 1 / greatest({people}, 1.0))))"""
+    return f"""least(CAST(:range AS float8), width + CAST(:range AS float8) * greatest(
+                     1.96 * sqrt(abs(1 / greatest(people, 1.0) - 1 / greatest({people}, 1.0))),
+                     2 * (1 - {people} / greatest(people, 1.0))))"""
 
 
 BEST_WIDTH = Sql.of(float)(f"""

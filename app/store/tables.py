@@ -255,6 +255,13 @@ piece = Table(
     Column("number", Integer, primary_key=True, comment="from 1"),
     Column("unit", Double, nullable=False, comment="Laplace scale at share 1"),
     Column("share", Integer, nullable=False, comment="that it has used [parts per million]"),
+    Column(
+        "base",
+        Integer,
+        nullable=False,
+        server_default="0",
+        comment="that its people had given in closed pieces before [parts per million]",
+    ),
     Column("scale", Double, nullable=False, comment="of the noise in all sums"),
     Column("sums", ARRAY(Numeric), nullable=False, comment="noisy; of values and of squares, or by bin"),
     Column("refinable", Boolean, nullable=False),
@@ -265,6 +272,7 @@ piece = Table(
     Column("counts", ARRAY(BigInteger), nullable=False, comment="members at the first draw"),
     Column("charged", ARRAY(BigInteger), nullable=False, comment="micro-epsilon, per member"),
     CheckConstraint("0 < share AND share <= 1000000 AND 0 < unit AND unit <= scale", name="scale_of_share"),
+    CheckConstraint("0 <= base AND base + share <= 1000000", name="base_of_share"),
     CheckConstraint("1 < cardinality(sums)", name="sums"),
     CheckConstraint(
         "(0 < cardinality(cohorts) OR NOT refinable) AND cardinality(weights) = cardinality(cohorts)"

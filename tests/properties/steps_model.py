@@ -88,12 +88,16 @@ class Money:
 
 @dataclass(frozen=True)
 class Part:
-    """A noisy sum: what everybody in it weighs, the share it has used, and whether it may be sharpened."""
+    """A noisy sum: what everybody in it weighs, the share it has used, and whether it may be sharpened.
+
+    Its base is what everybody in it had given the question before, in sums that may not be sharpened.
+    """
 
     weights: Mapping[Stay, int]
     share: int
     money: Money
     sharp: bool = False
+    base: int = 0
 
     def paid(self, stay: Stay, share: int | None = None) -> int:
         """What somebody has paid for it, or would have by a share."""
@@ -162,8 +166,10 @@ def step(
     share, cap, exhausted, no_answer = resolved.share, resolved.cap, *refusals
     central = {(name, line.stay): line for name, line in there.items() if line.trust is Trust.CENTRAL}
     paid: Counter[Stay] = Counter()
+    given: Counter[Stay] = Counter()
     for part in former.parts if former else ():
         paid.update({stay: part.paid(stay) for stay in part.weights})
+        given.update(dict.fromkeys(part.weights, part.share))
     # 1. A sum that has all its people, who can all pay, becomes sharper; otherwise it never does again.
     parts: list[Part] = []
     settled: set[Stay] = set()
@@ -171,7 +177,7 @@ def step(
     for part in former.parts if former else ():
         now = part
         if not part.sharp:
-            goes_to = min([share, *_most(part, cap, paid)])
+            goes_to = min([share - part.base, *_most(part, cap, paid)])
             due = {stay: part.paid(stay, goes_to) - part.paid(stay) for stay in part.weights}
             whole = part.weights.keys() <= central.keys()
             if whole and goes_to <= part.share:
@@ -190,7 +196,7 @@ def step(
     for stay, line in central.items():
         offer = min(line.epsilon * share // MICRO, line.epsilon if cap is None else cap)
         owes = offer - paid[stay]
-        if stay in settled or (offer and owes <= 0):
+        if stay in settled or given[stay] >= share or (offer and owes <= 0):
             continue
         if 0 < owes <= line.remaining:
             owed[stay] = owes
@@ -210,25 +216,26 @@ def step(
     if of_groups is None or linear is None:
         return None
     weights = {name: weight for names, weight in zip(planned.names, of_groups, strict=True) for name in names}
-    joining = {name: offers[name] for name, _ in owed}
-    if parts and owed and not linear.attached:
-        weights = _alone(joining, planned, len(there), money)
-    elif resolved.estimator == "uniform" and not money.normal:
+    apart = bool(parts) and not linear.attached
+    if not apart and resolved.estimator == "uniform" and not money.normal:
         weights |= dict.fromkeys(paying, min((offers[name] for name in paying), default=0))
-    # 4. Those who owe make a new sum; who has paid for another one weighs what the rest buys.
-    new: dict[Stay, int] = {}
-    for stay, owes in owed.items():
-        weight = weights[stay[0]]
-        loss = money.loss(weight, share)
-        if paid[stay] or loss > central[stay].remaining:
-            rest = max(0, min(math.floor(loss) - paid[stay], owes))
-            weight = min(weight, money.weight(rest, share))
-        if weight:
-            new[stay] = weight
-    if new:
-        drawn = True
-        parts.append(Part(weights=new, share=share, money=money))
-        prices.update({stay[0]: parts[-1].paid(stay) for stay in new})
+    # 4. Those who owe make new sums, one for all who have given as much before, which go on from there.
+    for base in sorted({given[stay] for stay in owed}):
+        joining = {stay: owes for stay, owes in owed.items() if given[stay] == base}
+        if apart:
+            weights = _alone({name: offers[name] for name, _ in joining}, planned, len(there), money)
+        new: dict[Stay, int] = {}
+        for stay, owes in joining.items():
+            weight = weights[stay[0]]
+            loss = money.loss(weight, share - base)
+            if base or loss > central[stay].remaining:
+                weight = min(weight, money.weight(min(math.floor(loss), owes), share - base))
+            if weight:
+                new[stay] = weight
+        if new:
+            drawn = True
+            parts.append(Part(weights=new, share=share - base, money=money, base=base))
+            prices.update({stay[0]: parts[-1].paid(stay) for stay in new})
     if not drawn and (former is None or (left_out and former.share < share)):
         return exhausted
     public = [

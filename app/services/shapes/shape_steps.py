@@ -15,7 +15,7 @@ own each time, and so does an answer by the labels of an attribute.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from app.core.cohort import Cohort, Cohorts, Groups
@@ -134,23 +134,25 @@ def plan_step(
         return None
     weights, linear = of_all
     number = 1 + max((piece.number for piece in pieces), default=0)
-    weighed = crowd, weights
-    if kept and ledger.joining and not (linear and linear.attached):
-        newcomers = [cohort for cohort in cohorts if cohort.id in ledger.joining]
-        alone = ShapeCrowd.of(newcomers, whole, taking_part=ledger.joining.keys())
-        tilt = math.floor((question.tilt or 0) * math.sqrt(crowd.people / max(1, alone.people)))
-        asked = replace(whole, tilt=min(MICRO, tilt))
-        if (own := _weigh(study, asked, alone, noise)) is not None:
-            weighed = alone, own[0]
-    # 2. The new piece.
-    by_cohort = [
-        (cohort.id, weight)
-        for weight, members in zip(weighed[1], weighed[0].members, strict=True)
-        for cohort in members
-    ]
-    created = ledger.create(number, by_cohort, 2 * study.dimension if by_coordinate else bins)
-    if created is not None:
-        kept, finer = [*kept, created], finer | {number}
+
+    def weigh(joining: Set[int]) -> list[tuple[int, int]]:
+        weighed = crowd, weights
+        if kept and not (linear and linear.attached):
+            newcomers = [cohort for cohort in cohorts if cohort.id in joining]
+            alone = ShapeCrowd.of(newcomers, whole, taking_part=joining)
+            tilt = math.floor((question.tilt or 0) * math.sqrt(crowd.people / max(1, alone.people)))
+            asked = replace(whole, tilt=min(MICRO, tilt))
+            if (own := _weigh(study, asked, alone, noise)) is not None:
+                weighed = alone, own[0]
+        return [
+            (cohort.id, weight)
+            for weight, members in zip(weighed[1], weighed[0].members, strict=True)
+            for cohort in members
+        ]
+
+    # 2. The new pieces.
+    created = ledger.join(number, weigh, 2 * study.dimension if by_coordinate else bins)
+    kept, finer = [*kept, *created], finer | {piece.number for piece in created}
     if not finer and (before is None or (ledger.left_out and before.share < question.share)):
         raise BudgetExhausted("no person in this study can take part in such a release")
     # 3. The answer from all pieces.

@@ -46,7 +46,7 @@ def steps_left(step: PieceStep, cohorts: Sequence[Cohort], share: int) -> int | 
         further = min(MICRO, share + steps * (share - before))
         due = Counter[int]()
         for piece in live:
-            finer = priced(replace(piece, share=further), step.noise)
+            finer = priced(replace(piece, share=further - piece.base), step.noise)
             for now, then in zip(piece.members, finer.members, strict=True):
                 due[now.cohort_id] += then.charged - now.charged
         return any(cost > left[cohort] for cohort, cost in due.items())

@@ -5,9 +5,10 @@ width that their plans predicted for the 95 % interval, so no noise decides whic
 interval is for the mean of the people who were there. For the people of today it is wider: the means of n
 people and of the m of today, one of the groups being a part of the other and all of them drawn
 independently with a variance of at most :math:`W^2/4`, differ with a variance of at most
-:math:`W^2/4 \cdot |1/n - 1/m|`. So a former answer counts with
+:math:`W^2/4 \cdot |1/n - 1/m|`. People may also leave because of their values: the mean of the m who stay
+differs from that of all n by at most the part 1 - m/n of the range. So a former answer counts with
 
-.. math:: w + 1.96\, W \sqrt{|1/n - 1/m|}.
+.. math:: w + W \max\big(1.96 \sqrt{|1/n - 1/m|},\; 2 (1 - m/n)\big).
 
 People who withdraw, or who come, make former answers less good in this way, and never stand in the way of
 a new one: what is refused is an answer that is worse because people cannot pay any more, or because the

@@ -1,7 +1,7 @@
 """What people have paid for a question by its pieces, and can: see `app.services.statistics.steps`."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from operator import eq
 from typing import Protocol
@@ -81,6 +81,7 @@ class PieceLedger:
     Attributes:
         cohorts, pieces: Of the question.
         paid: What all pieces have charged each member of a cohort, by its id [the study's currency].
+        given: What the members of a cohort have given the question in all pieces, by its id [ppm].
         kept: Pieces as they will be.
         finer, closed: Numbers of those that are refined, and of those that can be refined no more.
         joining: What each cohort that joins a new piece may be charged, by its id.
@@ -101,6 +102,10 @@ class PieceLedger:
             )
         }
         self.paid = paid_in_all(pieces)
+        self.given: dict[int, int] = {}
+        for piece in pieces:
+            for cohort in piece.column("cohort_id"):
+                self.given[cohort] = self.given.get(cohort, 0) + piece.share
         self.kept, settled, self.finer, self.closed = self._refine()
         self.joining, self.left_out = self._joining(settled)
 
@@ -135,7 +140,7 @@ class PieceLedger:
 
     def _share(self, piece: Piece) -> int:
         """To which share a piece may go: with a cap no member may pay more than that in all."""
-        share, cap = self._resolved.share, self._resolved.cap
+        share, cap = self._resolved.share - piece.base, self._resolved.cap
         if cap is None:
             return share
         return min(
@@ -165,6 +170,8 @@ class PieceLedger:
         for cohort, trust, epsilon, count in zip(*map(self.cohorts.column, fields), strict=True):
             if trust is not Trust.CENTRAL or cohort in settled:
                 continue
+            if self.given.get(cohort, 0) >= self._resolved.share:
+                continue
             offer = offers[epsilon]
             owed = offer - self.paid.get(cohort, 0)
             if offer and owed <= 0:
@@ -175,25 +182,40 @@ class PieceLedger:
                 left_out += count
         return joining, left_out
 
-    def create(self, number: int, weighed: Iterable[tuple[int, int]], sums: int = 2) -> Piece | None:
-        """The new piece; None where no person weighs anything in it.
+    def join(
+        self, number: int, weigh: Callable[[Set[int]], Iterable[tuple[int, int]]], sums: int = 2
+    ) -> tuple[Piece, ...]:
+        """The new pieces: one for the newcomers, and one for those who have given the same in closed pieces.
 
         Args:
-            number: Its number.
-            weighed: Cohorts, with what one of their people is to weigh under `PieceNoise.unit`.
-            sums: How many it has.
+            number: Of the first one.
+            weigh: What one person of each of some cohorts weighs under `PieceNoise.unit`, by their ids.
+            sums: How many each piece has.
         """
-        share, noise = self._resolved.share, self._noise
+        joining: dict[int, set[int]] = {}
+        for cohort in self.joining:
+            joining.setdefault(self.given.get(cohort, 0), set()).add(cohort)
+        made: list[Piece] = []
+        for base, cohorts in sorted(joining.items()):
+            weighed = [(cohort, weight) for cohort, weight in weigh(cohorts) if cohort in cohorts]
+            piece = self._piece(number + len(made), base, weighed, sums)
+            made += [] if piece is None else [piece]
+        return tuple(made)
+
+    def _piece(self, number: int, base: int, weighed: Iterable[tuple[int, int]], sums: int) -> Piece | None:
+        """A new piece; None where no person weighs anything in it.
+
+        Weights are for the whole epsilon, as those of every piece. What was rounded up in former pieces is
+        taken off the weight, so that no step from here on takes more than the question's share.
+        """
+        share, noise = self._resolved.share - base, self._noise
         coarse = noise.coarse(share)
         bought = []
         for cohort, weight in weighed:
-            if cohort not in self.joining:
-                continue
-            paid = self.paid.get(cohort, 0)
             whole = noise.cost(weight, share, noise.unit)
-            if paid or whole > self._left[cohort]:
-                rest = min(math.floor(whole) - paid, self.joining[cohort])
-                weight = min(weight, noise.weight(max(0, rest), share))
+            if base or whole > self._left[cohort]:
+                rest = min(math.floor(whole), self.joining[cohort])
+                weight = min(weight, noise.weight(rest, share))
             if weight >> coarse:
                 bought.append((cohort, weight >> coarse, self._counts[cohort]))
         if not bought:
@@ -206,6 +228,7 @@ class PieceLedger:
             sums=(0,) * sums,
             refinable=True,
             members=Members.of_rows(("cohort_id", "weight", "count"), sorted(bought)),
+            base=base,
         )
         return priced(piece, noise)
 

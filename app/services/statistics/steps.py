@@ -11,10 +11,11 @@ and nothing has to be known of the noise before). A step to share s
 1. refines every piece that has lost no member and whose cohorts can all pay the difference: the noise that is
    left is drawn given the published one, :math:`Z_1` = stored noisy sum - exact sum, which is right because
    the exact sum is that of the first draw; with Gaussian noise one more draw joins the sum of draws;
-2. gives those who are in no such piece, and can pay, one new piece with independent noise, weighed for itself
+2. gives those who are in no such piece, and can pay, a new piece with independent noise, weighed for itself
    where the estimator weighs parts, see `_own_weights`;
-3. leaves every other piece as it is for ever. Its sum stays usable. What its people have paid for it counts
-   when they join the new piece: they weigh as much as the rest of their share buys;
+3. leaves every other piece as it is for ever. Its sum stays usable. Its people have given it a share r (its
+   `base` and its own), so they join a new piece of base r. It has used s - r of their weights where the
+   question has used s: each of them pays the difference at every further step, as if no one had left;
 4. combines all of them, with public people and reports, see `app.estimators.combination`.
 
 A draft that is not published was never seen: the next attempt draws anew from the same stored sums, and what
@@ -199,21 +200,23 @@ def plan_from(
     """
     noise, here = NOISES[study.noise], ledger.cohorts
     # 1. Refine what can be refined, and let join who can pay.
-    kept, finer, joining, left_out = ledger.kept, ledger.finer, ledger.joining, ledger.left_out
+    kept, finer, left_out = ledger.kept, ledger.finer, ledger.left_out
     # 2. Plan for each person's whole epsilon.
     all_of = plan_whole(study, here, resolved, question, ledger.taking_part, among)
     people, weights, linear = all_of.people, all_of.weights, all_of.plan.linear
     if weights is None or linear is None:
         return None
-    # 3. A new piece of those who join.
-    newcomers = [place for place, cohort in enumerate(here.column("id")) if cohort in joining]
-    weighed: tuple[Crowd, Sequence[int]] = people, weights
-    if kept and newcomers and not linear.attached:
-        alone = planning.crowd(study, here.some(newcomers), _at_whole(resolved), joining)
-        weighed = alone, _own_weights(alone, people, all_of.estimator, all_of.question, noise)
-    created = ledger.create(number, _by_cohort(*weighed))
-    if created is not None:
-        kept, finer = [*kept, created], finer | {number}
+
+    # 3. New pieces of those who join.
+    def weigh(cohorts: Set[int]) -> Iterator[tuple[int, int]]:
+        if not kept or linear.attached:
+            return _by_cohort(people, weights)
+        places = [place for place, cohort in enumerate(here.column("id")) if cohort in cohorts]
+        alone = planning.crowd(study, here.some(places), _at_whole(resolved), cohorts)
+        return _by_cohort(alone, _own_weights(alone, people, all_of.estimator, all_of.question, noise))
+
+    created = ledger.join(number, weigh)
+    kept, finer = [*kept, *created], finer | {piece.number for piece in created}
     if needed and not finer and (before is None or (left_out and before.share < resolved.share)):
         raise BudgetExhausted("no person in this study can take part in such a release")
     # 4. The answer from all pieces.

@@ -100,12 +100,15 @@ def hold(history, former, taken, share, cap):
             assert [(one.cohort_id, one.weight, one.count) for one in was.members] == [
                 (one.cohort_id, one.weight, one.count) for one in piece.members
             ]
-    # Disjoint as far as they can still be refined; those who come since make one piece.
+    # Disjoint as far as they can still be refined; those who come since make one piece for each base.
     refinable = [
         member.cohort_id for piece in history.pieces.values() if piece.refinable for member in piece.members
     ]
     assert len(refinable) == len(set(refinable))
-    assert len(history.pieces) <= len(former) + 1
+    bases = [piece.base for piece in history.pieces.values() if piece.number not in former]
+    assert len(bases) == len(set(bases))
+    for piece in history.pieces.values():
+        assert piece.base + piece.share <= max(share, step.before.share if step.before else 0)
     # What is read is noted, so that the publication can see whether it still holds.
     read = {
         member.cohort_id
@@ -207,15 +210,51 @@ def test_a_piece_that_lost_a_person_is_frozen_and_its_people_pay_for_what_is_lef
     frozen, joined = history.pieces[1], history.pieces[2]
     assert {piece.number for piece in taken.changed} == {1, 2}
     assert frozen == replace(first, refinable=False)
-    # Of one half, one fifth is paid: they weigh in the new piece what the other three tenths buy.
+    # Of one half, one fifth is paid: the new piece begins there, with three tenths of their whole weights.
+    assert (joined.base, joined.share) == (MICRO // 5, 3 * MICRO // 10)
     assert [member.charged for member in joined.members] == [3 * MICRO // 10] * 2
-    assert [member.weight for member in joined.members] == [6 * MICRO // 10] * 2
+    assert [member.weight for member in joined.members] == [MICRO] * 2
     assert [member.count for member in joined.members] == [1_999, 2_000]
     for share in (3 * MICRO // 4, MICRO):
         history.ask(share)
         assert history.pieces[1] == frozen
-    assert history.charged() == {1: 8 * MICRO // 10, 2: 8 * MICRO // 10}
+        assert history.charged() == {1: share, 2: share}
     assert sorted(history.pieces) == [1, 2]
+
+
+@pytest.mark.parametrize("study", [STUDY, GAUSSIAN_STUDY])
+def test_steps_after_a_person_left_charge_those_who_stay_what_they_charge_where_all_stay(study):
+    """And the last answer is as good as the one of a single step after that person left."""
+    stepwise, at_once, all_stay = (crowd(MICRO, MICRO // 3, study=study) for _ in range(3))
+    for history in (stepwise, at_once, all_stay):
+        history.ask(MICRO // 5)
+    for history in (stepwise, at_once):
+        history.leave(1)
+    for tenth in range(3, 11):
+        stepwise.ask(tenth * MICRO // 10)
+        all_stay.ask(tenth * MICRO // 10)
+        for cohort, paid in all_stay.charged().items():
+            # What the first piece rounded up is taken off the weights in the second one.
+            assert paid * (1 - 1e-4) <= stepwise.charged()[cohort] <= paid
+    at_once.ask(MICRO)
+    assert stepwise.charged() == pytest.approx(at_once.charged(), rel=1e-4)
+    widths = [history.steps[-1].plan.interval_width() for history in (stepwise, at_once)]
+    assert widths[0] == pytest.approx(widths[1], rel=1e-3)
+
+
+def test_newcomers_and_those_who_stay_after_a_person_left_have_a_piece_each():
+    history = crowd(MICRO)
+    history.ask(MICRO // 5)
+    history.leave(1)
+    history.join(MICRO, [5] * 30)
+    history.ask(MICRO // 2)
+    assert [(piece.base, piece.share) for piece in history.pieces.values()] == [
+        (0, MICRO // 5),
+        (0, MICRO // 2),
+        (MICRO // 5, 3 * MICRO // 10),
+    ]
+    history.ask(MICRO)
+    assert history.charged() == {1: MICRO, 2: MICRO}
 
 
 def test_newcomers_make_one_piece_and_no_other_person_pays():
