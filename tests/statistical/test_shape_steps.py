@@ -204,10 +204,14 @@ def test_intervals_by_coordinate_cover_after_newcomers_and_leavers(currency: Cur
         asked.step(MICRO // 4, first, {at: sums(of) for at, of in values.items()})
         then = [*first, cohort(4, MICRO // 2, 150 * times), cohort(5, 2 * MICRO, 100 * times)]
         values |= {one.id: pattern * (one.count // 10) for one in then[3:]}
-        # One person leaves: the first piece is closed, and those who stay join another one.
+        # One person leaves: the first piece is closed. Those who stay go on in a piece, newcomers in another.
         then[0], values[1] = replace(then[0], count=first[0].count - 1), values[1][1:]
         asked.step(MICRO // 2, then, {at: sums(of) for at, of in values.items()})
-        assert len(asked.pieces) == 2
+        assert [(piece.base, piece.share) for piece in asked.pieces.values()] == [
+            (0, MICRO // 4),
+            (0, MICRO // 2),
+            (MICRO // 4, MICRO // 4),
+        ]
         dataset = np.mean([value for of in values.values() for value in of], axis=0) / GRID_SIZE
         shown = asked.last["coordinates"]
         assert isinstance(shown, list)
