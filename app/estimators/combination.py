@@ -283,12 +283,13 @@ def best_shares(
     used = np.flatnonzero(np.isfinite(noises))
     if not used.size:
         raise NotApplicable("No person can take part.")
-    found = [problem.best(used)]
+    best = problem.best(used)
     # Steps towards the best shares may get stuck where people have left: what is better without them?
-    whole = used[columns.T[used] @ np.where(absent, sizes, 0.0) == 0]
-    if 0 < whole.size < used.size:
-        found.append(problem.best(whole))
-    return min(found, key=problem.error)
+    if np.any(absent):
+        whole = used[columns.T[used] @ np.where(absent, sizes, 0.0) == 0]
+        if 0 < whole.size < used.size:
+            best = min(best, problem.best(whole), key=problem.error)
+    return best
 
 
 class _Problem:
@@ -359,7 +360,10 @@ class _Problem:
             return shares
 
         best = shares = solved(np.zeros_like(self._sizes))
-        for _ in range(_ROUNDS if np.any(self._pulls) else 0):
+        if not np.any(self._pulls):
+            return best
+        least = self._error(columns, noises, best)
+        for _ in range(_ROUNDS):
             moved = self._moves(columns, shares)
             total = float(moved.sum())
             if total <= 1e-12:
@@ -367,7 +371,8 @@ class _Problem:
             # Groups that are not moved at all would otherwise never be moved again.
             rates = np.maximum(moved, 1e-6 * total) / total
             shares = solved((self._pulls * self._sizes) ** 2 / rates)
-            if self._error(columns, noises, shares) >= self._error(columns, noises, best) * (1 - 1e-10):
+            error = self._error(columns, noises, shares)
+            if error >= least * (1 - 1e-10):
                 break
-            best = shares
+            best, least = shares, error
         return best
