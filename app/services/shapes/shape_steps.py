@@ -31,7 +31,7 @@ from app.services.shapes.coordinates import CoordinatesPlan
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_plans import ShapePlan
 from app.services.shapes.shape_questions import COORDINATES, ShapeQuestion
-from app.services.statistics.piece_ledger import PieceLedger, PieceStep
+from app.services.statistics.piece_ledger import PieceLedger, PieceStep, next_number
 from app.services.statistics.piece_noise import BIN_NOISES, PieceNoise, of_coordinates
 from app.services.statistics.piece_sums import sums_of
 
@@ -77,21 +77,16 @@ class ShapeStep(PieceStep):
         Returns:
             The part of the body that depends on them, the noise for the ledger, and the pieces.
         """
-        pieces = []
-        for piece in self.pieces:
-            if piece.number not in self.finer:
-                pieces.append(replace(piece, refinable=piece.refinable and piece.number not in self.closed))
-                continue
-            exact = [0] * len(piece.sums)
+
+        def exact(piece: Piece) -> list[int]:
+            sums = [0] * len(piece.sums)
             for member in piece.members:
                 # Before the sums by coordinate there is the number of people.
-                for place, count in enumerate(counts[member.cohort_id][-len(exact) :]):
-                    exact[place] += member.weight * count
-            pieces.append(self.noise.drawn(piece, self.had.get(piece.number, 0), exact))
-        taken = Taken(
-            before=self.before,
-            changed=tuple(piece for piece in pieces if piece.number in self.finer | self.closed),
-        )
+                for place, count in enumerate(counts[member.cohort_id][-len(sums) :]):
+                    sums[place] += member.weight * count
+            return sums
+
+        pieces, taken = self.draw(exact)
         noise = {"mechanism": self.noise.mechanism, "pieces": [piece.sealed() for piece in taken.changed]}
         return self.whole.of_pieces(pieces, counts), json.dumps(noise, allow_nan=False), taken
 
@@ -133,7 +128,6 @@ def plan_step(
     if of_all is None:
         return None
     weights, linear = of_all
-    number = 1 + max((piece.number for piece in pieces), default=0)
 
     def weigh(joining: Set[int]) -> list[tuple[int, int]]:
         weighed = crowd, weights
@@ -151,7 +145,7 @@ def plan_step(
         ]
 
     # 2. The new pieces.
-    created = ledger.join(number, weigh, 2 * study.dimension if by_coordinate else bins)
+    created = ledger.join(next_number(pieces), weigh, 2 * study.dimension if by_coordinate else bins)
     kept, finer = [*kept, *created], finer | {piece.number for piece in created}
     if not finer and (before is None or (ledger.left_out and before.share < question.share)):
         raise BudgetExhausted("no person in this study can take part in such a release")

@@ -29,7 +29,7 @@ from app.estimators import registry
 from app.estimators.combination import combination_plan
 from app.estimators.interface import Estimator, NotApplicable, Plan, Question
 from app.services.statistics import planning, steps
-from app.services.statistics.piece_ledger import PieceLedger
+from app.services.statistics.piece_ledger import PieceLedger, next_number
 from app.services.statistics.piece_noise import NOISES
 from app.services.statistics.piece_sums import sums_of
 from app.services.statistics.questions import Resolved
@@ -69,7 +69,7 @@ def plan_by(
     whole = _linear(study, people, resolved, question, taking_part, among)
     parameters = whole.question.parameters
     # 3. A step for each label.
-    number, parts = steps.next_number(pieces), []
+    number, parts = next_number(pieces), []
     for one, ledger in zip(asked_of, ledgers, strict=True):
         part = replace(one, estimator=whole.estimator.name, parameters=parameters)
         own = ledger.cohorts

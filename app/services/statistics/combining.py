@@ -33,7 +33,7 @@ from app.core.study import StudyDefinition, Trust
 from app.estimators.combination import combination_plan
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
 from app.services.statistics import steps
-from app.services.statistics.piece_ledger import paid_in_all
+from app.services.statistics.piece_ledger import charged, in_all
 from app.services.statistics.piece_noise import NOISES
 from app.services.statistics.piece_sums import sums_of
 from app.services.statistics.planning import Crowd
@@ -142,7 +142,7 @@ def combine(
         BudgetExhausted, NotApplicable: no estimator weighs parts here.
     """
     here, noise = Cohorts.of(cohorts), NOISES[study.noise]
-    paid = paid_in_all(pieces)
+    paid = in_all(pieces, charged)
     whole = steps.plan_whole(study, here, resolved, question, paid.keys(), None)
     if whole.weights is None:
         raise NotApplicable("No estimator weighs answers here.")

@@ -9,7 +9,7 @@ from typing import Protocol
 from app.core.cohort import Cohort, Cohorts
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
-from app.core.piece import LastStep, Members, Piece
+from app.core.piece import LastStep, Members, Piece, Taken
 from app.core.release import AllUsed, Charge, Charges, Used
 from app.core.study import Trust
 from app.services.statistics.piece_noise import PieceNoise
@@ -39,6 +39,24 @@ class PieceStep:
     used: Sequence[Used]
     charges: Sequence[Charge]
 
+    def draw(self, exact: Callable[[Piece], Sequence[int]]) -> tuple[list[Piece], Taken]:
+        """Draw the noise of the step. Draws entropy; what it returns is not published yet.
+
+        Args:
+            exact: The sums of a piece without noise.
+
+        Returns:
+            All pieces, and those of them that the step changes.
+        """
+        pieces = [
+            self.noise.drawn(piece, self.had.get(piece.number, 0), exact(piece))
+            if piece.number in self.finer
+            else replace(piece, refinable=piece.refinable and piece.number not in self.closed)
+            for piece in self.pieces
+        ]
+        changed = tuple(piece for piece in pieces if piece.number in self.finer | self.closed)
+        return pieces, Taken(before=self.before, changed=changed)
+
 
 def priced(piece: Piece, noise: PieceNoise) -> Piece:
     """A piece with what its share costs each member in all: the price of all of its sums."""
@@ -48,16 +66,36 @@ def priced(piece: Piece, noise: PieceNoise) -> Piece:
     return replace(piece, members=Members({**columns, "charged": charged}, len(charged)))
 
 
-def paid_in_all(pieces: Sequence[Piece]) -> dict[int, int]:
-    """What pieces have charged each member of a cohort, by its id; only of cohorts that are in one."""
-    paid: dict[int, int] = {}
+def in_all(pieces: Sequence[Piece], of: Callable[[Piece], Sequence[int]]) -> dict[int, int]:
+    """What pieces come to for each member of a cohort, by its id; only of cohorts that are in one.
+
+    Args:
+        pieces: The pieces.
+        of: What one of them is for each of its members, in their order.
+    """
+    found: dict[int, int] = {}
     for piece in pieces:
-        charged = dict(zip(piece.column("cohort_id"), piece.column("charged"), strict=True))
+        own = dict(zip(piece.column("cohort_id"), of(piece), strict=True))
         # Most cohorts are in one piece alone, so that hardly any is looked at by itself.
-        for cohort in paid.keys() & charged.keys():
-            charged[cohort] += paid[cohort]
-        paid |= charged
-    return paid
+        for cohort in found.keys() & own.keys():
+            own[cohort] += found[cohort]
+        found |= own
+    return found
+
+
+def charged(piece: Piece) -> Sequence[int]:
+    """What a piece has charged each of its members [the study's currency]."""
+    return piece.column("charged")
+
+
+def given(piece: Piece) -> Sequence[int]:
+    """What each of its members has given a piece [ppm]."""
+    return [piece.share] * len(piece.members)
+
+
+def next_number(pieces: Sequence[Piece]) -> int:
+    """The number of a new piece of a question."""
+    return 1 + max((piece.number for piece in pieces), default=0)
 
 
 class Taking(Protocol):
@@ -101,11 +139,7 @@ class PieceLedger:
                 ids, self.cohorts.column("epsilon"), self.cohorts.column("spent"), strict=True
             )
         }
-        self.paid = paid_in_all(pieces)
-        self.given: dict[int, int] = {}
-        for piece in pieces:
-            for cohort in piece.column("cohort_id"):
-                self.given[cohort] = self.given.get(cohort, 0) + piece.share
+        self.paid, self.given = in_all(pieces, charged), in_all(pieces, given)
         self.kept, settled, self.finer, self.closed = self._refine()
         self.joining, self.left_out = self._joining(settled)
 
@@ -238,15 +272,15 @@ class PieceLedger:
         Raises:
             InternalFault: a person would pay more than they have, or than the question may take of them.
         """
-        charged = {
-            piece.number: dict(zip(piece.column("cohort_id"), piece.column("charged"), strict=True))
+        before = {
+            piece.number: dict(zip(piece.column("cohort_id"), charged(piece), strict=True))
             for piece in self.pieces
             if piece.number in finer
         }
         due: dict[int, int] = {}
         for piece in kept:
             if piece.number in finer:
-                former = charged.get(piece.number, {})
+                former = before.get(piece.number, {})
                 for cohort, cost in zip(piece.column("cohort_id"), piece.column("charged"), strict=True):
                     due[cohort] = due.get(cohort, 0) + cost - former.get(cohort, 0)
         epsilons = dict(zip(self.cohorts.column("id"), self.cohorts.column("epsilon"), strict=True))

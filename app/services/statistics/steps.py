@@ -66,7 +66,7 @@ from app.estimators.combination import combination_plan
 from app.estimators.interface import Conclusion, Estimator, Linear, NotApplicable, Plan, Question
 from app.services.statistics import planning
 from app.services.statistics.label_groups import labels_shown
-from app.services.statistics.piece_ledger import PieceLedger, PieceStep
+from app.services.statistics.piece_ledger import PieceLedger, PieceStep, next_number
 from app.services.statistics.piece_noise import NOISES, PieceNoise
 from app.services.statistics.piece_sums import sums_of
 from app.services.statistics.planning import Crowd
@@ -172,11 +172,6 @@ def plan_step(
         return None
     ledger = PieceLedger(cohorts, pieces, resolved, NOISES[study.noise])
     return plan_from(study, ledger, resolved, question, before, among, number=next_number(pieces))
-
-
-def next_number(pieces: Sequence[Piece]) -> int:
-    """The number of a new piece of a question."""
-    return 1 + max((piece.number for piece in pieces), default=0)
 
 
 def plan_from(
@@ -299,24 +294,21 @@ def take(step: Step, cohorts: Sequence[Cohort]) -> tuple[Conclusion, Taken]:
     here = Cohorts.of(cohorts)
     totals = dict(zip(here.column("id"), here.column("total"), strict=True))
     squares = dict(zip(here.column("id"), here.column("total_squares"), strict=True))
-    pieces = []
-    for piece in step.pieces:
-        if piece.number not in step.finer:
-            pieces.append(replace(piece, refinable=piece.refinable and piece.number not in step.closed))
-            continue
+
+    def exact(piece: Piece) -> tuple[int, int]:
         weights, members = piece.column("weight"), piece.column("cohort_id")
-        exact = (
+        return (
             sum(map(mul, weights, map(totals.__getitem__, members))),
             sum(map(mul, weights, map(squares.__getitem__, members))),
         )
-        pieces.append(step.noise.drawn(piece, step.had.get(piece.number, 0), exact))
+
+    pieces, taken = step.draw(exact)
     conclusion = read(step.plan, pieces, cohorts)
     if step.parts:
         labels = [_of_label(part, pieces) for part in step.parts]
         groups = labels_shown(labels, conclusion)
         conclusion = replace(conclusion, details={**conclusion.details, "groups": groups})
-    changed = tuple(piece for piece in pieces if piece.number in step.finer | step.closed)
-    return conclusion, Taken(before=step.before, changed=changed)
+    return conclusion, taken
 
 
 def read(plan: Plan, pieces: Sequence[Piece], cohorts: Sequence[Cohort]) -> Conclusion:
