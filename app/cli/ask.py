@@ -9,9 +9,9 @@ import typer
 from dither import Client, Release
 
 from app.cli.answers import interval_text, show_release
-from app.cli.asking import Command, asks_service, option, with_options
 from app.cli.common import AsJson, console, moment, print_json, print_table, usage_error
 from app.cli.http import DEFAULT_URL, StudyName, Token, Url, number, service
+from app.cli.service_commands import Command, asks_service, option, with_options
 from app.cli.tree import COMMANDS
 from app.web.documents.release import about
 

@@ -11,9 +11,9 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from app.cli.asking import Command, option, with_options
 from app.cli.common import usage_error
 from app.cli.http import integer, number
+from app.cli.service_commands import Command, option, with_options
 
 Schema = dict[str, Any]
 

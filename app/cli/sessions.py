@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 import typer
 from dither import Client, Session
 
-from app.cli.asking import asks_service
 from app.cli.common import console, moment, print_details, print_table, show
 from app.cli.http import StudyName, integer, number
 from app.cli.options import fields_of
+from app.cli.service_commands import asks_service
 from app.web.documents.session_in import SessionIn
 
 sessions = typer.Typer(no_args_is_help=True, help="Start sessions, follow their rounds, end them.")

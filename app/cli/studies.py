@@ -6,11 +6,11 @@ from typing import Annotated, Any
 import typer
 from dither import Client, Study
 
-from app.cli.asking import asks_service
 from app.cli.common import print_details, print_table, show
 from app.cli.editing import edited
 from app.cli.http import StudyName
 from app.cli.options import fields_of
+from app.cli.service_commands import asks_service
 from app.web.documents.study import StudyEditIn, StudyIn
 
 studies = typer.Typer(no_args_is_help=True, help="Create, list, show, close and end studies.")

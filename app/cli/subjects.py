@@ -8,11 +8,11 @@ import typer
 from dither import Budget, Client, Raise
 from typer.core import TyperGroup
 
-from app.cli.asking import asks_service
 from app.cli.common import console, print_table, show, usage_error
 from app.cli.http import number
 from app.cli.options import fields_of
 from app.cli.rekey import rekey
+from app.cli.service_commands import asks_service
 from app.web.documents.budget import RaiseIn
 
 subjects = typer.Typer(

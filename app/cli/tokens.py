@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 from dither import Client, NewToken, ProblemError, Token, TokenUsage
 
-from app.cli.asking import asks_service
 from app.cli.common import DataDir, in_database, load_settings, moment, notes, print_table, usage_error
 from app.cli.http import number
+from app.cli.service_commands import asks_service
 from app.core.principal import Role
 
 tokens = typer.Typer(no_args_is_help=True, help="Create, list, limit, rotate and revoke bearer tokens.")
