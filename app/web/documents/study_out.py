@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, model_validator
 from app.core.study import Currency, LocalMechanism, Relation, Study, StudyState, Trust
 from app.web.documents.measure import MeasureOut
 from app.web.documents.study import EXAMPLE
-from app.web.documents.types import DeltaOut, EpsilonOut, TiltOut, WireOut
+from app.web.documents.types import DeltaOut, EpsilonOut, ShareOut, TiltOut, WireOut
 
 
 class EpsilonRangeOut(WireOut):
@@ -32,7 +32,7 @@ class StudyOut(WireOut):
     relation: Relation
     trust: list[Trust]
     epsilon: EpsilonRangeOut
-    default_share: EpsilonOut
+    default_share: ShareOut
     tilt: TiltOut
     noise: Currency
     delta: DeltaOut

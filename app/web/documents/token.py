@@ -10,9 +10,9 @@ from app.core.principal import Role
 from app.web.documents.types import (
     DigestOut,
     Distinct,
-    EpsilonOut,
     Integer,
     Share,
+    ShareOut,
     Slug,
     SubjectId,
     Text,
@@ -96,7 +96,7 @@ class RotateIn(WireIn):
 class QuotaOut(WireOut):
     """What a token may use of each study: a share of every person's epsilon within the period."""
 
-    share: EpsilonOut
+    share: ShareOut
     period_seconds: int
 
 
@@ -105,7 +105,7 @@ class UsageOut(WireOut):
 
     study: str
     releases: int
-    used: EpsilonOut = Field(description="The most that its releases took of any person's epsilon, together.")
+    used: ShareOut = Field(description="The most that its releases took of any person's epsilon, together.")
 
 
 class TokenOut(WireOut):

@@ -279,6 +279,9 @@ EpsilonOut = Annotated[float, _in_units(epsilon_to_json)]
 Mu2Out = Annotated[float, _in_units(epsilon_to_json)]
 """mu^2; a record has it in 1e-6."""
 
+ShareOut = Annotated[float, _in_units(epsilon_to_json)]
+"""A part of each epsilon; a record has it in parts per million."""
+
 TiltOut = Annotated[float, _in_units(epsilon_to_json)]
 """A part of the range; a record has it in parts per million."""
 
