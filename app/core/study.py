@@ -6,6 +6,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from dither.device.choices import choice_points
+from dither.device.gaussian import pure_epsilon
 from dither.device.randomizers import LocalMechanism as LocalMechanism
 
 from app.core.attributes import NO_ATTRIBUTES, Attributes
@@ -91,9 +92,9 @@ class StudyDefinition:
             questions that do not say; 0 in add_remove_one studies [ppm of the range].
         delta: At which epsilons are read in studies with Gaussian noise; 0 with Laplace noise [1e-12].
         dimension: Coordinates of a value, each in the range; 1 for a number.
-        local_mechanism: Randomizer for local reports, `GAUSSIAN` in studies with Gaussian noise and only
-            there. `HYBRID` is the most accurate of the others, and its reports have a range; reports of
-            vectors are `LAPLACE` ones.
+        local_mechanism: Randomizer for local reports, `GAUSSIAN` in studies of one number with Gaussian noise
+            and only there. `HYBRID` is the most accurate of the others, and its reports have a range; reports
+            of vectors are `LAPLACE` ones.
         attributes: What each contribution says of its owner, in declared labels. Public in replace_one
             studies, as secret as presence in add_remove_one studies.
         choices: What people choose one of, in a study that asks for a choice: a value is the number of one,
@@ -134,6 +135,14 @@ class StudyDefinition:
     def epsilon(self, amount: int) -> int:
         """An amount in its currency as an epsilon at its delta, rounded up [micro-epsilon]."""
         return epsilon_of(amount, self.delta)
+
+    def randomized_with(self, amount: int) -> int:
+        """What reports that cost an amount were randomized with, in the unit of the local mechanism.
+
+        Where answers are Gaussian and reports are not, mu^2 pays for pure epsilon.
+        """
+        pure = self.delta and self.local_mechanism is not LocalMechanism.GAUSSIAN
+        return pure_epsilon(amount) if pure else amount
 
     def of_measure(self, name: str) -> "StudyDefinition":
         """The study of one of its measures alone, what people offer as it is; itself for none."""

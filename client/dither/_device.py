@@ -387,10 +387,10 @@ def _report(order: Order, epsilon: int | None, taken_for: int) -> int | str | No
         if not isinstance(order.value, dict):
             return None
         names = list(order.value)
-        drawn = reports(order.randomizers, order.position, epsilon)
+        drawn = reports(order.randomizers, order.position, order.worth(epsilon))
         return json.dumps({names[place]: report for place, report in drawn.items()})
     (randomizer,) = order.randomizers
-    report = randomizer.report(order.position, epsilon)
+    report = randomizer.report(order.position, order.worth(epsilon))
     if abs(report) > REPORT_LIMIT:
         raise LedgerError("the noise is too large to be true; nothing was sent")
-    return randomizer.range(taken_for).nearest(report)
+    return randomizer.range(order.worth(taken_for)).nearest(report)

@@ -12,6 +12,7 @@ from typing import SupportsIndex
 from dither._errors import InvalidRequest, StudyUnsound, UnsupportedMechanism
 from dither._models import Measure, Study, Trust
 from dither.device.choices import ChoiceRandomizer, choice_points
+from dither.device.gaussian import micro_mu2, pure_epsilon
 from dither.device.numbers import (
     DELTA_UNIT,
     Grid,
@@ -50,6 +51,7 @@ class Order:
         position: Its grid point, or those of its coordinates.
         randomizers: What makes a report of it, or of each measure; none where it is sent as it is.
         attributes: Names and labels, in the order of the study.
+        delta: Above 0 where reports are pure and mu^2 pays for them: at which an epsilon is mu^2 [1e-12].
     """
 
     subject: str
@@ -59,6 +61,16 @@ class Order:
     position: int | tuple[int, ...]
     randomizers: tuple[AnyRandomizer, ...] = ()
     attributes: tuple[tuple[str, str], ...] = ()
+    delta: int = 0
+
+    def worth(self, epsilon: int) -> int:
+        """What reports may be randomized with where they cost that much [micro-epsilon].
+
+        >>> order = Order(subject="ann", trust="local", epsilon=10**6, value="yes", position=0, delta=10**6)
+        >>> order.worth(10**6)
+        188981
+        """
+        return pure_epsilon(micro_mu2(epsilon, self.delta)) if self.delta else epsilon
 
 
 def make_order(
@@ -95,6 +107,8 @@ def make_order(
         position=position,
         randomizers=randomizers,
         attributes=_labels(study, attributes or {}),
+        # A Gaussian randomizer draws what mu^2 pays for by itself.
+        delta=0 if any(getattr(one, "delta", 0) for one in randomizers) else int(study.delta * DELTA_UNIT),
     )
 
 

@@ -12,6 +12,7 @@ from decimal import Decimal
 import numpy as np
 from dither.device.choices import ONE, ChoiceRandomizer, choice_points
 from dither.device.exact import below
+from dither.device.gaussian import micro_mu2, pure_epsilon
 
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
@@ -28,6 +29,8 @@ CHOICES = ("red", "green", "blue")
 POLL: StudyDefinition = replace(STUDY, lower=Decimal(0), upper=Decimal(2), choices=CHOICES)
 SINGLE, SETS = 3, 12
 """Choices of which a device reports one at epsilon 1, and of which it reports sets."""
+PAID = pure_epsilon(micro_mu2(MICRO, 10**6))
+"""What the mu^2 of epsilon 1 at a delta of 1e-6 pays for [micro-epsilon]."""
 
 
 def choice_subjects() -> Iterator[Subject]:
@@ -36,12 +39,14 @@ def choice_subjects() -> Iterator[Subject]:
         yield shares_subject(f"shares of choices, {relation}", relation)
     for count in (SINGLE, SETS):
         yield report_subject(f"local report of one of {count} choices", count)
+    yield report_subject("local report of a choice, gaussian", SINGLE, offer=PAID, drawn=PAID)
 
 
 def choice_controls() -> Iterator[Subject]:
     """Planted bugs."""
     yield shares_subject("shares priced at 1 instead of 2 moves", Relation.REPLACE_ONE, planted=True)
     yield report_subject("sets that hold the truth as often as they lack another choice", SETS, planted=True)
+    yield report_subject("a report of the whole epsilon paid in mu^2", SINGLE, offer=PAID, planted=True)
 
 
 def shares_subject(name: str, relation: Relation, *, planted: bool = False) -> Subject:
@@ -78,21 +83,26 @@ def shares_subject(name: str, relation: Relation, *, planted: bool = False) -> S
     return Subject(name=name, claimed=made.most / MICRO, outputs=outputs, planted=planted)
 
 
-def report_subject(name: str, count: int, *, planted: bool = False) -> Subject:
-    """A device's reports of the first and of the second choice at epsilon 1: which of the two are in them.
+def report_subject(
+    name: str, count: int, *, offer: int = MICRO, drawn: int = MICRO, planted: bool = False
+) -> Subject:
+    """A device's reports of the first and of the second choice: which of the two are in them.
 
     Args:
         name: Of the subject.
         count: Choices.
-        planted: Whether the true choice is in a set as often as another one is not, as in the symmetric kind,
-            which takes half of the epsilon for each bit.
+        offer: What the report costs [micro-epsilon].
+        drawn: What it is randomized with [micro-epsilon].
+        planted: Whether it costs more than is offered: a set holds the true choice as often as it lacks
+            another one, as in the symmetric kind, which takes half of the epsilon for each bit; a single
+            choice is drawn with more.
     """
     device, points = ChoiceRandomizer(count), choice_points(count)
-    power = device.range(MICRO).power
+    power = device.range(drawn).power
 
     def report(place: int) -> int:
-        if not planted:
-            return device.report(points[place], MICRO)
+        if not planted or device.range(drawn).is_single:
+            return device.report(points[place], drawn)
         bits = [below(ONE + power, system_bits) < (power if one == place else ONE) for one in range(2)]
         return bits[0] | bits[1] << 1
 
@@ -102,4 +112,4 @@ def report_subject(name: str, count: int, *, planted: bool = False) -> Subject:
         )
         return first, second
 
-    return Subject(name=name, claimed=1.0, outputs=outputs, planted=planted)
+    return Subject(name=name, claimed=offer / MICRO, outputs=outputs, planted=planted)

@@ -88,7 +88,6 @@ async def test_a_study_says_its_choices_in_their_order_and_fixes_them(service: S
         ({"choices": ["a", "b"], "dimension": 2}, ["dimension"]),
         ({"choices": ["a", "b"], "local_mechanism": "hybrid"}, ["local_mechanism"]),
         ({"choices": ["a", "b"], "relation": "add_remove_one", "trust": ["local"]}, ["trust"]),
-        ({"choices": ["a", "b"], "noise": "gaussian", "delta": 1e-6, "trust": ["local"]}, ["noise"]),
         ({}, ["lower", "upper"]),
         ({"lower": 0}, ["upper"]),
     ],

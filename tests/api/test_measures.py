@@ -115,7 +115,6 @@ TWO = {"a": ONE, "b": ONE}
         ({"measures": TWO, "dimension": 2}, ["dimension"]),
         ({"measures": TWO, "trust": ["local"], "relation": "add_remove_one"}, ["trust"]),
         ({"measures": TWO, "trust": ["local"], "local_mechanism": "laplace"}, ["local_mechanism"]),
-        ({"measures": TWO, "trust": ["local"], "noise": "gaussian", "delta": 1e-6}, ["noise"]),
         ({"measures": TWO, "attributes": {"a": ["x", "y"]}}, ["attributes"]),
     ],
 )

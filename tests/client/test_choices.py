@@ -15,6 +15,7 @@ from dither import (
     UnsupportedMechanism,
 )
 from dither.device.choices import ChoiceRandomizer
+from dither.device.gaussian import micro_mu2, pure_epsilon
 
 from tests.client.service import COMMUTE, FakeService
 
@@ -89,3 +90,18 @@ def test_a_study_that_changes_its_choices_is_refused(client: Any, service: FakeS
     service.studies["poll"]["choices"] = ["green", "red"]
     with pytest.raises(StudyUnsound):
         client.study("poll")
+
+
+def test_with_gaussian_noise_mu2_pays_for_the_report(client: Any, service: FakeService) -> None:
+    """The truth is in a report as often as the pure epsilon of the mu^2 says: five standard deviations."""
+    gaussian = {"noise": "gaussian", "delta": 1e-6, "local_mechanism": "choice", "trust": ["local"]}
+    service.studies["poll"] |= gaussian
+    people, device = 150, ChoiceRandomizer(4)
+    for number in range(people):
+        client.contribute("poll", subject=f"p{number}", value="green", epsilon=5, trust="local")
+    sent = service.sent("POST")
+    told = sum(record["report"] >> 1 & 1 for record in sent)
+    kept = device.range(pure_epsilon(micro_mu2(5_000_000, 1_000_000))).kept
+    assert len(sent) == people
+    assert abs(told - people * kept) < 5 * (people * kept * (1 - kept)) ** 0.5
+    assert abs(told - people * device.range(5_000_000).kept) > 50, "the whole epsilon would show"

@@ -74,7 +74,9 @@ class Intake:
         elif self._definition.dimension > 1:
             vector = self._vector(record, trust, errors)
         elif trust is Trust.LOCAL:
-            value, drawn = self._one.report(record, "report", amount, errors)
+            worth = self._definition.randomized_with(amount)
+            value, drawn = self._one.report(record, "report", worth, errors)
+            drawn = amount if drawn == worth else drawn
         else:
             value = self._one.value(record, "value", errors)
         segment = self._segment(record, errors) if self._places else 0
@@ -183,12 +185,13 @@ class Intake:
         errors += [
             FieldError(f"reports.{name}", "unknown measure") for name in given if name not in self._measured
         ]
-        each = epsilon_of_each(amount, len(self._measured)) if amount else 0
+        worth = self._definition.randomized_with(amount)
+        each = epsilon_of_each(worth, len(self._measured)) if amount else 0
         found = [
             one.report(given, name, each, errors, f"reports.{name}")[0] if name in given else None
             for name, one in self._measured.items()
         ]
-        if amount and len(given) != (number := reported(amount, len(self._measured))):
+        if amount and len(given) != (number := reported(worth, len(self._measured))):
             reason = f"a device reports {number} of {len(self._measured)} measures with this epsilon"
             errors.append(FieldError("reports", reason))
         return tuple(found)

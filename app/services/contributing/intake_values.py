@@ -75,7 +75,7 @@ class ValueReader:
         errors: list[FieldError],
         field: str | None = None,
     ) -> tuple[int, int]:
-        """A report, and the most with which it can have been drawn [the study's currency].
+        """A report, and the most with which it can have been drawn [unit of the local mechanism].
 
         Args:
             record, name: Where it is.

@@ -47,8 +47,8 @@ class Shapes(Answering[ShapeRequest]):
         ) -> tuple[int, Sequence[Cohort], Searched | None, float | None, LastStep | None, Sequence[Piece]]:
             epochs = await cohorts.read_epochs(connection, study.id)
             rows = request.among(await cohorts.read_cohorts(connection, study.id))
-            if question.estimator == DESCRIBE or request.of_choice:
-                rows = await summed(connection, study, question.measure, rows)
+            of_measure = question.estimator == DESCRIBE or request.of_choice
+            rows = await summed(connection, study, question.measure if of_measure else "", rows)
             searched = await request.searched(connection)
             best = await request.best(connection, people_of(rows, searched))
             return epochs.folded, rows, searched, best, *await request.kept(connection)

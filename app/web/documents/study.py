@@ -182,8 +182,8 @@ class StudyIn(WireIn):
     )
     local_mechanism: LocalMechanism = Field(
         LocalMechanism.HYBRID,
-        description="What devices randomize local reports with: gaussian in studies with gaussian noise, one "
-        "of the others in studies with laplace noise. Reports of values with several coordinates are "
+        description="What devices randomize local reports with: gaussian in studies of one number with "
+        "gaussian noise, one of the others elsewhere. Reports of values with several coordinates are "
         "laplace ones, whatever the default; those of choices are made by `choice`, and it is not given.",
     )
 
@@ -247,18 +247,6 @@ class StudyIn(WireIn):
             raise InvalidValue("min must be at most max")
         return value
 
-    @field_validator("noise")
-    @classmethod
-    def _reports_fit_the_noise(cls, value: Currency, info: ValidationInfo) -> Currency:
-        if value is Currency.GAUSSIAN and _reports_measures(info):
-            raise InvalidValue("must be laplace where local people report measures: see local_mechanism")
-        if value is Currency.GAUSSIAN and info.data.get("choices") and _has_local(info):
-            raise InvalidValue(
-                "must be laplace where local people report choices, which they pay in pure epsilon: with "
-                "gaussian noise trust is central and public"
-            )
-        return value
-
     @field_validator("dimension")
     @classmethod
     def _dimension_is_of_numbers(cls, value: int, info: ValidationInfo) -> int:
@@ -288,14 +276,16 @@ class StudyIn(WireIn):
         if info.data.get("choices"):
             raise InvalidValue("must not be given with choices, which have a mechanism of their own")
         noise, vectors = info.data.get("noise"), info.data.get("dimension", 1) > 1
+        measures = info.data.get("measures")
         if value is LocalMechanism.GAUSSIAN and noise is Currency.LAPLACE:
             raise InvalidValue("gaussian reports are paid in mu^2: they need a study with gaussian noise")
-        if value is not LocalMechanism.GAUSSIAN and noise is Currency.GAUSSIAN and not vectors:
+        if value is not LocalMechanism.GAUSSIAN and noise is Currency.GAUSSIAN and not (vectors or measures):
             raise InvalidValue(
                 f"{value} reports are paid in pure epsilon: gaussian noise needs gaussian ones"
             )
-        if value is LocalMechanism.LAPLACE and _reports_measures(info):
-            raise InvalidValue("must not be laplace for reports of measures, which have a range each")
+        reported = measures and Trust.LOCAL in info.data.get("trust", [])
+        if value in (LocalMechanism.LAPLACE, LocalMechanism.GAUSSIAN) and reported:
+            raise InvalidValue(f"must not be {value} for reports of measures, which have a range each")
         if value is not LocalMechanism.LAPLACE and vectors:
             raise InvalidValue("must be laplace, which is what reports of vectors are randomized with")
         return value
@@ -340,15 +330,12 @@ class StudyIn(WireIn):
     def _reports(self) -> LocalMechanism:
         if self.dimension > 1 or (self.measures and Trust.LOCAL not in self.trust):
             return LocalMechanism.LAPLACE
-        return LocalMechanism.GAUSSIAN if self.noise is Currency.GAUSSIAN else self.local_mechanism
-
-
-def _reports_measures(info: ValidationInfo) -> bool:
-    return bool(info.data.get("measures")) and _has_local(info)
-
-
-def _has_local(info: ValidationInfo) -> bool:
-    return Trust.LOCAL in info.data.get("trust", [])
+        of_a_number = not (self.choices or self.measures)
+        return (
+            LocalMechanism.GAUSSIAN
+            if self.noise is Currency.GAUSSIAN and of_a_number
+            else self.local_mechanism
+        )
 
 
 class StudyEditIn(WireIn):

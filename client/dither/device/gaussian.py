@@ -135,6 +135,45 @@ def gaussian_sigma(mu2: int) -> int:
     return max(math.isqrt(variance - 1) + 1, SMALLEST_SIGMA)
 
 
+@lru_cache(maxsize=2 * SIGNIFICANT)
+def pure_epsilon(mu2: int) -> int:
+    r"""The largest epsilon at delta 0 that mu^2 pays for: what a report without noise of its own costs.
+
+    A mechanism is epsilon-private at delta 0 if and only if no test of two values of a person does better
+    than the trade-off :math:`f(a) = \max(0, 1 - e^\epsilon a, e^{-\epsilon} (1 - a))` [1]. f is two lines
+    that meet on the diagonal, at :math:`a = 1 / (1 + e^\epsilon)`. The trade-off of mu^2,
+    :math:`G(a) = \Phi(\Phi^{-1}(1 - a) - \mu)`, is convex, from (0, 1) to (1, 0), and meets the diagonal at
+    :math:`\Phi(-\mu / 2)`; so it lies below the two lines through that point, and below f if and only if that
+    point does:
+
+    .. math:: \epsilon \le \ln \frac{\Phi(\mu / 2)}{\Phi(-\mu / 2)}.
+
+    Such a report then adds mu^2 to all else that a person gives, like any other mu-Gaussian mechanism.
+
+    Args:
+        mu2: At least 0 [1e-6 of mu^2].
+
+    Returns:
+        Rounded down [micro-epsilon].
+
+    Raises:
+        ValueError: mu2 is negative.
+
+    References:
+        [1] Dong, Roth, Su, arXiv:1905.02383, proposition 2.5 and equation 5. The rest follows as stated.
+
+    >>> pure_epsilon(56_028), pure_epsilon(4_001_782)
+    (188981, 1668671)
+    """
+    if mu2 < 0:
+        raise ValueError("mu^2 is not negative")
+    half = CONTEXT.divide(CONTEXT.sqrt(_micro(mu2)), _TWO)
+    density = CONTEXT.divide(CONTEXT.exp(CONTEXT.divide(CONTEXT.multiply(half, -half), _TWO)), ROOT_TWO_PI)
+    tail = CONTEXT.multiply(CONTEXT.multiply(density, mills(half)), _MARGIN)
+    ratio = CONTEXT.divide(CONTEXT.subtract(_ONE, tail), tail)
+    return max(0, math.floor(CONTEXT.multiply(CONTEXT.ln(ratio), Decimal(MICRO))))
+
+
 def _limit(delta: int) -> Decimal:
     if not 0 < delta < DELTA_UNIT:
         raise ValueError("Gaussian noise needs a delta between 0 and 1")

@@ -22,6 +22,8 @@ export interface Study extends Measure {
   readonly epsilonMin: bigint;
   readonly epsilonMax: bigint;
   readonly localMechanism: string;
+  /** At which epsilons hold where the noise of answers is Gaussian, else 0. */
+  readonly delta: string;
   /** What each contribution says of its owner: names, and the labels that each may have. */
   readonly attributes: Readonly<Record<string, readonly string[]>>;
   /** What it asks for, by name, in place of one value; empty otherwise. */
@@ -71,6 +73,7 @@ export function readStudy(document: Document, slug: string): Study {
     epsilonMin: epsilonCost(epsilon.decimal("min")),
     epsilonMax: epsilonLimit(epsilon.decimal("max")),
     localMechanism: document.has("local_mechanism") ? document.text("local_mechanism") : "",
+    delta: document.has("delta") ? canonical(document.decimal("delta")) : "0",
     attributes: document.has("attributes") ? readAttributes(document.object("attributes")) : {},
     measures: document.has("measures") ? readMeasures(document.object("measures")) : {},
   };
@@ -85,8 +88,7 @@ export function readStudy(document: Document, slug: string): Study {
   require(study.slug === slug, "the service described another study than the one asked for", "slug");
   require(RELATIONS.includes(relation), "the study promises privacy for an unknown relation", "relation");
   require(0n < study.epsilonMin && study.epsilonMin <= study.epsilonMax, "these epsilons are no range", "epsilon");
-  const delta = document.has("delta") ? canonical(document.decimal("delta")) : "0";
-  const { lower, upper, dimension, localMechanism } = study;
+  const { lower, upper, delta, dimension, localMechanism } = study;
   const declared = JSON.stringify(study.attributes);
   const terms = {
     ...{ lower: canonical(lower), upper: canonical(upper), relation, delta, dimension, localMechanism },

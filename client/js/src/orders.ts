@@ -144,6 +144,10 @@ export function checkOffer(study: Study, trust: string, offered: bigint): void {
     const message = `this client makes ${known.join(", ")} reports only`;
     throw new DeviceRefusal("unsupported", message, ["local_mechanism"]);
   }
+  if (trust === "local" && study.delta !== "0") {
+    const message = "this client makes no reports for studies with gaussian noise";
+    throw new DeviceRefusal("unsupported", message, ["noise"]);
+  }
   if (offered < study.epsilonMin || offered > study.epsilonMax) {
     const range = `[${epsilonText(study.epsilonMin)}, ${epsilonText(study.epsilonMax)}]`;
     throw new DeviceRefusal("invalid_request", `epsilon must lie in ${range}`, ["epsilon"]);

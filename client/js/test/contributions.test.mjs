@@ -115,7 +115,7 @@ test("a description that makes no sense is refused", async () => {
 });
 
 test("what this client cannot randomize is refused, nothing weaker is sent", async () => {
-  for (const change of [{ local_mechanism: "gaussian" }, { local_mechanism: null }, { dimension: 2 }]) {
+  for (const change of [{ local_mechanism: "gaussian" }, { local_mechanism: null }, { noise: "gaussian", delta: 1e-6 }, { dimension: 2 }]) {
     const { client, posts } = connect({ ...takesAll(), "GET /v1/studies/commute": () => ({ ...STUDY, ...change }) });
     await assert.rejects(client.contribute("commute", ADA), refusal("unsupported"), JSON.stringify(change));
     assert.equal(posts().length, 0);
