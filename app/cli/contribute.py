@@ -53,7 +53,8 @@ def contribute(
             help="CSV (commas, semicolons or tabs), Excel or Parquet with a header: "
             "subject,value[,epsilon][,trust], and the attributes of the study; - for input. In a study of "
             "measures their columns stand in place of value. Coordinates of a vector stand in one cell, with "
-            "semicolons between them.",
+            "semicolons between them. Case does not count in names of columns and trust tags; labels and "
+            "choices are those of the study, exactly.",
         ),
     ],
     trust: Annotated[Trust | None, typer.Option(help="For rows that give none.")] = None,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from app.core.errors import MalformedDocument, ServiceError
+from app.core.errors import FieldError, MalformedDocument, ServiceError
 from app.formats.records import Record, Unreadable, check_lengths, record_of
 from app.formats.strict_json import decode_json
 
@@ -30,8 +30,8 @@ def _records(line: str) -> Iterator[Record | Unreadable]:
         return
     try:
         record = decode_json(line)
-    except MalformedDocument:
-        yield Unreadable(code="malformed_json")
+    except MalformedDocument as refusal:
+        yield Unreadable(code="malformed_json", fields=[FieldError("record", refusal.detail)])
     except ServiceError as refusal:
         yield Unreadable(code=refusal.code, fields=refusal.fields)
     else:

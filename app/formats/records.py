@@ -22,7 +22,7 @@ class Unreadable:
     """
 
     code: str
-    fields: Sequence[FieldError] = ()
+    fields: Sequence[FieldError]
 
 
 class Records(Protocol):

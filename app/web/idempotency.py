@@ -6,6 +6,7 @@ from app.core.errors import InvalidRequest
 from app.services.replies import Idempotency
 from app.web.request import ApiRequest
 
+HEADER = b"idempotency-key"
 KEY = re.compile(r"[\x21-\x7e]{1,200}")
 
 PARAMETER = {
@@ -19,6 +20,20 @@ PARAMETER = {
 """How OpenAPI declares it."""
 
 
+def refuse_key(request: ApiRequest, remedy: str) -> None:
+    """Refuse a key on a route that would not keep it, rather than ignore it.
+
+    Args:
+        request: The request.
+        remedy: What a retry does there without a key.
+
+    Raises:
+        InvalidRequest: the client sends one.
+    """
+    if request.header(HEADER) is not None:
+        raise InvalidRequest.field("Idempotency-Key", f"is not for this request: {remedy}")
+
+
 async def idempotency(request: ApiRequest, subject: bytes | None = None) -> Idempotency | None:
     """The client's key for this request; None where it sends none. Call after the body was read.
 
@@ -29,7 +44,7 @@ async def idempotency(request: ApiRequest, subject: bytes | None = None) -> Idem
     Raises:
         InvalidRequest: not a key.
     """
-    key = request.header(b"idempotency-key")
+    key = request.header(HEADER)
     if key is None:
         return None
     if KEY.fullmatch(key) is None:

@@ -53,11 +53,18 @@ class ApiRequest(Request):
         return cast(Api, self.scope["state"]["api"])
 
     def header(self, name: bytes) -> str | None:
-        """The first header of this name (lower case), without building a mapping of all of them."""
+        """The header of this name (lower case), without building a mapping of all of them.
+
+        Raises:
+            InvalidRequest: there are several, and they differ: who forwards the request may see another one.
+        """
+        found: bytes | None = None
         for key, value in self.scope["headers"]:
-            if key == name:
-                return cast(bytes, value).decode("latin-1")
-        return None
+            if key == name and value != found:
+                if found is not None:
+                    raise InvalidRequest.field(name.decode().title(), "is given twice, with different values")
+                found = value
+        return None if found is None else found.decode("latin-1")
 
     def note_headers(self, headers: Mapping[str, str]) -> None:
         """Headers that the response gets, whatever it will be."""

@@ -44,18 +44,23 @@ class DitherError(Exception):
 
 
 class DeviceRefusal(DitherError):
-    """Refused on this device: no value left it in this call, and nothing was spent."""
+    """Refused on this device: no value left it in this call, and nothing was spent.
+
+    Attributes:
+        field: Name of the argument that is to blame.
+        reason: Why it was refused.
+    """
 
     code = "device_refusal"
+    field: str = ""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class InvalidRequest(DeviceRefusal, ValueError):
-    """An argument is not admissible.
-
-    Attributes:
-        field: Name of the argument.
-        reason: Why it was refused.
-    """
+    """An argument is not admissible."""
 
     code = "invalid_request"
 
@@ -69,12 +74,14 @@ class AlreadyContributed(DeviceRefusal):
     """The subject has another live contribution in this study; `replace` would put this one in its place."""
 
     code = "already_contributed"
+    field = "subject"
 
 
 class DirectoryRequired(DeviceRefusal):
     """The client has neither directory nor store, so it could not remember the report that it gives away."""
 
     code = "directory_required"
+    field = "directory"
 
 
 class EpsilonBelowSpent(DeviceRefusal):
@@ -85,6 +92,7 @@ class EpsilonBelowSpent(DeviceRefusal):
     """
 
     code = "epsilon_below_spent"
+    field = "epsilon"
 
     def __init__(self, spent: Decimal) -> None:
         super().__init__(
@@ -101,6 +109,7 @@ class ReportAfterSpending(DeviceRefusal):
     """
 
     code = "report_after_spending"
+    field = "epsilon"
 
     def __init__(self) -> None:
         super().__init__(
@@ -117,6 +126,7 @@ class MaxEpsilonExceeded(DeviceRefusal):
     """
 
     code = "max_epsilon_exceeded"
+    field = "epsilon"
 
     def __init__(self, *, limit: Decimal, given: Decimal) -> None:
         super().__init__(f"{given} of the own limit of {limit} is given away already; this does not fit")
@@ -132,6 +142,7 @@ class StudyChanged(DeviceRefusal):
     """
 
     code = "study_changed"
+    field = "study"
 
     def __init__(self, fields: Sequence[str]) -> None:
         super().__init__(f"the study is not the one this device saw before: {', '.join(fields)} differ")
@@ -142,6 +153,7 @@ class StudyUnsound(DeviceRefusal):
     """The study's description makes no sense, for example a range that is empty."""
 
     code = "study_unsound"
+    field = "study"
 
 
 class SessionChanged(DeviceRefusal):
@@ -154,6 +166,7 @@ class SessionChanged(DeviceRefusal):
     """
 
     code = "session_changed"
+    field = "session"
 
     def __init__(self, fields: Sequence[str]) -> None:
         super().__init__(f"the session is not the one this device saw before: {', '.join(fields)} differ")
@@ -164,12 +177,14 @@ class SessionUnsound(DeviceRefusal):
     """The session makes no sense, for example answers that cost more than the total that it states."""
 
     code = "session_unsound"
+    field = "session"
 
 
 class UnsupportedMechanism(DeviceRefusal):
     """This SDK cannot randomize a value for this study; nothing weaker is sent instead."""
 
     code = "unsupported_mechanism"
+    field = "trust"
 
 
 class LedgerError(DitherError):
@@ -216,8 +231,11 @@ class ProblemError(DitherError):
         retry_after: float | None = None,
         certain: bool = True,
     ) -> None:
+        # The detail of a single field is that field and its reason.
+        rows = "; ".join(row for one in errors if (row := f"{one.field}: {one.reason}") != detail)
+        told = " ".join(filter(None, [detail, rows and f"({rows})"]))
         again = "" if retry_after is None else f"; it may be asked again in {ceil(retry_after):,} s"
-        super().__init__(f"{status} {code}" + (f": {detail}" if detail else "") + again)
+        super().__init__(f"{status} {code}" + (f": {told}" if told else "") + again)
         self.status = status
         self.code = code
         self.detail = detail

@@ -274,9 +274,7 @@ def _order_or_refusal(
 
 
 def _refused(refusal: DeviceRefusal) -> RecordResult:
-    errors: tuple[FieldProblem, ...] = ()
-    if isinstance(refusal, InvalidRequest):
-        errors = (FieldProblem(refusal.field, refusal.reason),)
+    errors = (FieldProblem(refusal.field, refusal.reason),)
     return RecordResult("refused", refusal.code, errors, detail=str(refusal))
 
 

@@ -151,6 +151,7 @@ async def test_a_local_report_has_labels(service: Service, survey: str):
         ({"region": "north"}, ["attributes.age"]),
         ({"region": "north", "age": "60-", "sex": "f"}, ["attributes.sex"]),
         ({"region": "North", "age": "60-"}, ["attributes.region"]),
+        ({"region": "North", "age": "60"}, ["attributes.age", "attributes.region"]),
         ({"region": 1, "age": "60-"}, ["attributes.region"]),
         ({"region": ["north"], "age": "60-"}, ["attributes.region"]),
     ],
@@ -165,6 +166,26 @@ async def test_refusals_name_the_attribute(
         missing = await service.call("POST", path, "contribute", json=sent)
         assert_problem(missing, "invalid_request", 422, "attributes.age", "attributes.region")
     assert await segments(service) == {}
+
+
+async def test_cells_of_trust_have_any_case_and_labels_are_exact(service: Service, survey: str):
+    rows = (
+        "Subject,VALUE,epsilon,trust,Age,REGION\nann,1,1, Central ,60-, north \nbob,1,1,central,60-,North\n"
+    )
+    path, headers = f"/v1/studies/{survey}/contributions/batch", {"Content-Type": "text/csv"}
+    done = (await service.call("POST", path, "contribute", content=rows, headers=headers)).json()
+    assert [one["status"] for one in done["results"]] == ["created", "refused"]
+    reason = "must be one of the study's labels, as text: north, south"
+    assert done["results"][1]["errors"] == [{"field": "attributes.region", "reason": reason}]
+    assert done["results"][1]["row"] == 2
+
+
+async def test_a_refusal_lists_the_first_of_many_labels(service: Service):
+    survey = await service.study(attributes={"ward": [f"w{number}" for number in range(100)]})
+    sent = {**ALICE, "attributes": {"ward": "w100"}}
+    refused = await service.call("POST", f"/v1/studies/{survey}/contributions", "contribute", json=sent)
+    (error,) = assert_problem(refused, "invalid_request", 422, "attributes.ward")["errors"]
+    assert error["reason"].endswith(": w0, w1, " + ", ".join(f"w{n}" for n in range(2, 20)) + ", ...")
 
 
 async def test_a_study_without_attributes_takes_none(service: Service):

@@ -76,7 +76,7 @@ async def test_every_record_gets_its_result(
     assert {name: document[name] for name in COUNTS} == COUNTS
     refused = [result for result in document["results"] if result["status"] == "refused"]
     assert [result["code"] for result in refused] == ["invalid_request", "contribution_exists"]
-    assert refused[0]["errors"][0]["field"] == "value"
+    assert [(one["errors"][0]["field"], one["row"]) for one in refused] == [("value", 4), ("subject", 6)]
     again = (await send(service, study, content, form, **headers)).json()
     assert (again["created"], again["unchanged"], again["refused"]) == (0, 4, 2)
 
@@ -168,6 +168,68 @@ async def test_a_line_that_is_not_json_is_one_refused_record(service: Service, s
         "invalid_request",
         None,
     ]
+
+
+HELD = {"subject": "p", "value": 1, "epsilon": 8, "trust": "central"}
+
+REFUSED = {
+    "contribution_exists": HELD | {"value": 2},
+    "budget_exhausted": {"subject": "elsewhere", "value": 1, "epsilon": 3, "trust": "central"},
+    "epsilon_below_spent": {"subject": "left", "value": 1, "epsilon": 0.5, "trust": "central"},
+    "invalid_request": {"subject": "new", "value": 1000, "epsilon": 20, "trust": "central"},
+}
+
+
+async def test_a_refused_record_says_what_the_single_request_says_and_its_row(service: Service) -> None:
+    study = await service.study()
+    await service.contribute(await service.study(), "elsewhere", epsilon=8)
+    for record in (HELD, {"subject": "left", "value": 1, "epsilon": 1, "trust": "central"}):
+        await service.call("POST", f"/v1/studies/{study}/contributions", "contribute", json=record)
+    await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 1})
+    await service.call("DELETE", f"/v1/studies/{study}/contributions/left", "contribute")
+    records = [HELD, *REFUSED.values()]
+    response = await send(service, study, json.dumps(records).encode(), "application/json")
+    first, *results = response.json()["results"]
+    assert first == {"status": "unchanged"}
+    assert [result["row"] for result in results] == [2, 3, 4, 5]
+    for (code, record), result in zip(REFUSED.items(), results, strict=True):
+        single = await service.call("POST", f"/v1/studies/{study}/contributions", "contribute", json=record)
+        problem = single.json()
+        assert result["code"] == problem["code"] == code
+        fields = [error["field"] for error in problem["errors"]]
+        assert fields
+        assert [error["field"] for error in result["errors"]] == fields
+        if code != "budget_exhausted":  # Of a budget a batch says no sums.
+            assert result["errors"] == problem["errors"]
+
+
+async def test_a_line_that_is_not_json_says_where(service: Service, study: str) -> None:
+    lines = [json.dumps(RECORDS[0]), "", '{"subject": x}', "5"]
+    response = await send(service, study, "\n".join(lines).encode(), "application/x-ndjson")
+    _, line, number = response.json()["results"]
+    reason = "the document is not JSON: Expecting value at character 12"
+    assert line["errors"] == [{"field": "record", "reason": reason}]
+    assert number["errors"] == [{"field": "record", "reason": "must be an object"}]
+    assert (line["row"], number["row"]) == (2, 3)
+
+
+async def test_after_a_thousand_different_refusals_records_say_what_to_do(
+    service: Service, study: str
+) -> None:
+    records = [RECORDS[0] | {f"field{number}": 1} for number in range(1_100)]
+    results = (await send(service, study, json.dumps(records).encode(), "application/json")).json()["results"]
+    assert results[0]["errors"] == [{"field": "field0", "reason": "unknown field"}]
+    assert results[-1]["errors"][0]["field"] == "record"
+    assert "send it again" in results[-1]["errors"][0]["reason"]
+    assert [result["row"] for result in results] == list(range(1, 1_101))
+
+
+async def test_a_key_is_refused_since_a_batch_needs_none(service: Service, study: str) -> None:
+    before = await service.rows()
+    response = await send(service, study, GOOD, "application/json", Idempotency_Key="once")
+    problem = assert_problem(response, "invalid_request", 422, "Idempotency-Key")
+    assert "send the batch again as it is" in problem["detail"]
+    assert await service.rows() == before
 
 
 @pytest.mark.parametrize("beside", ["9" * 5_000, "[" * 30 + "1" + "]" * 30])

@@ -111,7 +111,8 @@ async def test_every_form_of_a_batch_takes_labels_and_refuses_others_with_row_an
     assert [one["status"] for one in found["results"]] == ["created"] * 3 + ["refused"] * 3
     assert [one["code"] for one in found["results"][3:]] == ["invalid_request"] * 2 + ["contribution_exists"]
     (wrong,), (missing,) = (one["errors"] for one in found["results"][3:5])
-    assert wrong == {"field": "value", "reason": "must be one of the study's choices, as text"}
+    reason = f"must be one of the study's choices, as text: {', '.join(PARTIES)}"
+    assert wrong == {"field": "value", "reason": reason}
     assert missing == {"field": "value", "reason": "missing"}
     again = await service.call(
         "POST", path, "contribute", content=FORMS[form], headers={"Content-Type": form}

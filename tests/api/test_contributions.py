@@ -92,7 +92,10 @@ async def test_a_batch_and_a_replacement_tell_another_token_nothing_either(
     if closed:
         assert_problem(batch, "study_closed", 409)
     else:
-        assert batch.json()["results"] == [{"status": "refused", "code": "contribution_exists"}] * 4
+        results = batch.json()["results"]
+        assert [one.pop("row") for one in results] == [1, 2, 3, 4]
+        assert results == [results[0]] * 4
+        assert results[0]["code"] == "contribution_exists"
     for right, wrong in ((records[0], records[1]), (records[2], records[3])):
         told = []
         for record in (right, wrong):
@@ -265,6 +268,20 @@ async def test_a_key_must_be_printable(service: Service, study: str, key: str) -
         headers=[("Idempotency-Key", key.encode("latin-1"))],
     )
     assert_problem(response, "invalid_request", 422, "Idempotency-Key")
+
+
+@pytest.mark.parametrize("name", ["Idempotency-Key", "Authorization"])
+async def test_a_header_with_two_values_is_refused(service: Service, study: str, name: str) -> None:
+    bearer = f"Bearer {service.tokens['contribute']}"
+    given = [("Authorization", bearer), ("Idempotency-Key", "one"), (name, "another")]
+    before = await service.rows()
+    path = f"/v1/studies/{study}/contributions"
+    response = await service.client.request("POST", path, json=VALUE, headers=given)
+    assert_problem(response, "invalid_request", 422, name)
+    assert await service.rows() == before
+    same = [given[0], given[1], given[name == "Idempotency-Key"]]
+    response = await service.client.request("POST", path, json=VALUE, headers=same)
+    assert response.status_code == 201, response.text
 
 
 async def test_a_closed_study_takes_nothing(service: Service, study: str) -> None:

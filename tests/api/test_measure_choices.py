@@ -134,7 +134,12 @@ async def test_batches_have_choices_in_every_form(service: Service, form: str):
     done = (await service.call("POST", path, "contribute", content=bodies[form], headers=headers)).json()
     assert (done["created"], done["refused"]) == (3, 2)
     assert [one["errors"] for one in done["results"] if one["status"] == "refused"] == [
-        [{"field": "values.party", "reason": "must be one of the measure's choices, as text"}],
+        [
+            {
+                "field": "values.party",
+                "reason": "must be one of the measure's choices, as text: red, green, blue",
+            }
+        ],
         [{"field": "reports", "reason": "a device reports 1 of 2 measures with this epsilon"}],
     ]
     stored = sorted(map(str, await vectors(service)))

@@ -76,7 +76,6 @@ MALFORMED = Verdict("refused", "malformed_document")
 
 DIFFERENCES: Mapping[str, str] = {
     "batch: record": "An element that is no object is refused as a record: the body is all of them.",
-    "batch: no shortfall": "A batch says that a budget is exhausted, and not which one.",
     "line: by itself": "A line that is not JSON is refused by itself, as malformed_json.",
     "row: no object": "A row is always a record: what is no object, or no JSON, has no row.",
     "row: no such column": "A column that is unknown or named twice makes the document malformed.",
@@ -164,8 +163,7 @@ class Doors:
         try:
             done = await self.sdk.contribute(kind.slug, check_spent=False, **arguments)
         except DeviceRefusal as refusal:
-            name = getattr(refusal, "field", None)
-            return Verdict("refused", refusal.code, frozenset([name] if name else ()))
+            return Verdict("refused", refusal.code, frozenset([refusal.field]))
         except ProblemError as problem:
             return Verdict("refused", problem.code, frozenset(error.field for error in problem.errors))
         return Verdict(done.status)
@@ -290,9 +288,6 @@ def in_batch(doors: Doors, verdict: Verdict) -> Verdict:
     if verdict.fields == {"body"}:
         doors.met["batch: record"] += 1
         return Verdict(verdict.status, verdict.code, frozenset({"record"}))
-    if verdict.code == "budget_exhausted" and verdict.fields == {"epsilon"}:
-        doors.met["batch: no shortfall"] += 1
-        return Verdict(verdict.status, verdict.code)
     return verdict
 
 
@@ -319,7 +314,7 @@ async def through_lines(doors: Doors, kind: Kind, singles: Verdicts) -> None:
     for record, single in singles.items():
         expected = in_batch(doors, single)
         if single == MALFORMED and record.is_utf8:
-            expected = Verdict("refused", "malformed_json")
+            expected = Verdict("refused", "malformed_json", frozenset({"record"}))
             doors.met["line: by itself"] += 1
         assert found[record] == expected, record.text
 

@@ -233,7 +233,8 @@ def test_a_problem_carries_what_the_service_says(client: Any, service: FakeServi
         ("value", "outside"),
     ]
     assert error.request == "GET /v1/studies/commute"
-    assert str(error) == "422 invalid_request: Look at the fields."
+    told = "422 invalid_request: Look at the fields. (epsilon: too large; value: outside)"
+    assert str(error) == told
 
 
 def test_a_problem_has_the_id_of_its_request(client: Any, service: FakeService) -> None:

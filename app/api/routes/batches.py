@@ -18,6 +18,7 @@ from app.core.principal import Role
 from app.core.study import Trust
 from app.formats.compression import CODINGS
 from app.services.contributing.batches import Batch, BatchReader, BatchResult, Format
+from app.web import idempotency
 from app.web.authentication import identify
 from app.web.documents.contribution import EXAMPLES, BatchOut
 from app.web.documents.paths import StudyPath
@@ -94,11 +95,13 @@ async def contribute_batch(
     A JSON array, NDJSON (`application/x-ndjson` or `application/ndjson`, one record a line) or CSV
     (`text/csv`) with a header line such as `subject,value,epsilon,trust`, where an empty cell is a missing
     field; each also in gzip. A CSV may have commas, semicolons or tabs, be in UTF-8 or UTF-16, and write
-    decimals with a comma; case and spaces around names and cells do not count.
+    decimals with a comma. The case of column names and trust tags does not count, nor do spaces around cells;
+    subjects, labels and choices are taken as they are written.
     """
     found = await request.study(study)
     if request.principal.subject is not None:
         raise Forbidden("A token for one person contributes with single requests.")
+    idempotency.refuse_key(request, "send the batch again as it is; what is stored already is unchanged")
     async with request.api.batch_workers.turn(request.principal.token_id):
         key, sender = request.api.services.subject_key, request.principal.token_id
         reader = BatchReader(
@@ -151,10 +154,18 @@ async def _read(request: ApiRequest, reader: BatchReader) -> Batch:
 
 def _written(result: BatchResult) -> Iterator[bytes]:
     kinds = [json.dumps(kind, separators=(",", ":")).encode() for kind in result.kinds]
+    refused = [kind["status"] == "refused" for kind in result.kinds]
     codes = result.codes
+
+    def written(row: int) -> bytes:
+        """A result; one that refuses says its row, the number of the record from 1."""
+        code = codes[row - 1]
+        return kinds[code][:-1] + b',"row":%d}' % row if refused[code] else kinds[code]
+
     yield b'{"results":['
     for start in range(0, len(codes), RESULTS):
         separator = b"," if start else b""
-        yield separator + b",".join([kinds[code] for code in codes[start : start + RESULTS]])
+        rows = range(start + 1, min(start + RESULTS, len(codes)) + 1)
+        yield separator + b",".join(map(written, rows))
     counts = {"created": result.created, "unchanged": result.unchanged, "refused": result.refused}
     yield b"]," + json.dumps(counts, separators=(",", ":")).encode()[1:]

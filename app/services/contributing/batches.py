@@ -22,7 +22,8 @@ from app.formats.csv import Columns, Csv
 from app.formats.json_array import JsonArray
 from app.formats.ndjson import Lines
 from app.formats.records import Record, Records, Unreadable
-from app.services.contributing.intake import IMPOSSIBLE_REPORT, Intake
+from app.services.contributing.intake import Intake
+from app.services.contributing.refusals import REFUSALS
 from app.services.subjects import SubjectKey
 
 FIELDS = frozenset({"subject", "value", "report", "epsilon", "trust"})
@@ -41,7 +42,11 @@ _TAGS = tuple(name for name, kind in _TYPES.items() if kind is not int and name 
 """Fields of an offer with few values, each of which is kept once. Every field is packed by its type."""
 
 MAX_KINDS = 1_000
-"""Different refusals of one batch that name their fields; further ones have their code only."""
+"""Different refusals of one batch that name their fields: a client may send any number of names."""
+
+MORE_KINDS = FieldError(
+    "record", f"is refused, like {MAX_KINDS:,} others for other reasons; send it again for its fields"
+)
 
 
 class Format(StrEnum):
@@ -95,21 +100,20 @@ class Batch:
         if offer.vector is not None:
             self._vectors.extend(_NOT_REPORTED if one is None else one for one in offer.vector)
 
-    def refuse(self, code: str, fields: Sequence[FieldError] = ()) -> None:
+    def refuse(self, code: str, fields: Sequence[FieldError]) -> None:
         """Append a refused record."""
         self.codes.append(self.kind(code, fields))
 
-    def kind(self, code: str, fields: Sequence[FieldError] = ()) -> int:
+    def kind(self, code: str, fields: Sequence[FieldError]) -> int:
         """The number of a refusal among `kinds`; equal refusals share one."""
         key = (code, tuple(fields))
-        if key not in self._kind_of and fields and len(self.kinds) >= MAX_KINDS:
-            return self.kind(code)
+        if key not in self._kind_of and len(self.kinds) >= MAX_KINDS:
+            fields = [MORE_KINDS]
+            key = (code, tuple(fields))
         if key not in self._kind_of:
-            refusal: dict[str, object] = {"status": "refused", "code": code}
-            if fields:
-                refusal["errors"] = [{"field": error.field, "reason": error.reason} for error in fields]
+            errors = [{"field": error.field, "reason": error.reason} for error in fields]
             self._kind_of[key] = len(self.kinds)
-            self.kinds.append(refusal)
+            self.kinds.append({"status": "refused", "code": code, "errors": errors})
         return self._kind_of[key]
 
     def chunks(self, size: int) -> Iterator[tuple[Sequence[int], Sequence[Offer]]]:
@@ -189,8 +193,8 @@ class BatchResult:
                 codes[ordinal] = 1
             else:
                 self.closed = self.closed or outcome is Outcome.STUDY_CLOSED
-                fields = [IMPOSSIBLE_REPORT] if outcome is Outcome.IMPOSSIBLE_REPORT else []
-                codes[ordinal] = self._batch.kind(outcome.value, fields)
+                error, field = REFUSALS[outcome]
+                codes[ordinal] = self._batch.kind(error.code, [field])
 
 
 class BatchReader:

@@ -1,26 +1,17 @@
 """Contributing, replacing, withdrawing, one by one or in bulk."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import structlog
 
 from app.core.clock import Clock
 from app.core.contribution import Offer, Outcome
-from app.core.errors import (
-    BudgetExhausted,
-    ContributionExists,
-    EpsilonBelowSpent,
-    InvalidRequest,
-    NotFound,
-    ReportAfterSpending,
-    ServiceError,
-    StudyClosed,
-)
+from app.core.errors import NotFound
 from app.core.study import Study
 from app.services.contributing.batches import Batch, BatchResult
-from app.services.contributing.intake import IMPOSSIBLE_REPORT
+from app.services.contributing.refusals import refuse
 from app.services.grouping import Grouper
 from app.services.observer import Observer
 from app.services.replies import Idempotency, Replayed, Replies
@@ -49,24 +40,6 @@ GROUPS_UNDER_WAY = 2
 
 async def always() -> None:
     """Nothing ends the work."""
-
-
-REFUSALS: Mapping[Outcome, tuple[type[ServiceError], str]] = {
-    Outcome.CONTRIBUTION_EXISTS: (
-        ContributionExists,
-        "this subject has another live contribution in this study; replace it with PUT",
-    ),
-    Outcome.BUDGET_EXHAUSTED: (BudgetExhausted, "the epsilon does not fit the subject's lifetime budget"),
-    Outcome.EPSILON_BELOW_SPENT: (
-        EpsilonBelowSpent,
-        "the epsilon includes what was already spent in this study and must cover it",
-    ),
-    Outcome.REPORT_AFTER_SPENDING: (
-        ReportAfterSpending,
-        "a report of this study's mechanism needs everything that there is, and something was spent before",
-    ),
-    Outcome.STUDY_CLOSED: (StudyClosed, "the study is closed and takes no more contributions"),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +103,7 @@ class Contributions:
         outcome = await group.submit(offer)
         # Looking at the saturation point may read it anew: also for a refusal, which depends on the value.
         used_at_most = await self._saturation.used_at_most(study, offer)
-        _refuse(outcome)
+        refuse(outcome)
         return _accepted(offer, outcome, used_at_most)
 
     async def contribute_once(self, study: Study, offer: Offer, idempotency: Idempotency) -> Accepted:
@@ -144,7 +117,7 @@ class Contributions:
 
         async def body(connection: Connection) -> tuple[Outcome, Accepted]:
             outcome = (await store.accept(connection, study.id, [offer], self._allowance))[0]
-            _refuse(outcome)
+            refuse(outcome)
             accepted = _accepted(offer, outcome, used_at_most)
             if not await self._replies.store(
                 connection,
@@ -185,7 +158,7 @@ class Contributions:
         if outcome is None:
             raise NotFound("this subject has no live contribution in this study")
         used_at_most = await self._saturation.used_at_most(study, offer)
-        _refuse(outcome)
+        refuse(outcome)
         return _accepted(offer, outcome, used_at_most)
 
     async def withdraw(self, study: Study, subject: bytes) -> None:
@@ -240,7 +213,7 @@ class Contributions:
             # A lost database is the same for all: the first one stands for the group.
             raise failures.exceptions[0] from None
         if result.closed and not result.created + result.unchanged:
-            _refuse(Outcome.STUDY_CLOSED)
+            refuse(Outcome.STUDY_CLOSED)
         self._saturation.forget(study)
         if result.created >= VACUUM_FROM:
             task = asyncio.create_task(self._vacuum())
@@ -258,14 +231,6 @@ class Contributions:
         return await self._database.run_tx(
             "contribution.accept", lambda c: store.accept(c, study.id, offers, self._allowance)
         )
-
-
-def _refuse(outcome: Outcome) -> None:
-    if outcome is Outcome.IMPOSSIBLE_REPORT:
-        raise InvalidRequest.naming([IMPOSSIBLE_REPORT], "the contribution is ")
-    if not outcome.accepted:
-        error, detail = REFUSALS[outcome]
-        raise error(detail)
 
 
 def _accepted(offer: Offer, outcome: Outcome, used_at_most: int) -> Accepted:

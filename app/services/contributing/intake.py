@@ -10,7 +10,7 @@ from app.core.epsilon import MICRO, round_down_to_significant
 from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import NotANumber, parse_decimal
 from app.core.study import StudyDefinition, Trust
-from app.services.contributing.intake_values import IMPOSSIBLE, ValueReader
+from app.services.contributing.intake_values import ValueReader, listed
 from app.services.subjects import SubjectKey
 
 MAX_SUBJECT_LENGTH = 256
@@ -18,8 +18,6 @@ MAX_SUBJECT_LENGTH = 256
 
 MAX_CACHED_EPSILONS = 10_000
 MAX_CACHED_LENGTH = 20
-
-IMPOSSIBLE_REPORT = FieldError("report", IMPOSSIBLE)
 
 
 class Intake:
@@ -213,8 +211,9 @@ class Intake:
             label = given[name]
             place = places.get(label) if type(label) is str else None
             if place is None:
-                errors.append(FieldError(f"attributes.{name}", "must be one of the study's labels, as text"))
-                return 0
+                reason = f"must be one of the study's labels, as text: {listed(list(places))}"
+                errors.append(FieldError(f"attributes.{name}", reason))
+                continue
             number = number * len(places) + place
         return number
 

@@ -1,6 +1,6 @@
 """One value or report on its way in: a number or a choice, of a whole study or one of its measures."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dither.device.choices import ChoiceRandomizer
 from dither.device.randomizers import randomizer
@@ -12,6 +12,9 @@ from app.core.study import StudyDefinition
 from app.mechanisms.local_reports import drawn_at_most
 
 IMPOSSIBLE = "not a report of this study's mechanism with this epsilon"
+
+MAX_LISTED = 20
+"""Labels that a refusal lists."""
 
 
 class ValueReader:
@@ -26,7 +29,7 @@ class ValueReader:
         self._grid, self._dimension = of.grid, of.dimension
         self._choices = dict(zip(of.choices, of.choice_points, strict=True))
         self._reason = (
-            f"must be one of the {whose}'s choices, as text"
+            f"must be one of the {whose}'s choices, as text: {listed(of.choices)}"
             if of.choices
             else f"outside the {whose}'s range, {of.lower:f} to {of.upper:f}"
         )
@@ -95,6 +98,11 @@ class ValueReader:
         if amount and not drawn:
             errors.append(FieldError(shown, IMPOSSIBLE))
         return report, drawn
+
+
+def listed(names: Sequence[str]) -> str:
+    """Labels for a refusal: the first ones where there are many."""
+    return ", ".join([*names[:MAX_LISTED], *["..."][: len(names) > MAX_LISTED]])
 
 
 def read_number(

@@ -160,11 +160,20 @@ def contribution_bytes(
     ).encode()
 
 
+class RecordError(WireOut):
+    """A field of a refused record, and why it was refused, without its value."""
+
+    field: str
+    reason: str
+
+
 class RecordResult(WireOut):
-    """What became of one record of a batch."""
+    """What became of one record of a batch. One that was refused says why, and its row: 1 is the first."""
 
     status: str
     code: str | None = None
+    errors: list[RecordError] | None = None
+    row: int | None = None
 
 
 class BatchOut(WireOut):
