@@ -329,16 +329,41 @@ async def test_local_people_are_left_out_and_the_answer_says_why(service: Servic
         assert answer["left_out_because"] == "local_reports_not_used"
 
 
+EMPTY = (
+    "mean",
+    "sd",
+    "median",
+    "quantile?q=0.9",
+    "histogram",
+    "distribution",
+    "describe",
+    "mean?range=found",
+)
+
+
+@pytest.mark.parametrize("statistic", EMPTY)
 @pytest.mark.parametrize("terms", [{}, ADD_REMOVE])
-async def test_local_people_alone_have_no_histogram_and_an_empty_secret_study_has_one(
-    service: Service, terms: dict[str, Any]
+async def test_an_empty_study_says_the_same_to_every_question_and_a_secret_one_answers(
+    service: Service, terms: dict[str, Any], statistic: str
 ):
-    study = await service.study(**terms)
+    study = await service.study(attributes={"region": ["north", "south"]}, **terms)
+    path = f"/v1/studies/{study}/statistics/{statistic}"
+    mark = "&" if "?" in path else "?"
+    for asked in (path, f"{path}{mark}by=region", f"{path}{mark}where=region:north"):
+        response = await service.call("GET", asked, "analyse")
+        if terms:
+            assert response.status_code == 200, response.text
+        else:
+            said = assert_problem(response, "budget_exhausted", 409)["detail"]
+            assert "by=" in asked or said == "no person who is asked has a contribution now"
+
+
+async def test_local_people_alone_have_no_histogram(service: Service):
+    study = await service.study(trust=["local"])
+    document = {"subject": "ann", "report": 0, "epsilon": 1, "trust": "local"}
+    await service.call("POST", f"/v1/studies/{study}/contributions", "contribute", json=document)
     response = await service.call("GET", f"/v1/studies/{study}/statistics/median", "analyse")
-    if terms:
-        assert response.status_code == 200, response.text
-    else:
-        assert_problem(response, "estimator_not_applicable", 409)
+    assert_problem(response, "estimator_not_applicable", 409)
 
 
 async def test_public_people_alone_are_counted_as_they_are(service: Service):

@@ -321,14 +321,15 @@ def reading(
 
 
 def refuse_without_people(study: StudyDefinition, crowd: ShapeCrowd) -> None:
-    """Refuse where people are left, and none of them can pay.
+    """Refuse where no person is there, or none of those who are can pay: as for means.
 
     Raises:
         BudgetExhausted: so it is, in a study whose people are public.
     """
     able = any(group.participates for group in crowd.groups)
-    if study.relation is Relation.REPLACE_ONE and crowd.unable and not able:
-        raise BudgetExhausted("no person in this study can take part in such a release")
+    if study.relation is Relation.REPLACE_ONE and not able and (crowd.unable or not crowd.people):
+        here = "in this study can take part in such a release"
+        raise BudgetExhausted(f"no person {here if crowd.people else 'who is asked has a contribution now'}")
 
 
 def weigh(
