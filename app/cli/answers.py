@@ -171,7 +171,9 @@ def interval_text(interval: Interval | None) -> str | None:
 def _label(one: LabelAnswer, by: str) -> dict[str, object]:
     return {
         "label": one.where[by],
-        "people": one.people if one.noisy_count is None else f"about {max(0, round(one.noisy_count))}",
+        "people": one.people
+        if one.noisy_count is None
+        else f"about {max(0, round(one.noisy_count))} or more",
         "estimate": one.estimate,
         "these people": interval_text(one.interval),
         "population": interval_text(one.population_interval),

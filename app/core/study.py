@@ -10,7 +10,7 @@ from dither.device.gaussian import pure_epsilon
 from dither.device.randomizers import LocalMechanism as LocalMechanism
 
 from app.core.attributes import NO_ATTRIBUTES, Attributes
-from app.core.epsilon import amount_of, epsilon_of
+from app.core.epsilon import amount_of, epsilon_of, round_down_to_significant
 from app.core.grid import Grid
 from app.core.measures import NO_MEASURES, Measures
 
@@ -131,6 +131,11 @@ class StudyDefinition:
     def amount(self, epsilon: int) -> int:
         """What an offer [micro-epsilon] is in its currency, rounded down."""
         return amount_of(epsilon, self.delta)
+
+    @property
+    def least(self) -> int:
+        """The least that a person offers: epsilons are kept with three digits [the study's currency]."""
+        return self.amount(round_down_to_significant(self.epsilon_min))
 
     def epsilon(self, amount: int) -> int:
         """An amount in its currency as an epsilon at its delta, rounded up [micro-epsilon]."""

@@ -56,30 +56,6 @@ def moment_queries(weights: tuple[int, ...]) -> tuple[Query, Query, Query]:
     )
 
 
-def count_interval(noisy_count: float, pivot: "HalvesPivot", *, cap: float, floor: float) -> Interval:
-    r"""The interval for the number of people from the noisy total weight of three sums.
-
-    With A the total weight and Z the sum of all noise, the noisy total is A + Z, and every person weighs
-    between `floor` and `cap`: :math:`A / cap \le n \le A / floor`.
-
-    Args:
-        noisy_count: The noisy total over the cap, at least 0, as the true one is.
-        pivot: Of the sums.
-        cap, floor: The most and the least that a person can weigh, above 0 [epsilon, or mu].
-
-    Returns:
-        The interval for those who take part; at least its level.
-    """
-    margin = pivot.mass_law().quantile(LEVEL)
-    total = noisy_count * cap
-    return Interval(
-        level=LEVEL,
-        lower=max(0.0, (total - margin) / cap),
-        upper=(total + margin) / floor,
-        coverage="at_least",
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class HalvesPivot(ComplementPivot):
     """The sums of p and of 1 - p with half of T12 in each: (1 - p) T11 + (1 - 2 p) / 2 T12 - p T22."""

@@ -90,6 +90,7 @@ def shape_controls() -> Iterator[Subject]:
     )
     yield description_subject("a description whose moments share their noise", shared=True)
     yield count_subject("a count that charges half of a person's weight", part=0.5)
+    yield count_subject("a count that weighs people by what they offer, priced by the least", weighed=2)
     yield stepped_subject("a histogram whose second step is drawn anew for the difference", anew=True)
     yield stepped_subject(
         "a mean of coordinates whose second step is drawn anew for the difference",
@@ -99,18 +100,20 @@ def shape_controls() -> Iterator[Subject]:
     yield found_subject("a range that is read off exact counts", Relation.REPLACE_ONE, exact=True)
 
 
-def count_subject(name: str, *, part: float = 1.0) -> Subject:
-    """A person of epsilon 1 who comes to others: the count that is published.
+def count_subject(name: str, *, part: float = 1.0, weighed: int = 1) -> Subject:
+    """A person of epsilon 2 who comes to others of epsilon 1: the count that is published.
 
     Args:
         name: Of the subject.
-        part: Of the charge it claims; below 1 that is the planted bug.
+        part: Of the charge it claims; below 1 that is a planted bug.
+        weighed: What the person counts for, whose charge is that of one; above 1 that is one, too.
     """
-    study = replace(STUDY, relation=Relation.ADD_REMOVE_ONE, epsilon_min=MICRO, epsilon_max=MICRO)
+    study = replace(STUDY, relation=Relation.ADD_REMOVE_ONE, epsilon_min=MICRO, epsilon_max=2 * MICRO)
     question = resolve(study, Ask(statistic=COUNT, share=MICRO))
 
     def plan_of(people: int) -> CountPlan:
-        crowd = ShapeCrowd.of([cohort_of(1, MICRO, [0] * people)], question)
+        others = cohort_of(2, MICRO, [0] * BESIDE)
+        crowd = ShapeCrowd.of([cohort_of(1, 2 * MICRO, [0] * (weighed * people)), others], question)
         return CountPlan.of_crowd(study, question, crowd)
 
     def drawn(people: int, draws: int) -> Cells:
@@ -119,10 +122,11 @@ def count_subject(name: str, *, part: float = 1.0) -> Subject:
         return cells(counted - BESIDE, np.ones(1), STEPS)
 
     def outputs(draws: int) -> tuple[Cells, Cells]:
-        return drawn(BESIDE, draws), drawn(BESIDE + 1, draws)
+        return drawn(0, draws), drawn(1, draws)
 
-    (charge,) = plan_of(1).charges()
-    return Subject(name=name, claimed=part * charge.epsilon / MICRO, outputs=outputs, planted=part < 1)
+    charge, _ = plan_of(1).charges()
+    claimed, planted = part * charge.epsilon / MICRO, part < 1 or weighed > 1
+    return Subject(name=name, claimed=claimed, outputs=outputs, planted=planted)
 
 
 def bins_subject(name: str, relation: Relation, *, scale: float, claimed: float | None = None) -> Subject:

@@ -1,12 +1,15 @@
 """The number of people over HTTP: public and free in replace_one studies, noisy and priced in others."""
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
+from app.core.grid import GRID_SIZE
+from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Relation, Trust
 from app.services.shapes.counts import CountPlan
 from app.services.shapes.shape_crowd import ShapeCrowd
@@ -110,14 +113,20 @@ async def test_every_kind_of_study_has_a_count_and_it_takes_no_more_than_it_need
         assert_problem(refused, "invalid_request", 422, *params)
 
 
-def counted(people: int, epsilon: float, draws: int) -> tuple[CountPlan, list[dict[str, Any]]]:
-    terms = {"relation": Relation.ADD_REMOVE_ONE, "epsilon_min": MICRO // 2, "epsilon_max": MICRO}
-    study = study_of_choices(3, **terms)
+MIXED = (0.5, 1.0, 40.0)
+
+
+def counted(
+    people: int, epsilon: float, draws: int, delta: int = 0
+) -> tuple[CountPlan, list[dict[str, Any]]]:
+    """The count of people of this epsilon in a study that admits from a half of 1 to 40."""
+    terms = {"relation": Relation.ADD_REMOVE_ONE, "epsilon_min": MICRO // 2, "epsilon_max": 40 * MICRO}
+    study = study_of_choices(3, **terms, delta=delta)
     question = resolve(study, Ask(statistic=COUNT, share=MICRO))
     cohort = Cohort(
         id=1,
         trust=Trust.CENTRAL,
-        epsilon=round(epsilon * MICRO),
+        epsilon=study.amount(round(epsilon * MICRO)),
         carried=0,
         spent=0,
         count=people,
@@ -128,27 +137,88 @@ def counted(people: int, epsilon: float, draws: int) -> tuple[CountPlan, list[di
     return plan, [plan.answer({}) for _ in range(draws)]
 
 
-def test_the_noise_has_the_scale_of_the_price_and_intervals_cover():
-    """4,000 draws: the mean of |Z| is the scale within 5 standard errors (one in a million)."""
-    plan, answers = counted(1000, 1.0, 4000)
+@pytest.mark.parametrize("epsilon", MIXED)
+def test_each_person_counts_as_one_whatever_they_offer_and_intervals_cover(epsilon: float):
+    """4,000 draws: the mean of |Z| is that of 1 / epsilon.min within 5 standard errors (one in a million)."""
+    plan, answers = counted(1000, epsilon, 4000)
     errors = [abs(one["estimate"] - 1000) for one in answers]
     scale = sum(errors) / len(errors)
-    assert abs(scale - 1) < 5 / math.sqrt(4000)
-    assert abs(scale - 1.2) > 5 * 1.2 / math.sqrt(4000)
-    assert plan.predicted_error == pytest.approx(math.sqrt(2))
-    assert [one.epsilon for one in plan.charges()] == [MICRO], "one person moves the sum by one scale"
+    assert abs(scale - 2) < 5 * 2 / math.sqrt(4000)
+    assert abs(scale - 2.4) > 5 * 2.4 / math.sqrt(4000)
+    assert plan.predicted_error == pytest.approx(2 * math.sqrt(2))
+    assert [one.epsilon for one in plan.charges()] == [MICRO // 2], "what the least offer can pay"
     held = sum(one["interval"]["lower"] <= 1000 <= one["interval"]["upper"] for one in answers)
     assert held >= 4000 * (0.95 - 5 * math.sqrt(0.95 * 0.05 / 4000))
-    # People of half of the epsilon weigh half: counted by the cap they are 500, and the interval knows it.
-    half, answers = counted(1000, 0.5, 400)
-    assert [one.epsilon for one in half.charges()] == [MICRO // 2]
-    assert abs(sum(one["estimate"] for one in answers) / 400 - 500) < 1
-    assert all(one["interval"]["upper"] > 950 for one in answers)
+    narrow = sum(abs(one["estimate"] - 1000) <= plan.predicted_error for one in answers)
+    assert narrow < 4000 * (0.95 - 5 * math.sqrt(0.95 * 0.05 / 4000)), "the control"
+
+
+@pytest.mark.parametrize("delta", [0, 10**6])
+@pytest.mark.parametrize("epsilon", MIXED)
+def test_a_person_who_comes_moves_the_count_by_one_and_pays_for_that(epsilon: float, delta: int):
+    """Brute force: the sum of weights with and without her, over all sizes of a few people."""
+    plan, _ = counted(1, epsilon, 0, delta)
+    (charge,) = plan.charges()
+    assert plan.weighing is not None
+    for people in range(5):
+        without, with_her = (
+            sum(counted(size, epsilon, 0, delta)[0].weighing.weights) * size * GRID_SIZE  # type: ignore[union-attr]
+            for size in (people, people + 1)
+        )
+        move = with_her - without
+        assert move == plan.weighing.cap * GRID_SIZE, "one person, in every size and for every offer"
+        match plan.noise:
+            case DiscreteLaplace(scales=(scale,)):
+                assert Fraction(move) / Fraction(scale) * MICRO == charge.epsilon == plan.most
+            case DiscreteGaussian(sigmas=(sigma,)):
+                loss = Fraction(move) ** 2 / (Fraction(sigma) ** 2 - 9) * MICRO
+                assert loss <= charge.epsilon <= loss + 1
+                assert charge.epsilon == plan.most
+
+
+async def few_of_most(service: Service) -> str:
+    """A study of 500 people, of whom each fiftieth offers twice as much as the others, the least."""
+    study = await service.study(default_share=1, **SECRET | {"epsilon": {"min": 5, "max": 10}})
+    records = [
+        {"subject": f"p{number}", "value": 1, "epsilon": 5 if number % 50 else 10, "trust": "central"}
+        for number in range(500)
+    ]
+    path = f"/v1/studies/{study}/contributions/batch"
+    assert (await service.call("POST", path, "contribute", json=records)).json()["created"] == 500
+    return study
+
+
+async def test_people_of_different_epsilons_each_count_as_one(service: Service):
+    study = await few_of_most(service)
+    (planned,) = (await get(service, study, "plan", statistic="count"))["estimators"]
+    assert planned["epsilon_max"] == 5
+    assert planned["predicted_error"] == pytest.approx(math.sqrt(2) / 5)
+    assert "epsilon.min" in planned["summary"]
+    found = await get(service, study, "statistics/count")
+    assert abs(found["estimate"] - 500) < 20 * found["predicted_error"]
+    assert found["interval"]["upper"] - found["interval"]["lower"] < 2
+    assert await spent(service, study, "p0") == await spent(service, study, "p1") == 5
+    # A cap that no person reaches makes no other question.
+    assert (await get(service, study, "statistics/count", epsilon=7))["id"] == found["id"]
+
+
+async def test_a_description_counts_each_person_as_one_too(service: Service):
+    study = await few_of_most(service)
+    found = await get(service, study, "statistics/describe")
+    assert abs(found["count"]["estimate"] - 500) < 40, "a tenth of the least offer: an error of 2.8"
+    assert found["count"]["interval"]["upper"] - found["count"]["interval"]["lower"] < 15
+    assert await spent(service, study, "p1") <= 5
+
+
+async def test_a_share_that_leaves_nothing_of_the_least_epsilon_is_refused(service: Service):
+    study = await service.study(**SECRET | {"epsilon": {"min": 0.0001, "max": 1}})
+    path, params = f"/v1/studies/{study}/statistics/count", {"share": 0.0001}
+    assert_problem(await service.call("GET", path, "analyse", params=params), "estimator_not_applicable", 409)
 
 
 def test_plans_look_at_no_one():
     few, _ = counted(0, 1.0, 0)
-    many, _ = counted(10**6, 1.0, 0)
-    assert few.most == many.most == MICRO
+    many, _ = counted(10**6, 40.0, 0)
+    assert few.most == many.most == MICRO // 2
     assert few.noise_json() == many.noise_json()
     assert few.predicted_error == many.predicted_error

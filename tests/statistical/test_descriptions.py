@@ -16,7 +16,7 @@ from app.accounting.shape_prices import ranks_cost
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition, Trust
-from app.services.shapes.descriptions import Description, of_moments, of_quartile
+from app.services.shapes.descriptions import Description, of_count, of_moments, of_quartile
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_questions import resolve
 from app.services.statistics.questions import Ask
@@ -115,6 +115,9 @@ def test_the_price_is_the_sum_over_all_parts_and_never_more_than_an_offer(relati
     for place, group in enumerate(plan.crowd.groups):
         weight = plan.quartiles[0].weighing.weights[place]
         cost = of_mean[place] + ranks_cost(weight, draws, relation)
+        if plan.count is not None:
+            assert plan.count.costs[place] == plan.count.most == of_count(7), "the same of each person"
+            cost += plan.count.most
         assert plan.costs[place] == cost
         assert cost <= min(group.epsilon, plan.most)
     assert of_moments(10**6) + 3 * of_quartile(10**6) == 10**6

@@ -2,12 +2,13 @@ r"""`count`: the number of people, public or with noise.
 
 *replace_one.* The number of people is public: the answer is it, has no noise and charges no one.
 
-*add_remove_one.* Each person weighs what they offer, and a person who comes or goes moves the sum of
-weights by theirs: one query, priced as every query is (`app.accounting.costs`). With A the sum of weights
-and Z its noise, and each weight between the floor and the cap, :math:`A / cap \le n \le A / floor`, so the
-interval goes from :math:`(A + Z - q) / cap` to :math:`(A + Z + q) / floor`, q being the quantile of
-:math:`|Z|`. The estimate counts people by their share of the cap, as the noisy counts of other answers do.
-Neither noise nor weights depend on who is there.
+*add_remove_one.* Each person counts as one, whatever they offer: all weigh the same w, which is what the
+share leaves of the least epsilon that the study admits, so that all can pay it. A person who comes or goes
+moves the sum of weights w n by w: one query, priced as every query is (`app.accounting.costs`), and the same
+for all. With Z its noise the answer is n + Z / w, and the interval n + Z / w ± q / w, q the quantile of
+:math:`|Z|`. So the error is in people: with Laplace noise it is :math:`\sqrt 2 / w`, w as an epsilon, and
+grows as the study's least epsilon falls. Weights by offers would have less noise, but their sum is no number
+of people where offers differ. Neither noise nor weights depend on who is there.
 """
 
 import json
@@ -22,9 +23,9 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise, as_document
 from app.core.release import Charge
 from app.core.study import Currency, StudyDefinition, Trust
-from app.estimators.interface import Interval, Query
+from app.estimators.interface import Interval, NotApplicable, Query
 from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
-from app.estimators.weighing import Weighing
+from app.estimators.weighing import Weighing, weigh_secret
 from app.mechanisms.draw import draw
 from app.services.shapes import shape_plans
 from app.services.shapes.shape_crowd import ShapeCrowd
@@ -38,7 +39,7 @@ class CountPlan:
 
     Attributes:
         crowd: Whom it was made for.
-        weighing: What people count for; None where their number is public.
+        weighing: What people count for, all the same; None where their number is public.
         noise: Of the sum of weights [its units, times 2**GRID_BITS].
         costs: What each person of each group pays [the study's currency].
         most: The largest charge to a person; in add_remove_one studies the largest that is possible.
@@ -61,15 +62,18 @@ class CountPlan:
             part: What of an offer it may take; all of it if not given.
 
         Raises:
+            NotApplicable: the share leaves nothing of the study's least epsilon.
             InternalFault: a charge exceeds an offer.
         """
         if question.public:
             return cls(crowd=crowd, weighing=None, noise=NoNoise(), costs=(0,) * len(crowd.groups), most=0)
-        groups = groups_of(crowd, part)
-        weighing = shape_plans.weigh(study, question, groups, crowd.people, part)
+        level = part(question.offer(study.least))
+        weighing = weigh_secret(groups_of(crowd, part), cap=level, floor=level, currency=study.noise)
+        if not weighing.floor:
+            raise NotApplicable("The share is too small for a count: it leaves nothing of epsilon.min.")
         noise = _noise(weighing, study.noise)
-        costs = group_costs([_query(weighing.weights)], noise, study.relation, groups, study.noise)
-        check_charges(costs, groups)
+        costs = group_costs([_query(weighing.weights)], noise, study.relation, crowd.groups, study.noise)
+        check_charges(costs, crowd.groups)
         one = Group(trust=Trust.CENTRAL, epsilon=0, count=1)
         (most,) = group_costs([_query((weighing.cap,))], noise, study.relation, [one], study.noise)
         return cls(crowd=crowd, weighing=weighing, noise=noise, costs=tuple(costs), most=most)
@@ -80,7 +84,7 @@ class CountPlan:
 
     @property
     def predicted_error(self) -> float:
-        """Root mean square of the noise [people who weigh the cap]."""
+        """Root mean square of the noise [people]."""
         return 0.0 if self.weighing is None else math.sqrt(self._law.variance) / self.weighing.cap
 
     @property
@@ -103,19 +107,14 @@ class CountPlan:
             counts: Not looked at: the sizes of cohorts say it.
         """
         if self.weighing is None:
-            people = float(self.crowd.people)
-            interval = Interval(level=LEVEL, lower=people, upper=people, coverage="exact")
-            return {"estimate": people, "interval": asdict(interval)}
-        # No number is below 0, so a noisy total is no further from the true one where it is raised to 0.
-        total = max(0.0, self.noisy(self.weighing) / GRID_SIZE)
-        margin, cap = self._law.quantile(LEVEL), self.weighing.cap
+            return public_count(self.crowd.people)
+        # No number is below 0, so a noisy one is no further from the true one where it is raised to 0.
+        people = max(0.0, self.noisy(self.weighing) / GRID_SIZE / self.weighing.cap)
+        margin = self._law.quantile(LEVEL) / self.weighing.cap
         interval = Interval(
-            level=LEVEL,
-            lower=max(0.0, (total - margin) / cap),
-            upper=(total + margin) / max(self.weighing.floor, 1),
-            coverage="at_least",
+            level=LEVEL, lower=max(0.0, people - margin), upper=people + margin, coverage="at_least"
         )
-        return {"estimate": total / cap, "interval": asdict(interval)}
+        return {"estimate": people, "interval": asdict(interval)}
 
     def noisy(self, weighing: Weighing) -> int:
         """The sum of weights with exact noise [their unit, times 2**GRID_BITS]. Draws entropy."""
@@ -134,6 +133,13 @@ class CountPlan:
                 return error_law(normal_variance=0.0, laplaces=((scale / GRID_SIZE, 1),))
             case _:
                 return error_law(normal_variance=0.0, laplaces=())
+
+
+def public_count(people: int) -> dict[str, object]:
+    """The answer where the number of people is public."""
+    number = float(people)
+    interval = Interval(level=LEVEL, lower=number, upper=number, coverage="exact")
+    return {"estimate": number, "interval": asdict(interval)}
 
 
 def _query(weights: Sequence[int]) -> Query:

@@ -2,8 +2,9 @@ r"""`describe`: count, mean, standard deviation and quartiles, in one release.
 
 *Parts.* Of each offer every quartile has a fifth, and the moments have the rest. The mean and the second
 moment cost what the mean alone costs (`app.estimators.moments`; three sums where the number of people is
-secret, off which the noisy count is read, too). Each quartile is a draw of its own, with two more for the
-ends of its interval (`app.estimators.ranks`).
+secret). Each quartile is a draw of its own, with two more for the ends of its interval
+(`app.estimators.ranks`). A secret number of people has a noisy count (`app.services.shapes.counts`), which
+takes the same of every person, a tenth of the least offer.
 
 *Privacy.* All parts draw independently of each other, and none depends on what another one publishes. So the
 density of the whole answer is the product of theirs, and for each cohort the price is the sum of the prices
@@ -22,15 +23,13 @@ from typing import ClassVar
 from app.accounting.costs import group_costs
 from app.accounting.shape_prices import ranks_cost
 from app.core.cohort import Cohorts, Group, Groups
-from app.core.epsilon import MICRO
 from app.core.release import Charge
 from app.core.study import Relation, StudyDefinition
-from app.estimators.interface import Interval, Plan
+from app.estimators.interface import Plan
 from app.estimators.moments import with_second_moment
-from app.estimators.moments_secret import GaussianHalvesPivot, HalvesPivot, count_interval
-from app.estimators.quantiles import LEVEL
 from app.estimators.ranks import RankPlan
 from app.estimators.transformed import MOMENTS
+from app.services.shapes.counts import CountPlan, public_count
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import Part, groups_of, mean_estimator, mean_question
 from app.services.shapes.shape_plans import (
@@ -53,8 +52,13 @@ def of_quartile(offer: int) -> int:
     return offer // 5
 
 
+def of_count(least: int) -> int:
+    """What the count of a secret number of people takes of every person, of the least offer."""
+    return -(-least // 10)
+
+
 def of_moments(offer: int) -> int:
-    """What is left for the mean and the standard deviation."""
+    """What is left for mean and standard deviation, and for the count where that takes something."""
     return offer - len(QUARTILES) * of_quartile(offer)
 
 
@@ -67,7 +71,8 @@ class Description:
         crowd: Whom it was made for.
         groups: What the part for the moments sees.
         mean: Its plan.
-        quartiles: The other parts.
+        quartiles: Theirs.
+        count: That of the number of people; None where it is public.
         costs: What each person of each group pays for all parts [the study's currency].
         most: The largest charge to a person; in add_remove_one studies the largest that is possible.
     """
@@ -77,6 +82,7 @@ class Description:
     groups: tuple[Group, ...]
     mean: Plan
     quartiles: tuple[RankPlan, ...]
+    count: CountPlan | None
     costs: tuple[int, ...]
     most: int
 
@@ -97,8 +103,13 @@ class Description:
         relation = study.relation
         secret = relation is Relation.ADD_REMOVE_ONE
 
+        def counted(offer: int) -> int:
+            return of_count(part(offer))
+
+        of_each = counted(question.offer(study.least)) if secret else 0
+
         def moments(offer: int) -> int:
-            return of_moments(part(offer))
+            return max(0, of_moments(part(offer)) - of_each)
 
         def quartile(offer: int) -> int:
             return of_quartile(part(offer))
@@ -118,10 +129,11 @@ class Description:
         of_ranks = central_costs(
             crowd, weighing.weights, lambda weight: ranks_cost(weight, draws, relation, study.noise)
         )
-        costs = added_up(crowd, of_mean, of_ranks)
+        count = CountPlan.of_crowd(study, question, crowd, counted) if secret else None
+        costs = added_up(crowd, of_mean, of_ranks, *([] if count is None else [count.costs]))
         most = max(costs, default=0)
-        if secret:
-            most = planning.epsilon_max(study, estimator, asked, of_mean)
+        if count is not None:
+            most = planning.epsilon_max(study, estimator, asked, of_mean) + count.most
             most += ranks_cost(weighing.cap, draws, relation, study.noise)
         return cls(
             study=study,
@@ -129,6 +141,7 @@ class Description:
             groups=groups,
             mean=mean,
             quartiles=quartiles,
+            count=count,
             costs=costs,
             most=most,
         )
@@ -153,11 +166,13 @@ class Description:
 
     def noise_json(self) -> str:
         """The noise of all parts, for the ledger: what is needed to compute the price again."""
-        document = {
+        document: dict[str, object] = {
             "mechanism": "Description",
             "moments": json.loads(planning.noise_json(self.mean)),
             "quartiles": [draws_json(plan) for plan in self.quartiles],
         }
+        if self.count is not None:
+            document["count"] = json.loads(self.count.noise_json())
         return json.dumps(document, allow_nan=False)
 
     def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
@@ -190,7 +205,7 @@ class Description:
             quartiles.append({"q": float(rank), "estimate": estimate, "interval": interval})
         sd = moments.variance and asdict(moments.variance.root)
         return {
-            "count": self._count(moments.details.get("noisy_count")),
+            "count": public_count(self.crowd.people) if self.count is None else self.count.answer(counts),
             "mean": {
                 "estimate": moments.estimate,
                 "standard_error": moments.standard_error,
@@ -200,15 +215,3 @@ class Description:
             "sd": sd,
             "quartiles": quartiles,
         }
-
-    def _count(self, noisy: object) -> dict[str, object]:
-        """How many people there are: public, or read off the noisy total weight."""
-        if not isinstance(noisy, float):
-            people = float(self.crowd.people)
-            interval = Interval(level=LEVEL, lower=people, upper=people, coverage="exact")
-            return {"estimate": self.crowd.people, "interval": asdict(interval)}
-        assert self.mean.weighs is not None
-        cap, floor = self.mean.weighs
-        pivot = GaussianHalvesPivot() if self.study.delta else HalvesPivot()
-        interval = count_interval(noisy, pivot, cap=cap, floor=max(floor, 1 / MICRO))
-        return {"estimate": noisy, "interval": asdict(interval)}

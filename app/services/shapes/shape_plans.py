@@ -34,7 +34,7 @@ SUMMARIES = {
     "shares": "Noisy counts by choice with weights min(epsilon, tau), moved to shares that sum to 1.",
     "covariance": "Noisy sums of two numbers and of their products, the products at no further price.",
     "coordinates": "Mean and spread of each coordinate, each with an equal part of the price.",
-    "count": "The number of people; where it is secret, the sum of what they weigh with noise.",
+    "count": "The number of people, each counted as one; a secret one has noise like 1 / epsilon.min.",
     "quantile": "Steps of the range drawn by how near their rank is, with an interval.",
 }
 """One line about each estimator."""
@@ -354,7 +354,7 @@ def weigh(
     """
     if study.relation is Relation.ADD_REMOVE_ONE:
         cap, floor = (
-            part(question.offer(study.amount(end))) for end in (study.epsilon_max, study.epsilon_min)
+            part(question.offer(amount)) for amount in (study.amount(study.epsilon_max), study.least)
         )
         return weigh_secret(groups, cap=cap, floor=floor, currency=study.noise)
     tilt = (question.tilt or 0) / MICRO

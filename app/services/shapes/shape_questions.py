@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from app.core.epsilon import MICRO, round_down_to_significant, share_of
+from app.core.epsilon import MICRO, share_of
 from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import GRID_SIZE
 from app.core.release import Asked
@@ -109,7 +109,7 @@ class ShapeQuestion:
         public: Whether it asks for the number of people where that is public: then it charges no one.
         share: Part of each personal epsilon [ppm].
         epsilon: The most that any person may be charged, or None [micro-epsilon].
-        cap: The same in the study's currency.
+        cap: The same in the study's currency; of a secret count at most what all people can pay.
         expected_size: add_remove_one: the number of people to predict for.
         tilt: [ppm]; None in add_remove_one studies.
     """
@@ -142,8 +142,7 @@ class ShapeQuestion:
         """The most that a release takes of any person's epsilon [ppm]."""
         if self.cap is None:
             return self.share
-        least = max(1, study.amount(round_down_to_significant(study.epsilon_min)))
-        return min(self.share, -(-self.cap * MICRO // least))
+        return min(self.share, -(-self.cap * MICRO // max(1, study.least)))
 
     @property
     def digest(self) -> bytes:
@@ -298,6 +297,10 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
     if errors:
         raise InvalidRequest.naming(errors, "the question is ")
     share, epsilon = bounds(study, ask)
+    cap = None if epsilon is None else study.amount(epsilon)
+    if estimator == COUNT and secret and (cap is None or cap >= share_of(study.least, share)):
+        # People count alike, so no person pays more than all can.
+        epsilon, cap = None, share_of(study.least, share)
     return ShapeQuestion(
         estimator=estimator,
         starts=starts,
@@ -305,7 +308,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         quantile=quantile,
         share=share,
         epsilon=epsilon,
-        cap=None if epsilon is None else study.amount(epsilon),
+        cap=cap,
         expected_size=ask.expected_size,
         tilt=None if secret or estimator == COUNT else study.tilt if ask.tilt is None else ask.tilt,
         part=part,

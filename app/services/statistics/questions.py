@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.core.cohort import Cohort
-from app.core.epsilon import MICRO, round_down_to_significant, share_of
+from app.core.epsilon import MICRO, share_of
 from app.core.errors import FieldError, InvalidRequest
 from app.core.release import Asked
 from app.core.study import NO_SIZE, NO_TILT, NOT_OF_CHOICES, Relation, StudyDefinition
@@ -111,8 +111,7 @@ class Resolved:
         """
         if self.cap is None:
             return self.share
-        least = max(1, study.amount(round_down_to_significant(study.epsilon_min)))
-        return min(self.share, -(-self.cap * MICRO // least))
+        return min(self.share, -(-self.cap * MICRO // max(1, study.least)))
 
     def digest(self) -> bytes:
         """SHA-256 of the question; without a tilt that of the releases made before there was one."""
@@ -173,7 +172,7 @@ class Resolved:
             relation=study.relation,
             grid=study.grid,
             cap=self.offer(study.amount(study.epsilon_max)),
-            floor=self.offer(study.amount(study.epsilon_min)),
+            floor=self.offer(study.least),
             delta=study.delta,
             people=people,
             expected_size=self.expected_size if self.expected_size is not None else expected_size,

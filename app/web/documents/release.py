@@ -17,7 +17,10 @@ from app.web.documents.types import EpsilonOut, Mu2Out, WireOut
 
 NoisyCount = Annotated[
     float | None,
-    Field(description="People by their share of the cap, with noise; only where their number is secret."),
+    Field(
+        description="People by their share of the cap, with noise: too few where some offer less. Only where "
+        "their number is secret; `count` counts each as one."
+    ),
 ]
 
 

@@ -168,7 +168,7 @@ class CountReleaseOut(_ByLabelOut[CountOfLabelOut]):
     """The number of people: public, or with noise where it is secret."""
 
     statistic: Literal["count"]
-    estimate: float = Field(description="Where it is secret, people by their share of the cap.")
+    estimate: float = Field(description="Each person counts as one; where it is secret, with noise.")
     interval: IntervalOut = Field(description="Where it is secret, of those who take part.")
 
 

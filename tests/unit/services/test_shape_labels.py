@@ -236,14 +236,14 @@ def test_without_people_who_can_pay_it_is_refused_and_a_cohort_has_one_label():
 
 def counted_by_region(people: Sequence[Cohort], **terms: Any) -> LabelsPlan:
     study = replace(
-        STUDY, attributes=Attributes.of({"region": LABELS}), epsilon_min=MICRO, epsilon_max=MICRO, **terms
+        STUDY, attributes=Attributes.of({"region": LABELS}), epsilon_min=MICRO, epsilon_max=9 * MICRO, **terms
     )
     return LabelsPlan.of(study, resolve(study, Ask(statistic=COUNT, by="region", share=MICRO)), people)
 
 
 def test_a_person_who_comes_pays_for_the_count_of_the_label_and_of_all_people():
-    """Brute force: a person more in either label moves two sums of weights, by theirs."""
-    plan = counted_by_region([cohort(1, 0, 2), cohort(2, 1, 3)], relation=Relation.ADD_REMOVE_ONE)
+    """Brute force: a person more in either label moves two sums of weights by the same, for any offer."""
+    plan = counted_by_region([cohort(1, 0, 2), cohort(2, 1, 3, 9)], relation=Relation.ADD_REMOVE_ONE)
     charged = {one.cohort_id: one.epsilon for one in plan.charges()}
     for place, own in ((0, 1), (1, 2)):
         loss = Fraction()
@@ -251,6 +251,7 @@ def test_a_person_who_comes_pays_for_the_count_of_the_label_and_of_all_people():
             assert isinstance(one, CountPlan)
             assert one.weighing is not None
             assert isinstance(one.noise, DiscreteLaplace)
+            assert set(one.weighing.weights) == {MICRO // 2}
             loss += Fraction(one.weighing.weights[group] * GRID_SIZE) / Fraction(one.noise.scales[0])
         assert loss * MICRO <= charged[own] <= loss * MICRO + 2
         assert charged[own] <= MICRO == plan.most
