@@ -12,7 +12,7 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response
 
 from app.core.errors import ServiceError, Unavailable
-from app.core.numbers import headline
+from app.core.numbers import headline, margin
 from app.core.principal import Role
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE, TOKEN_FIELD, PageRequest
 from app.services.admin.logins import Login, form_token
@@ -119,6 +119,24 @@ def changes(detail: Mapping[str, Any]) -> str:
     )
 
 
+_BECAUSE = {
+    "budget_exhausted": "their budget in this study is exhausted",
+    "in_no_answer": "they are in none of the answers that it combines",
+    "label_too_small": "too few people have their label",
+    "local_reports_not_used": "it does not use local reports",
+    "measure_not_reported": "their devices reported other measures",
+}
+
+
+def because(codes: str | None) -> str:
+    """Why people are left out of an answer, from the codes of its document.
+
+    >>> because("budget_exhausted measure_not_reported")
+    'their budget in this study is exhausted, or their devices reported other measures'
+    """
+    return ", or ".join(_BECAUSE.get(code, code.replace("_", " ")) for code in (codes or "").split())
+
+
 def _words(value: Any) -> str:
     if isinstance(value, Mapping):
         return "; ".join(f"{name} {_words(one)}" for name, one in value.items()) or "none"
@@ -145,7 +163,9 @@ TEMPLATES.filters |= {
     "plain": plain,
     "changes": changes,
     "about": lambda release: about(release.model_dump(include=ABOUT)),
-    "headline": lambda release: headline(release.estimate, release.interval.lower, release.interval.upper),
+    "within": lambda value, interval: headline(value, interval.lower, interval.upper),
+    "margin": margin,
+    "because": because,
 }
 
 

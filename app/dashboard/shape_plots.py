@@ -6,6 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from app.core.numbers import headline
 from app.dashboard import label_plots
 from app.dashboard.canvas import Axis, bar, draw_both, points, reach
 from app.dashboard.scales import Linear, Named, Scale, nice_ceiling
@@ -122,4 +123,4 @@ def distribution(bins: Sequence[ShareOfBinOut]) -> Markup:
 
 def _said(one: ShareOfBinOut | ShareOfChoiceOut) -> str:
     name = one.choice if isinstance(one, ShareOfChoiceOut) else f"{one.lower:.6g} to {one.upper:.6g}"
-    return f"{name}: {one.share:.3f}, 95 %: {one.interval.lower:.3f} to {one.interval.upper:.3f}"
+    return "{}: {}, 95 %: {} to {}".format(name, *headline(one.share, one.interval.lower, one.interval.upper))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
+from app.core.numbers import margin
 from app.dashboard.canvas import Axis, draw_both, points
 from app.dashboard.requests import PageRequest
 from app.dashboard.scales import Linear, Scale, nice_ceiling
@@ -74,7 +75,7 @@ def plot(steps: Sequence[Step], plan: PlanOut | None = None) -> Markup:
 
     def marks(across: Scale, up: Scale) -> Sequence[str]:
         def dot(one: _Dot, kind: str) -> str:
-            said = escape(f"{one.text}: ± {one.half:.4g} for epsilon {one.spent:g} in all")
+            said = escape(f"{one.text}: ± {margin(one.half)} for epsilon {one.spent:g} in all")
             return (
                 f'<circle class="step {kind}" cx="{across(one.spent):.1f}" cy="{up(one.half):.1f}" r="4">'
                 f"<title>{said}</title></circle>"

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 
+from app.core.numbers import Headline, headline
 from app.dashboard.requests import TOKEN_FIELD
 from tests.api.service import Service
 
@@ -53,3 +54,8 @@ class Browser:
 def text_of(page: str) -> str:
     """What somebody reads on a page."""
     return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page)))
+
+
+def within(answer: Mapping[str, Any], name: str = "estimate", interval: str = "interval") -> Headline:
+    """An estimate of a document and one of its intervals as pages show them, no more exact than that."""
+    return headline(answer[name], answer[interval]["lower"], answer[interval]["upper"])

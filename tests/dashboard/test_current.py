@@ -1,7 +1,7 @@
 """The answer that is there, free, beside the price of a new one."""
 
 from tests.api.service import Service
-from tests.dashboard.browser import Browser, text_of
+from tests.dashboard.browser import Browser, text_of, within
 
 
 async def test_the_current_answer_stands_before_what_a_new_one_costs(
@@ -23,7 +23,8 @@ async def test_the_current_answer_stands_before_what_a_new_one_costs(
         < text.index("Releases")
     )
     assert f"/releases/{release['id']}" in admin.page
-    assert f"Standard deviation: {release['sd']['estimate']:.4g}"[:24] in text
+    spread = within(release["sd"])
+    assert f"Standard deviation: {spread.estimate} ({spread.lower} to {spread.upper})" in text
     assert "A new one costs a person ε 0.1 at most." in text
     # Looking at it charges no person, and makes nothing.
     assert len((await service.call("GET", f"/v1/studies/{study}/releases", "analyse")).json()["items"]) == 1
@@ -105,3 +106,73 @@ async def test_the_current_answer_is_that_of_all_people(admin: Browser, service:
     await admin.get(f"/dashboard/studies/{study}")
     card = admin.page[admin.page.index('aria-labelledby="current"') :]
     assert f"/releases/{plain}" in card[: card.index("</section>")]
+
+
+async def test_the_current_answer_is_the_one_that_get_reads(admin: Browser, service: Service) -> None:
+    """Not the newest one, which may be worse; and a look at the page pays for none."""
+    studies: dict[str, dict[str, object]] = {
+        "mean": {},
+        "mean?measure=income": {
+            "lower": None,
+            "upper": None,
+            "measures": {"party": {"choices": ["a", "b"]}, "income": {"lower": 0, "upper": 9}},
+        },
+        "shares": {"lower": None, "upper": None, "choices": ["red", "green"]},
+    }
+    values: dict[str, dict[str, object]] = {
+        "mean": {"value": 40},
+        "mean?measure=income": {"values": {"party": "a", "income": 4}},
+        "shares": {"value": "red"},
+    }
+    for statistic, fields in studies.items():
+        name, _, query = statistic.partition("?")
+        study = await service.study(**fields)
+        path = f"/v1/studies/{study}"
+        records = [
+            {"subject": f"p{number}", "epsilon": 3, "trust": "central"} | values[statistic]
+            for number in range(400)
+        ]
+        sent = await service.call("POST", f"{path}/contributions/batch", "contribute", json=records)
+        assert sent.json()["created"] == 400, sent.text[:300]
+        asked = {"statistic": name} | dict([query.split("=")] if query else [])
+        page = f"/dashboard/studies/{study}?{query}"
+
+        async def ask(share: float, path: str = path, asked: dict[str, str] = asked) -> str:
+            question = asked | {"share": share, "fresh": True, "allow_worse": True}
+            made = await service.call("POST", f"{path}/releases", "analyse", json=question)
+            assert made.status_code == 201, made.text
+            return str(made.json()["id"])
+
+        await admin.get(page)
+        assert "The current answer" not in admin.page
+        assert (await service.call("GET", f"{path}/releases", "analyse")).json()["items"] == []
+        await ask(0.3)
+        newest = await ask(0.001)
+        await admin.get(page)
+        card = admin.page[admin.page.index('aria-labelledby="current"') :]
+        card = card[: card.index("</section>")]
+        read = (await service.call("GET", f"{path}/statistics/{statistic}", "analyse")).json()
+        assert read["id"] != newest
+        assert f"/releases/{read['id']}" in card
+        assert newest not in card
+
+
+async def test_the_answer_of_coordinates_is_drawn_on_the_page_of_the_study(
+    admin: Browser, service: Service
+) -> None:
+    study = await service.study(dimension=3)
+    people = [
+        {"subject": f"p{number}", "value": [20, 50, 80], "epsilon": 5, "trust": "central"}
+        for number in range(300)
+    ]
+    await service.call("POST", f"/v1/studies/{study}/contributions/batch", "contribute", json=people)
+    made = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 0.5})
+    assert made.status_code == 201, made.text
+    await admin.get(f"/dashboard/studies/{study}")
+    card = admin.page[admin.page.index('aria-labelledby="current"') :]
+    card = card[: card.index("</section>")]
+    # A plot is drawn for wide and for narrow screens: a dot with its interval for each coordinate.
+    assert card.count('<g class="estimate">') == 2 * 3
+    for one in made.json()["coordinates"]:
+        shown = within(one)
+        assert f"{one['coordinate']} {shown.estimate} {shown.lower} to {shown.upper}" in text_of(card)

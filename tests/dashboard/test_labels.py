@@ -5,10 +5,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from app.dashboard.rendering import number
 from app.web.question_params import query_parameters
 from tests.api.service import Service
-from tests.dashboard.browser import Browser, text_of
+from tests.dashboard.browser import Browser, text_of, within
 
 REGIONS = {"north": 20, "south": 80, "east": 60}
 
@@ -102,8 +101,8 @@ async def test_a_difference_is_asked_for_and_others_are_read_off_it_for_nothing(
         "GET", f"/v1/studies/{survey}/statistics/difference?between=region:south,north", "analyse"
     )
     assert 'value="region:south,north"' in page.text
-    population = answer.json()["population_interval"]
-    assert f"{number(population['lower'])} to {number(population['upper'])}" in text
+    population = within(answer.json(), interval="population_interval")
+    assert f"{population.lower} to {population.upper}" in text
     # All others are free: read on the same page.
     spent = await service.rows()
     path = location.partition("?")[0]
@@ -233,9 +232,9 @@ async def test_a_covariance_is_asked_for_where_two_numbers_have_one(browser: Bro
     answer = await service.call(
         "GET", f"/v1/studies/{study}/statistics/covariance?measures=income,age", "analyse"
     )
-    text, population = text_of(page.text), answer.json()["population_interval"]
+    text, population = text_of(page.text), within(answer.json(), interval="population_interval")
     assert "The covariance of income and age" in text
-    assert f"for the population {number(population['lower'])} to {number(population['upper'])}" in text
+    assert f"for the population {population.lower} to {population.upper}" in text
     assert "covariance income and age" in text_of((await browser.get(f"/dashboard/studies/{study}")).text)
     page = await browser.get(await ask(browser, study, {"statistic": "count", "measure": "income"}))
     assert "The number of people" in text_of(page.text)

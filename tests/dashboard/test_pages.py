@@ -13,11 +13,13 @@ import asyncpg
 import httpx
 import pytest
 
-from app.core.numbers import headline
-from app.dashboard.rendering import count, epsilon, moment, number, total
+from app.core.errors import BudgetExhausted
+from app.dashboard.rendering import because, count, epsilon, moment, number, total
 from app.dashboard.requests import PERSON_COOKIE
+from app.services.shapes.shape_plans import LOCAL, SMALL
+from app.services.statistics.planning import NOT_COMBINED, NOT_REPORTED
 from tests.api.service import Service
-from tests.dashboard.browser import Browser, text_of
+from tests.dashboard.browser import Browser, text_of, within
 
 
 @pytest.fixture
@@ -37,8 +39,8 @@ async def test_the_pages_show_the_numbers_of_the_endpoints(admin: Browser, servi
     assert f"People {count(overview['subjects'])}" in text
     assert f"{total(overview['epsilon']['spent'])} spent of" in text
     await admin.get(f"/dashboard/studies/{study}")
-    shown = headline(made["estimate"], made["interval"]["lower"], made["interval"]["upper"])
-    spread = number(made["sd"]["estimate"])
+    shown = within(made)
+    spread = within(made["sd"]).estimate
     assert f"{shown.estimate} {shown.lower} to {shown.upper} {spread} 41" in text_of(admin.page)
     assert "<b>long" not in admin.page, "titles are text"
     await admin.get(f"/dashboard/releases/{made['id']}")
@@ -341,10 +343,10 @@ async def test_a_quota_set_on_the_page_holds_on_the_page(browser: Browser, servi
 
     await browser.log_in("analyse")
     for key, status in (("5", 303), ("6", 429)):
-        await browser.get(f"/dashboard/studies/{study}?estimator=uniform")
+        await browser.get(f"/dashboard/studies/{study}")
         made = await browser.post(
             f"/dashboard/studies/{study}/releases",
-            {"key": "6fd1bb7c-6b10-4d6d-9a43-4b9ea2a5f5c" + key, "estimator": "uniform"},
+            {"key": "6fd1bb7c-6b10-4d6d-9a43-4b9ea2a5f5c" + key},
         )
         assert made.status_code == status, text_of(browser.page)
     assert (await service.rows())["release"] == 1
@@ -390,8 +392,9 @@ async def test_the_page_of_a_study_goes_on_to_earlier_releases(
     await service.crowd(study)
     made = []
     for share in (0.1, 0.2):
-        document = {"estimator": "uniform", "share": share}
-        response = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=document)
+        response = await service.call(
+            "POST", f"/v1/studies/{study}/releases", "analyse", json={"share": share}
+        )
         made.append(response.json()["id"])
     first = (await admin.get(f"/dashboard/studies/{study}")).text
     assert made[1] in first
@@ -578,7 +581,31 @@ async def test_an_answer_that_is_no_gain_is_refused_on_the_page_and_can_be_insis
     assert 'name="allow_worse"' in refused.text
     assert (await ask(estimator="adpm", allow_worse="1")).status_code == 303
     page = text_of((await browser.get(f"/dashboard/studies/{study}")).text)
-    assert "42 41 left out: budget exhausted" in page
+    assert "42 41 left out: their budget in this study is exhausted" in page
+
+
+async def test_who_is_in_no_answer_is_not_put_down_to_budgets(admin: Browser, service: Service) -> None:
+    study = await service.study()
+    await service.crowd(study)
+    path = f"/v1/studies/{study}"
+    own = {"share": 0.2, "fresh": True}
+    for question in (own, own):
+        made = await service.call("POST", f"{path}/releases", "analyse", json=question)
+        assert made.status_code == 201, made.text
+    await service.contribute(study, "later")
+    made = await service.call("POST", f"{path}/releases", "analyse", json={"statistic": "histogram"})
+    assert made.json()["people"] == 101, made.text
+    combined = (await service.call("GET", f"{path}/statistics/mean", "analyse")).json()
+    assert (combined["people_left_out"], combined["left_out_because"]) == (1, "in_no_answer")
+    await admin.get(f"/dashboard/releases/{combined['id']}")
+    text = text_of(admin.page)
+    assert "101, 1 left out: they are in none of the answers that it combines" in text
+    assert "exhausted" not in text
+
+
+@pytest.mark.parametrize("code", [BudgetExhausted.code, NOT_COMBINED, NOT_REPORTED, SMALL, LOCAL])
+def test_every_reason_to_leave_people_out_has_words(code: str) -> None:
+    assert because(code) != code.replace("_", " ")
 
 
 async def test_the_sizing_page_answers_what_is_left_out(browser: Browser):
@@ -646,7 +673,7 @@ async def test_an_analyst_asks_for_the_mean_of_every_coordinate(browser: Browser
     assert "The mean of each coordinate" in release
     assert "The thin intervals hold for all coordinates at once" in release
     found = (await service.call("GET", f"/v1/studies/{study}/statistics/mean", "analyse")).json()
-    shown = [number(one["estimate"]) for one in found["coordinates"]]
+    shown = [within(one).estimate for one in found["coordinates"]]
     assert all(one in release for one in shown)
     assert "; ".join(shown) in text_of((await browser.get(path)).text)
     refused = await browser.get(f"{path}?statistic=median")
@@ -660,7 +687,8 @@ async def test_an_analyst_asks_for_the_mean_of_every_coordinate(browser: Browser
     assert page.count(title) == 6
     south = by["groups"][1]["coordinates"][1]
     assert "south: coordinates, with 95 % intervals" in shown_by
-    assert number(south["estimate"]) in shown_by
+    estimate, lower, upper = within(south)
+    assert f"1 {estimate} {lower} to {upper}" in shown_by
     assert "No person with region west takes part" in shown_by
 
 

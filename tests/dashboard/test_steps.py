@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from app.core.numbers import margin
 from tests.api.service import Service
 from tests.dashboard.browser import Browser, text_of
 
@@ -53,7 +54,7 @@ async def test_a_study_shows_its_steps_and_the_next_ones(
         for one in steps:
             assert f"/releases/{one['id']}" in browser.page
             half = (one["interval"]["upper"] - one["interval"]["lower"]) / 2
-            assert f"share {one['share']:g}: ± {half:.4g} for epsilon" in browser.page
+            assert f"share {one['share']:g}: ± {margin(half)} for epsilon" in browser.page
     plan = (await service.call("GET", f"/v1/studies/{study}/plan", "analyse")).json()
     said = plan["in_words"]
     assert f"N{said[1:]}." in text_of(analyst.page)
@@ -91,7 +92,7 @@ async def test_a_release_of_several_numbers_shows_the_widest_interval_of_each_st
     assert "± of the widest 95 % interval" in analyst.page
     for one in steps:
         half = max((part["interval"]["upper"] - part["interval"]["lower"]) / 2 for part in one[widest])
-        assert f"share {one['share']:g}: ± {half:.4g} for epsilon" in analyst.page
+        assert f"share {one['share']:g}: ± {margin(half)} for epsilon" in analyst.page
 
 
 async def test_newcomers_are_taken_in_by_a_button_of_their_own(analyst: Browser, service: Service) -> None:

@@ -24,8 +24,8 @@ from app.dashboard.routing import ADMIN, ANALYST, BOTH, PageRoute, redirect
 from app.estimators.interface import NotApplicable
 from app.services.paging import Page
 from app.services.replies import Idempotency
-from app.services.shapes.shape_questions import DESCRIBE, SHAPES
-from app.services.statistics.questions import MEAN
+from app.services.shapes.shape_questions import DESCRIBE, SHAPES, SHARES
+from app.services.statistics.questions import MEAN, Ask
 from app.services.statistics.reading import READ, Reading
 from app.web import documents_out, question_params
 from app.web.documents.figures import EpsilonsOut
@@ -209,6 +209,8 @@ async def _page(
         plan = await documents_out.plan(services, study, question, fresh=fresh)
     except InvalidRequest as error:
         refusal = refusal or error
+    # Before the list: what GET combines for nothing is then in it.
+    current = None if cursor else await _current(request, study, fields)
     point, running, released = await asyncio.gather(
         services.releases.saturation(study),
         services.sessions.page(study, SESSIONS, None),
@@ -219,8 +221,8 @@ async def _page(
     means = [
         one for one in of_all if isinstance(one, ReleaseOut) and one.measure in (None, fields.get("measure"))
     ]
-    shape = next((one for one in of_all if isinstance(one, HistogramReleaseOut | SharesReleaseOut)), None)
-    current = None if cursor else next((one for one in means if one.by is None), None)
+    shapes = [one for one in of_all if isinstance(one, HistogramReleaseOut | SharesReleaseOut)]
+    shape = next((one for one in shapes if not isinstance(one, type(current))), None)
     sharpened = [] if current is None else await steps.steps_of(request, current, ROWS)
     profile = await following(documents_out.epsilons(services, slug)) if request.is_admin else None
     taken = await following(services.figures.summaries((slug,))) if request.is_admin else None
@@ -253,6 +255,7 @@ async def _page(
         sessions=[session_document(session, study) for session in running.items],
         releases=releases,
         current=current,
+        current_plots=shape_plots.drawn(current),
         steps=sharpened,
         steps_plot=steps.plot(sharpened, plan),
         has_sd=any(one.sd for one in means),
@@ -266,6 +269,16 @@ async def _page(
         profile_plot=None if profile is None else profile_plot(profile),
         summary=None if taken is None else taken.figures.get(slug),
     )
+
+
+async def _current(request: PageRequest, study: Study, fields: Mapping[str, str]) -> Published | None:
+    """What GET reads for nothing: the mean, or the shares of choices; None before the first answer."""
+    named = study.definition.measures.named
+    measure = fields["measure"] if fields.get("measure") in named else next(iter(named), "")
+    statistic = SHARES if study.definition.of_measure(measure).choices else MEAN
+    ask = Ask(statistic=statistic, measure=measure)
+    release = await request.api.services.answering(study, ask).standing(study, ask)
+    return None if release is None else published(release)
 
 
 def profile_plot(profile: EpsilonsOut) -> Markup:

@@ -116,6 +116,22 @@ class Answering(ABC, Generic[Asked]):
         )
         return Answer(release=release, new_contributions=fresh)
 
+    async def standing(self, study: Study, ask: Ask) -> StoredRelease | None:
+        """What `current` reads where that costs nothing; None where it would have to pay for an answer.
+
+        Raises:
+            InvalidRequest: the question is not admissible for this study.
+        """
+        request: Asked = self.request_of(study, ask, asker=None, first=True)
+
+        async def is_free(connection: Connection) -> bool:
+            if await self._known(connection, request) is not None:
+                return True
+            return await self._free(connection, request) is not None
+
+        free = await self._database.run_tx("release.known", is_free)
+        return await self._find_or_make(request) if free else None
+
     async def release(
         self,
         study: Study,
