@@ -11,7 +11,8 @@ from app.cli.editing import edited
 from app.cli.http import StudyName
 from app.cli.options import fields_of
 from app.cli.service_commands import asks_service
-from app.web.documents.study import StudyEditIn, StudyIn
+from app.web.documents.study import StudyIn
+from app.web.documents.study_change import StudyEditIn
 
 studies = typer.Typer(no_args_is_help=True, help="Create, list, show, close and end studies.")
 
@@ -46,7 +47,8 @@ def _show_study(study: Study) -> None:
             **_asks_for(study),
             "relation": study.relation,
             "trust": study.trust,
-            "epsilon": f"{show(study.epsilon.min)} to {show(study.epsilon.max)}",
+            "epsilon": ", ".join(map(show, study.epsilons))
+            or f"{show(study.epsilon.min)} to {show(study.epsilon.max)}",
             "default share": study.default_share,
             "tilt": study.tilt,
             "noise": study.noise,

@@ -10,7 +10,7 @@ from dither.device.gaussian import pure_epsilon
 from dither.device.randomizers import LocalMechanism as LocalMechanism
 
 from app.core.attributes import NO_ATTRIBUTES, Attributes
-from app.core.epsilon import amount_of, epsilon_of, round_down_to_significant
+from app.core.epsilon import MICRO, amount_of, epsilon_of, round_down_to_significant
 from app.core.grid import Grid
 from app.core.measures import NO_MEASURES, Measures
 
@@ -62,6 +62,9 @@ class StudyState(StrEnum):
 MAX_DIMENSION = 64
 """The most coordinates that a value may have."""
 
+MAX_TIERS = 100
+"""The most epsilons that a study may list as the only admissible ones."""
+
 MAX_CHOICES = 50
 """The most choices that a study may offer: a set of them is an integer that a double holds."""
 
@@ -86,7 +89,8 @@ class StudyDefinition:
         lower, upper: Range of a value, in the data's unit.
         relation: The neighboring relation that is promised.
         trust: Accepted trust tags.
-        epsilon_min, epsilon_max: Admissible personal epsilons [micro-epsilon].
+        epsilon_min, epsilon_max: The least and the largest admissible personal epsilon [micro-epsilon].
+        epsilons: The only admissible ones, in their order; empty where all in that range are [micro-epsilon].
         default_share: Part of each personal epsilon that a release uses by default [ppm].
         tilt: How far the mean of people who ask for little privacy may differ from that of the others, for
             questions that do not say; 0 in add_remove_one studies [ppm of the range].
@@ -112,6 +116,7 @@ class StudyDefinition:
     trust: frozenset[Trust]
     epsilon_min: int
     epsilon_max: int
+    epsilons: tuple[int, ...] = ()
     default_share: int
     tilt: int = 0
     delta: int = 0
@@ -155,6 +160,19 @@ class StudyDefinition:
             return self
         one = self.measures.named[name]
         return replace(self, lower=one.lower, upper=one.upper, choices=one.choices, dimension=one.dimension)
+
+    def admits(self, epsilon: int) -> bool:
+        """Whether a person may offer this [micro-epsilon]; a list has what it is rounded down to."""
+        if self.epsilons:
+            return round_down_to_significant(epsilon) in self.epsilons
+        return self.epsilon_min <= epsilon <= self.epsilon_max
+
+    @property
+    def not_admitted(self) -> str:
+        """Why another epsilon is refused."""
+        if self.epsilons:
+            return f"must be one of {', '.join(f'{one / MICRO:g}' for one in self.epsilons)}"
+        return f"must be between {self.epsilon_min / MICRO:g} and {self.epsilon_max / MICRO:g}"
 
     @property
     def outside_range(self) -> str:

@@ -8,17 +8,17 @@ from app.store.contributions import ENROL_LOCK, EPOCH_LOCK
 from app.store.sql import Connection, Sql
 
 COLUMNS = """id, slug, title, description, series, lower, upper, relation, trust, epsilon_min, epsilon_max,
-             default_share, tilt, delta, dimension, local_mechanism, attributes, choices,
+             epsilons, default_share, tilt, delta, dimension, local_mechanism, attributes, choices,
              measures, state, created_at"""
 
 INSERT = Sql.of(Study)(f"""
     INSERT INTO study (slug, title, description, series, lower, upper, relation, trust, epsilon_min,
-                       epsilon_max, default_share, tilt, delta, dimension, local_mechanism, attributes,
-                       choices, measures, created_at)
+                       epsilon_max, epsilons, default_share, tilt, delta, dimension, local_mechanism,
+                       attributes, choices, measures, created_at)
     VALUES (:slug, :title, :description, :series, :lower, :upper, CAST(:relation AS relation),
-            CAST(:trust AS text[]), :epsilon_min, :epsilon_max, :default_share, :tilt, :delta, :dimension,
-            :local_mechanism, CAST(:attributes AS text[]), CAST(:choices AS text[]),
-            CAST(:measures AS text[]), :created_at)
+            CAST(:trust AS text[]), :epsilon_min, :epsilon_max, CAST(:epsilons AS bigint[]),
+            :default_share, :tilt, :delta, :dimension, :local_mechanism, CAST(:attributes AS text[]),
+            CAST(:choices AS text[]), CAST(:measures AS text[]), :created_at)
     ON CONFLICT (slug) DO NOTHING
     RETURNING {COLUMNS}
 """)
@@ -91,6 +91,7 @@ async def insert_study(
         trust=sorted(tag.value for tag in definition.trust),
         epsilon_min=definition.epsilon_min,
         epsilon_max=definition.epsilon_max,
+        epsilons=definition.epsilons,
         default_share=definition.default_share,
         tilt=definition.tilt,
         delta=definition.delta,

@@ -53,6 +53,13 @@ study = Table(
     Column("trust", ARRAY(Text), nullable=False),
     Column("epsilon_min", BigInteger, nullable=False, comment="micro-epsilon"),
     Column("epsilon_max", BigInteger, nullable=False, comment="micro-epsilon"),
+    Column(
+        "epsilons",
+        ARRAY(BigInteger),
+        nullable=False,
+        server_default="{}",
+        comment="the only admissible ones, in order [micro-epsilon]; none: all in the range",
+    ),
     Column("default_share", Integer, nullable=False, comment="parts per million"),
     Column("tilt", Integer, nullable=False, server_default="0", comment="parts per million of the range"),
     Column("delta", BigInteger, nullable=False, comment="1e-12; 0: Laplace noise"),

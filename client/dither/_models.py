@@ -66,7 +66,8 @@ class Study(Shown):
         lower, upper: Range of a value, in the data's unit.
         relation: `replace_one` or `add_remove_one`: what the service's guarantee compares.
         trust: Accepted trust tags.
-        epsilon: Admissible personal epsilons.
+        epsilon: The least and the largest admissible personal epsilon.
+        epsilons: The only admissible ones, in their order; empty where all in that range are.
         default_share: Part of each personal epsilon that a release uses by default.
         tilt: How far the mean of those who ask for little privacy may differ from the others', as a part of
             the range, for questions that do not say.
@@ -90,6 +91,7 @@ class Study(Shown):
     relation: str
     trust: tuple[str, ...]
     epsilon: EpsilonRange
+    epsilons: tuple[Decimal, ...] = ()
     default_share: Decimal | None
     tilt: Decimal | None = None
     delta: Decimal = Decimal(0)

@@ -236,6 +236,8 @@ def _check_epsilon(study: Study, epsilon: Numeric | None, trust: Trust) -> int |
         limit = round_down_to_significant(epsilon_limit(epsilon))
     except NotANumber:
         raise InvalidRequest("epsilon", "is not a finite decimal number") from None
+    if study.epsilons and limit not in map(epsilon_limit, study.epsilons):
+        raise InvalidRequest("epsilon", f"must be one of {', '.join(map(str, study.epsilons))}")
     if not epsilon_cost(study.epsilon.min) <= limit <= epsilon_limit(study.epsilon.max):
         raise InvalidRequest("epsilon", f"must lie in [{study.epsilon.min}, {study.epsilon.max}]")
     return limit
@@ -291,6 +293,8 @@ def check_study(study: Study, slug: str) -> None:
         raise StudyUnsound("the study promises privacy for an unknown relation")
     if not 0 < study.epsilon.min <= study.epsilon.max:
         raise StudyUnsound("the study's epsilons are not a range")
+    if any(not study.epsilon.min <= one <= study.epsilon.max for one in study.epsilons):
+        raise StudyUnsound("the study's epsilons do not lie in their range")
     if not 0 <= study.delta < 1 or study.dimension < 1:
         raise StudyUnsound("the study's delta or dimension is impossible")
     if (study.noise == "gaussian") != (study.delta > 0):

@@ -53,6 +53,7 @@ KINDS = (
     Kind("hybrid", mechanism="hybrid"),
     Kind("vectors", dimension=3),
     Kind("secret", relation="add_remove_one", trust=("central", "public")),
+    Kind("listed", epsilons=("0.5", "1", "1.23", "1.25", "2")),
     Kind("closed"),
 )
 HOLDERS, PAUPERS, SPENT = 30, 20, 12
@@ -224,6 +225,7 @@ async def populate(service: Service, kind: Kind) -> list[str]:
         dimension=kind.dimension,
         local_mechanism=kind.mechanism,
         relation=kind.relation,
+        **({"epsilons": list(kind.epsilons)} if kind.epsilons else {}),
     )
     lanes = range(SINGLE, AS_CALL + 1)
     holders = [f"{kind.slug}-holder-{number}-{LANE}" for number in range(HOLDERS)]

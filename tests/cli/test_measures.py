@@ -9,6 +9,19 @@ from tests.cli.test_commands import Asker, ask
 __all__ = ["ask"]
 
 
+def test_a_study_that_lists_its_epsilons_is_made_and_shown(ask: Asker):
+    create = ("admin", "study", "create", "tiers", "--lower", "0", "--upper", "1", "--epsilons", "2")
+    refused = ask(*create, "--epsilons", "0.1234")
+    assert refused.status != 0
+    assert "three significant digits" in refused.errors
+    refused = ask(*create, "--epsilon-max", "3")
+    assert refused.status != 0
+    assert "epsilons" in refused.errors
+    made = ask(*create, "--epsilons", "0.50")
+    assert made.status == 0, made.errors
+    assert "epsilon\t0.5, 2\n" in made.output
+
+
 def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
     for wrong, reason in (
         (("--measures", "income=0,9000"), "measures"),

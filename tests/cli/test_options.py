@@ -17,7 +17,8 @@ from app.core.study import Relation, Trust
 from app.sessions.search import Depth, Mode, Threshold
 from app.web.documents.budget import LifetimeIn, RaiseIn
 from app.web.documents.session_in import SessionIn
-from app.web.documents.study import ArchiveIn, StudyEditIn, StudyIn
+from app.web.documents.study import StudyIn
+from app.web.documents.study_change import ArchiveIn, StudyEditIn
 from app.web.documents.token import QuotaIn, RotateIn, TokenIn
 
 CALLS: dict[str, tuple[type[BaseModel], str, dict[str, str]]] = {

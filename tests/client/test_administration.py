@@ -90,6 +90,13 @@ def test_a_study_is_sent_exactly_and_without_what_was_not_given(client: Any, ser
     ]
 
 
+def test_epsilons_are_listed_exactly(client: Any, service: FakeService) -> None:
+    client.create_study("steps", lower=0, upper=1, epsilons=["0.50", 1, Decimal("1e2")])
+    [sent] = service.sent("POST")
+    assert sent["epsilons"] == [Decimal("0.50"), 1, 100]
+    assert "epsilon" not in sent
+
+
 def test_a_token_says_when_it_expires(client: Any, service: FakeService) -> None:
     expires = datetime(2030, 1, 31, tzinfo=UTC)
     made = client.create_token("app", role="contribute", subject="ada", expires_at=expires)

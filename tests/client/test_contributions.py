@@ -594,6 +594,7 @@ def test_what_may_change_about_a_study_may_change(connect: Connect, service: Fak
         {"relation": "none"},
         {"epsilon": {"min": 0, "max": 1}},
         {"epsilon": {"min": 2, "max": 1}},
+        {"epsilons": [1, 1000]},
         {"delta": 1},
         {"dimension": 0},
         {"slug": "sleep"},

@@ -455,6 +455,7 @@ async def test_an_admin_makes_a_study_and_another_one_like_it(admin: Browser, se
         "trust_local": "on",
         "epsilon_min": "0.05",
         "epsilon_max": "3",
+        "epsilons": "",
         "default_share": "0.2",
         "dimension": "1",
         "local_mechanism": "",
@@ -480,6 +481,18 @@ async def test_an_admin_makes_a_study_and_another_one_like_it(admin: Browser, se
     wanted = {name: form[name] for name in fields if name != "slug"}
     assert fields == {"slug": "", **wanted}
     assert admin.page.count(" checked") == 2
+
+    listed = {**form, "slug": "dreams", "epsilons": "2, 0.5,1"}
+    refused = await admin.post("/dashboard/new-study", listed)
+    assert refused.status_code == 422
+    assert "a list of epsilons or a range" in text_of(admin.page)
+    listed |= {"epsilon_min": "", "epsilon_max": ""}
+    assert (await admin.post("/dashboard/new-study", listed)).status_code == 303
+    await admin.get("/dashboard/studies/dreams")
+    assert "Personal epsilons 0.5, 1, 2 " in " ".join(text_of(admin.page).split()) + " "
+    await admin.get("/dashboard/new-study?like=dreams")
+    fields = dict(re.findall(r'<input id="(\w+)" name="\w+" value="([^"]*)"', admin.page))
+    assert (fields["epsilon_min"], fields["epsilon_max"], fields["epsilons"]) == ("", "", "0.5, 1, 2")
 
 
 async def test_a_person_is_found_by_digest_and_who_was_never_here_is_unknown(

@@ -34,7 +34,7 @@ SURVEY = {
 }
 HIDDEN = {"slug": "hidden", "lower": 0, "upper": 100, "relation": "add_remove_one", "trust": ["central"]}
 PLANE = {"slug": "plane", "lower": 0, "upper": 100, "dimension": 2, "trust": ["central", "local", "public"]}
-EMPTY = {"slug": "empty", "series": "weekly", "lower": 0, "upper": 1}
+EMPTY = {"slug": "empty", "series": "weekly", "lower": 0, "upper": 1, "epsilons": [1.5, 0.5]}
 CENTRAL = {"subject": "ann", "value": 12.5, "epsilon": 1.5, "trust": "central"}
 LOCAL = {"subject": "lou", "report": 400000000, "epsilon": 1, "trust": "local"}
 PUBLIC = {"subject": "pat", "value": 70, "trust": "public"}
@@ -215,9 +215,9 @@ async def _contributions(record: Recorder) -> None:
         content="x",
         headers={"content-type": "text/plain"},
     )
-    await record(
-        "contributions", "POST", "/v1/studies/empty/contributions", "contribute", json={**CENTRAL, "value": 0}
-    )
+    for epsilon in (1.5, 1):
+        other = {**CENTRAL, "value": 0, "epsilon": epsilon}
+        await record("contributions", "POST", "/v1/studies/empty/contributions", "contribute", json=other)
     replacement = {"value": 14, "epsilon": 2, "trust": "central"}
     await record("contributions", "PUT", f"{CONTRIBUTIONS}/ann", "contribute", json=replacement)
     await record("contributions", "PUT", f"{CONTRIBUTIONS}/nemo", "contribute", json=replacement)

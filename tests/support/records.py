@@ -73,6 +73,7 @@ class Kind:
     dimension: int = 1
     delta: str = "0"
     relation: str = "replace_one"
+    epsilons: tuple[str, ...] = ()
 
     @property
     def answers(self) -> bool:

@@ -10,7 +10,8 @@ from app.core.epsilon import epsilon_to_json
 from app.core.principal import Role
 from app.web.documents.lists import Limit, PageOut, SlugCursor
 from app.web.documents.paths import StudyPath
-from app.web.documents.study import ArchiveIn, StudyEditIn, StudyIn
+from app.web.documents.study import StudyIn
+from app.web.documents.study_change import ArchiveIn, StudyEditIn
 from app.web.documents.study_out import SaturationOut, StudyOut
 from app.web.patterns import SLUG_PATTERN
 from app.web.request import ApiRequest

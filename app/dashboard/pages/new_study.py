@@ -42,8 +42,9 @@ async def show(request: PageRequest) -> Response:
                 for name, one in definition.measures.named.items()
             ),
             "relation": study.relation.value,
-            "epsilon_min": _plain(study.epsilon.min),
-            "epsilon_max": _plain(study.epsilon.max),
+            "epsilon_min": "" if study.epsilons else _plain(study.epsilon.min),
+            "epsilon_max": "" if study.epsilons else _plain(study.epsilon.max),
+            "epsilons": ", ".join(map(_plain, study.epsilons)),
             "default_share": _plain(study.default_share),
             "noise": study.noise.value,
             "delta": f"{study.delta:g}" if study.delta else "",
@@ -68,6 +69,8 @@ async def make(request: PageRequest) -> Response:
     fields["epsilon"] = {
         name: JsonNumber(given[f"epsilon_{name}"]) for name in ("min", "max") if given.get(f"epsilon_{name}")
     }
+    if given.get("epsilons"):
+        fields["epsilons"] = [JsonNumber(text.strip()) for text in given["epsilons"].split(",")]
     if given.get("choices"):
         fields["choices"] = [label.strip() for label in given["choices"].split(",")]
     try:
@@ -110,8 +113,6 @@ def _lines(text: str, field: str, example: str) -> dict[str, list[str]]:
 def _defaults() -> dict[str, str]:
     return {
         "relation": "replace_one",
-        "epsilon_min": _plain(DEFAULT_EPSILON_MIN / 1e6),
-        "epsilon_max": _plain(DEFAULT_EPSILON_MAX / 1e6),
         "default_share": _plain(DEFAULT_SHARE / 1e6),
         "dimension": "1",
         "trust_central": "on",
@@ -136,6 +137,8 @@ def _form(
         form=form,
         like=like,
         refusal=refusal,
+        least=_plain(DEFAULT_EPSILON_MIN / 1e6),
+        most=_plain(DEFAULT_EPSILON_MAX / 1e6),
         mechanisms=[one.value for one in LocalMechanism],
     )
 

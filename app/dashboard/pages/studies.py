@@ -40,7 +40,7 @@ from app.web.documents.shape import (
     SharesReleaseOut,
     published,
 )
-from app.web.documents.study import ArchiveIn, StudyEditIn
+from app.web.documents.study_change import ArchiveIn, StudyEditIn
 from app.web.documents.study_out import StudyOut
 from app.web.read_off import read_off
 from app.web.request import uuid_of

@@ -6,7 +6,7 @@ from uuid import UUID
 from dither.device.measures import epsilon_of_each, reported
 
 from app.core.contribution import ANY_EPSILON, Offer
-from app.core.epsilon import MICRO, round_down_to_significant
+from app.core.epsilon import round_down_to_significant
 from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import NotANumber, parse_decimal
 from app.core.study import StudyDefinition, Trust
@@ -129,11 +129,10 @@ class Intake:
             micro = _micro_epsilon(text)
             if len(self._epsilons) < MAX_CACHED_EPSILONS and len(text) <= MAX_CACHED_LENGTH:
                 self._epsilons[text] = micro
-        low, high = self._definition.epsilon_min, self._definition.epsilon_max
         if micro < 0:
             errors.append(FieldError("epsilon", "must be a positive decimal number"))
-        elif not low <= micro <= high:
-            errors.append(FieldError("epsilon", f"must be between {low / MICRO:g} and {high / MICRO:g}"))
+        elif not self._definition.admits(micro):
+            errors.append(FieldError("epsilon", self._definition.not_admitted))
         elif trust is Trust.LOCAL and micro != round_down_to_significant(micro):
             reason = "a local report is randomized with an epsilon of at most three significant digits"
             errors.append(FieldError("epsilon", reason))

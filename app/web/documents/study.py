@@ -1,7 +1,7 @@
 """A study on the wire."""
 
 from functools import partial
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from pydantic import (
     BeforeValidator,
@@ -10,17 +10,16 @@ from pydantic import (
     JsonValue,
     ValidationInfo,
     field_validator,
-    model_validator,
 )
 
 from app.core.attributes import MAX_COMBINATIONS, TAKEN, Attributes
 from app.core.epsilon import MICRO, amount_of, epsilon_to_json, share_of
-from app.core.errors import FieldError, InvalidRequest
 from app.core.measures import MAX_MEASURES, Measures
 from app.core.numbers import JsonNumber
 from app.core.study import (
     MAX_CHOICES,
     MAX_DIMENSION,
+    MAX_TIERS,
     NO_TILT,
     Currency,
     LocalMechanism,
@@ -40,6 +39,7 @@ from app.web.documents.types import (
     Share,
     Slug,
     Text,
+    Tier,
     Tilt,
     WireIn,
     above_lower,
@@ -57,9 +57,6 @@ def shown(value: int, default: float, description: str | None = None) -> Any:
     """A field whose default is documented in the unit of the wire."""
     return Field(value, description=description, json_schema_extra={"default": default})
 
-
-FIXED = "is fixed when the study is made, since answers depend on it; make another study"
-"""Why a field of a study cannot be changed."""
 
 EXAMPLE: dict[str, JsonValue] = {
     "slug": "commute-minutes",
@@ -152,6 +149,14 @@ class StudyIn(WireIn):
         json_schema_extra={"uniqueItems": True},
     )
     epsilon: EpsilonRangeIn = Field(default_factory=EpsilonRangeIn)
+    epsilons: list[Tier] = Field(
+        default_factory=list,
+        min_length=1,
+        max_length=MAX_TIERS,
+        description="In place of a range: the only admissible personal epsilons, of at most three "
+        "significant digits each. An offer is rounded down to three digits, and must then be one of them.",
+        json_schema_extra={"uniqueItems": True, "examples": [[0.5, 1, 2]]},
+    )
     default_share: Share = shown(
         DEFAULT_SHARE, epsilon_to_json(DEFAULT_SHARE), "Part of each personal epsilon that a release uses."
     )
@@ -247,6 +252,16 @@ class StudyIn(WireIn):
             raise InvalidValue("min must be at most max")
         return value
 
+    @field_validator("epsilons")
+    @classmethod
+    def _listed_once(cls, value: list[int], info: ValidationInfo) -> list[int]:
+        if len(set(value)) < len(value):
+            raise InvalidValue("names something twice")
+        admissible = info.data.get("epsilon")
+        if admissible and admissible.model_fields_set:
+            raise InvalidValue("not beside epsilon: a study has a list of epsilons or a range of them")
+        return sorted(value)
+
     @field_validator("dimension")
     @classmethod
     def _dimension_is_of_numbers(cls, value: int, info: ValidationInfo) -> int:
@@ -265,9 +280,12 @@ class StudyIn(WireIn):
         if noise is Currency.GAUSSIAN:
             if not value:
                 raise InvalidValue("must be at least 1e-12 for gaussian noise")
-            epsilons, share = info.data.get("epsilon"), info.data.get("default_share")
-            if epsilons and share and not share_of(amount_of(epsilons.least(noise), value), share):
-                raise InvalidValue("is too small: epsilon.min buys nothing of it at default_share")
+            admissible, share = info.data.get("epsilon"), info.data.get("default_share")
+            listed = info.data.get("epsilons")
+            if admissible and share and listed is not None:
+                least = listed[0] if listed else admissible.least(noise)
+                if not share_of(amount_of(least, value), share):
+                    raise InvalidValue("is too small: the least epsilon buys nothing of it at default_share")
         return value
 
     @field_validator("local_mechanism")
@@ -315,8 +333,9 @@ class StudyIn(WireIn):
             upper=self.upper,
             relation=self.relation,
             trust=frozenset(self.trust),
-            epsilon_min=self.epsilon.least(self.noise),
-            epsilon_max=self.epsilon.max,
+            epsilon_min=self.epsilons[0] if self.epsilons else self.epsilon.least(self.noise),
+            epsilon_max=self.epsilons[-1] if self.epsilons else self.epsilon.max,
+            epsilons=tuple(self.epsilons),
             default_share=self.default_share,
             tilt=self.tilt if self.relation is Relation.REPLACE_ONE else 0,
             delta=self.delta,
@@ -336,38 +355,3 @@ class StudyIn(WireIn):
             if self.noise is Currency.GAUSSIAN and of_a_number
             else self.local_mechanism
         )
-
-
-class StudyEditIn(WireIn):
-    """What is said of a study, for people. What is not given stays."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"title": "How long is your way to work?", "reason": "a typo"}]}
-    )
-
-    title: Text | None = Field(None, description="The question.")
-    description: Prose | None = Field(None, description="More about it; may be empty.")
-    reason: Text = Field(description="For the audit trail.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _nothing_else_changes(cls, value: object) -> object:
-        fixed = StudyIn.model_fields.keys() - cls.model_fields.keys()
-        found = [name for name in value if name in fixed] if isinstance(value, dict) else []
-        if found:
-            raise InvalidRequest.naming([FieldError(name, FIXED) for name in found])
-        return value
-
-    @model_validator(mode="after")
-    def _changes_something(self) -> Self:
-        if self.title is None and self.description is None:
-            raise InvalidRequest.field("title", "give a title, a description or both")
-        return self
-
-
-class ArchiveIn(WireIn):
-    """The end of a study."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "last week's survey"}]})
-
-    reason: Text = Field(description="For the audit trail.")

@@ -32,6 +32,9 @@ class StudyOut(WireOut):
     relation: Relation
     trust: list[Trust]
     epsilon: EpsilonRangeOut
+    epsilons: list[EpsilonOut] = Field(
+        description="The only admissible personal epsilons, in their order; empty where all in the range are."
+    )
     default_share: ShareOut
     tilt: TiltOut
     noise: Currency

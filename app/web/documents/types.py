@@ -18,7 +18,15 @@ from pydantic import (
 )
 
 from app.core.attributes import TAKEN
-from app.core.epsilon import MAX_EPSILON, MICRO, delta_limit, delta_to_json, epsilon_limit, epsilon_to_json
+from app.core.epsilon import (
+    MAX_EPSILON,
+    MICRO,
+    delta_limit,
+    delta_to_json,
+    epsilon_limit,
+    epsilon_to_json,
+    round_down_to_significant,
+)
 from app.core.grid import NotANumber
 from app.core.numbers import JsonNumber, to_decimal, to_integer
 from app.web.patterns import ATTRIBUTE_PATTERN, LABEL_PATTERN, SLUG_PATTERN
@@ -142,6 +150,13 @@ def parse_epsilon(text: str) -> int:
     return _not_lost(epsilon_limit(number))
 
 
+def _tier(text: str) -> int:
+    micro = parse_epsilon(text)
+    if finite(text) != Decimal(micro).scaleb(-6) or round_down_to_significant(micro) != micro:
+        raise InvalidValue("must have at most three significant digits, to which offers are rounded down")
+    return micro
+
+
 def parse_share(text: str) -> int:
     """A share as parts per million, rounded down.
 
@@ -234,6 +249,9 @@ Integer = Annotated[int, BeforeValidator(_integer)]
 
 Epsilon = Annotated[int, _number_or_text(parse_epsilon), WithJsonSchema(EPSILON_SCHEMA)]
 """An epsilon, in micro-epsilon from here on."""
+
+Tier = Annotated[int, _number_or_text(_tier), WithJsonSchema(EPSILON_SCHEMA)]
+"""An epsilon of at most three significant digits, in micro-epsilon from here on."""
 
 Lifetime = Annotated[
     int,

@@ -29,6 +29,7 @@ class Admin(Base):
         trust: Sequence[Trust] | None = None,
         epsilon_min: Numeric | None = None,
         epsilon_max: Numeric | None = None,
+        epsilons: Sequence[Numeric] | None = None,
         default_share: Numeric | None = None,
         tilt: Numeric | None = None,
         noise: str | None = None,
@@ -53,6 +54,7 @@ class Admin(Base):
             relation: What is protected: a value, or also whether a person is there.
             trust: Accepted trust tags.
             epsilon_min, epsilon_max: Admissible personal epsilons.
+            epsilons: In place of a range: the only admissible ones, of at most three significant digits.
             default_share: Part of each personal epsilon that a release uses.
             tilt: How far the mean of those who ask for little privacy may differ from the others', as a part
                 of the range; intervals hold within it. For replace_one.
@@ -83,6 +85,7 @@ class Admin(Base):
             relation=relation,
             trust=trust,
             epsilon=given(min=exact(epsilon_min), max=exact(epsilon_max)) or None,
+            epsilons=None if epsilons is None else [exact(one) for one in epsilons],
             default_share=exact(default_share),
             tilt=exact(tilt),
             noise=noise,

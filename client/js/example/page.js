@@ -45,7 +45,9 @@ contribution.look.addEventListener("click", () =>
     study = null;
     find("#study").hidden = true;
     study = await client().study(contribution.study.value);
-    const epsilons = `between ${epsilonText(study.epsilonMin)} and ${epsilonText(study.epsilonMax)}`;
+    const { epsilons: listed } = study;
+    const range = `between ${epsilonText(study.epsilonMin)} and ${epsilonText(study.epsilonMax)}`;
+    const epsilons = listed.length > 0 ? `one of ${listed.map(epsilonText).join(", ")}` : range;
     find("#question").textContent =
       `${study.title} A number from ${decimal(study.lower)} to ${decimal(study.upper)}; epsilon ${epsilons}.`;
     for (const choice of contribution.trust) choice.disabled = !study.trust.includes(choice.value);

@@ -21,6 +21,8 @@ export interface Study extends Measure {
   readonly trust: readonly string[];
   readonly epsilonMin: bigint;
   readonly epsilonMax: bigint;
+  /** The only admissible ones; empty where all from the least to the largest are. */
+  readonly epsilons: readonly bigint[];
   readonly localMechanism: string;
   /** At which epsilons hold where the noise of answers is Gaussian, else 0. */
   readonly delta: string;
@@ -72,6 +74,7 @@ export function readStudy(document: Document, slug: string): Study {
     trust: document.texts("trust"),
     epsilonMin: epsilonCost(epsilon.decimal("min")),
     epsilonMax: epsilonLimit(epsilon.decimal("max")),
+    epsilons: document.has("epsilons") ? document.decimals("epsilons").map(epsilonLimit) : [],
     localMechanism: document.has("local_mechanism") ? document.text("local_mechanism") : "",
     delta: document.has("delta") ? canonical(document.decimal("delta")) : "0",
     attributes: document.has("attributes") ? readAttributes(document.object("attributes")) : {},
@@ -88,6 +91,8 @@ export function readStudy(document: Document, slug: string): Study {
   require(study.slug === slug, "the service described another study than the one asked for", "slug");
   require(RELATIONS.includes(relation), "the study promises privacy for an unknown relation", "relation");
   require(0n < study.epsilonMin && study.epsilonMin <= study.epsilonMax, "these epsilons are no range", "epsilon");
+  const listed = study.epsilons.every((one) => study.epsilonMin <= one && one <= study.epsilonMax);
+  require(listed, "these epsilons do not lie in their range", "epsilons");
   const { lower, upper, delta, dimension, localMechanism } = study;
   const declared = JSON.stringify(study.attributes);
   const terms = {

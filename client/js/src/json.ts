@@ -76,6 +76,12 @@ export class Document {
     return number;
   }
 
+  decimals(name: string): Decimal[] {
+    const numbers = this.texts(name).map(parseDecimal);
+    if (numbers.includes(null)) throw improper(name);
+    return numbers as Decimal[];
+  }
+
   integer(name: string): number {
     const value = Number(this.text(name));
     if (!Number.isSafeInteger(value)) throw improper(name);

@@ -148,6 +148,10 @@ export function checkOffer(study: Study, trust: string, offered: bigint): void {
     const message = "this client makes no reports for studies with gaussian noise";
     throw new DeviceRefusal("unsupported", message, ["noise"]);
   }
+  if (study.epsilons.length > 0 && !study.epsilons.includes(offered)) {
+    const message = `epsilon must be one of ${study.epsilons.map(epsilonText).join(", ")}`;
+    throw new DeviceRefusal("invalid_request", message, ["epsilon"]);
+  }
   if (offered < study.epsilonMin || offered > study.epsilonMax) {
     const range = `[${epsilonText(study.epsilonMin)}, ${epsilonText(study.epsilonMax)}]`;
     throw new DeviceRefusal("invalid_request", `epsilon must lie in ${range}`, ["epsilon"]);

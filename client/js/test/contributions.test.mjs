@@ -59,6 +59,17 @@ test("a report is written down before it is sent, and sent again when no answer 
   assert.equal(ledger.memory.contributions[0].state, "accepted");
 });
 
+test("of a study that lists its epsilons another one is refused", async () => {
+  const study = { ...STUDY, epsilon: { min: 0.25, max: 1.23 }, epsilons: [0.25, 1.23] };
+  const { client, posts } = connect(takesAll(study));
+  for (const epsilon of ["0.5", "1", "1.24", "0.2499"]) {
+    const attempt = client.contribute("commute", { ...ADA, epsilon });
+    await assert.rejects(attempt, { ...refusal("invalid_request"), fields: ["epsilon"], message: /0\.25, 1\.23/ });
+  }
+  await client.contribute("commute", { ...ADA, epsilon: "1.2399" });
+  assert.deepEqual(posts().map(({ body }) => body.epsilon), [1.23]);
+});
+
 test("something else of the same person is refused", async () => {
   const { client, posts } = connect(takesAll());
   await client.contribute("commute", ADA);
@@ -105,7 +116,7 @@ test("another way to write the same study is no change", async () => {
 });
 
 test("a description that makes no sense is refused", async () => {
-  const senseless = [{ slug: "sleep" }, { upper: 0 }, { relation: "none" }, { epsilon: { min: 2, max: 1 } }];
+  const senseless = [{ slug: "sleep" }, { upper: 0 }, { relation: "none" }, { epsilon: { min: 2, max: 1 } }, { epsilons: [6] }];
   for (const change of senseless) {
     const { client } = connect({ ...takesAll(), "GET /v1/studies/commute": () => ({ ...STUDY, ...change }) });
     await assert.rejects(client.contribute("commute", ADA), refusal("description_unsound"), JSON.stringify(change));

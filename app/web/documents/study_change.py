@@ -1,0 +1,47 @@
+"""Changes of a study on the wire."""
+
+from typing import Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from app.core.errors import FieldError, InvalidRequest
+from app.web.documents.study import StudyIn
+from app.web.documents.types import Prose, Text, WireIn
+
+FIXED = "is fixed when the study is made, since answers depend on it; make another study"
+"""Why a field of a study cannot be changed."""
+
+
+class StudyEditIn(WireIn):
+    """What is said of a study, for people. What is not given stays."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"title": "How long is your way to work?", "reason": "a typo"}]}
+    )
+
+    title: Text | None = Field(None, description="The question.")
+    description: Prose | None = Field(None, description="More about it; may be empty.")
+    reason: Text = Field(description="For the audit trail.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nothing_else_changes(cls, value: object) -> object:
+        fixed = StudyIn.model_fields.keys() - cls.model_fields.keys()
+        found = [name for name in value if name in fixed] if isinstance(value, dict) else []
+        if found:
+            raise InvalidRequest.naming([FieldError(name, FIXED) for name in found])
+        return value
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if self.title is None and self.description is None:
+            raise InvalidRequest.field("title", "give a title, a description or both")
+        return self
+
+
+class ArchiveIn(WireIn):
+    """The end of a study."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "last week's survey"}]})
+
+    reason: Text = Field(description="For the audit trail.")
