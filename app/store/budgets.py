@@ -53,8 +53,9 @@ PAGE_CHARGES = Sql.of(PersonalCharge)(f"""
     SELECT release.id AS release, study.slug AS study, release.estimator, release.created_at,
            charge.epsilon AS cost, study.delta
     FROM contribution c JOIN study ON study.id = c.study_id JOIN {IN_COHORT}
-    JOIN charge ON charge.cohort_id = ANY(lineage.former || lineage.cohort_id)
-    JOIN release ON release.id = charge.release_id
+    JOIN release ON release.study_id = c.study_id
+    JOIN charge ON charge.release_id = release.id
+               AND charge.cohort_id = ANY(lineage.former || lineage.cohort_id)
     WHERE c.subject_id = :subject AND (CAST(:before AS uuid) IS NULL
            OR release.number < (SELECT last.number FROM release last JOIN study ON study.id = last.study_id
                 WHERE last.id = :before

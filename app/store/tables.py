@@ -251,7 +251,6 @@ charge = Table(
     Column("cohort_id", BigInteger, primary_key=True, autoincrement=False),
     Column("epsilon", BigInteger, nullable=False, comment="micro-epsilon or 1e-6 of mu^2, per member"),
     CheckConstraint("epsilon >= 0", name="not_negative"),
-    Index("ix_charge_cohort_id", "cohort_id"),
 )
 
 piece = Table(
@@ -273,7 +272,8 @@ piece = Table(
     Column("sums", ARRAY(Numeric), nullable=False, comment="noisy; of values and of squares, or by bin"),
     Column("refinable", Boolean, nullable=False),
     Column("release_id", Uuid, ForeignKey("release.id"), nullable=False, comment="last change"),
-    # Arrays with a place for each cohort: a release over years of epochs would write a row for each.
+    # Arrays with a place for each cohort: a release over years of epochs would write a row for each. They are
+    # stored as they are: to compress them took as long as to write them.
     Column("cohorts", ARRAY(BigInteger), nullable=False, comment="ids, ascending; none where it is secret"),
     Column("weights", ARRAY(BigInteger), nullable=False, comment="of each member; never change"),
     Column("counts", ARRAY(BigInteger), nullable=False, comment="members at the first draw"),
