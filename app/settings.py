@@ -321,8 +321,18 @@ class Settings(BaseSettings):
         }
 
 
+def plain_words(message: str) -> str:
+    """What pydantic says of a value, without its own phrases.
+
+    >>> plain_words("Input should be a valid integer, unable to parse string as an integer")
+    'must be a valid integer'
+    """
+    message = message.removeprefix("Value error, ").replace("Input should be", "must be")
+    return message.partition(", unable to parse")[0]
+
+
 def _problem(location: tuple[int | str, ...], message: str) -> str:
-    message = message.removeprefix("Value error, ")  # What pydantic puts before words of ours.
+    message = plain_words(message)
     if not location:
         return message
     return f"{PREFIX}{'.'.join(str(part) for part in location).upper()}: {message}"

@@ -101,7 +101,8 @@ class Csv:
                     fields[name] = self._cell(name, cell, number=name in reports)
                 except NotOneNumber as refusal:
                     reason = f"{refusal}, with ?decimals=, or ?decimals=."
-                    return Unreadable(code="invalid_request", fields=[FieldError(name, reason)])
+                    shown = name if outer is None else f"{outer}.{name}"
+                    return Unreadable(code="invalid_request", fields=[FieldError(shown, reason)])
         return record
 
     def _cell(self, name: str, cell: str, *, number: bool) -> object:

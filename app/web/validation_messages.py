@@ -12,6 +12,8 @@ class InvalidValue(ValueError):
 
 
 _SOURCES = frozenset({"body", "query", "path", "header"})
+_OF_A_NAME = "[key]"
+"""How pydantic locates what is wrong with a name in an object, and not with what it has."""
 
 _REASONS: Mapping[str, str] = {
     "missing": "is required",
@@ -21,6 +23,9 @@ _REASONS: Mapping[str, str] = {
     "string_too_long": "is too long",
     "int_parsing": "must be an integer",
     "int_type": "must be an integer",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
     "bool_type": "must be true or false",
     "bool_parsing": "must be true or false",
     "list_type": "must be an array",
@@ -43,7 +48,7 @@ _BOUNDS: Mapping[str, str] = {
     "less_than_equal": "must be at most {le}",
     "enum": "must be {expected}",
     "literal_error": "must be {expected}",
-    "too_short": "needs at least {min_length} entries",
+    "too_short": "must have {min_length} or more entries",
     "too_long": "takes at most {max_length} entries",
 }
 
@@ -63,6 +68,8 @@ def field_name(location: Sequence[str | int]) -> str:
     parts = [str(part) for part in location]
     if len(parts) > 1 and parts[0] in _SOURCES:
         parts = parts[1:]
+    if parts[-1:] == [_OF_A_NAME]:
+        parts.pop()
     return ".".join(parts)[:100]
 
 
@@ -76,5 +83,12 @@ def _reason(error: Mapping[str, Any]) -> str:
     if kind == "string_pattern_mismatch":
         return IN_WORDS.get(error["ctx"]["pattern"], "has characters that are not allowed here")
     if kind in _BOUNDS:
-        return _BOUNDS[kind].format(**error["ctx"])
+        return _BOUNDS[kind].format(**{name: _plain(value) for name, value in error["ctx"].items()})
     return _REASONS.get(kind, "is not admissible")
+
+
+def _plain(value: object) -> object:
+    """A bound as it was declared: pydantic makes 0.0 of a 0 for numbers, and quotes the names of a choice."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value.replace("'", "") if isinstance(value, str) else value

@@ -125,6 +125,15 @@ async def test_what_cannot_be_declared_is_refused(
     assert_problem(refused, "invalid_request", 422, *fields)
 
 
+async def test_a_cell_that_may_be_two_numbers_is_named_as_the_value_that_it_is(service: Service):
+    study = await household(service)
+    content = 'subject,age,income,epsilon,trust\nann,40,"1,234",1,central\n'
+    path, headers = f"/v1/studies/{study}/contributions/batch", {"Content-Type": "text/csv"}
+    done = await service.call("POST", path, "contribute", content=content, headers=headers)
+    (refused,) = done.json()["results"]
+    assert [error["field"] for error in refused["errors"]] == ["values.income"]
+
+
 @pytest.mark.parametrize("form", FORMS)
 async def test_every_form_of_a_batch_takes_measures_and_refuses_with_row_and_reason(
     service: Service, form: str
