@@ -52,6 +52,16 @@ def usage_error(message: str) -> typer.BadParameter:
     return typer.BadParameter(message)
 
 
+def readable(file: str) -> str:
+    """A file that a command reads, or - for standard input; a usage error if it cannot be opened."""
+    if file != "-":
+        try:
+            Path(file).open("rb").close()
+        except OSError as error:
+            raise usage_error(f"{file}: {error.strerror}") from None
+    return file
+
+
 def load_settings(data_dir: Path | None, *, quiet: bool = True) -> "Settings":
     """The settings of the environment, with a data directory from the command line on top.
 

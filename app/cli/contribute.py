@@ -13,7 +13,16 @@ import typer
 from dither import BatchProgress, BatchResult, FieldProblem, InvalidRequest, RecordFile
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from app.cli.common import AsJson, CommandFailed, console, notes, print_json, print_table, usage_error
+from app.cli.common import (
+    AsJson,
+    CommandFailed,
+    console,
+    notes,
+    print_json,
+    print_table,
+    readable,
+    usage_error,
+)
 from app.cli.http import DEFAULT_URL, StudyName, Token, Url, needed, number, service
 from app.cli.subjects import SubjectName
 from app.core.study import Trust
@@ -50,6 +59,7 @@ def contribute(
         str,
         typer.Argument(
             metavar="FILE",
+            callback=readable,
             help="CSV (commas, semicolons or tabs), Excel or Parquet with a header: "
             "subject,value[,epsilon][,trust], and the attributes of the study; - for input. In a study of "
             "measures their columns stand in place of value. Coordinates of a vector stand in one cell, with "
@@ -171,17 +181,13 @@ def _first(rows: Sequence[int]) -> str:
 def _read(
     file: str, subject: str, value: str, decimals: Decimals | None, ignore: Sequence[str]
 ) -> RecordFile:
-    source = sys.stdin.buffer if file == "-" else file
-    try:
-        return RecordFile(
-            source,
-            subject=subject,
-            value=value,
-            decimals=None if decimals is None else decimals.value,
-            ignore=ignore,
-        )
-    except OSError as error:
-        raise CommandFailed(f"{file}: {error.strerror}") from error
+    return RecordFile(
+        sys.stdin.buffer if file == "-" else file,
+        subject=subject,
+        value=value,
+        decimals=None if decimals is None else decimals.value,
+        ignore=ignore,
+    )
 
 
 @contextmanager

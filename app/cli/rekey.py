@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.common import CommandFailed, DataDir, console, in_database, load_settings, notes, usage_error
+from app.cli.common import (
+    CommandFailed,
+    DataDir,
+    console,
+    in_database,
+    load_settings,
+    notes,
+    readable,
+    usage_error,
+)
 from app.settings import Settings
 from app.store.keyfile import KEY_FILE, load_key, load_or_create_key, replace_secret
 
@@ -20,7 +29,9 @@ def rekey(
     ids: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="Every person's external id, one a line, UTF-8; - is standard input."
+            metavar="FILE",
+            callback=readable,
+            help="Every person's external id, one a line, UTF-8; - is standard input.",
         ),
     ],
     new_key: Annotated[
@@ -83,7 +94,5 @@ def _lines(path: str) -> Iterator[str]:
                 name = line.decode().rstrip("\r\n")
                 if name:
                     yield name
-    except OSError as error:
-        raise CommandFailed(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError:
         raise CommandFailed(f"{path} is not UTF-8") from None

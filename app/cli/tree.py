@@ -4,9 +4,10 @@ import os
 import sys
 from collections.abc import Container, Sequence
 from importlib import import_module
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperGroup
 
 from app.cli import print_version
 from app.cli.examples import add_examples
@@ -137,6 +138,20 @@ COMMANDS = {
 }
 
 
+class InPlainWords(TyperGroup):
+    """The command, which says what is wrong with options as the service does, and not as their reader."""
+
+    def invoke(self, ctx: Any) -> Any:  # typer's own types, which it does not name
+        """Run the subcommand that is asked for."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as refusal:
+            from app.settings import plain_words
+
+            refusal.message = plain_words(refusal.message)
+            raise
+
+
 def build(loaded: Container[str] | None = None) -> typer.Typer:
     """The command with all subcommands.
 
@@ -147,6 +162,7 @@ def build(loaded: Container[str] | None = None) -> typer.Typer:
     settings: dict[str, object] = {"help_option_names": ["-h", "--help"]}
     app = typer.Typer(
         name="dither",
+        cls=InPlainWords,
         help="Differentially private statistics with personal budgets.",
         no_args_is_help=True,
         # A traceback would show local variables: tokens, values, keys.

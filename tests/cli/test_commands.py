@@ -361,12 +361,25 @@ def test_a_refusal_exits_with_1_and_says_why(ask):
         (("token", "limit", "x", "--token", "t", "--share", "0.1"), "--period"),
         (("token", "limit", "x", "--token", "t", "--share", "0.1", "--period", "9", "--lift"), "--lift"),
         (("contribute", "x", "-", "--token", "t", "--epsilon", "nan"), "--epsilon"),
+        (("contribute", "x", "nowhere.csv", "--token", "t"), "nowhere.csv: No such file or directory"),
+        (("contribute", "x", "/", "--token", "t"), "'FILE': /: Is a directory"),
+        (
+            ("subject", "rekey", "nowhere.txt", "--new-key", "k", "--data-dir", "d"),
+            "nowhere.txt: No such file",
+        ),
+        (("simulate", "devices", "--study", "x", "--values", "nowhere", "--token", "t"), "'nowhere'"),
+        (("restore-check", "nowhere.jsonl", "--data-dir", "d"), "'nowhere.jsonl'"),
+        (("compare", "--profile", "nowhere.csv"), "'nowhere.csv'"),
+        (("serve", "--port", "x"), "'--port': must be a valid integer"),
+        (("study", "create", "x", "--token", "t", "--trust", "all"), "'--trust': 'all' is not one of"),
     ],
 )
 def test_what_cannot_be_meant_exits_with_2_and_names_it(dither, arguments, named):
     done = dither(*arguments)
     assert done.status == 2
     assert named in done.errors
+    assert "Value error" not in done.errors
+    assert "unable to parse" not in done.errors
 
 
 HTTP_COMMANDS = (

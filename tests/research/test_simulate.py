@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -317,6 +318,14 @@ def test_a_crowd_in_two_processes_takes_part_and_another_contributes(
     with pytest.raises(SystemExit) as end:
         main([*command, "--session", "00000000-0000-0000-0000-000000000000"])
     assert end.value.code == 1
+
+    # Too few devices to fill the first round: those who are asked in the second one do not wait forever.
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as end:
+        main([*command, "--session", again["id"], "--count", "40", "--patience", "2"])
+    said = capsys.readouterr().err
+    assert end.value.code == 1
+    assert re.search(r"gave up: round 1 of 2 has \d+ answers and waits for \d+: \d+ are missing", said), said
 
 
 @pytest.mark.system

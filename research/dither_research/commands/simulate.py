@@ -73,7 +73,12 @@ def devices(
         str, typer.Option(help="What the names of the devices' owners begin with.")
     ] = "device-",
     patience: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Give up after this time without a success.")
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            help="Give up after this time without a success, or without an answer to the open round; where "
+            "rounds close by the clock, that time is added.",
+        ),
     ] = 60.0,
     url: Url = DEFAULT_URL,
     token: Token = None,
@@ -82,7 +87,8 @@ def devices(
     """Let a crowd of devices take part in a session, or contribute to a study.
 
     Every device runs the SDK with a ledger: it randomizes its own answers, remembers them, and sends them
-    again when it comes back from being offline. Exit status 1 if any of them refused or was refused.
+    again when it comes back from being offline. Exit status 1 if any of them refused or was refused, or if
+    it gives up, for example because too few devices take part to fill a round.
     """
     bearer = needed(token)
     limit = optional(epsilon, "--epsilon")

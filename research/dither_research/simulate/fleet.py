@@ -47,7 +47,7 @@ class Orders:
         days: Who is online when.
         started: When the days begin [s since the epoch].
         connections: Limit of connections at a time.
-        patience: Time without a success after which it gives up [s].
+        patience: Time without a success, or an answer to the open round, after which it gives up [s].
     """
 
     url: str
@@ -127,6 +127,7 @@ async def run(orders: Orders, report: Report) -> Tally:
 
     Raises:
         TransportError: nothing succeeded for longer than the patience.
+        DitherError: the open round of the session got no answer for as long, and does not close.
         ProblemError: the service refuses all devices: a wrong token, an unknown study or session.
         DeviceRefusal: the description is refused.
     """
@@ -149,9 +150,12 @@ async def run(orders: Orders, report: Report) -> Tally:
             for number in itertools.count():
                 await asyncio.wait([crowd], timeout=REPORT_SECONDS)
                 looked = orders.session is not None and (number % REPORTS_A_LOOK == 0 or crowd.done())
-                report(fleet.tally, await fleet.look() if looked else None)
+                session = await fleet.look() if looked else None
+                report(fleet.tally, session)
                 if crowd.done():
                     break
+                if session is not None:
+                    fleet.check_progress(session)
             await crowd
         finally:
             for task in (crowd, *tasks):
@@ -165,7 +169,8 @@ class _Fleet:
         self.tally = Tally()
         self._orders = orders
         self._client = client
-        self._last_success = time.monotonic()
+        self._last_success = self._moved = time.monotonic()
+        self._reached: tuple[int | None, object] | None = None
         self._over = asyncio.Event()
 
     async def gather(self, tasks: list[asyncio.Task[None]]) -> None:
@@ -220,6 +225,24 @@ class _Fleet:
         with suppress(TransportError, ProblemError):
             return await self._client.session(self._orders.session or "")
         return None
+
+    def check_progress(self, session: Session) -> None:
+        """Give up on a round that does not fill: devices that are asked in later ones would wait forever.
+
+        Raises:
+            DitherError: no answer came for too long, and its time, if it has one, is over.
+        """
+        answers, wanted = session.raw["answers"], session.answers_per_round
+        if session.round is None or (session.round, answers) != self._reached:
+            self._reached, self._moved = (session.round, answers), time.monotonic()
+        elif time.monotonic() - self._moved > self._orders.patience + (session.round_seconds or 0):
+            missing = "closes when an admin does it" if wanted is None else f"waits for {wanted}"
+            if wanted is not None and isinstance(answers, int):
+                missing += f": {wanted - answers} are missing"
+            raise DitherError(
+                f"gave up: round {session.round} of {session.rounds} has {answers} answers and {missing}; "
+                f"none came for {self._orders.patience:g} s (--patience)"
+            )
 
     async def _act(self, device: Device, count: Callable[[Participation], None]) -> None:
         orders = self._orders
