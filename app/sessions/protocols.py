@@ -131,9 +131,11 @@ def _on_grid(centers: Sequence[Sequence[Decimal]], study: StudyDefinition) -> tu
     """The grid points of centers in the data's unit.
 
     Raises:
-        InvalidRequest: names every one that is no point of the study's range.
+        InvalidRequest: names every one that is no point of the study's range, or that another one is, too:
+            all people nearest to both go to the first, so the second would only ever be noise.
     """
-    grid, found, errors = study.grid, [], []
+    grid, errors = study.grid, list[FieldError]()
+    found: dict[GridPoint, int] = {}
     for number, center in enumerate(centers):
         points = []
         if len(center) != study.dimension:
@@ -146,10 +148,12 @@ def _on_grid(centers: Sequence[Sequence[Decimal]], study: StudyDefinition) -> tu
             point = grid.point(-mantissa if sign else mantissa, exponent)
             if point is None:
                 errors.append(FieldError(f"centres.{number}.{axis}", study.outside_range))
-            points.append(point or 0)
-        found.append(tuple(points))
+            else:
+                points.append(point)
+        if len(points) == study.dimension and (first := found.setdefault(tuple(points), number)) != number:
+            errors.append(FieldError(f"centres.{number}", f"is the same point as centres.{first}"))
     if errors:
-        raise InvalidRequest("centres: not points of the study's range", fields=errors)
+        raise InvalidRequest.naming(errors)
     return tuple(found)
 
 

@@ -249,6 +249,8 @@ async def test_numbers_are_clustered_like_vectors(service: Service) -> None:
         ({"centres": [[1, 2], [3]]}, ["centres.1"]),
         ({"centres": [[1, 2], [3, 101]]}, ["centres.1.1"]),
         ({"centres": [[1, 2], [3, "4"]]}, ["centres.1.1"]),
+        ({"centres": [[5, 5], [1, 2], [5.0, 5.0000000001], [5, 5]]}, ["centres.2", "centres.3"]),
+        ({"centres": [[0, 0], [-1, 0], [-2, 0]]}, ["centres.1.0", "centres.2.0"]),
         ({"centres": [[1, 2], 3]}, ["centres.1"]),
         ({"clusters": 3}, ["clusters"]),
         ({"rounds": None}, ["rounds"]),
