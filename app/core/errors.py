@@ -6,7 +6,7 @@ The classes carry a stable ``code`` and typed fields, never a data value and nev
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 MAX_FIELDS = 10
 """Offending fields that an error names."""
@@ -42,17 +42,17 @@ class ServiceError(Exception):
         self.detail = detail
         self.fields = tuple(fields[:MAX_FIELDS])
 
+    @classmethod
+    def field(cls, name: str, reason: str) -> Self:
+        """The error for one offending field."""
+        error = FieldError(name, reason)
+        return cls(f"{error.field}: {reason}", fields=[error])
+
 
 class InvalidRequest(ServiceError):
     """The request is well formed but asks for something that is not admissible."""
 
     code = "invalid_request"
-
-    @classmethod
-    def field(cls, name: str, reason: str) -> "InvalidRequest":
-        """The error for one offending field."""
-        error = FieldError(name, reason)
-        return cls(f"{error.field}: {reason}", fields=[error])
 
     @classmethod
     def naming(cls, fields: Sequence[FieldError], what: str = "") -> "InvalidRequest":

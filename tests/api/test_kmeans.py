@@ -365,7 +365,7 @@ async def test_another_token_cannot_find_out_a_report_by_guessing(service: Servi
         for report in ([5, 6], [5, 7]):
             guess = {**sent, "round": number, "report": report}
             response = await service.call("POST", f"{path}/answers", stranger, json=guess)
-            told.append(assert_problem(response, "answer_exists", 409))
+            told.append(assert_problem(response, "answer_exists", 409, "answer"))
         assert told[0] == told[1]
 
 
@@ -381,11 +381,11 @@ async def test_a_report_comes_once_and_stays(service: Service, plane: str) -> No
         assert (response.json()["answers_given"], response.json()["epsilon_spent"]) == (1, 4)
     assert (await service.call("POST", path, "contribute", json=first)).status_code == 200
     other = await service.call("POST", path, "contribute", json={**first, "report": [-5, 0]})
-    assert_problem(other, "answer_exists", 409)
+    assert_problem(other, "answer_exists", 409, "answer")
     await close(service, made, 1)
     second = {**first, "round": 2}
     other = await service.call("POST", path, "contribute", json={**second, "report": [-5, 0]})
-    assert_problem(other, "answer_exists", 409)
+    assert_problem(other, "answer_exists", 409, "answer")
     response = await service.call("POST", path, "contribute", json=second)
     assert response.json()["epsilon_spent"] == 6
     await close(service, made, 2)

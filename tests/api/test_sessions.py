@@ -50,7 +50,7 @@ async def test_another_token_cannot_find_out_an_answer_by_guessing(service: Serv
             response = await service.call(
                 "POST", path, stranger, json={"subject": "alice", "round": 1, "answer": guess}
             )
-            told.append(assert_problem(response, "answer_exists", 409))
+            told.append(assert_problem(response, "answer_exists", 409, "answer"))
         assert told[0] == told[1]
         assert (await give(service, made, "alice", 1)).status_code == 200
 
@@ -351,7 +351,7 @@ async def test_a_closed_study_takes_nobody_else_into_its_sessions(service: Servi
     assert alice.status_code == 201
     for response in (known, new, *others):
         assert_problem(response, "study_closed", 409)
-    assert_problem(await give(service, made, "new", 1), "round_closed", 409)
+    assert_problem(await give(service, made, "new", 1), "round_closed", 409, "round")
     after = await service.rows()
     assert {name for name in after if after[name] != before[name]} <= {"answer", "enrolment", "session"}
     assert (await shown(service, made))["answers"] == 1
@@ -428,15 +428,15 @@ async def test_an_answer_at_the_wrong_moment_is_a_conflict_that_says_which(
 ) -> None:
     made = await start(service, study)
     assert (await give(service, made, "alice", 1)).status_code == 201
-    assert_problem(await give(service, made, "alice", 1, 0), "answer_exists", 409)
-    assert_problem(await give(service, made, "alice", 2), "round_not_open", 409)
+    assert_problem(await give(service, made, "alice", 1, 0), "answer_exists", 409, "answer")
+    assert_problem(await give(service, made, "alice", 2), "round_not_open", 409, "round")
     too_far = await service.call("POST", f"/v1/sessions/{made['id']}/close-round", "admin", json={"round": 2})
-    assert_problem(too_far, "round_not_open", 409)
+    assert_problem(too_far, "round_not_open", 409, "round")
     await service.call("POST", f"/v1/sessions/{made['id']}/close-round", "admin", json={"round": 1})
-    assert_problem(await give(service, made, "bob", 1), "round_closed", 409)
+    assert_problem(await give(service, made, "bob", 1), "round_closed", 409, "round")
     assert (await give(service, made, "alice", 1)).status_code == 200
     await service.call("POST", f"/v1/sessions/{made['id']}/finish", "admin")
-    assert_problem(await give(service, made, "alice", 2), "round_closed", 409)
+    assert_problem(await give(service, made, "alice", 2), "round_closed", 409, "round")
     assert (await give(service, made, "alice", 1)).status_code == 200
 
 
@@ -448,7 +448,7 @@ async def test_out_of_turn_is_refused_and_the_turn_follows_from_the_published_ke
     turns = {name: assigned_round(key, name, 2) for name in (f"p{number}" for number in range(40))}
     mine = next(name for name, turn in turns.items() if turn == 1)
     other = next(name for name, turn in turns.items() if turn == 2)
-    assert_problem(await give(service, made, other, 1), "not_your_round", 409)
+    assert_problem(await give(service, made, other, 1), "not_your_round", 409, "round")
     assert (await give(service, made, mine, 1)).json()["epsilon_spent"] == 8
 
 

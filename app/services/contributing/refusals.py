@@ -45,4 +45,4 @@ def refuse(outcome: Outcome) -> None:
     """
     if not outcome.accepted:
         error, field = REFUSALS[outcome]
-        raise error(f"{field.field}: {field.reason}", fields=[field])
+        raise error.field(field.field, field.reason)

@@ -23,17 +23,24 @@ from app.services.subjects import SubjectKey
 from app.store.contributions import Allowance
 from app.store.database import Database
 
-REFUSALS: Mapping[AnswerOutcome, tuple[type[ServiceError], str]] = {
-    AnswerOutcome.ROUND_CLOSED: (RoundClosed, "the round is closed, or the session has finished"),
-    AnswerOutcome.ROUND_NOT_OPEN: (RoundNotOpen, "the round is not open yet"),
-    AnswerOutcome.NOT_YOUR_ROUND: (NotYourRound, "this subject is asked in another round"),
-    AnswerOutcome.ANSWER_EXISTS: (AnswerExists, "this subject gave another answer in this round"),
+REFUSALS: Mapping[AnswerOutcome, tuple[type[ServiceError], str, str]] = {
+    AnswerOutcome.ROUND_CLOSED: (RoundClosed, "round", "is closed, or the session has finished"),
+    AnswerOutcome.ROUND_NOT_OPEN: (RoundNotOpen, "round", "is not open yet"),
+    AnswerOutcome.NOT_YOUR_ROUND: (NotYourRound, "round", "is not the one in which this subject is asked"),
+    AnswerOutcome.ANSWER_EXISTS: (
+        AnswerExists,
+        "answer",
+        "is another one than this subject gave in this round",
+    ),
     AnswerOutcome.BUDGET_EXHAUSTED: (
         BudgetExhausted,
-        "what taking part costs does not fit the subject's lifetime budget",
+        "epsilon",
+        "is what taking part costs, and does not fit the subject's lifetime budget",
     ),
-    AnswerOutcome.STUDY_CLOSED: (StudyClosed, "the study is closed and takes no one else into its sessions"),
+    AnswerOutcome.STUDY_CLOSED: (StudyClosed, "study", "is closed and takes no one else into its sessions"),
+    AnswerOutcome.REPORT_MISSING: (InvalidRequest, "report", "is required with a person's first answer"),
 }
+"""For each refusal the error, the field that it names, and the reason."""
 
 
 class Answers:
@@ -83,11 +90,9 @@ class Answers:
         if group is None:
             group = self._groups[session_id] = self._group(session.definition, session.terms)
         given = await group.submit(answer)
-        if given.outcome is AnswerOutcome.REPORT_MISSING:
-            raise InvalidRequest.field("report", "is required with a person's first answer")
         if given.outcome in REFUSALS:
-            error, detail = REFUSALS[given.outcome]
-            raise error(detail)
+            error, field, reason = REFUSALS[given.outcome]
+            raise error.field(field, reason)
         return given
 
     def _group(self, definition: SessionDefinition, terms: Terms) -> Grouper[Answer, Given]:

@@ -241,7 +241,7 @@ class Sessions:
             if head.round is None or head.round > round_number:
                 return
             if head.round < round_number:
-                raise RoundNotOpen("the round is not open yet")
+                raise RoundNotOpen.field("round", "is not open yet")
             if await self._rounds.close(connection, definition, head, await prepare(connection)) == head:
                 # The round opened after its central part was looked for.
                 raise CohortsChanged
