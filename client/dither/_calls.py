@@ -166,9 +166,9 @@ def asked_for(measures: Mapping[str, Mapping[str, Numeric | Sequence[str]]] | No
     return {
         name: {
             field: list(value) if isinstance(value, Sequence) and not isinstance(value, str) else exact(value)
-            for field, value in own.items()
+            for field, value in _mapped(f"measures.{name}", own, '{"lower": 0, "upper": 10}').items()
         }
-        for name, own in measures.items()
+        for name, own in _mapped("measures", measures, '{"age": {"lower": 0, "upper": 120}}').items()
     }
 
 
@@ -188,6 +188,8 @@ def by_bins(edges: str | Sequence[Numeric] | None, bins: int | None) -> dict[str
     """The bins of a question: text is sent as it is."""
     question: dict[str, Parameter] = {}
     if edges is not None:
+        if not isinstance(edges, str) and not _is_list(edges):
+            raise InvalidRequest("edges", "must be a list of numbers, as [0, 10, 20]")
         texts = edges if isinstance(edges, str) else ",".join(exact_text("edges", edge) for edge in edges)
         question["edges"] = texts
     if bins is not None:
@@ -203,8 +205,10 @@ def of_whom(where: Where | None) -> dict[str, Parameter]:
     """The parameter of a question that says of whom it is; none for all people."""
     if where is None:
         return {}
-    text = where if isinstance(where, str) else ",".join(f"{name}:{label}" for name, label in where.items())
-    return {"where": text}
+    if isinstance(where, str):
+        return {"where": where}
+    labels = _mapped("where", where, '{"region": "north"}')
+    return {"where": ",".join(f"{name}:{label}" for name, label in labels.items())}
 
 
 Labels = str | Mapping[str, Sequence[str]]
@@ -218,7 +222,8 @@ def between_labels(between: Labels) -> dict[str, Parameter]:
     """The parameter of a difference that names its labels."""
     if isinstance(between, str):
         return {"between": between}
-    return {"between": ";".join(f"{name}:{','.join(labels)}" for name, labels in between.items())}
+    pairs = _mapped("between", between, '{"region": ["north", "south"]}')
+    return {"between": ";".join(f"{name}:{','.join(labels)}" for name, labels in pairs.items())}
 
 
 def by_shares(standardize: Shares | None) -> dict[str, Parameter]:
@@ -227,11 +232,23 @@ def by_shares(standardize: Shares | None) -> dict[str, Parameter]:
         return {}
     if isinstance(standardize, str):
         return {"standardize": standardize}
-    texts = [
-        f"{name}:" + ",".join(f"{label}={exact_text(label, share)}" for label, share in shares.items())
-        for name, shares in standardize.items()
-    ]
+    example = '{"region": {"north": 0.4, "south": 0.6}}'
+    texts = []
+    for name, shares in _mapped("standardize", standardize, example).items():
+        own = _mapped("standardize", shares, example)
+        texts.append(f"{name}:" + ",".join(f"{label}={exact_text(label, one)}" for label, one in own.items()))
     return {"standardize": ";".join(texts)}
+
+
+def _mapped(name: str, value: Mapping[str, T], example: str) -> Mapping[str, T]:
+    """An argument that is a mapping.
+
+    Raises:
+        InvalidRequest: it is none, with what one looks like.
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidRequest(name, f"must be a mapping, such as {example}")
+    return value
 
 
 def new_key() -> str:

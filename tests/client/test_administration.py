@@ -41,7 +41,17 @@ def test_arguments_of_another_kind_are_refused_by_their_names(client: Any, servi
     for centres in ([20, 40], 20, ["20"]):
         with pytest.raises(InvalidRequest, match="centres must be a list of points"):
             client.create_session("commute", protocol="kmeans", epsilon=1, rounds=2, centres=centres)
+    for measures in (["age"], {"age": [0, 120]}):
+        with pytest.raises(InvalidRequest, match=r"measures\S* must be a mapping, such as"):
+            client.create_study("x", measures=measures)
     assert service.log == []
+
+
+def test_a_subject_of_digits_may_be_an_integer(client: Any, service: FakeService) -> None:
+    client.set_budget(7, epsilon=20, reason="asked")
+    assert service.log[-1].url.path == "/v1/admin/subjects/7/budget"
+    with pytest.raises(InvalidRequest, match="subject"):
+        client.set_budget(None, epsilon=20, reason="asked")
 
 
 @pytest.mark.parametrize("name", SENT_ONCE)

@@ -571,7 +571,26 @@ def test_a_range_that_is_found_is_read(client: Any, service: FakeService) -> Non
     assert client.mean("commute").range is None
 
 
-@pytest.mark.parametrize("edges", [[1, float("nan")], [float("inf")]])
+@pytest.mark.parametrize(
+    ("field", "arguments"),
+    [
+        ("where", {"where": [("region", "north")]}),
+        ("standardize", {"standardize": ["region"]}),
+        ("standardize", {"standardize": {"region": ["north"]}}),
+    ],
+)
+def test_arguments_of_another_kind_say_what_is_needed(
+    client: Any, service: FakeService, field: str, arguments: Any
+) -> None:
+    with pytest.raises(InvalidRequest, match="such as") as refusal:
+        client.mean("commute", **arguments)
+    assert (refusal.value.field, refusal.value.reason.startswith("must be a mapping")) == (field, True)
+    with pytest.raises(InvalidRequest, match="between must be a mapping"):
+        client.difference("commute", between=["north", "south"])
+    assert service.log == []
+
+
+@pytest.mark.parametrize("edges", [[1, float("nan")], [float("inf")], 5, {"a": 1}])
 def test_edges_that_are_no_numbers_are_refused(client: Any, service: FakeService, edges: list[float]) -> None:
     with pytest.raises(InvalidRequest, match="edges"):
         client.histogram("commute", edges=edges)

@@ -7,6 +7,7 @@ from dither._admin_models import Account, NewToken, Quota, Raise, Relation, Role
 from dither._async.base import AsyncBase
 from dither._calls import asked_for, exact, given, moment_text, new_key, quoted, study_path, token_path
 from dither._models import Budget, Study, Trust
+from dither._orders import subject_text
 from dither.device.numbers import Numeric
 
 
@@ -295,7 +296,7 @@ class AsyncAdmin(AsyncBase):
 
     async def set_budget(
         self,
-        subject: str,
+        subject: str | int,
         *,
         epsilon: Numeric,
         reason: str,
@@ -319,7 +320,7 @@ class AsyncAdmin(AsyncBase):
         """
         both = gaussian and {"epsilon": exact(gaussian[0]), "delta": exact(gaussian[1])}
         document = given(epsilon=exact(epsilon), gaussian=both, reason=reason)
-        path = f"/v1/admin/subjects/{quoted(subject)}/budget"
+        path = f"/v1/admin/subjects/{quoted(subject_text(subject))}/budget"
         return await self._run(self._calls.call(Budget, "PUT", path, document))
 
     async def raise_budgets(

@@ -7,6 +7,7 @@ from datetime import datetime
 from dither._admin_models import Account, NewToken, Quota, Raise, Relation, Role, Token, TokenUsage
 from dither._calls import asked_for, exact, given, moment_text, new_key, quoted, study_path, token_path
 from dither._models import Budget, Study, Trust
+from dither._orders import subject_text
 from dither._sync.base import Base
 from dither.device.numbers import Numeric
 
@@ -294,7 +295,7 @@ class Admin(Base):
 
     def set_budget(
         self,
-        subject: str,
+        subject: str | int,
         *,
         epsilon: Numeric,
         reason: str,
@@ -318,7 +319,7 @@ class Admin(Base):
         """
         both = gaussian and {"epsilon": exact(gaussian[0]), "delta": exact(gaussian[1])}
         document = given(epsilon=exact(epsilon), gaussian=both, reason=reason)
-        path = f"/v1/admin/subjects/{quoted(subject)}/budget"
+        path = f"/v1/admin/subjects/{quoted(subject_text(subject))}/budget"
         return self._run(self._calls.call(Budget, "PUT", path, document))
 
     def raise_budgets(
