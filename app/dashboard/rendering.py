@@ -137,6 +137,12 @@ def because(codes: str | None) -> str:
     return ", or ".join(_BECAUSE.get(code, code.replace("_", " ")) for code in (codes or "").split())
 
 
+def reasons(refusal: ServiceError | None, name: str) -> list[str]:
+    """Why a field of a form was refused: `epsilon_min` is what documents call `epsilon.min`."""
+    found = () if refusal is None else refusal.fields
+    return [one.reason for one in found if f"{one.field.replace('.', '_')}_".startswith(f"{name}_")]
+
+
 def _words(value: Any) -> str:
     if isinstance(value, Mapping):
         return "; ".join(f"{name} {_words(one)}" for name, one in value.items()) or "none"
@@ -166,6 +172,7 @@ TEMPLATES.filters |= {
     "within": lambda value, interval: headline(value, interval.lower, interval.upper),
     "margin": margin,
     "because": because,
+    "reasons": reasons,
 }
 
 

@@ -157,6 +157,22 @@ async def test_the_current_answer_is_the_one_that_get_reads(admin: Browser, serv
         assert newest not in card
 
 
+async def test_what_stands_is_offered_before_what_costs(analyst: Browser, service: Service) -> None:
+    study = await service.study()
+    await service.crowd(study, 200)
+    free = "Read the answer that stands, free"
+    page = f"/dashboard/studies/{study}?statistic=sd"
+    await analyst.get(page)
+    assert free not in analyst.page
+    await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 0.5})
+    read = (await service.call("GET", f"/v1/studies/{study}/statistics/sd", "analyse")).json()
+    await analyst.get(page)
+    assert f'href="/dashboard/releases/{read["id"]}?statistic=sd">{free}' in analyst.page
+    assert analyst.page.index(free) < analyst.page.index("Ask for this release")
+    await analyst.get(f"/dashboard/releases/{read['id']}?statistic=sd")
+    assert f"{within(read).estimate} ({within(read).lower} to {within(read).upper})" in text_of(analyst.page)
+
+
 async def test_the_answer_of_coordinates_is_drawn_on_the_page_of_the_study(
     admin: Browser, service: Service
 ) -> None:

@@ -457,6 +457,7 @@ async def test_an_admin_makes_a_study_and_another_one_like_it(admin: Browser, se
         "epsilon_max": "3",
         "epsilons": "",
         "default_share": "0.2",
+        "tilt": "0.05",
         "dimension": "1",
         "local_mechanism": "",
         "delta": "",

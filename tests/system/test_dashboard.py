@@ -245,6 +245,28 @@ def test_an_analyst_asks_for_a_release_and_sees_it(visit, service, tokens):
     expect(page.locator(f'a[href$="{released}"]').last).to_be_visible()
 
 
+@pytest.mark.parametrize("javascript", [True, False], ids=["with scripts", "without"])
+def test_a_refusal_is_in_view_and_has_the_focus(visit, service, tokens, javascript):
+    analyst, admin = (visit(viewport=PHONE, javascript=javascript) for _ in range(2))
+    analyst.log_in(tokens["analyse"])
+    analyst.open(f"/studies/{COMMUTE}?share=0.001&fresh=true")
+    analyst.page.get_by_role("button", name="Ask for this release").click()
+    expect(analyst.page.get_by_role("alert")).to_contain_text("interval would be")
+    admin.log_in(tokens["admin"])
+    admin.open("/tokens")
+    admin.page.get_by_label("Name", exact=True).fill("of no study")
+    admin.page.get_by_label("Studies", exact=True).fill("there-is-none")
+    admin.page.get_by_role("button", name="Make the token").click()
+    expect(admin.page.get_by_label("Studies", exact=True)).to_have_attribute("aria-invalid", "true")
+    for one in (analyst, admin):
+        alert = one.page.get_by_role("alert")
+        expect(alert).to_be_in_viewport()
+        expect(alert).to_be_focused()
+        if javascript:
+            assert one.check() == []
+        one.complaints[:] = [text for text in one.complaints if "409" not in text and "422" not in text]
+
+
 @pytest.mark.parametrize(("name", "scheme"), LOOKS)
 def test_labels_are_compared_by_keyboard_and_each_plot_has_its_table(visit, service, tokens, name, scheme):
     slug, labels = f"towns-{name}-{scheme}", ("north", "south", "east")

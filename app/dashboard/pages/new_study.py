@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from app.core.errors import InvalidRequest, ServiceError
 from app.core.numbers import JsonNumber
-from app.core.study import LocalMechanism, Trust
+from app.core.study import LocalMechanism, Relation, Trust
 from app.dashboard import forms
 from app.dashboard.rendering import epsilon, render, status_of
 from app.dashboard.requests import PageRequest
@@ -13,11 +13,12 @@ from app.web.documents.study import (
     DEFAULT_EPSILON_MAX,
     DEFAULT_EPSILON_MIN,
     DEFAULT_SHARE,
+    DEFAULT_TILT,
     StudyIn,
 )
 from app.web.documents.study_out import StudyOut
 
-NUMBERS = ("lower", "upper", "default_share", "delta", "dimension")
+NUMBERS = ("lower", "upper", "default_share", "tilt", "delta", "dimension")
 
 
 async def show(request: PageRequest) -> Response:
@@ -46,6 +47,7 @@ async def show(request: PageRequest) -> Response:
             "epsilon_max": "" if study.epsilons else _plain(study.epsilon.max),
             "epsilons": ", ".join(map(_plain, study.epsilons)),
             "default_share": _plain(study.default_share),
+            "tilt": _plain(study.tilt) if study.relation is Relation.REPLACE_ONE else "",
             "noise": study.noise.value,
             "delta": f"{study.delta:g}" if study.delta else "",
             "dimension": "1" if definition.measures else str(study.dimension),
@@ -139,6 +141,7 @@ def _form(
         refusal=refusal,
         least=_plain(DEFAULT_EPSILON_MIN / 1e6),
         most=_plain(DEFAULT_EPSILON_MAX / 1e6),
+        tilt=_plain(DEFAULT_TILT / 1e6),
         mechanisms=[one.value for one in LocalMechanism],
     )
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import urlencode
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from markupsafe import Markup
 from starlette.responses import Response
@@ -111,10 +111,17 @@ async def ask(request: PageRequest) -> Response:
         )
     except ServiceError as refusal:
         return await _page(request, fields, refusal)
-    read = forms.given(fields, *READINGS) if isinstance(published(release), ReleaseOut) else {}
-    if read.get("statistic", MEAN) == MEAN:
+    return redirect(
+        request, _address(release.id, fields if isinstance(published(release), ReleaseOut) else {})
+    )
+
+
+def _address(release: UUID, fields: Mapping[str, str]) -> str:
+    """The page of a release, with what was asked if that is read off it."""
+    read = forms.given(fields, *READINGS)
+    if read.get("statistic") not in {*READ} - {MEAN}:
         read.pop("statistic", None)
-    return redirect(request, f"/releases/{release.id}" + (f"?{urlencode(read)}" if read else ""))
+    return f"/releases/{release}" + (f"?{urlencode(read)}" if read else "")
 
 
 async def close(request: PageRequest) -> Response:
@@ -226,6 +233,7 @@ async def _page(
     sharpened = [] if current is None else await steps.steps_of(request, current, ROWS)
     profile = await following(documents_out.epsilons(services, slug)) if request.is_admin else None
     taken = await following(services.figures.summaries((slug,))) if request.is_admin else None
+    stands = None if plan is None or plan.stands is None else _address(plan.stands.release, fields)
     saturation = None if point is None else epsilon_to_json(point)
     return render(
         request,
@@ -239,6 +247,7 @@ async def _page(
         secret=study.definition.relation is Relation.ADD_REMOVE_ONE,
         fields=fields,
         plan=plan,
+        stands=stands,
         refusal=refusal,
         no_gain=isinstance(refusal, NoGain),
         form=fields_of(study),
