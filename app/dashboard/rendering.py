@@ -102,8 +102,9 @@ def day(value: date) -> str:
 
 
 def plain(value: Any) -> str:
-    """The parameters of a question, as people read them."""
-    return ", ".join(f"{name} {json.dumps(one).strip(chr(34))}" for name, one in value.items())
+    """The parameters of a question that have a value, as people read them."""
+    given = ((name, one) for name, one in value.items() if one is not None)
+    return ", ".join(f"{name} {json.dumps(one).strip(chr(34))}" for name, one in given)
 
 
 def changes(detail: Mapping[str, Any]) -> str:
@@ -195,6 +196,7 @@ def render(
         base=request.cookie_path,
         version=request.app.version,
         root=request.scope.get("root_path", ""),
+        public_url=request.public_url,
         openapi=request.app.openapi_url,
         form_field=TOKEN_FIELD,
         form_token=form_token(secret) if secret else "",

@@ -233,6 +233,7 @@ async def test_an_admin_does_not_act_for_a_person(admin: Browser, service: Servi
     await browser.get("/dashboard/person")
     assert "How <b>long</b>?" in text_of(browser.page)
     assert "Delete my answer" not in browser.page
+    assert "To withdraw an answer, ask the app in which you gave it" in text_of(browser.page)
     before = await service.rows()
     assert (await browser.post("/dashboard/person/withdraw", {"study": study})).status_code == 403
     assert await service.rows() == before

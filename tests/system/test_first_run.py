@@ -1,7 +1,12 @@
 """First tasks at the dashboard, from end to end in a real Chromium: each step leads to the next one."""
 
+import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -52,6 +57,29 @@ def make_token(page: Page, name: str, role: str, *, studies: str = "") -> str:
 def shows(text: str, value: float) -> bool:
     """Whether a number is this one, rounded to the digits that it has."""
     return abs(float(text) - value) <= 0.500001 * 10.0 ** -len(text.partition(".")[2])
+
+
+def test_the_guide_of_an_empty_service_leads_to_an_answer(service: LiveService, open_as: OpenAs) -> None:
+    """Its commands are run as they stand on the page; then there is a study, and no guide any more."""
+    admin = open_as(service.admin_token)
+    guide = admin.locator("ol.guide")
+    expect(guide.get_by_role("listitem")).to_have_count(4)
+    commands = "\n".join(["set -e", *guide.locator("pre").all_inner_texts()])
+    ran = subprocess.run(
+        ["/bin/bash", "-c", commands.replace("the secret of your admin token", service.admin_token)],
+        env={"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": os.environ["HOME"]},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    answer = json.loads(ran.stdout.splitlines()[-1])
+    assert (answer["study"], answer["people"]) == ("commute", 1)
+    for page in ("", "/studies"):
+        admin.goto(f"{service.base_url}/dashboard{page}")
+        expect(admin.get_by_role("link", name="Minutes to work?")).to_be_visible()
+        expect(guide).to_have_count(0)
 
 
 def test_from_an_empty_service_to_the_first_answer(service: LiveService, open_as: OpenAs) -> None:
