@@ -5,6 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
+VALUE = "value"
+"""What the one thing that a study asks for is called, unless the study has another name for it."""
+
 MAX_MEASURES = 16
 """Things that a study may ask each person for."""
 
@@ -48,7 +51,7 @@ class Measure:
 
 
 class Measures:
-    """The declared measures of a study, in the order of its coordinates; false where there are none.
+    """The named measures of a study, in the order of its coordinates; false where there are none.
 
     Args:
         texts: Every measure as `Measure.text` writes it, in their order.
@@ -87,6 +90,11 @@ class Measures:
     def __repr__(self) -> str:
         return f"Measures({list(self.texts)})"
 
+    @property
+    def several(self) -> bool:
+        """Whether there are more than one, as coordinates of a value."""
+        return len(self.named) > 1
+
     def place(self, name: str) -> int:
         """Which coordinate a measure is, from 0 on; of one of several the first."""
         before = list(self.named).index(name)
@@ -99,4 +107,4 @@ class Measures:
 
 
 NO_MEASURES = Measures()
-"""Those of a study that asks for one value."""
+"""Those of a study that asks for one value, and has no name of its own for it."""

@@ -12,7 +12,7 @@ from dither.device.randomizers import LocalMechanism as LocalMechanism
 from app.core.attributes import NO_ATTRIBUTES, Attributes
 from app.core.epsilon import MICRO, amount_of, epsilon_of, round_down_to_significant
 from app.core.grid import Grid
-from app.core.measures import NO_MEASURES, Measures
+from app.core.measures import NO_MEASURES, VALUE, Measures
 
 
 class Relation(StrEnum):
@@ -105,7 +105,8 @@ class StudyDefinition:
             from 0 on, which is also its place in the range. Empty in a study of numbers.
         measures: The numbers and choices that it asks each person for, in a study of several: the coordinates
             of a value, each on the grid of its own range; one measure may have several. `dimension` is then
-            that of all together, and lower and upper are 0 and 1.
+            that of all together, and lower and upper are 0 and 1. One alone is the value with a name of its
+            own, and has the range, the choices and the dimension of the study.
     """
 
     slug: str
@@ -153,6 +154,11 @@ class StudyDefinition:
         """
         pure = self.delta and self.local_mechanism is not LocalMechanism.GAUSSIAN
         return pure_epsilon(amount) if pure else amount
+
+    @property
+    def one_measure(self) -> str:
+        """What the value of a study of one measure is called; empty in a study of several."""
+        return "" if self.measures.several else next(iter(self.measures.named), VALUE)
 
     def of_measure(self, name: str) -> "StudyDefinition":
         """The study of one of its measures alone, what people offer as it is; itself for none."""

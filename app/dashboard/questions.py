@@ -90,7 +90,7 @@ def _of_numbers_with_labels(study: StudyDefinition) -> bool:
 
 
 _ONLY: Mapping[str, Callable[[StudyDefinition], bool]] = {
-    "measure": lambda study: bool(study.measures),
+    "measure": lambda study: study.measures.several,
     PAIR: lambda study: bool(pairs(study)),
     "estimator": _of_numbers,
     "tilt": lambda study: not _secret(study),
@@ -160,7 +160,7 @@ def completed(study: StudyDefinition, fields: Mapping[str, str]) -> dict[str, st
     A form always sends one of each: what the statistic is not about goes.
     """
     statistic = fields.get("statistic", statistics(study)[0])
-    if not study.measures:
+    if not study.measures.several:
         return dict(fields)
     if statistic == COVARIANCE:
         about = dict(zip((PAIR,), pairs(study), strict=False))

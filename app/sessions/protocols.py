@@ -61,7 +61,7 @@ def start_protocol(spec: SessionSpec, study: StudyDefinition) -> RunningProtocol
     """
     if study.choices:
         raise InvalidRequest.field("protocol", "is for studies of numbers, and this one asks for a choice")
-    if study.measures:
+    if study.measures.several:
         raise InvalidRequest.field(
             "protocol", "is for studies of one value, and this one asks for several measures"
         )

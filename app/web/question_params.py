@@ -83,7 +83,8 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
     "measure": {
         "type": "string",
         "minLength": 1,
-        "description": "Of which measure, in a study of several measures, where it is required.",
+        "description": "Of which measure, in a study of several measures, where it is required. In a study "
+        "of one it may be given: `value`, or the name that the study has for it.",
         "examples": ["income"],
     },
 }

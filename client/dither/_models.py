@@ -77,8 +77,8 @@ class Study(Shown):
         local_mechanism: Randomizer for local reports.
         attributes: What each contribution says of its owner: names, and the labels that each may have.
         choices: What people choose one of; the range is that of their numbers. Empty where they give numbers.
-        measures: The numbers and choices that it asks each person for, by name; lower and upper are then 0
-            and 1. Empty where a person gives one value.
+        measures: The numbers and choices that it asks each person for, by name; of several lower and upper
+            are then 0 and 1. Empty where a person gives one value without another name.
         state: `open`; `closed` to contributions; or, with stored answers only, `archived` or `retired`.
     """
 

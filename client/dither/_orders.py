@@ -94,7 +94,7 @@ def make_order(
         raise InvalidRequest("trust", "must be central, local or public")
     if tag not in study.trust:
         raise InvalidRequest("trust", f"must be one that the study accepts: {', '.join(study.trust)}")
-    if study.dimension > 1 and not study.measures and tag == "local":
+    if study.dimension > 1 and not _several(study) and tag == "local":
         raise UnsupportedMechanism("local people of a study of vectors take part in its sessions instead")
     randomizers = _randomizers(study) if tag == "local" else ()
     limit = _check_epsilon(study, epsilon, tag)
@@ -113,10 +113,19 @@ def make_order(
 
 
 def _written(study: Study, value: object) -> tuple[Written, int | tuple[int, ...]]:
-    """A value as it is sent, and its place on the grid."""
-    if study.measures:
-        return _measured(study, value)
-    return _one(study, value, "value")
+    """A value as it is sent, and its place on the grid. One alone may be given by its name, too."""
+    if not _several(study) and not isinstance(value, Mapping):
+        return _one(study, value, "value")
+    measures: Mapping[str, Study | Measure] = study.measures or {"value": study}
+    written, positions = _measured(measures, value)
+    if _several(study):
+        return written, positions
+    [one] = written.values()
+    return one, positions if study.dimension > 1 else positions[0]
+
+
+def _several(study: Study) -> bool:
+    return len(study.measures) > 1
 
 
 def _one(of: Study | Measure, value: object, name: str) -> tuple[OfOne, int | tuple[int, ...]]:
@@ -134,15 +143,17 @@ def _whose(of: Study | Measure) -> str:
     return "study" if isinstance(of, Study) else "measure"
 
 
-def _measured(study: Study, value: object) -> tuple[dict[str, OfOne], tuple[int, ...]]:
+def _measured(
+    measures: Mapping[str, Study | Measure], value: object
+) -> tuple[dict[str, OfOne], tuple[int, ...]]:
     if not isinstance(value, Mapping):
-        raise InvalidRequest("value", f"must map the study's measures: {', '.join(study.measures)}")
+        raise InvalidRequest("value", f"must map the study's measures: {', '.join(measures)}")
     for name in value:
-        if name not in study.measures:
+        if name not in measures:
             raise InvalidRequest(f"values.{name}", "is no measure of the study")
     written: dict[str, OfOne] = {}
     positions: list[int] = []
-    for name, measure in study.measures.items():
+    for name, measure in measures.items():
         if name not in value:
             raise InvalidRequest(f"values.{name}", "is needed: every measure of the study once")
         written[name], position = _one(measure, value[name], f"values.{name}")
@@ -193,7 +204,7 @@ def _vector(of: Study | Measure, value: object, name: str) -> tuple[tuple[Number
 
 
 def _randomizers(study: Study) -> tuple[AnyRandomizer, ...]:
-    if study.measures:
+    if _several(study):
         return tuple(
             ChoiceRandomizer(len(one.choices)) if one.choices else _of_numbers(study)
             for one in study.measures.values()
@@ -212,7 +223,7 @@ def _of_numbers(study: Study) -> Randomizer:
         known = ", ".join(LocalMechanism)
         raise UnsupportedMechanism(f"local mechanism {name!r} is not supported, only {known}")
     found = randomizer(name, int(study.delta * DELTA_UNIT))
-    if study.measures and not found.is_bounded:
+    if _several(study) and not found.is_bounded:
         raise UnsupportedMechanism(f"{name} reports of several measures are not supported")
     if found.has_delta and found.delta == 0:
         raise UnsupportedMechanism("Gaussian reports need a study with a delta")
@@ -283,7 +294,8 @@ def check_study(study: Study, slug: str) -> None:
     if study.measures and study.dimension != sum(one.dimension for one in study.measures.values()):
         raise StudyUnsound("the study's measures and dimension do not go together")
     for one in study.measures.values():
-        if one.dimension < 1 or (one.dimension > 1 and (one.choices or "local" in study.trust)):
+        reported = _several(study) and "local" in study.trust
+        if one.dimension < 1 or (one.dimension > 1 and (one.choices or reported)):
             raise StudyUnsound("the coordinates of a measure make no sense")
         if one.choices and one.upper - one.lower != len(one.choices) - 1:
             raise StudyUnsound("the choices and the range of a measure do not go together")

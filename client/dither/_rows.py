@@ -43,7 +43,7 @@ class Named:
         return cls(
             attributes=tuple(study.attributes),
             measures=tuple(study.measures),
-            chosen={"value"} if study.choices else choices,
+            chosen={"value"} if study.choices and not study.measures else choices,
             ignored=names_of(ignored),
         )
 

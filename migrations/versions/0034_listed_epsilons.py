@@ -1,4 +1,4 @@
-"""A study may list the epsilons that people choose from.
+"""A study may list the epsilons that people choose from, and its one measure may have a name.
 
 Revision ID: 0034
 Revises: 0033
@@ -14,6 +14,7 @@ branch_labels = None
 depends_on = None
 
 LISTED = "SELECT EXISTS (SELECT FROM study WHERE epsilons <> '{}')"
+NAMED = "SELECT EXISTS (SELECT FROM study WHERE cardinality(measures) = 1)"
 COMMENT = "the only admissible ones, in order [micro-epsilon]; none: all in the range"
 
 
@@ -24,7 +25,9 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Go back while no study has a list, which the version before would take for its whole range."""
+    """Go back while no study has what the version before would take for a whole range, or for a vector."""
     if op.get_bind().execute(sa.text(LISTED)).scalar():
         raise RuntimeError("a study lists its epsilons, which the version before cannot hold")
+    if op.get_bind().execute(sa.text(NAMED)).scalar():
+        raise RuntimeError("a study has a name for its one measure, which the version before cannot hold")
     op.drop_column("study", "epsilons")

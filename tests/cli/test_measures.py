@@ -22,9 +22,26 @@ def test_a_study_that_lists_its_epsilons_is_made_and_shown(ask: Asker):
     assert "epsilon\t0.5, 2\n" in made.output
 
 
+def test_a_study_of_one_measure_is_made_loaded_and_asked(ask: Asker, tmp_path):
+    made = ask("admin", "study", "create", "pay", "--measures", "income=0,9000", "--trust", "central")
+    assert made.status == 0, made.errors
+    assert "range of income\t0 to 9000" in made.output.replace(",", "")
+    file = tmp_path / "people.csv"
+    file.write_text("subject,income\n" + "".join(f"p{one},{30 * one}\n" for one in range(200)))
+    done = ask(
+        *("contribute", "contribute", "pay", str(file), "--trust", "central", "--epsilon", "4"),
+        *("--directory", str(tmp_path / "device")),
+    )
+    assert "200 created" in done.output, done.errors
+    found = json.loads(ask("analyse", "mean", "pay", "--measure", "income", "--json").output)
+    assert json.loads(ask("analyse", "mean", "pay", "--json").output) == found
+    refused = ask("analyse", "mean", "pay", "--measure", "age")
+    assert "must be income, or left out" in refused.errors
+
+
 def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
     for wrong, reason in (
-        (("--measures", "income=0,9000"), "measures"),
+        (("--measures", "income=0,9000", "--measures", "value=0,1"), "measures.value"),
         (("--measures", "income=0", "--measures", "age=18,98"), "NAME=LOWER,UPPER"),
         (("--measures", "income=0,9000", "--measures", "age=18,98", "--lower", "0"), "lower"),
     ):

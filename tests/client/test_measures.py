@@ -169,6 +169,32 @@ def test_reports_without_a_range_are_not_made_of_measures(client: Any, service: 
     assert service.sent("POST") == []
 
 
+def test_one_value_may_be_given_by_its_name_and_is_sent_without_it(client: Any, service: FakeService) -> None:
+    """Whatever makes its reports: it is the value of a study of one."""
+    income = HOUSEHOLD["measures"]["income"]
+    service.studies["household"] |= {**income, "measures": {"income": income}, "dimension": 1}
+    named: dict[str, Any] = ADA | {"value": {"income": 1200}}
+    assert client.contribute("household", **named).status == "created"
+    assert client.contribute("household", **named | {"value": 1200}).status == "unchanged"
+    assert [float(sent["value"]) for sent in service.sent("POST")] == [1200, 1200]
+    client.contribute("household", **named | {"subject": "bob", "trust": "local"})
+    assert "report" in service.sent("POST")[-1]
+    for wrong, field in (
+        ({"age": 5}, "values.age"),
+        ({}, "values.income"),
+        ({"income": -1}, "values.income"),
+    ):
+        with pytest.raises(InvalidRequest) as refused:
+            client.contribute("household", **named | {"value": wrong, "subject": "cyd"})
+        assert refused.value.field == field
+    client.contribute("commute", **ADA | {"value": {"value": 34}})
+    assert service.sent("POST")[-1]["value"] == 34
+    load = client.contribute_many(
+        "household", RecordFile(io.BytesIO(b"subject,income\ndan,5\n")), epsilon=1, trust="central"
+    )
+    assert load.created == 1
+
+
 PARTY = {
     "income": HOUSEHOLD["measures"]["income"],
     "party": {"lower": 0, "upper": 2, "choices": ["red", "green", "blue"]},

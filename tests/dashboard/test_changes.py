@@ -127,7 +127,7 @@ async def test_a_study_of_measures_is_made_duplicated_and_asked_by_measure(
 ):
     await admin.get("/dashboard/new-study")
     fields = {"slug": "household", "trust_central": "on", "dimension": "1"}
-    for wrong in ("income", "income: 0", "income: 0, 9000"):
+    for wrong in ("income", "income: 0", "income: 0, 9000\nincome: 0, 1"):
         odd = await admin.post("/dashboard/new-study", {**fields, "measures": wrong})
         assert odd.status_code == 422
     measures = "income: 0, 9000\r\nage: 18, 98\r\nparty: red | green\r\nplace: 0, 1, 2"
@@ -170,6 +170,30 @@ async def test_a_study_of_measures_is_made_duplicated_and_asked_by_measure(
     assert "The shares of the choices" in analyst.page
     await analyst.get("/dashboard/studies/household?measure=age")
     assert "<small>age</small>" in analyst.page
+
+
+@pytest.mark.parametrize(
+    ("measure", "value"),
+    [("income: 0, 9000", 1200), ("party: red | green", "red"), ("place: 0, 1, 2", [0, 1])],
+)
+async def test_a_study_of_one_measure_is_made_duplicated_and_asked(
+    admin: Browser, analyst: Browser, service: Service, measure: str, value: object
+):
+    fields = {"trust_central": "on", "dimension": "1", "measures": measure}
+    await admin.get("/dashboard/new-study")
+    assert (await admin.post("/dashboard/new-study", {**fields, "slug": "one"})).status_code == 303
+    await admin.get("/dashboard/new-study?like=one")
+    form = dict(re.findall(r'<input id="(\w+)" name="\w+" value="([^"]*)"', admin.page))
+    assert (form["lower"], form["upper"], form["choices"], form["dimension"]) == ("", "", "", "1")
+    assert f"{measure}</textarea>" in admin.page
+    assert (await admin.post("/dashboard/new-study", {**fields, **form, "slug": "like"})).status_code == 303
+    name, _, _ = measure.partition(":")
+    ada = {"subject": "ada", "values": {name: value}, "epsilon": 5, "trust": "central"}
+    await service.call("POST", "/v1/studies/one/contributions", "contribute", json=ada)
+    await analyst.get("/dashboard/studies/one")
+    assert f" of {name}</dt>" in analyst.page
+    assert 'name="measure"' not in analyst.page
+    assert "would charge no person more than" in text_of(analyst.page)
 
 
 async def test_the_page_of_a_release_by_labels_has_a_row_for_each(admin: Browser, service: Service):

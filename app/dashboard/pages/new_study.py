@@ -36,7 +36,7 @@ async def show(request: PageRequest) -> Response:
             "series": study.series or "",
             "lower": "" if definition.choices or definition.measures else str(definition.lower),
             "upper": "" if definition.choices or definition.measures else str(definition.upper),
-            "choices": ", ".join(definition.choices),
+            "choices": "" if definition.measures else ", ".join(definition.choices),
             "measures": "\n".join(
                 f"{name}: {' | '.join(one.choices) or f'{one.lower:f}, {one.upper:f}'}"
                 + (f", {one.dimension}" if one.dimension > 1 else "")

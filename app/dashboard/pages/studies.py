@@ -210,7 +210,7 @@ async def _page(
     cursor = forms.cursor(request, is_uuid)
     plan, statistic = None, fields.get("statistic", statistics(study.definition)[0])
     fields = completed(study.definition, fields)
-    vectors = study.definition.dimension > 1 and not study.definition.measures
+    vectors = study.definition.dimension > 1 and not study.definition.measures.several
     try:
         question, fresh = question_params.read_plan({"statistic": statistic, **fields})
         plan = await documents_out.plan(services, study, question, fresh=fresh)

@@ -241,7 +241,7 @@ class BatchReader:
                 lists |= {name for name, one in study.measures.named.items() if one.dimension > 1}
                 labels = frozenset(study.attributes.labels)
                 columns = Columns(
-                    names=(FIELDS - {"value"} if measures else FIELDS) | labels | measures,
+                    names=(FIELDS - {"value"} if study.measures.several else FIELDS) | labels | measures,
                     required="subject",
                     numbers=(NUMBERS - {"value"} if study.choices else NUMBERS) | (measures - chosen),
                     lists=lists,

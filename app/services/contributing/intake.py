@@ -32,9 +32,13 @@ class Intake:
             name: {label: place for place, label in enumerate(labels)}
             for name, labels in definition.attributes.labels.items()
         }
-        self._measured = {
-            name: ValueReader(definition.of_measure(name), "measure") for name in definition.measures.named
-        }
+        self._several = definition.measures.several
+        self._readers = {definition.one_measure: self._one}
+        if self._several:
+            self._readers = {
+                name: ValueReader(definition.of_measure(name), "measure")
+                for name in definition.measures.named
+            }
         self._epsilons: dict[str, int] = {}
 
     def offer(self, record: Mapping[str, object], sender: UUID, subject: str | None = None) -> Offer:
@@ -50,33 +54,40 @@ class Intake:
         """
         errors: list[FieldError] = []
         trust = self._trust(record, errors)
-        expected = _MEASURED[trust] if self._measured else _FIELDS[trust]
+        plain, named = ("report", "reports") if trust is Trust.LOCAL else ("value", "values")
+        by_name = self._several or (named in record and plain not in record)
+        expected = _MEASURED[trust] if by_name else _FIELDS[trust]
         for name in record:
             if name == "subject":
                 if subject is not None:
                     errors.append(FieldError(name, "is in the path, and not in the document"))
             elif name not in expected and not (name == "attributes" and self._places):
                 reason = "unknown field" if name not in _KNOWN else f"not for trust {trust.value}"
-                several = "reports" if trust is Trust.LOCAL else "values"
-                if name in (_OF_ONE if self._measured else _OF_SEVERAL):
-                    reason = f"this study asks for {several if self._measured else 'one value'}"
+                if self._several and name in _OF_ONE:
+                    reason = f"this study asks for {named}"
+                elif name == named:
+                    reason = f"not beside {plain}, which it is by name"
                 errors.append(FieldError(name, reason))
         digest = self._subject(record.get("subject") if subject is None else subject, errors)
         asked = 0 if trust is Trust.PUBLIC else self._epsilon(record, trust, errors)
         amount = 0 if errors else self._definition.amount(asked)
         value, drawn, vector = 0, ANY_EPSILON, None
-        if self._measured and trust is Trust.LOCAL:
-            vector = self._reports(record, amount, errors)
-        elif self._measured:
-            vector = self._measures(record, errors)
+        given = self._by_name(record, named, errors) if by_name else record
+        name, field = (self._definition.one_measure, f"{named}.") if by_name else (plain, "")
+        if given is None:
+            pass
+        elif self._several and trust is Trust.LOCAL:
+            vector = self._reports(given, amount, errors)
+        elif self._several:
+            vector = self._measures(given, errors)
         elif self._definition.dimension > 1:
-            vector = self._vector(record, trust, errors)
+            vector = self._vector(given, name, field + name, trust, errors)
         elif trust is Trust.LOCAL:
             worth = self._definition.randomized_with(amount)
-            value, drawn = self._one.report(record, "report", worth, errors)
+            value, drawn = self._one.report(given, name, worth, errors, field + name)
             drawn = amount if drawn == worth else drawn
         else:
-            value = self._one.value(record, "value", errors)
+            value = self._one.value(given, name, errors, field + name)
         segment = self._segment(record, errors) if self._places else 0
         if errors:
             raise InvalidRequest.naming(errors, "the contribution is ")
@@ -139,7 +150,7 @@ class Intake:
         return round_down_to_significant(max(micro, 0))
 
     def _vector(
-        self, record: Mapping[str, object], trust: Trust, errors: list[FieldError]
+        self, record: Mapping[str, object], name: str, field: str, trust: Trust, errors: list[FieldError]
     ) -> tuple[int, ...] | None:
         dimension = self._definition.dimension
         if trust is Trust.LOCAL:
@@ -148,48 +159,45 @@ class Intake:
             )
             errors.append(FieldError("trust", reason))
             return None
-        return self._one.values(record, "value", errors)
+        return self._one.values(record, name, errors, field)
 
-    def _measures(self, record: Mapping[str, object], errors: list[FieldError]) -> tuple[int, ...] | None:
-        """The grid points of each measure on a grid of its own."""
-        given = record.get("values")
+    def _by_name(
+        self, record: Mapping[str, object], field: str, errors: list[FieldError]
+    ) -> Mapping[str, object] | None:
+        """What a record says of measures by their names; None where it has no such object."""
+        given = record.get(field)
         if not isinstance(given, dict):
-            missing = "values" not in record
-            errors.append(FieldError("values", "missing" if missing else "must be an object"))
+            errors.append(FieldError(field, "must be an object" if field in record else "missing"))
             return None
         errors += [
-            FieldError(f"values.{name}", "unknown measure") for name in given if name not in self._measured
+            FieldError(f"{field}.{name}", "unknown measure") for name in given if name not in self._readers
         ]
+        return given
+
+    def _measures(self, given: Mapping[str, object], errors: list[FieldError]) -> tuple[int, ...]:
+        """The grid points of each measure on a grid of its own."""
         return tuple(
             point
-            for name, one in self._measured.items()
+            for name, one in self._readers.items()
             for point in one.values(given, name, errors, f"values.{name}")
         )
 
     def _reports(
-        self, record: Mapping[str, object], amount: int, errors: list[FieldError]
-    ) -> tuple[int | None, ...] | None:
+        self, given: Mapping[str, object], amount: int, errors: list[FieldError]
+    ) -> tuple[int | None, ...]:
         """The report of each measure, None for those that the device did not choose.
 
         A study takes none but those whose range belongs to the whole epsilon, and each is checked against the
         part that the offer gives it.
         """
-        given = record.get("reports")
-        if not isinstance(given, dict):
-            missing = "reports" not in record
-            errors.append(FieldError("reports", "missing" if missing else "must be an object"))
-            return None
-        errors += [
-            FieldError(f"reports.{name}", "unknown measure") for name in given if name not in self._measured
-        ]
         worth = self._definition.randomized_with(amount)
-        each = epsilon_of_each(worth, len(self._measured)) if amount else 0
+        each = epsilon_of_each(worth, len(self._readers)) if amount else 0
         found = [
             one.report(given, name, each, errors, f"reports.{name}")[0] if name in given else None
-            for name, one in self._measured.items()
+            for name, one in self._readers.items()
         ]
-        if amount and len(given) != (number := reported(worth, len(self._measured))):
-            reason = f"a device reports {number} of {len(self._measured)} measures with this epsilon"
+        if amount and len(given) != (number := reported(worth, len(self._readers))):
+            reason = f"a device reports {number} of {len(self._readers)} measures with this epsilon"
             errors.append(FieldError("reports", reason))
         return tuple(found)
 
@@ -227,7 +235,7 @@ _MEASURED = {
     Trust.LOCAL: frozenset({"reports", "epsilon", "trust"}),
     Trust.PUBLIC: frozenset({"values", "trust"}),
 }
-_OF_ONE, _OF_SEVERAL = frozenset({"value", "report"}), frozenset({"values", "reports"})
+_OF_ONE = frozenset({"value", "report"})
 _KNOWN = frozenset[str]().union(*_FIELDS.values(), *_MEASURED.values())
 
 

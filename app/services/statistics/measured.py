@@ -64,7 +64,7 @@ def _reporting(study: Study, rows: Sequence[Cohort]) -> Sequence[Cohort]:
     there.
     """
     definition = study.definition
-    number = len(definition.measures)
+    number = len(definition.measures) if definition.measures.several else 0
     if not (number or definition.choices) or Trust.LOCAL not in definition.trust:
         return rows
     found = []

@@ -43,7 +43,7 @@ class Ask:
         by: An attribute, of each label of which it asks; empty for none.
         simultaneous, standardize, of, between: What is read off the answer, see `statistics.reading`.
         needs: Labels of `by` without an answer for which there is nothing to read.
-        measure: Of which measure, in a study of several; empty in others.
+        measure: Of which measure, in a study of several; in others empty, or the name of the one.
         parameters: Raw text of the estimator's parameters.
     """
 
@@ -287,7 +287,7 @@ def bounds(study: StudyDefinition, ask: Ask) -> tuple[int, int | None]:
 
 def of_vectors(study: StudyDefinition, ask: Ask) -> bool:
     """Whether the values that it asks about have several coordinates."""
-    if not study.measures:
+    if not study.measures.several:
         return study.dimension > 1
     of = study.measures.named.get(ask.measure)
     return of is not None and of.dimension > 1
@@ -322,12 +322,13 @@ def conditions(study: StudyDefinition, ask: Ask) -> Mapping[str, str]:
 
 
 def check_measure(study: StudyDefinition, ask: Ask) -> None:
-    """Refuse a question that does not name a measure of a study of several, or names one of another."""
-    if not study.measures:
+    """Refuse a question that does not name a measure of a study of several, or names one of another.
+
+    A reading leaves out the name in a study of one, so that a question is the same with and without it.
+    """
+    if not study.measures.several:
         if ask.measure:
-            raise InvalidRequest.field(
-                "measure", "is for studies of several measures: this one asks for one value"
-            )
+            raise InvalidRequest.field("measure", f"must be {study.one_measure}, or left out")
     elif ask.measure not in study.measures.named:
         reason = "must be one of the study's measures" if ask.measure else "is required in a study of several"
         raise InvalidRequest.field("measure", f"{reason}: {', '.join(study.measures.named)}")

@@ -49,6 +49,8 @@ class Reading:
         Raises:
             InvalidRequest: names every offending field.
         """
+        if ask.measure == study.one_measure:
+            ask = replace(ask, measure="")
         errors: list[FieldError] = []
         shares: Mapping[str, Fraction] = {}
         between: tuple[str, ...] = ()

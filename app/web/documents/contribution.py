@@ -33,7 +33,8 @@ _VALUES: Mapping[str, Any] = {
     "type": "object",
     "additionalProperties": {"type": ["number", "string", "array"], "items": {"type": "number"}},
     "description": "In a study of measures, in place of value: each of them once, a number within its range, "
-    "one of its choices, or an array of all coordinates.",
+    "one of its choices, or an array of all coordinates. In a study of one value it is called `value` unless "
+    "the study names it.",
     "examples": [{"income": 1200, "party": "red"}],
 }
 _REPORT: Mapping[str, Any] = {
@@ -47,7 +48,7 @@ _REPORTS: Mapping[str, Any] = {
     "additionalProperties": {"type": "integer"},
     "description": "In a study of measures, in place of report: of k = max(1, min(d, floor(epsilon / 2.5))) "
     "of its d measures, which the device chooses at random, the value randomized with epsilon / k (at three "
-    "significant digits), on the grid of the measure.",
+    "significant digits), on the grid of the measure. In a study of one value its report, by its name.",
     "examples": [{"age": 536870912}],
 }
 

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, field_va
 
 from app.core.attributes import TAKEN
 from app.core.errors import FieldError, InvalidRequest
-from app.core.measures import Measure
+from app.core.measures import VALUE, Measure
 from app.core.numbers import JsonNumber
 from app.core.study import MAX_CHOICES, MAX_DIMENSION
 from app.web.documents.types import (
@@ -106,7 +106,7 @@ class MeasureIn(WireIn):
 
 
 def checked_measures(document: object) -> object:
-    """Refuse measures with a name that is taken, each by its path.
+    """Refuse measures with a name that is taken, each by its path: a measure alone may be the value itself.
 
     Raises:
         InvalidRequest: names every offending field.
@@ -115,7 +115,7 @@ def checked_measures(document: object) -> object:
     found = [
         FieldError(f"measures.{name}", "is the name of another field of contributions")
         for name in measures
-        if name in TAKEN
+        if name in TAKEN and not (name == VALUE and len(measures) == 1)
     ]
     if found:
         raise InvalidRequest.naming(found)

@@ -14,7 +14,7 @@ from pydantic import (
 
 from app.core.attributes import MAX_COMBINATIONS, TAKEN, Attributes
 from app.core.epsilon import MICRO, amount_of, epsilon_to_json, share_of
-from app.core.measures import MAX_MEASURES, Measures
+from app.core.measures import MAX_MEASURES, VALUE, Measures
 from app.core.numbers import JsonNumber
 from app.core.study import (
     MAX_CHOICES,
@@ -35,6 +35,7 @@ from app.web.documents.types import (
     Distinct,
     Epsilon,
     Label,
+    MeasureName,
     Prose,
     Share,
     Slug,
@@ -125,12 +126,13 @@ class StudyIn(WireIn):
         "of a range.",
         json_schema_extra={"uniqueItems": True, "examples": [["red", "green", "blue"]]},
     )
-    measures: Annotated[dict[AttributeName, MeasureIn], BeforeValidator(checked_measures)] = Field(
+    measures: Annotated[dict[MeasureName, MeasureIn], BeforeValidator(checked_measures)] = Field(
         default_factory=dict,
-        min_length=2,
+        min_length=1,
         max_length=MAX_MEASURES,
-        description="The numbers and choices that it asks each person for, in place of one: names, and the "
-        "range or the choices of each. A person gives all of them, under one epsilon.",
+        description="The numbers and choices that it asks each person for, by name, with the range or the "
+        "choices of each. A person gives all of them, under one epsilon. A range or choices without a name "
+        "are short for one measure named value.",
         json_schema_extra={
             "examples": [{"income": {"lower": 0, "upper": 9000}, "party": {"choices": ["red", "green"]}}]
         },
@@ -229,9 +231,8 @@ class StudyIn(WireIn):
     def _presence_stays_secret(cls, value: list[Trust], info: ValidationInfo) -> list[Trust]:
         if Trust.LOCAL in value and info.data.get("relation") is Relation.ADD_REMOVE_ONE:
             raise InvalidValue("local reports would show who is there, which this relation keeps secret")
-        if Trust.LOCAL in value and any(
-            one.dimension > 1 for one in (info.data.get("measures") or {}).values()
-        ):
+        measures = info.data.get("measures") or {}
+        if Trust.LOCAL in value and len(measures) > 1 and any(one.dimension > 1 for one in measures.values()):
             raise InvalidValue(
                 "must not have local beside a measure of several coordinates: a device reports one number or "
                 "choice at a time; declare a measure for each coordinate"
@@ -291,17 +292,17 @@ class StudyIn(WireIn):
     @field_validator("local_mechanism")
     @classmethod
     def _fits_the_currency(cls, value: LocalMechanism, info: ValidationInfo) -> LocalMechanism:
-        if info.data.get("choices"):
+        choices, vectors = _one_value(info)
+        if choices:
             raise InvalidValue("must not be given with choices, which have a mechanism of their own")
-        noise, vectors = info.data.get("noise"), info.data.get("dimension", 1) > 1
-        measures = info.data.get("measures")
+        noise, several = info.data.get("noise"), len(info.data.get("measures") or ()) > 1
         if value is LocalMechanism.GAUSSIAN and noise is Currency.LAPLACE:
             raise InvalidValue("gaussian reports are paid in mu^2: they need a study with gaussian noise")
-        if value is not LocalMechanism.GAUSSIAN and noise is Currency.GAUSSIAN and not (vectors or measures):
+        if value is not LocalMechanism.GAUSSIAN and noise is Currency.GAUSSIAN and not (vectors or several):
             raise InvalidValue(
                 f"{value} reports are paid in pure epsilon: gaussian noise needs gaussian ones"
             )
-        reported = measures and Trust.LOCAL in info.data.get("trust", [])
+        reported = several and Trust.LOCAL in info.data.get("trust", [])
         if value in (LocalMechanism.LAPLACE, LocalMechanism.GAUSSIAN) and reported:
             raise InvalidValue(f"must not be {value} for reports of measures, which have a range each")
         if value is not LocalMechanism.LAPLACE and vectors:
@@ -323,14 +324,18 @@ class StudyIn(WireIn):
         return value
 
     def definition(self) -> StudyDefinition:
-        """The core's definition."""
+        """The core's definition: one measure is the value of the study, with its name if that is another."""
+        several = len(self.measures) > 1
+        one = self if several or not self.measures else next(iter(self.measures.values()))
+        dimension = sum(own.dimension for own in self.measures.values()) if several else one.dimension
+        measures = {name: own.measure() for name, own in self.measures.items() if several or name != VALUE}
         return StudyDefinition(
             slug=self.slug,
             title=self.slug if self.title is None else self.title,
             description=self.description,
             series=self.series,
-            lower=self.lower,
-            upper=self.upper,
+            lower=one.lower,
+            upper=one.upper,
             relation=self.relation,
             trust=frozenset(self.trust),
             epsilon_min=self.epsilons[0] if self.epsilons else self.epsilon.least(self.noise),
@@ -339,19 +344,27 @@ class StudyIn(WireIn):
             default_share=self.default_share,
             tilt=self.tilt if self.relation is Relation.REPLACE_ONE else 0,
             delta=self.delta,
-            dimension=sum(one.dimension for one in self.measures.values()) or self.dimension,
-            local_mechanism=self._reports(),
+            dimension=dimension,
+            local_mechanism=self._reports(one.dimension, choices=bool(one.choices), several=several),
             attributes=Attributes.of(self.attributes),
-            choices=tuple(self.choices),
-            measures=Measures.of({name: one.measure() for name, one in self.measures.items()}),
+            choices=tuple(one.choices),
+            measures=Measures.of(measures),
         )
 
-    def _reports(self) -> LocalMechanism:
-        if self.dimension > 1 or (self.measures and Trust.LOCAL not in self.trust):
+    def _reports(self, dimension: int, *, choices: bool, several: bool) -> LocalMechanism:
+        if dimension > 1 or (several and Trust.LOCAL not in self.trust):
             return LocalMechanism.LAPLACE
-        of_a_number = not (self.choices or self.measures)
         return (
             LocalMechanism.GAUSSIAN
-            if self.noise is Currency.GAUSSIAN and of_a_number
+            if self.noise is Currency.GAUSSIAN and not (several or choices)
             else self.local_mechanism
         )
+
+
+def _one_value(info: ValidationInfo) -> tuple[bool, bool]:
+    """Whether the one value of a study is a choice, and whether it has several coordinates."""
+    measures = info.data.get("measures") or {}
+    if len(measures) == 1:
+        [one] = measures.values()
+        return bool(one.choices), one.dimension > 1
+    return bool(info.data.get("choices")), info.data.get("dimension", 1) > 1

@@ -50,7 +50,7 @@ class StudyOut(WireOut):
     )
     measures: dict[str, MeasureOut] = Field(
         description="The numbers and choices that it asks each person for, in their order; lower and upper "
-        "of the study are then 0 and 1. Empty where a person gives one value."
+        "of a study of several are then 0 and 1. Empty where a person gives one value without another name."
     )
     state: StudyState
     created_at: datetime

@@ -28,6 +28,7 @@ from app.core.epsilon import (
     round_down_to_significant,
 )
 from app.core.grid import NotANumber
+from app.core.measures import VALUE
 from app.core.numbers import JsonNumber, to_decimal, to_integer
 from app.web.patterns import ATTRIBUTE_PATTERN, LABEL_PATTERN, SLUG_PATTERN
 from app.web.validation_messages import InvalidValue
@@ -343,6 +344,18 @@ AttributeName = Annotated[
     schema(type="string", pattern=ATTRIBUTE_PATTERN, **{"not": {"enum": list(TAKEN)}}),
 ]
 """What addresses an attribute of a study."""
+
+MeasureName = Annotated[
+    str,
+    BeforeValidator(_text),
+    StringConstraints(pattern=ATTRIBUTE_PATTERN),
+    schema(
+        type="string",
+        pattern=ATTRIBUTE_PATTERN,
+        **{"not": {"enum": [name for name in TAKEN if name != VALUE]}},
+    ),
+]
+"""What addresses a measure of a study."""
 
 Label = Annotated[
     str,

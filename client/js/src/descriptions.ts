@@ -86,7 +86,7 @@ export function readStudy(document: Document, slug: string): Study {
   for (const [name, one] of measures) checkMeasure(one, `measures.${name}.`);
   const coordinates = measures.reduce((sum, [, one]) => sum + one.dimension, 0);
   require(measures.length === 0 || study.dimension === coordinates, "these are not the measures", "measures");
-  const reported = measures.length > 0 && study.trust.includes("local");
+  const reported = measures.length > 1 && study.trust.includes("local");
   require(!reported || coordinates === measures.length, "vectors are not reported", "measures", "trust");
   require(study.slug === slug, "the service described another study than the one asked for", "slug");
   require(RELATIONS.includes(relation), "the study promises privacy for an unknown relation", "relation");

@@ -28,8 +28,9 @@ export function numberOf(value: Numeric, name: string): Decimal {
 export function valueOf(value: Value, study: Study): Said {
   const measures = Object.entries(study.measures);
   const { localMechanism } = study;
-  if (measures.length === 0) {
-    const { written, ...answer } = answerTo(study, value, localMechanism, "value");
+  if (measures.length <= 1) {
+    const [own, field] = alone(value, measures[0]?.[0] ?? "value");
+    const { written, ...answer } = answerTo(study, own, localMechanism, field);
     return { written, answers: [{ name: "", ...answer }] };
   }
   const given: Readonly<Record<string, unknown>> = typeof value === "object" && value !== null ? value : {};
@@ -48,6 +49,12 @@ export function valueOf(value: Value, study: Study): Said {
   const fields = Object.fromEntries(said.map(({ name, written }) => [name, written]));
   const answers = said.flatMap(({ answers }) => answers);
   return { written: { fields }, answers: answers as [Answer, ...Answer[]] };
+}
+
+/** The one value of a study, which may be given by its name, and what refusals call it. */
+function alone(value: unknown, name: string): [unknown, string] {
+  if (typeof value !== "object" || value === null || Object.keys(value).join() !== name) return [value, "value"];
+  return [(value as Record<string, unknown>)[name], `values.${name}`];
 }
 
 /** All coordinates of one value as they are sent; no report is made of them. */
@@ -134,7 +141,7 @@ export function checkOffer(study: Study, trust: string, offered: bigint): void {
   if (!["central", "local"].includes(trust) || !study.trust.includes(trust)) {
     throw new DeviceRefusal("invalid_request", `trust ${message}`, ["trust"]);
   }
-  const several = Object.keys(study.measures).length > 0;
+  const several = Object.keys(study.measures).length > 1;
   if (study.dimension !== 1 && !several) {
     throw new DeviceRefusal("unsupported", "vectors are not supported", ["dimension"]);
   }

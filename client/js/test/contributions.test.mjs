@@ -263,6 +263,30 @@ test("central people send all measures, by name", async () => {
   );
 });
 
+test("one value may be given by its name, and is sent and reported as it is without one", async () => {
+  const income = { lower: 0, upper: 120, choices: [], dimension: 1 };
+  for (const [study, name] of [
+    [STUDY, "value"],
+    [{ ...STUDY, measures: { income } }, "income"],
+  ]) {
+    const { client, posts } = connect(takesAll(study));
+    await client.contribute("commute", { ...ADA, value: { [name]: 34 }, trust: "central" });
+    await client.contribute("commute", { ...ADA, value: 34, trust: "central" });
+    assert.deepEqual(posts().map(({ body }) => body.value), [34, 34]);
+    await client.contribute("commute", { ...ADA, subject: "bob", value: { [name]: 34 } });
+    assert.equal(typeof posts()[2].body.report, "number");
+    for (const [value, field] of [
+      [{ [name]: 121 }, `values.${name}`],
+      [{ age: 34 }, "value"],
+      [{ [name]: 34, age: 34 }, "value"],
+    ]) {
+      const attempt = client.contribute("commute", { ...ADA, subject: "cyd", value });
+      await assert.rejects(attempt, { ...refusal("invalid_request"), fields: [field] });
+    }
+    assert.equal(posts().length, 3);
+  }
+});
+
 test("a measure of several coordinates is sent as an array, and never reported", async () => {
   const measures = { place: { lower: 0, upper: 1, choices: [], dimension: 2 }, age: HOUSEHOLD.measures.age };
   const study = { ...HOUSEHOLD, trust: ["central"], measures };
