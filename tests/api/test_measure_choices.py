@@ -175,7 +175,7 @@ async def test_a_statistic_that_a_measure_does_not_have_is_refused(
 @pytest.mark.parametrize(
     ("party", "field", "reason"),
     [
-        ({"choices": ["red"]}, "measures.party.choices", "at least 2"),
+        ({"choices": ["red"]}, "measures.party.choices", "2 or more"),
         ({"choices": ["red", "red"]}, "measures.party.choices", "names something twice"),
         ({"choices": ["red", "b"], "lower": 0}, "measures.party.lower", "a choice has no range"),
         ({}, "measures.party.lower", "unless there are choices"),

@@ -108,7 +108,7 @@ TWO = {"a": ONE, "b": ONE}
         ({"measures": {"a": ONE, "b": {"lower": 1, "upper": 1}}}, ["measures.b.upper"]),
         ({"measures": {"a": ONE, "b": {"lower": 1}}}, ["measures.b.upper"]),
         ({"measures": {"a": ONE, "value": ONE}}, ["measures.value"]),
-        ({"measures": {"a": ONE, "B": ONE}}, ["measures.B.[key]"]),
+        ({"measures": {"a": ONE, "B": ONE}}, ["measures.B"]),
         ({"measures": ["a", "b"]}, ["measures"]),
         ({"measures": TWO, "lower": 0, "upper": 1}, ["lower", "upper"]),
         ({"measures": TWO, "choices": ["x", "y"]}, ["measures"]),

@@ -86,7 +86,6 @@ async def test_a_measure_named_value_is_the_study_of_one_value(
         ({"measures": {"income": INCOME}, "dimension": 2}, ["dimension"]),
         ({"measures": {"income": INCOME}, "attributes": {"income": ["x"]}}, ["attributes"]),
         ({"measures": {"party": CHOICE}, "local_mechanism": "hybrid"}, ["local_mechanism"]),
-        ({"measures": {"party": CHOICE}, "trust": ["local"], "noise": "gaussian", "delta": 1e-6}, ["noise"]),
         (
             {"measures": {"place": {**INCOME, "dimension": 2}}, "local_mechanism": "duchi"},
             ["local_mechanism"],

@@ -36,7 +36,7 @@ async def test_a_study_says_its_epsilons_in_order_beside_the_range_that_they_spa
 @pytest.mark.parametrize(
     ("fields", "field", "reason"),
     [
-        ({"epsilons": []}, "epsilons", "at least 1"),
+        ({"epsilons": []}, "epsilons", "1 or more"),
         ({"epsilons": [1, "1.0"]}, "epsilons", "twice"),
         ({"epsilons": [1, 0]}, "epsilons.1", "above 0"),
         ({"epsilons": [-1]}, "epsilons.0", "above 0"),
