@@ -88,6 +88,7 @@ DIFFERENCES: Mapping[str, str] = {
     "call: zero character": "A subject that cannot be part of every path is refused on the device.",
     "call: own report": "The SDK draws the report: the verdict is that of the document that it sent.",
     "call: text and None": "A number may be text, and None is an argument that is not given.",
+    "call: by name": "A value that is a mapping is one measure by name: a document says it as values.",
     "call: sessions": "Local people of a study of vectors are told that sessions are for them.",
 }
 """Every way in which a door may differ from a single document."""
@@ -402,12 +403,15 @@ async def through_the_sdk(doors: Doors, kind: Kind, singles: Verdicts) -> None:
                 del twin["value"]
         elif "value" in twin:
             twin["value"] = as_numbers(twin["value"])
+        if by_name := isinstance(twin.get("value"), dict):
+            twin["values"] = twin.pop("value")
         if not local and write(twin) == write(record.plain(SDK)):
             return same
         if "subject" in twin:
             twin["subject"] = (record.plain(AS_CALL) or {})["subject"]
         verdict = await doors.single(kind, write(twin).encode())
-        doors.met["call: own report" if local else "call: text and None"] += verdict != same
+        difference = "own report" if local else "by name" if by_name else "text and None"
+        doors.met[f"call: {difference}"] += verdict != same
         return verdict
 
     def check(record: Record, found: Verdict, expected: Verdict) -> None:

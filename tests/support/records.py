@@ -387,6 +387,8 @@ def as_numbers(value: object) -> object:
     """A value whose texts count as the numbers that they hold."""
     if isinstance(value, list):
         return [as_numbers(item) for item in value]
+    if isinstance(value, dict):
+        return {name: as_numbers(item) for name, item in value.items()}
     return _number(value) if isinstance(value, str) else value
 
 
