@@ -46,7 +46,7 @@ def mean_question(
         relation=study.relation,
         grid=study.grid,
         cap=part(question.offer(study.amount(study.epsilon_max))),
-        floor=part(question.offer(study.least)),
+        floor=part(question.offer(study.amount(study.epsilon_min))),
         delta=study.delta,
         people=crowd.people if study.relation is Relation.REPLACE_ONE else None,
         expected_size=question.expected_size,

@@ -354,7 +354,7 @@ def weigh(
     """
     if study.relation is Relation.ADD_REMOVE_ONE:
         cap, floor = (
-            part(question.offer(amount)) for amount in (study.amount(study.epsilon_max), study.least)
+            part(question.offer(study.amount(end))) for end in (study.epsilon_max, study.epsilon_min)
         )
         return weigh_secret(groups, cap=cap, floor=floor, currency=study.noise)
     tilt = (question.tilt or 0) / MICRO

@@ -172,7 +172,7 @@ class Resolved:
             relation=study.relation,
             grid=study.grid,
             cap=self.offer(study.amount(study.epsilon_max)),
-            floor=self.offer(study.least),
+            floor=self.offer(study.amount(study.epsilon_min)),
             delta=study.delta,
             people=people,
             expected_size=self.expected_size if self.expected_size is not None else expected_size,
