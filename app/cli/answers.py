@@ -10,6 +10,13 @@ from app.core.numbers import headline
 
 T = TypeVar("T")
 
+_ERROR_OF = {
+    "count": ", people",
+    "covariance": ", in the product of both units",
+    "describe": " of the mean",
+}
+"""What the predicted error of a statistic is of, or its unit; of all others it is a part of all people."""
+
 
 def show_release(found: Release) -> None:
     """Print an answer to any statistic."""
@@ -32,7 +39,7 @@ def show_release(found: Release) -> None:
         if shown:
             print_table(shown, {name: name for name in shown[0]})
     spread = found.sd if found.statistic == "mean" else None
-    error_of = ", part of all people" if found.quartiles is None else " of the mean"
+    error_of = _ERROR_OF.get(found.statistic, ", part of all people")
     if found.coordinates is not None:
         error_of = " of the mean of each coordinate"
     details: Mapping[str, object] = {

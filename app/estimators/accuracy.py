@@ -129,25 +129,27 @@ class PredictedErrors:
             error=self._known(position, population_level - LEVEL),
         )
 
+    def dataset_bound(self) -> ErrorBound:
+        """What the interval for the mean of the dataset is made of [data's unit]."""
+        if self.exact:
+            return self._bound(0.0, 0.0)
+        return self._bound(self.dataset_variance, self.dataset_step + self.bias)
+
+    def _bound(self, variance: float, reach: float, risk: float = 0.0) -> ErrorBound:
+        width = float(self.grid.width)
+        return ErrorBound(
+            laplaces=tuple((width * scale, count) for scale, count in self.laplaces if scale and count),
+            normal=width * width * (variance + self.normal),
+            reach=width * reach,
+            risk=risk,
+        )
+
     def _known(self, position: Fraction, risk: float) -> KnownError:
         """What intervals are made of, in the data's unit; `risk` is that of the bound on the variance."""
-        width = float(self.grid.width)
-        laplaces = tuple((width * scale, count) for scale, count in self.laplaces if scale and count)
-
-        def bound(variance: float, reach: float, risk: float) -> ErrorBound:
-            return ErrorBound(
-                laplaces=laplaces,
-                normal=width * width * (variance + self.normal),
-                reach=width * reach,
-                risk=risk,
-            )
-
         return KnownError(
-            center=float(self.grid.lower) + width * float(position),
-            dataset=bound(0.0, 0.0, 0.0)
-            if self.exact
-            else bound(self.dataset_variance, self.dataset_step + self.bias, 0.0),
-            population=bound(self.population_variance, self.population_step + self.bias, risk),
+            center=float(self.grid.lower) + float(self.grid.width) * float(position),
+            dataset=self.dataset_bound(),
+            population=self._bound(self.population_variance, self.population_step + self.bias, risk),
         )
 
 

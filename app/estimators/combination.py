@@ -38,7 +38,7 @@ from app.core.noise import NoNoise
 from app.core.study import Trust
 from app.estimators.interface import Linear, NotApplicable, Plan, Question
 from app.estimators.linear import combine, sizes_of, tilts_of
-from app.estimators.moments import conclude_both
+from app.estimators.moments import with_both
 from app.estimators.reports import noise_variance
 
 _ROUNDS = 40
@@ -134,7 +134,8 @@ def combination_plan(sums: Sums, linear: Linear, question: Question) -> Plan:
         first, second = values[: pieces + 1], values[pieces + 1 :]
         return float(position(first)) / central - 0.5, float(position(second)) / central
 
-    within = conclude_both(
+    return with_both(
+        replace(plan, conclude_within=None, by_parts=True),
         plan.conclude_within,
         groups,
         question,
@@ -144,7 +145,6 @@ def combination_plan(sums: Sums, linear: Linear, question: Question) -> Plan:
         absent=sums.absent,
         moments=moments,
     )
-    return replace(plan, conclude=within, conclude_within=None, by_parts=True)
 
 
 def _factors(shares: NDArray[np.float64], parts: "_Parts", sums: Sums) -> tuple[list[Fraction], Fraction]:

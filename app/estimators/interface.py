@@ -20,7 +20,7 @@ from app.core.errors import ServiceError
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import Noise
 from app.core.study import Currency, Relation
-from app.estimators.together import KnownError
+from app.estimators.together import ErrorBound, KnownError
 
 UNIT_SCALE = float(GRID_SIZE * MICRO)
 """Laplace scale at which a weight of W costs exactly W micro-epsilon: 2**30 * 10**6, an exact double."""
@@ -241,6 +241,19 @@ class Conclusion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracy:
+    """What an answer is planned to miss by, in its own unit.
+
+    Attributes:
+        error: Root mean square error.
+        half_width: Half of the interval for the dataset; None where people decide it, and are secret.
+    """
+
+    error: float
+    half_width: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Linear:
     """What a linear plan of one query rests on beside its weights: all that is needed to answer it by parts.
 
@@ -283,6 +296,12 @@ class Plan:
         by_parts: Whether it reads noisy sums, and sums of squares, that were made before it.
         weighs: The most and the least that a person can weigh in two noisy sums whose ratio answers it, see
             `app.estimators.combined_ratio`; None of other plans [epsilon, or mu].
+        bias: The part of predicted_error that is the same for all answers: of unequal weights, and of
+            shrinking. The squares of both parts add up [data's unit].
+        bound: Predicts what the error about the mean of the dataset does not exceed; None: the whole range.
+        spread: Predicts the most that the variance misses by, whatever the values are [data's unit squared];
+            None where the answer has none.
+        labels: Of a question by secret labels: the plan of each.
     """
 
     queries: tuple[Query | SparseQuery, ...]
@@ -295,6 +314,10 @@ class Plan:
     linear: Linear | None = None
     by_parts: bool = False
     weighs: tuple[float, float] | None = None
+    bias: float = 0.0
+    bound: Callable[[], ErrorBound] | None = None
+    spread: Callable[[], Accuracy] | None = None
+    labels: "tuple[Plan, ...]" = ()
 
     @property
     def has_variance(self) -> bool:

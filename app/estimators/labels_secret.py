@@ -81,13 +81,19 @@ def labels_plan(
         ]
         return replace(found, details={**found.details, "groups": shown})
 
-    # Independent noise adds up to the root of K times as much.
-    error = math.sqrt(count) * plans[0].predicted_error
+    def expecting(part: float) -> Plan:
+        size = question.expected_size
+        return Transformed().plan((), replace(question, expected_size=None if size is None else size * part))
+
+    # Independent noise adds up to the root of K times as much. Of a label a K-th of the people is expected.
+    alike, each_label = expecting(1 / math.sqrt(count)), expecting(1 / count)
     return Plan(
         queries=tuple(queries),
         noise=repeated(plans[0].noise, count),
-        predicted_error=min(error, float(question.grid.width) / 2),
+        predicted_error=alike.predicted_error,
         conclude=conclude,
+        spread=alike.spread,
+        labels=(each_label,) * count,
     )
 
 

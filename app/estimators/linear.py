@@ -299,10 +299,14 @@ def combine(
     # Who has left may have had any value.
     tilt = question.tilt if bool(np.all(here)) else 1.0
     worst = WorstSquareError(squares, errors.noise_variance, expected, bias=errors.bias, tilt=tilt)
+    width, square = float(question.grid.width), worst.at(shrinkage)
+    drawn = shrinkage**2 * (float(np.dot(expected, squares)) + errors.noise_variance)
     return Plan(
         queries=queries,
         noise=noise,
-        predicted_error=float(question.grid.width) * math.sqrt(worst.at(shrinkage)),
+        predicted_error=width * math.sqrt(square),
+        bias=width * math.sqrt(max(0.0, square - drawn)),
+        bound=errors.dataset_bound,
         conclude=conclude,
         one_report=one_report,
         interval_width=errors.interval_width,

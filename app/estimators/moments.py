@@ -35,7 +35,16 @@ from app.core.cohort import Group, Groups
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
 from app.estimators.accuracy import WORST_VARIANCE
-from app.estimators.interface import Conclusion, Coverage, Interval, Plan, Query, Question, Statistic
+from app.estimators.interface import (
+    Accuracy,
+    Conclusion,
+    Coverage,
+    Interval,
+    Plan,
+    Query,
+    Question,
+    Statistic,
+)
 from app.estimators.linear import sizes_of, tilts_of
 from app.estimators.quantiles import LEVEL, error_law
 
@@ -47,6 +56,9 @@ POPULATION_RISK = 0.2
 answers that are read together each has its part of that part."""
 
 _STEPS = 12
+_PLACES = 33
+"""Means at which the worst error is looked for."""
+
 _ROUNDING = 1 / GRID_SIZE
 """The most that squares were rounded down by [range width squared]."""
 
@@ -93,7 +105,8 @@ def with_second_moment(plan: Plan, groups: Sequence[Group], question: Question) 
             Fraction(second, mass) / GRID_SIZE
         )
 
-    concluded = conclude_both(
+    return with_both(
+        replace(plan, queries=(*plan.queries, squares), noise=noise),
         lambda values, variance, level: conclude(values[:1], variance, level),
         groups,
         question,
@@ -102,10 +115,10 @@ def with_second_moment(plan: Plan, groups: Sequence[Group], question: Question) 
         normals=(sigmas[0] ** 2, sigmas[1] ** 2),
         moments=moments,
     )
-    return replace(plan, queries=(*plan.queries, squares), noise=noise, conclude=concluded)
 
 
-def conclude_both(
+def with_both(
+    plan: Plan,
     conclude: Callable[[Sequence[int], float, float], Conclusion],
     groups: Sequence[Group],
     question: Question,
@@ -115,10 +128,11 @@ def conclude_both(
     moments: Callable[[Sequence[int]], tuple[float, float]],
     normals: tuple[float, float] = (0.0, 0.0),
     absent: NDArray[np.bool_] | None = None,
-) -> Callable[[Sequence[int]], Conclusion]:
-    """What reads a mean and its second moment.
+) -> Plan:
+    """A plan that reads a mean and its second moment.
 
     Args:
+        plan: Of both.
         conclude: `Plan.conclude_within` of the mean; it gets all noisy values.
         groups: All groups of the study, length G.
         question: What is asked.
@@ -137,7 +151,7 @@ def conclude_both(
         conclusion = conclude(values, bound, LEVEL + risk)
         return replace(conclusion, variance=found.statistic(mean, square, question.grid))
 
-    return concluded
+    return replace(plan, conclude=concluded, spread=lambda: found.planned(question.grid))
 
 
 def _doubled(noise: Noise) -> Noise | None:
@@ -228,6 +242,30 @@ class _Moments:
             standard_error=unit * math.sqrt(noise[1] + 4 * min(mean * mean, WORST_VARIANCE) * noise[0]),
             interval=interval(self.dataset, "worst_case" if self.dataset.squares else "at_least"),
             population_interval=interval(self.population, "worst_case"),
+        )
+
+    def planned(self, grid: Grid) -> Accuracy:
+        r"""The most that `statistic` errs by and says of it, for any data.
+
+        Every bound in it rises with the variance and with the distance of the mean from the middle, so the
+        interval is no wider than at the largest of both: from :math:`V - a` to :math:`V + a + r^2`. The error
+        about the population's variance is the largest over all means, of A, and of the e^2 that its mean is
+        corrected for.
+        """
+        unit, risk = float(grid.width) ** 2, 1 - LEVEL
+        of_square, of_mean = self._errors(
+            0.5, WORST_VARIANCE, self.dataset, risk * (1 - MEAN_RISK), risk * MEAN_RISK
+        )
+        noise = [sum(2 * count * scale**2 for scale, count in self.laplaces) + one for one in self.normals]
+        places = np.linspace(0.0, 0.5, _PLACES)
+        reach = (0.5 + places) ** 2
+        most = np.minimum(WORST_VARIANCE - places**2, reach / 2)
+        drawn = most * (reach - most) * self.population.squares + noise[1] + 4 * places**2 * noise[0]
+        error = float(np.sqrt(drawn + (reach * self.population.bias) ** 2).max())
+        error += math.sqrt(5) * noise[0] + WORST_VARIANCE * self.population.squares + self.population.bias**2
+        half = of_square + (of_mean**2 + _ROUNDING) / 2
+        return Accuracy(
+            error=unit * min(error, WORST_VARIANCE), half_width=unit * min(half, WORST_VARIANCE / 2)
         )
 
     def upper_bound(self, mean: float, square: float, risk: float) -> float:

@@ -8,8 +8,9 @@ from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency, Relation
+from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.calibration import GAUSSIAN_SIGMA, GAUSSIAN_UNIT, gaussian_weight
-from app.estimators.interface import UNIT_SCALE, Conclusion, Parameter, Plan, Query, Question
+from app.estimators.interface import UNIT_SCALE, Accuracy, Conclusion, Parameter, Plan, Query, Question
 from app.estimators.moments_secret import (
     MOMENT_SCALE,
     GaussianHalvesPivot,
@@ -110,6 +111,7 @@ class Transformed:
                 predicted_error=predicted_error(question, math.sqrt(5 / 2 if three else 2) / most),
                 conclude=reader(question),
                 weighs=(most, min(least, most)),
+                spread=_spread(question, most) if three else None,
             )
         cap = max(question.cap, 1) / MICRO
         if question.parameters.get(MOMENTS.name) == 2:
@@ -119,6 +121,7 @@ class Transformed:
                 predicted_error=predicted_error(question, math.sqrt(5 / 2) / cap),
                 conclude=reader(question),
                 weighs=(cap, floor_of(question)),
+                spread=_spread(question, cap),
             )
         return Plan(
             queries=complementary_queries(weights),
@@ -202,3 +205,20 @@ def predicted_error(question: Question, per_person: float) -> float:
     if question.expected_size is None or question.expected_size <= 0:
         return width / 2
     return min(width / 2, per_person * width / question.expected_size)
+
+
+def _spread(question: Question, cap: float) -> Callable[[], Accuracy]:
+    r"""The leading term of the error of a variance off three sums, at the worst values.
+
+    The coefficients of their noise, :math:`(1 - p)^2 - v`, :math:`p (1 - p) + v` and :math:`p^2 - v`, have
+    squares that sum to at most 1, at p = v = 0: noise of variance 2 over the total weight.
+
+    Args:
+        question: What is asked.
+        cap: The most that a person can weigh [epsilon, or mu].
+
+    Privacy: depends on the question alone.
+    """
+    size, worst = question.expected_size, WORST_VARIANCE
+    error = worst if not size or size <= 0 else min(worst, math.sqrt(2) / cap / size)
+    return lambda: Accuracy(error=float(question.grid.width) ** 2 * error, half_width=None)

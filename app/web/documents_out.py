@@ -127,11 +127,11 @@ async def with_figures(services: Services, page: Page[Study]) -> StudiesFiguresO
 async def plan(services: Services, study: Study, ask: Ask, *, fresh: bool = False) -> PlanOut:
     """Price and accuracy of every estimator that applies; nothing is spent."""
     reading = Reading.of(study.definition, ask)
-    planned = await services.answering(study, reading.ask).plan(study, reading.ask, fresh=fresh)
+    planned = await services.answering(study, reading.ask).plan(study, ask, fresh=fresh)
     ended = study.state in (StudyState.ARCHIVED, StudyState.RETIRED)
     if ended:
         planned = replace(planned, estimators=(), newcomers=None)
-    return PlanOut.of(planned, ask, ended=study.state if ended else None)
+    return PlanOut.of(planned, reading, study.definition, ended=study.state if ended else None)
 
 
 async def ledger_releases(

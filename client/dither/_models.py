@@ -208,8 +208,9 @@ class Release(Plotted):
         choices: Of shares, in the order of the study; None for other statistics.
         count, mean, quartiles: Of a description, beside `sd`; None for other statistics.
         predicted_error: Root mean square error that the plan predicted: in the data's unit for a mean, as a
-            part of all people for the share of a bin or a choice or the rank of a quantile; of a description
-            that of the mean, and of values of several coordinates that of each.
+            part of all people for the share of a bin or a choice or the rank of a quantile, in people for a
+            count, and in the product of both units for a covariance; of a description that of the mean, and
+            of values of several coordinates that of each.
         relation: What the guarantee compares.
         share, share_before: The part of each epsilon that the question has used in all, and before; or None.
         refines: The release that this one sharpens.

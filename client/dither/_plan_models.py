@@ -17,17 +17,20 @@ class PlannedEstimator:
     Attributes:
         estimator: Its name.
         chosen: Whether the question is answered with it.
-        predicted_error: Root mean square error, in the data's unit.
+        predicted_error: Root mean square error of what is asked: in the data's unit, of a variance in its
+            square, of a covariance in the product of both units, of a count in people, of shares by bin or
+            choice and of quantiles as a part of all people. Of variance and sd the most that it can be.
         predicted_error_at_tilt_0: That of the same question with tilt 0, if privacy and values have nothing
             to do with each other; None in add_remove_one studies.
         epsilon_max, epsilon_max_total: The largest charge to a person by the answer, and with those that it
             sharpens.
         answers_left: How many more answers like this the study can give, at least; None where that is
             without end, or secret.
-        half_width: Half of the 95 % interval for the mean that the answer will have, in the data's unit; None
-            where the number of people is secret, and of histograms and quantiles.
-        one_report_moves: How far one local report can move the answer at most, in the data's unit; None
-            without local reports.
+        half_width: Half of the 95 % interval that the answer will have, in the same unit; of variance, sd and
+            range="found" the most that it can be. None where the number of people is secret, and of
+            histograms, shares, quantiles, counts, covariances and descriptions.
+        one_report_moves: How far one local report can move the answer at most, in the same unit; None
+            without local reports in it.
         gain: With `range="found"`, how many times smaller the square of the interval is than over the
             study's range, if the values fill that; 1 / r^2 times as much where a part r of it is found.
         statistics: What is read off such an answer, at no further price.
@@ -54,8 +57,8 @@ class Standing:
     Attributes:
         release: Its id.
         share: The part of each epsilon that it has used.
-        estimate, interval, half_width: What it says, and half of the interval's width, in the data's unit; of
-            variance, sd and sum those of the mean. None of histograms.
+        estimate, interval, half_width: What it says of what is asked, and half of the interval's width. None
+            of histograms, and where it does not say that.
         people: The people who had contributed; None where their number is secret.
         created_at: When it was published.
     """
@@ -77,8 +80,8 @@ class Newcomers:
         people: Those who are charged.
         epsilon_max: The largest charge to one of them.
         epsilon_max_total: The largest charge to any person by the renewed answer and those before it.
-        predicted_error: Root mean square error of the renewed answer, in the data's unit.
-        half_width: Half of its 95 % interval for the mean of all people of now, in the data's unit.
+        predicted_error: Root mean square error of the renewed answer, as of an estimator.
+        half_width: Half of its 95 % interval for all people of now, in the same unit.
     """
 
     people: int

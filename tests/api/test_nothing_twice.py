@@ -180,7 +180,7 @@ async def test_a_plan_offers_no_answer_off_which_nothing_could_be_read(
     # Whether a label has people is secret in an add_remove_one study: there it has an answer.
     assert bool(empty) == (relation == "add_remove_one")
     assert both["estimators"]
-    assert both["in_words"].startswith("the mean that it is read off: ")
+    assert both["in_words"].startswith("an answer for" if empty else "for 0.1 of each epsilon ± ")
 
 
 async def test_a_question_is_told_all_that_is_wrong_with_it(service: Service) -> None:

@@ -96,7 +96,11 @@ async def test_the_sentence_has_the_numbers_of_the_plan(service: Service) -> Non
     assert new.startswith("newcomers only: ± ")
     assert new.endswith(", which costs the 1,230 new people at most 0.05")
     spread = await plan(service, statistic="sd", estimator="uniform", share=1)
-    assert spread["in_words"] == f"the mean that it is read off: {found['in_words']}"
+    said = spread["in_words"].split("; ")
+    assert spread["stands"]["estimate"] != stands["estimate"], "what stands is the standard deviation, too"
+    for part, exact in zip(said[1:], (spread["estimators"][0], spread["newcomers"]), strict=True):
+        number = float(part.split("± ")[1].split(" or less,")[0])
+        assert exact["half_width"] <= number <= 1.1 * exact["half_width"], "an upper bound, and it says so"
 
 
 async def test_a_plan_of_noise_of_its_own_has_its_full_price(service: Service) -> None:

@@ -87,8 +87,11 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
     assert done.status == 0, done.errors
     both = json.loads(done.output)
     assert (both["statistic"], both["measures"]) == ("covariance", ["income", "age"])
-    assert both["id"] in ask("analyse", *together).output
+    shown = ask("analyse", *together).output
+    assert both["id"] in shown
+    assert "predicted error, in the product of both units" in shown
     assert json.loads(ask("analyse", "count", "household", "--json").output)["estimate"] == 200
+    assert "predicted error, people" in ask("analyse", "count", "household").output
     quarters = json.loads(ask("analyse", "describe", "household", "--measure", "age", "--json").output)
     assert (quarters["statistic"], quarters["measure"]) == ("describe", "age")
     file.write_text("subject,income,age,party\n" + "".join(rows[:60]).replace("p", "l"))

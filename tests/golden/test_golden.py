@@ -73,7 +73,6 @@ async def test_every_endpoint_answers_what_is_kept(service: Service, monkeypatch
     monkeypatch.setattr(shape_plans, "draw", no_noise)
     monkeypatch.setattr(counts, "draw", no_noise)
     monkeypatch.setattr(found_means, "draw", no_noise)
-    monkeypatch.setattr(counts, "draw", no_noise)
     monkeypatch.setattr(shape_plans, "choose", lambda scores, scale: scores.index(max(scores)))
     files = await script.run(service)
     found = "\n".join(filter(None, (differences(name, exchanges) for name, exchanges in files.items())))

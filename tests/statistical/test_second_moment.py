@@ -110,9 +110,10 @@ def secret_plan(delta: int) -> tuple[Plan, list[Group]]:
     """Offers of epsilon, or with a delta of mu^2."""
     groups = [central(0.5, 300), central(1.0, 300)]
     question = add_remove_one(cap=1.0, floor=0.5)
+    size = 450.0 if not delta else 300 * (1 + math.sqrt(0.5))
     asked = Question(
         **{name: getattr(question, name) for name in question.__slots__}
-        | {"parameters": {"moments": 2}, "delta": delta}
+        | {"parameters": {"moments": 2}, "delta": delta, "expected_size": size}
     )
     return registry.get("transformed", Relation.ADD_REMOVE_ONE).plan(groups, asked), groups
 
@@ -131,6 +132,47 @@ def test_so_they_do_where_the_number_of_people_is_secret(source, law, delta):
     plan, groups = secret_plan(delta)
     found = hits(conclusions(source.people, plan, groups, LAWS[law]), LAWS[law])
     assert not alarms(found), found
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("people", PEOPLE)
+def test_the_planned_error_of_a_variance_is_the_most_that_it_can_be(source, people, law):
+    """The mean square of 400 errors has a standard error of a tenth of it, or less: half above is far off."""
+    plan, groups = plan_of(people)
+    assert plan.spread is not None
+    planned = plan.spread()
+    made = conclusions(source.people, plan, groups, LAWS[law])
+    errors = [one.variance.estimate - LAWS[law][2] for one, _ in made if one.variance]
+    assert float(np.mean(np.square(errors))) <= 1.5 * planned.error**2
+    assert planned.half_width is not None
+    for one, _ in made:
+        assert one.variance is not None
+        for said, most in (
+            (one.variance.interval, planned.half_width),
+            (one.variance.root.interval, math.sqrt(planned.half_width / 2)),
+        ):
+            assert (said.upper - said.lower) / 2 <= most + 1e-12
+
+
+@pytest.mark.parametrize("delta", [0, 10**6])
+@pytest.mark.parametrize("law", LAWS)
+def test_so_it_is_where_the_number_of_people_is_secret(source, law, delta):
+    """By the noise alone, of people by their weights; values at one end come near it."""
+    plan, groups = secret_plan(delta)
+    assert plan.spread is not None
+    planned = plan.spread()
+    assert planned.half_width is None
+    made = conclusions(source.people, plan, groups, LAWS[law])
+    weights = np.repeat(plan.queries[1].count_weights, [group.count for group in groups])
+    errors = []
+    for one, values in made:
+        assert one.variance is not None
+        mean = np.average(values, weights=weights)
+        errors.append(one.variance.estimate - np.average((values - mean) ** 2, weights=weights))
+    square = float(np.mean(np.square(errors)))
+    assert square <= 1.5 * planned.error**2
+    if law == "a rare point":
+        assert square >= 0.1 * planned.error**2, "not far above it either"
 
 
 @pytest.mark.parametrize("people", PEOPLE)

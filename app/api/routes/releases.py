@@ -10,8 +10,7 @@ from app.api.routing import CONFLICTS, OPEN_QUERY, StrictRoute
 from app.core.errors import NotFound
 from app.core.principal import Role
 from app.core.release import StoredRelease
-from app.core.study import StudyDefinition
-from app.services.shapes.shape_questions import SHAPES, of_shape
+from app.services.shapes.shape_questions import SHAPES
 from app.services.statistics.reading import READ, Reading
 from app.web import documents_out, idempotency, question_params
 from app.web.documents.lists import Limit, PageOut, UuidCursor
@@ -26,8 +25,7 @@ from app.web.documents.release import (
     with_charges,
     with_field,
 )
-from app.web.documents.shape import Shape, shape_off
-from app.web.read_off import read_off
+from app.web.documents.shape import Shape, shown_off
 from app.web.request import JSON, ApiRequest, uuid_of
 
 SHOWN = ReleaseWithChargesOut | ClusterReleaseOut | Shape
@@ -86,7 +84,7 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
     reading = Reading.of(found.definition, ask)
     services, asker = request.api.services, request.principal.token_id
     answer = await services.answering(found, reading.ask).current(found, reading.ask, asker=asker)
-    body = _read_off(answer.release, reading, found.definition)
+    body = shown_off(answer.release.body, reading, found.definition)
     if answer.new_contributions is not None:
         body = with_field(body, "new_contributions", answer.new_contributions)
     return Response(body, media_type=JSON)
@@ -134,13 +132,8 @@ async def make_release(request: ApiRequest, study: StudyPath) -> Response:
         found, reading.ask, key, asker=asker, allow_worse=allow_worse, fresh=fresh
     )
     status = 200 if release.stands else 201
-    body = _read_off(release, reading, found.definition)
+    body = shown_off(release.body, reading, found.definition)
     return Response(body, status_code=status, media_type=JSON)
-
-
-def _read_off(release: StoredRelease, reading: Reading, study: StudyDefinition) -> bytes:
-    read = shape_off if of_shape(study, reading.ask) else read_off
-    return read(release.body, reading, study)
 
 
 @router.get(

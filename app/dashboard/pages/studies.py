@@ -24,12 +24,13 @@ from app.dashboard.routing import ADMIN, ANALYST, BOTH, PageRoute, redirect
 from app.estimators.interface import NotApplicable
 from app.services.paging import Page
 from app.services.replies import Idempotency
-from app.services.shapes.shape_questions import DESCRIBE, SHAPES, SHARES
+from app.services.shapes.shape_questions import COORDINATES, DESCRIBE, SHAPES, SHARES
 from app.services.statistics.questions import MEAN, Ask
 from app.services.statistics.reading import READ, Reading
 from app.web import documents_out, question_params
 from app.web.documents.figures import EpsilonsOut
 from app.web.documents.lists import is_slug, is_uuid
+from app.web.documents.plan import PlanOut
 from app.web.documents.release import ChargeOut, ReleaseOut
 from app.web.documents.session import session_document
 from app.web.documents.shape import (
@@ -251,7 +252,7 @@ async def _page(
         refusal=refusal,
         no_gain=isinstance(refusal, NoGain),
         form=fields_of(study),
-        of_people=statistic in SHAPES and statistic != DESCRIBE,
+        error_of=_error_of(statistic, plan),
         shape=shape,
         **shape_plots.drawn(shape),
         keys=(str(uuid4()), str(uuid4())),
@@ -266,7 +267,7 @@ async def _page(
         current=current,
         current_plots=shape_plots.drawn(current),
         steps=sharpened,
-        steps_plot=steps.plot(sharpened, plan),
+        steps_plot=steps.plot(sharpened, plan if statistic == MEAN and "standardize" not in fields else None),
         has_sd=any(one.sd for one in means),
         next_cursor=released.next_cursor,
         releases_plot=plots.estimates(
@@ -321,6 +322,30 @@ def _read(release: StoredRelease, shown: ReleaseOut, study: Study, fields: Mappi
     if reading.by and not shown.groups:
         raise NotApplicable("This release has no answers for labels. Ask for one by an attribute.")
     return ReleaseOut.model_validate_json(read_off(release.body, reading, study.definition))
+
+
+def _error_of(statistic: str, plan: PlanOut | None) -> str:
+    """What the predicted error of a plan is of, and its unit."""
+    each = (
+        " of each coordinate" if plan and any(one.estimator == COORDINATES for one in plan.estimators) else ""
+    )
+    match statistic:
+        case "count":
+            return "in people"
+        case "covariance":
+            return "of the covariance, in the product of both units"
+        case "shares":
+            return "as a part of all people: of a choice's share"
+        case "variance":
+            return f"of the variance{each} at most, in the square of the data's unit"
+        case "sd":
+            return f"of the standard deviation{each} at most, in the unit of the data"
+        case "sum" | "difference":
+            return f"of the {statistic}{each}, in the unit of the data"
+        case "mean" | "describe":
+            return f"of the mean{each}, in the unit of the data"
+        case _:
+            return "as a part of all people: of a bin's share, or of the rank of a quantile"
 
 
 def _is_of_all(release: Published) -> bool:

@@ -9,7 +9,7 @@ from app.core.errors import BudgetExhausted, PrivacyRefusal
 from app.core.piece import LastStep, Piece
 from app.core.release import StoredRelease
 from app.core.study import Currency, Study
-from app.estimators.interface import NotApplicable
+from app.estimators.interface import Accuracy, NotApplicable
 from app.services.shapes import shape_kinds
 from app.services.shapes.coordinates import CoordinatesPlan
 from app.services.shapes.found_plans import FoundPlan
@@ -20,8 +20,10 @@ from app.services.shapes.shape_questions import BY_BINS
 from app.services.shapes.shape_request import ShapeRequest, assumption, people_of
 from app.services.shapes.shape_steps import ShapeStep
 from app.services.statistics.answers_left import Priced, count_left, priced_members, steps_left
+from app.services.statistics.asked_accuracy import Readable
 from app.services.statistics.drafting import Newcomers, Planned, PlannedEstimator
 from app.services.statistics.questions import Ask
+from app.services.statistics.reading import Reading
 from app.services.statistics.release_plans import numbered
 from app.sessions.searched import Searched
 from app.store.database import Connection, Database
@@ -44,9 +46,10 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
     Raises:
         InvalidRequest: the question is not admissible for this study.
     """
+    reading = Reading.of(study.definition, ask)
 
     async def body(connection: Connection) -> tuple[ShapeRequest, _Situation, StoredRelease | None]:
-        request = await ShapeRequest.of(study, ask, fresh=fresh).towards(connection)
+        request = await ShapeRequest.of(study, reading.ask, fresh=fresh).towards(connection)
         # Under add_remove_one a plan looks at no person.
         rows = numbered(await request.profile(connection)) if request.compares else []
         searched = await request.searched(connection)
@@ -56,7 +59,7 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
         return request, now, await request.standing(connection, any_share=True)
 
     request, now, stands = await database.run_tx("plan.profile", body)
-    planned, newcomers = await asyncio.to_thread(_planned, request, now, ask.statistic)
+    planned, newcomers = await asyncio.to_thread(_planned, request, now, reading)
     question = request.question
     return Planned(
         share=question.share,
@@ -70,7 +73,7 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
 
 
 def _planned(
-    request: ShapeRequest, now: _Situation, statistic: str
+    request: ShapeRequest, now: _Situation, reading: Reading
 ) -> tuple[PlannedEstimator | None, Newcomers | None]:
     """What answers the question, and what newcomers alone would; None where that is refused."""
     question, definition = request.question, request.study.definition
@@ -79,13 +82,13 @@ def _planned(
         if step is not None:
             request.check_read(step.whole)
             left = steps_left(step, now.rows, question.share) if _is_gain(request, step, now) else 0
-            return _estimator(request, step, statistic, left), _newcomers(request, now)
+            return _estimator(request, step, reading, left), _newcomers(request, now, reading)
         made = shape_kinds.make(definition, question, now.rows, now.searched)
         request.check_read(made)
         left = _left(request, now) if request.compares else None
-        return _estimator(request, made, statistic, left), None
+        return _estimator(request, made, reading, left), None
     except (BudgetExhausted, NotApplicable):
-        return None, _newcomers(request, now)
+        return None, _newcomers(request, now, reading)
 
 
 def _left(request: ShapeRequest, now: _Situation) -> int | None:
@@ -100,28 +103,30 @@ def _left(request: ShapeRequest, now: _Situation) -> int | None:
 
 
 def _estimator(
-    request: ShapeRequest, made: AnyPlan | ShapeStep, statistic: str, left: int | None
+    request: ShapeRequest, made: AnyPlan | ShapeStep, reading: Reading, left: int | None
 ) -> PlannedEstimator:
     question, definition = request.question, request.study.definition
     shown = made.whole if isinstance(made, ShapeStep) else made
     total = made.most_in_all if isinstance(made, ShapeStep) else made.most
+    accuracy = _accuracy(request, made, reading)
     return PlannedEstimator(
         estimator=question.estimator,
         summary=SUMMARIES[question.estimator] + (shown.joined if isinstance(shown, ShapePlan) else ""),
-        predicted_error=made.predicted_error,
+        predicted_error=accuracy.error,
         predicted_error_at_tilt_0=None,
         epsilon_max=definition.epsilon(made.most),
         epsilon_max_total=definition.epsilon(total),
         mu2_max=made.most if definition.noise is Currency.GAUSSIAN else None,
         one_report_moves=shown.one_report_moves if isinstance(shown, ShapePlan | LabelsPlan) else None,
-        statistics=_read_off(shown, statistic),
+        statistics=_read_off(shown, reading.ask.statistic),
+        half_width=accuracy.half_width,
         answers_left=left,
         chosen=True,
         gain=shown.gain if isinstance(shown, FoundPlan) else None,
     )
 
 
-def _newcomers(request: ShapeRequest, now: _Situation) -> Newcomers | None:
+def _newcomers(request: ShapeRequest, now: _Situation, reading: Reading) -> Newcomers | None:
     """What renews the answer at the share that it has; None where that charges no one or is no gain."""
     if now.before is None:
         return None
@@ -134,14 +139,29 @@ def _newcomers(request: ShapeRequest, now: _Situation) -> Newcomers | None:
     if step is None or not step.charges or not _is_gain(request, step, now):
         return None
     charged = {charge.cohort_id for charge in step.charges}
+    accuracy = _accuracy(request, step, reading)
     return Newcomers(
         people=sum(cohort.count for cohort in now.rows if cohort.id in charged),
         epsilon_max=definition.epsilon(step.most),
         epsilon_max_total=definition.epsilon(step.most_in_all),
         mu2_max=step.most if definition.noise is Currency.GAUSSIAN else None,
-        predicted_error=step.predicted_error,
-        half_width=step.interval_width / 2,
+        predicted_error=accuracy.error,
+        half_width=step.interval_width / 2 if accuracy.half_width is None else accuracy.half_width,
     )
+
+
+def _accuracy(request: ShapeRequest, made: AnyPlan | ShapeStep, reading: Reading) -> Accuracy:
+    """Of a mean and what is read off it in the unit of that; of a found range as of the declared one."""
+    study = request.study.definition
+    shown = made.whole if isinstance(made, ShapeStep | LabelsPlan) else made
+    if isinstance(shown, CoordinatesPlan):
+        return Readable(study=study, plan=shown.plan, people=shown.crowd.people).accuracy(reading)
+    if isinstance(shown, FoundPlan):
+        means = shown.means
+        labels = means.plan.labels or [one.plan for one in means.sums]
+        read = Readable(study=study, plan=means.plan, people=shown.crowd.people, labels=labels)
+        return read.accuracy(reading)
+    return Accuracy(error=made.predicted_error, half_width=None)
 
 
 def _is_gain(request: ShapeRequest, step: ShapeStep, now: _Situation) -> bool:

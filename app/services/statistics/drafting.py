@@ -13,9 +13,11 @@ from app.core.release import AllUsed, Charge, Draft, Facts, StoredRelease, Used
 from app.core.study import Currency, Relation, Study, StudyDefinition, Trust
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
 from app.services.statistics import combining, combining_secret, planning, steps
+from app.services.statistics.asked_accuracy import Readable
 from app.services.statistics.combining import Combination
 from app.services.statistics.planning import Crowd, Price, Turnout
 from app.services.statistics.questions import MEAN, SD, SUM, VARIANCE, Resolved
+from app.services.statistics.reading import Reading
 from app.services.statistics.steps import Step
 from app.store.combined import Sources
 
@@ -26,19 +28,21 @@ class PlannedEstimator:
 
     Attributes:
         estimator, summary: Name, and one line about it.
-        predicted_error: Root mean square error [data's unit].
+        predicted_error: Root mean square error [the statistic's unit], at most that of the range.
         predicted_error_at_tilt_0: The same for a question without a tilt, if privacy and values have nothing
             to do with each other; None in add_remove_one studies.
-        half_width: Half of the interval for the mean of the dataset, not cut off at the ends of the range,
-            at most half of that; None in add_remove_one studies and for shapes [data's unit].
+        half_width: Half of the interval for the dataset, not cut off at the ends of the range, at most half
+            of that; None in add_remove_one studies, and of shapes without one [the statistic's unit].
         epsilon_max: The most that any person would be charged [micro-epsilon, at the study's delta].
         epsilon_max_total: That with what the answers that it sharpens have charged [as `epsilon_max`].
         mu2_max: The same as `epsilon_max` in mu^2 [1e-6]; None in a study with Laplace noise.
         answers_left: How many more answers like this the study can give, see `statistics.answers_left`.
         chosen: Whether the question is answered with it.
-        one_report_moves: How far one local report can move the answer; None without reports [data's unit].
+        one_report_moves: How far one local report can move the answer; None without reports in it [the
+            statistic's unit].
         statistics: What is read off the answer, at no further price.
         gain: Of a mean over a range that is found, see `shapes.found_plans.FoundPlan`; None of others.
+        of_mean: The error of the mean, by which estimators are chosen [data's unit].
     """
 
     estimator: str
@@ -54,15 +58,7 @@ class PlannedEstimator:
     half_width: float | None = None
     chosen: bool = False
     gain: float | None = None
-
-    def capped(self, width: float) -> "PlannedEstimator":
-        """With errors as they are shown: at most the width of the range, in which every answer lies."""
-        plain = self.predicted_error_at_tilt_0
-        return replace(
-            self,
-            predicted_error=min(self.predicted_error, width),
-            predicted_error_at_tilt_0=None if plain is None else min(plain, width),
-        )
+    of_mean: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,18 +106,20 @@ class Planned:
 
 
 def price(
-    study: StudyDefinition, resolved: Resolved, people: Crowd, question: Question, estimator: Estimator
+    study: StudyDefinition,
+    resolved: Resolved,
+    people: Crowd,
+    question: Question,
+    estimator: Estimator,
+    reading: Reading,
 ) -> PlannedEstimator | None:
     """What this estimator would do; under `auto` with the parameters that `auto` would take."""
-    untilted = None
     plain = replace(question, tilt=0.0)
     try:
         _, plan, question = planning.choose(study, people, resolved, question, among=[estimator])
-        if resolved.tilt == 0:
-            untilted = plan.predicted_error
-        elif resolved.tilt is not None:
-            _, without, _ = planning.choose(study, people, resolved, plain, among=[estimator])
-            untilted = without.predicted_error
+        untilted = plan
+        if resolved.tilt:
+            _, untilted, _ = planning.choose(study, people, resolved, plain, among=[estimator])
     except NotApplicable:
         return None
     except ServiceError as refusal:
@@ -130,25 +128,45 @@ def price(
         raise
     costs = planning.charges(plan, people, study).column("epsilon")
     most = planning.epsilon_max(study, estimator, question, costs)
+    reads = [
+        Readable(study=study, plan=one, people=people.people, labels=one.labels) for one in (plan, untilted)
+    ]
+    return planned(reading, estimator, question, *reads, most=most, most_in_all=most)
+
+
+def planned(
+    reading: Reading,
+    estimator: Estimator,
+    question: Question,
+    read: Readable,
+    untilted: Readable,
+    *,
+    most: int,
+    most_in_all: int,
+) -> PlannedEstimator:
+    """How accurate an answer will be and what it charges at most, with those that it sharpens, as shown.
+
+    Args:
+        reading, estimator, question: What is read off the answer to which question.
+        read: What it is read off.
+        untilted: The same for a question without a tilt.
+        most, most_in_all: [the study's currency].
+    """
+    study, accuracy = read.study, read.accuracy(reading)
+    secret = study.relation is Relation.ADD_REMOVE_ONE
     return PlannedEstimator(
         estimator=estimator.name,
         summary=estimator.summary,
-        predicted_error=plan.predicted_error,
-        predicted_error_at_tilt_0=untilted,
+        predicted_error=accuracy.error,
+        predicted_error_at_tilt_0=None if secret else untilted.accuracy(reading).error,
         epsilon_max=study.epsilon(most),
-        epsilon_max_total=study.epsilon(most),
+        epsilon_max_total=study.epsilon(most_in_all),
         mu2_max=most if study.noise is Currency.GAUSSIAN else None,
-        one_report_moves=plan.one_report,
-        statistics=statistics(study, plan, question),
-        half_width=half_width(study, plan),
+        one_report_moves=read.one_report(reading),
+        statistics=statistics(study, read.plan, question),
+        half_width=accuracy.half_width,
+        of_mean=read.plan.predicted_error,
     )
-
-
-def half_width(study: StudyDefinition, plan: Plan) -> float | None:
-    """Half of the interval for the mean of the dataset; None where people decide it, and are secret."""
-    if study.relation is Relation.ADD_REMOVE_ONE:
-        return None
-    return planning.interval_width(study, plan) / 2
 
 
 def statistics(study: StudyDefinition, plan: Plan, answered: Question) -> tuple[str, ...]:

@@ -12,8 +12,10 @@ from app.estimators import registry
 from app.estimators.interface import Estimator, NotApplicable
 from app.services.statistics import drafting, gain, measured, planning
 from app.services.statistics.answers_left import answers_left, steps_left
+from app.services.statistics.asked_accuracy import Readable
 from app.services.statistics.drafting import Newcomers, Planned, PlannedEstimator
 from app.services.statistics.questions import Ask
+from app.services.statistics.reading import Reading
 from app.services.statistics.release_request import ReleaseRequest, Situation
 from app.services.statistics.steps import Step
 from app.store.database import Connection, Database
@@ -25,16 +27,17 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
     Args:
         database: The ledger.
         study: The study.
-        ask: The question.
+        ask: The question, or what is to be read off its answer.
         fresh: Whether the answer would have noise of its own.
 
     Raises:
         InvalidRequest: the question is not admissible for this study.
     """
     secret = study.definition.relation is Relation.ADD_REMOVE_ONE
+    reading = Reading.of(study.definition, ask)
 
     async def body(connection: Connection) -> tuple[ReleaseRequest, Situation, StoredRelease | None]:
-        request = await ReleaseRequest.of(study, ask, asker=None, fresh=fresh).towards(connection)
+        request = await ReleaseRequest.of(study, reading.ask, asker=None, fresh=fresh).towards(connection)
         rows = (
             []
             if secret
@@ -50,13 +53,15 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
         if name == registry.AUTO
         else [registry.get(name, definition.relation, definition.noise)]
     )
-    planned = [entry for one in estimators if (entry := await asyncio.to_thread(_plan, request, now, one))]
+    planned = [
+        entry for one in estimators if (entry := await asyncio.to_thread(_plan, request, now, one, reading))
+    ]
     # Steps are chosen by what they come to at share 1, others by the answer itself.
     taken = await asyncio.to_thread(_step, request, now) if len(planned) > 1 else None
     planned.sort(
         key=lambda entry: (
             taken is not None and entry.estimator != taken.estimator.name,
-            entry.predicted_error,
+            entry.of_mean,
         )
     )
     return Planned(
@@ -65,11 +70,8 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
         tilt=request.resolved.tilt,
         assumption=None if request.resolved.tilt is None else assumption(request.resolved.tilt),
         stands=stands,
-        newcomers=await asyncio.to_thread(_newcomers, request, now),
-        estimators=[
-            replace(entry.capped(float(definition.grid.width)), chosen=place == 0)
-            for place, entry in enumerate(planned)
-        ],
+        newcomers=await asyncio.to_thread(_newcomers, request, now, reading),
+        estimators=[replace(entry, chosen=place == 0) for place, entry in enumerate(planned)],
     )
 
 
@@ -78,7 +80,9 @@ def numbered(rows: Sequence[Cohort]) -> list[Cohort]:
     return [row if row.id else replace(row, id=-place) for place, row in enumerate(rows, start=1)]
 
 
-def _plan(request: ReleaseRequest, now: Situation, estimator: Estimator) -> PlannedEstimator | None:
+def _plan(
+    request: ReleaseRequest, now: Situation, estimator: Estimator, reading: Reading
+) -> PlannedEstimator | None:
     """What one estimator would do; None where it has no answer."""
     definition, resolved = request.study.definition, request.resolved
     try:
@@ -88,37 +92,39 @@ def _plan(request: ReleaseRequest, now: Situation, estimator: Estimator) -> Plan
     except (NotApplicable, PrivacyRefusal):
         return None
     if step is not None:
-        return _plan_step(request, now, step, estimator)
-    entry = drafting.price(definition, resolved, now.people, now.question, estimator)
+        return _plan_step(request, now, step, estimator, reading)
+    entry = drafting.price(definition, resolved, now.people, now.question, estimator, reading)
     if entry is None or definition.relation is Relation.ADD_REMOVE_ONE:
         return entry
     left = answers_left(definition, resolved, now.cohorts, now.question, estimator, best=now.best)
     return replace(entry, answers_left=left)
 
 
-def _plan_step(request: ReleaseRequest, now: Situation, step: Step, estimator: Estimator) -> PlannedEstimator:
-    definition, resolved = request.study.definition, request.resolved
-    untilted = step.plan.predicted_error
+def _plan_step(
+    request: ReleaseRequest, now: Situation, step: Step, estimator: Estimator, reading: Reading
+) -> PlannedEstimator:
+    resolved, without = request.resolved, None
     if resolved.tilt:
         without = now.step(replace(request, resolved=replace(resolved, tilt=0)), [estimator])
-        untilted = untilted if without is None else without.plan.predicted_error
     left = steps_left(step, now.cohorts, resolved.share) if _is_gain(request, now, step) else 0
-    return PlannedEstimator(
-        estimator=estimator.name,
-        summary=estimator.summary,
-        predicted_error=step.plan.predicted_error,
-        predicted_error_at_tilt_0=untilted,
-        epsilon_max=definition.epsilon(step.epsilon_max),
-        epsilon_max_total=definition.epsilon(step.epsilon_max_total),
-        mu2_max=step.epsilon_max if definition.noise is Currency.GAUSSIAN else None,
-        one_report_moves=step.plan.one_report,
-        statistics=drafting.statistics(definition, step.plan, step.question),
-        answers_left=left,
-        half_width=drafting.half_width(definition, step.plan),
+    entry = drafting.planned(
+        reading,
+        estimator,
+        step.question,
+        _readable(request, step),
+        _readable(request, without or step),
+        most=step.epsilon_max,
+        most_in_all=step.epsilon_max_total,
     )
+    return replace(entry, answers_left=left)
 
 
-def _newcomers(request: ReleaseRequest, now: Situation) -> Newcomers | None:
+def _readable(request: ReleaseRequest, step: Step) -> Readable:
+    labels = [None if part.step is None else part.step.plan for part in step.parts]
+    return Readable(study=request.study.definition, plan=step.plan, people=step.people, labels=labels)
+
+
+def _newcomers(request: ReleaseRequest, now: Situation, reading: Reading) -> Newcomers | None:
     """What renews the answer at the share that it has; None where that charges no one or is no gain."""
     if now.before is None:
         return None
@@ -127,14 +133,14 @@ def _newcomers(request: ReleaseRequest, now: Situation) -> Newcomers | None:
     if step is None or not step.charges or not _is_gain(request, now, step):
         return None
     charged = {charge.cohort_id for charge in step.charges}
-    most = step.epsilon_max
+    most, accuracy = step.epsilon_max, _readable(request, step).accuracy(reading)
     return Newcomers(
         people=sum(cohort.count for cohort in now.cohorts if cohort.id in charged),
         epsilon_max=definition.epsilon(most),
         epsilon_max_total=definition.epsilon(step.epsilon_max_total),
         mu2_max=most if definition.noise is Currency.GAUSSIAN else None,
-        predicted_error=min(step.plan.predicted_error, float(definition.grid.width)),
-        half_width=planning.interval_width(definition, step.plan) / 2,
+        predicted_error=accuracy.error,
+        half_width=accuracy.half_width or 0.0,
     )
 
 

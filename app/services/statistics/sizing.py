@@ -17,7 +17,8 @@ from app.estimators import registry
 from app.estimators.interface import Estimator
 from app.services.statistics import drafting, planning
 from app.services.statistics.drafting import PlannedEstimator
-from app.services.statistics.questions import Ask, resolve
+from app.services.statistics.questions import MEAN, Ask, resolve
+from app.services.statistics.reading import Reading
 
 MOST_PEOPLE = 10**9
 """More people are not looked for."""
@@ -152,7 +153,7 @@ def _sized(sizing: Sizing, estimator: Estimator) -> Sized | None:
         people=found.people,
         epsilon=found.epsilon,
         share=found.share,
-        predicted_error=min(planned.predicted_error, float(sizing.study.grid.width)),
+        predicted_error=planned.predicted_error,
         epsilon_max=planned.epsilon_max,
     )
     return row if enough else replace(row, **{asked: None})  # type: ignore[arg-type]  # a name of its own
@@ -168,7 +169,9 @@ def _plan(sizing: Sizing, estimator: Estimator) -> PlannedEstimator | None:
     question = resolved.question(
         study, people=None if secret else people, expected_size=float(people) if secret else None
     )
-    return drafting.price(study, resolved, crowd, question, estimator)
+    return drafting.price(
+        study, resolved, crowd, question, estimator, Reading(ask=sizing.ask, statistic=MEAN)
+    )
 
 
 def _cohorts(sizing: Sizing, people: int, offer: int) -> list[Cohort]:

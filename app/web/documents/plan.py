@@ -1,5 +1,6 @@
 """Plans on the wire: what stands, what a question would give and cost, and the same in words."""
 
+import json
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -8,21 +9,22 @@ from pydantic import ConfigDict, Field
 
 from app.core.epsilon import MICRO, epsilon_to_json
 from app.core.numbers import headline, margin
-from app.core.study import StudyState, assumption
-from app.services.shapes.shape_questions import SHAPES
+from app.core.study import StudyDefinition, StudyState, assumption
+from app.estimators.interface import NotApplicable
 from app.services.statistics.drafting import Newcomers, Planned, PlannedEstimator
-from app.services.statistics.questions import MEAN, Ask
+from app.services.statistics.questions import FOUND, RANGE, SD, VARIANCE
+from app.services.statistics.reading import Reading
 from app.web.documents.release import IntervalOut
-from app.web.documents.shape import published
+from app.web.documents.shape import published, shown_off
 from app.web.documents.types import EpsilonOut, Mu2Out, TiltOut, WireOut
 
 
 class StandingOut(WireOut):
-    """The answer that stands, free to read; for variance, sd and sum the mean that they are read off."""
+    """The answer that stands, free to read."""
 
     release: UUID
     share: float | None = Field(description="The part of each epsilon that it has used.")
-    estimate: float | None = Field(description="Null of histograms.")
+    estimate: float | None = Field(description="Null of histograms, and where it does not say what is asked.")
     interval: IntervalOut | None = Field(description="For the people of then; null of histograms.")
     half_width: float | None = Field(description="Half of the interval's width.")
     people: int | None = Field(description="Live contributions then; null where their number is secret.")
@@ -42,10 +44,10 @@ class NewcomersOut(WireOut):
     mu2_max: Mu2Out | None = Field(
         description="What one of them is charged at most, in mu^2; null with Laplace noise."
     )
-    predicted_error: float = Field(description="Root mean square error, at most the width of the range.")
+    predicted_error: float = Field(description="Root mean square error, as of an estimator.")
     half_width: float = Field(
-        description="Half of the 95 % interval for the mean of all people of now, before it is cut off at "
-        "the range."
+        description="Half of the 95 % interval for all people of now, as of an estimator; of histograms and "
+        "shares as a part of all people."
     )
 
 
@@ -55,7 +57,12 @@ class PlannedOut(WireOut):
     estimator: str
     summary: str
     chosen: bool = Field(description="Whether the question is answered with it; `auto` takes the first one.")
-    predicted_error: float = Field(description="Root mean square error, at most the width of the range.")
+    predicted_error: float = Field(
+        description="Root mean square error of what is asked: in the data's unit, of a variance in its "
+        "square, of a covariance in the product of both units, of a count in people, of histograms, shares "
+        "and quantiles as a part of all people. Of `variance` and `sd` it is the most that it can be, "
+        "whatever the values are; of `describe` that of the mean."
+    )
     predicted_error_at_tilt_0: float | None = Field(
         None, description="The same for a question with `tilt` 0; replace_one studies."
     )
@@ -74,12 +81,13 @@ class PlannedOut(WireOut):
     )
     one_report_moves: float | None = Field(
         description="How far one local report can move the answer at most, with the weights of this plan; "
-        "null without local reports."
+        "null without local reports in it."
     )
     half_width: float | None = Field(
-        description="Half of the 95 % interval for the mean of the dataset that the answer will have, before "
-        "it is cut off at the range; null where the number of people is secret, and of histograms and "
-        "quantiles."
+        description="Half of the 95 % interval for the dataset that the answer will have, before it is cut "
+        "off at the range, in the unit of `predicted_error`. The most that it can be of `variance`, `sd` and "
+        "`range=found`. Null where the number of people is secret, since the interval depends on it, and of "
+        "histograms, shares, quantiles, counts, covariances and `describe`."
     )
     gain: float | None = Field(
         description="With `range=found`: how many times smaller the square of the interval is than over the "
@@ -170,9 +178,11 @@ class PlanOut(WireOut):
     )
 
     @classmethod
-    def of(cls, planned: Planned, ask: Ask, *, ended: StudyState | None = None) -> "PlanOut":
+    def of(
+        cls, planned: Planned, reading: Reading, study: StudyDefinition, *, ended: StudyState | None = None
+    ) -> "PlanOut":
         """The plan of a question; `ended` is the state of a study that gives only what is stored."""
-        stands = _standing(planned)
+        stands = _standing(planned, reading, study)
         return cls.model_validate(
             {
                 "share": planned.share / MICRO,
@@ -182,22 +192,27 @@ class PlanOut(WireOut):
                 "assumption": planned.assumption,
                 "stands": stands,
                 "newcomers": planned.newcomers,
-                "in_words": _in_words(planned, stands, ask, ended),
+                "in_words": _in_words(planned, stands, reading, ended),
             }
         )
 
 
-def _standing(planned: Planned) -> StandingOut | None:
+def _standing(planned: Planned, reading: Reading, study: StudyDefinition) -> StandingOut | None:
     """What stands, read from its stored bytes."""
     if planned.stands is None:
         return None
     release: Any = published(planned.stands)
-    parameters, interval = release.parameters, getattr(release, "interval", None)
+    try:
+        said: Any = json.loads(shown_off(planned.stands.body, reading, study))
+    except NotApplicable:
+        said = {}
+    interval = said.get("interval") and IntervalOut.model_validate(said["interval"])
+    parameters = release.parameters
     share = getattr(release, "share", None)
     return StandingOut(
         release=release.id,
         share=parameters.get("share") if share is None else share,
-        estimate=getattr(release, "estimate", None),
+        estimate=said.get("estimate"),
         interval=interval,
         half_width=interval and (interval.upper - interval.lower) / 2,
         people=getattr(release, "people", None),
@@ -205,8 +220,11 @@ def _standing(planned: Planned) -> StandingOut | None:
     )
 
 
-def _in_words(planned: Planned, stands: StandingOut | None, ask: Ask, ended: StudyState | None) -> str:
+def _in_words(
+    planned: Planned, stands: StandingOut | None, reading: Reading, ended: StudyState | None
+) -> str:
     """The plan in one sentence."""
+    most = reading.statistic in (VARIANCE, SD) or reading.ask.parameters.get(RANGE) == FOUND
     parts = []
     if stands is not None and stands.interval is not None and stands.estimate is not None:
         shown = headline(stands.estimate, stands.interval.lower, stands.interval.upper).estimate
@@ -220,15 +238,13 @@ def _in_words(planned: Planned, stands: StandingOut | None, ask: Ask, ended: Stu
         if chosen.half_width is None:
             offer = f"an answer for {more} of each epsilon costs a person at most"
         else:
-            offer = f"{own}for {more} of each epsilon {_gives(chosen)}, which costs a person at most"
+            offer = f"{own}for {more} of each epsilon {_gives(chosen, most)}, which costs a person at most"
         parts.append(f"{offer} {_costs(chosen)}{refused}")
     if planned.newcomers is not None:
         new = planned.newcomers
         who = f"the {new.people:,} new people" if new.people > 1 else "the new person"
-        parts.append(f"newcomers only: {_gives(new)}, which costs {who} at most {_costs(new)}")
+        parts.append(f"newcomers only: {_gives(new, most)}, which costs {who} at most {_costs(new)}")
     said = "; ".join(parts)
-    if said and (ask.statistic not in (MEAN, *SHAPES) or ask.standardize):
-        said = f"the mean that it is read off: {said}"
     # Without an estimator, what stands is all there is: the sentence says why there is no more.
     if ended is not None:
         none = f"the study is {ended} and makes no new answers"
@@ -239,8 +255,8 @@ def _in_words(planned: Planned, stands: StandingOut | None, ask: Ask, ended: Stu
     return f"{said}; {none}" if said else none
 
 
-def _gives(one: PlannedEstimator | Newcomers) -> str:
-    return f"± {margin(one.half_width or 0)}"
+def _gives(one: PlannedEstimator | Newcomers, most: bool) -> str:
+    return f"± {margin(one.half_width or 0)}{' or less' if most else ''}"
 
 
 def _costs(one: PlannedEstimator | Newcomers) -> str:

@@ -9,7 +9,7 @@ from pydantic import Field, TypeAdapter
 
 from app.core.release import StoredRelease
 from app.core.study import Relation, StudyDefinition
-from app.services.shapes.shape_questions import DISTRIBUTION, FOUND_RANGE
+from app.services.shapes.shape_questions import DISTRIBUTION, FOUND_RANGE, of_shape
 from app.services.statistics.reading import Reading
 from app.web.documents.release import (
     AnswerOut,
@@ -282,3 +282,9 @@ def shape_off(body: bytes, reading: Reading, study: StudyDefinition) -> bytes:
         for answer in (document, *document.get("groups", ())):
             answer["bins"] = answer.pop("cumulative")
     return json.dumps(document | {"statistic": statistic}, separators=(",", ":")).encode()
+
+
+def shown_off(body: bytes, reading: Reading, study: StudyDefinition) -> bytes:
+    """A release of any kind as the answer to what is read off it, see `read_off` and `shape_off`."""
+    read = shape_off if of_shape(study, reading.ask) else read_off
+    return read(body, reading, study)
