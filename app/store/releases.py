@@ -102,12 +102,19 @@ PAGE = Sql.of(StoredRelease)(f"""
 WHOLE_MEAN = """release.standard_error IS NOT NULL AND release.estimator <> 'found_range'
       AND CAST(convert_from(release.body, 'UTF8') AS jsonb)->'where' IS NULL"""
 
-# Where the number of people is secret, a combination has a mean of the counts of its answers: no news.
 READ_LAST_MEAN = Sql.of(StoredRelease)(f"""
     {STORED} WHERE release.study_id = :study_id AND {WHOLE_MEAN}
-      AND CAST(convert_from(release.body, 'UTF8') AS jsonb)->'weights' IS NULL
       AND coalesce(CAST(convert_from(release.body, 'UTF8') AS jsonb)->>'measure', '') = CAST(:measure AS text)
     ORDER BY release.number DESC LIMIT 1
+""")
+
+# A combination has a mean of the counts of its answers: no news. A round of K-means counts those who can pay
+# for the rest of its session, which may be none.
+READ_NOISY_COUNT = Sql.of(float)("""
+    SELECT noisy_count FROM release, CAST(convert_from(body, 'UTF8') AS jsonb) AS said
+    WHERE study_id = :study_id AND noisy_count IS NOT NULL AND estimator <> 'kmeans'
+      AND said->'where' IS NULL AND said->'weights' IS NULL
+    ORDER BY number DESC LIMIT 1
 """)
 
 
@@ -328,6 +335,11 @@ async def read_last_mean(connection: Connection, study_id: int, measure: str) ->
     In a study of several measures that of the one given; empty in others.
     """
     return await READ_LAST_MEAN.maybe(connection, study_id=study_id, measure=measure)
+
+
+async def read_noisy_count(connection: Connection, study_id: int) -> float | None:
+    """The newest noisy count of all people of a study where their number is secret."""
+    return await READ_NOISY_COUNT.maybe(connection, study_id=study_id)
 
 
 async def read_steps(connection: Connection, release_id: UUID, *, limit: int) -> list[StoredRelease]:

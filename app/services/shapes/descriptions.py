@@ -122,9 +122,7 @@ class Description:
         of_mean = group_costs(mean.queries, mean.noise, relation, groups, study.noise)
         weighing = weigh(study, question, groups_of(crowd, quartile), crowd.people, quartile)
         cells = len(question.starts)
-        quartiles = tuple(
-            RankPlan.of(rank, cells, weighing, people=question.expected_size) for rank in QUARTILES
-        )
+        quartiles = tuple(RankPlan.of(rank, cells, weighing, people=question.size) for rank in QUARTILES)
         draws = [(one.rank, one.scale) for plan in quartiles for one in plan.draws if one is not None]
         of_ranks = central_costs(
             crowd, weighing.weights, lambda weight: ranks_cost(weight, draws, relation, study.noise)

@@ -94,7 +94,7 @@ class FoundPlan:
         crowd = ShapeCrowd.joined([one for _, one in labels], small)
         # 2. The first part, of the same people.
         weighing = weigh(study, question, groups_of(crowd, first), crowd.people, first)
-        bins = SharesPlan(bins=len(question.starts) + 1, weighing=weighing, people=question.expected_size)
+        bins = SharesPlan(bins=len(question.starts) + 1, weighing=weighing, people=question.size)
         of_bins = central_costs(
             crowd, weighing.weights, lambda weight: bins_cost(weight, bins.noise, relation)
         )

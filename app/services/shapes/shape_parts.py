@@ -49,7 +49,7 @@ def mean_question(
         floor=part(question.offer(study.amount(study.epsilon_min))),
         delta=study.delta,
         people=crowd.people if study.relation is Relation.REPLACE_ONE else None,
-        expected_size=question.expected_size,
+        expected_size=question.size,
         tilt=(question.tilt or 0) / MICRO,
         parameters=parameters or {},
     )

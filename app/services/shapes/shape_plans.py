@@ -294,9 +294,9 @@ def of_crowd(
             )
             for place in crowd.reporting
         )
-        plan = SharesPlan(bins=cells + 1, weighing=weighing, people=question.expected_size, reported=reported)
+        plan = SharesPlan(bins=cells + 1, weighing=weighing, people=question.size, reported=reported)
     else:
-        plan = RankPlan.of(question.quantile, cells, weighing, people=question.expected_size, beside=beside)
+        plan = RankPlan.of(question.quantile, cells, weighing, people=question.size, beside=beside)
     costs = added_up(
         crowd, central_costs(crowd, weighing.weights, lambda weight: _price(plan, weight, relation))
     )

@@ -110,7 +110,8 @@ class ShapeQuestion:
         share: Part of each personal epsilon [ppm].
         epsilon: The most that any person may be charged, or None [micro-epsilon].
         cap: The same in the study's currency; of a secret count at most what all people can pay.
-        expected_size: add_remove_one: the number of people to predict for.
+        expected_size: add_remove_one: the number of people to predict for, as asked.
+        last_size: add_remove_one: what is published of it. No part of the question.
         tilt: [ppm]; None in add_remove_one studies.
     """
 
@@ -132,6 +133,12 @@ class ShapeQuestion:
     spread: bool = False
     needs: tuple[str, ...] = ()
     public: bool = False
+    last_size: float | None = None
+
+    @property
+    def size(self) -> float | None:
+        """add_remove_one: the number of people to predict for; None where nothing is known of it."""
+        return self.last_size if self.expected_size is None else self.expected_size
 
     def offer(self, amount: int) -> int:
         """What a person who offers this much may be charged [both in the study's currency]."""

@@ -32,6 +32,7 @@ from app.services.shapes.shape_questions import (
 from app.services.shapes.shape_steps import ShapeStep, plan_step
 from app.services.statistics import gain, measured
 from app.services.statistics.questions import Ask, among
+from app.services.statistics.release_request import last_size
 from app.sessions.documents import from_document
 from app.sessions.search import Search
 from app.sessions.searched import Searched
@@ -104,7 +105,10 @@ class ShapeRequest:
         return self.compares and of_sums and not self.fresh
 
     async def towards(self, connection: Connection) -> "ShapeRequest":
-        """The request for a certain share, see `app.services.statistics.release_request`."""
+        """The request for a certain share, or with a number of people to predict for, as means have them."""
+        if not self.compares:
+            size = await last_size(connection, self.study, self.question.where)
+            return replace(self, question=replace(self.question, last_size=size))
         if not self.by_steps:
             return self
         last = await pieces.last_step(connection, self.study.id, self.question.by_parts.family)

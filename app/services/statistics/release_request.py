@@ -1,6 +1,6 @@
 """A request for an answer: what stands for it, and what a new answer is compared with."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -244,13 +244,19 @@ class Situation:
 
 
 async def _question(connection: Connection, study: Study, resolved: Resolved, people: Crowd) -> Question:
-    last = await store.read_last_mean(connection, study.id, resolved.measure)
     if study.definition.relation is Relation.REPLACE_ONE:
+        last = await store.read_last_mean(connection, study.id, resolved.measure)
         variance = None if last is None else last.variance
         return resolved.question(study.definition, people=people.people, variance=variance)
-    # A round of K-means counts those who can pay for the rest of its session, which may be none.
-    count = None if last is None else last.noisy_count
-    attributes = study.definition.attributes
-    part = len(attributes.where(resolved.where)) / attributes.combinations
-    size = None if count is None else max(1.0, count * part)
+    size = await last_size(connection, study, resolved.where)
     return resolved.question(study.definition, people=None, expected_size=size)
+
+
+async def last_size(connection: Connection, study: Study, where: Mapping[str, str]) -> float | None:
+    """How many people a question of a study whose number is secret is expected to be about.
+
+    Their part of the last noisy count, where labels are equally frequent; None where none is published.
+    """
+    count, attributes = await store.read_noisy_count(connection, study.id), study.definition.attributes
+    part = len(attributes.where(where)) / attributes.combinations
+    return None if count is None else max(1.0, count * part)
