@@ -24,7 +24,7 @@ from app.dashboard.routing import ADMIN, ANALYST, BOTH, PageRoute, redirect
 from app.estimators.interface import NotApplicable
 from app.services.paging import Page
 from app.services.replies import Idempotency
-from app.services.shapes.shape_questions import COORDINATES, DESCRIBE, SHAPES, SHARES
+from app.services.shapes.shape_questions import COORDINATES, SHARES
 from app.services.statistics.questions import MEAN, Ask
 from app.services.statistics.reading import READ, Reading
 from app.web import documents_out, question_params
