@@ -56,7 +56,10 @@ export class ProblemError extends DitherError {
     /** False where an earlier try of the same request may have been accepted unseen. */
     readonly certain: boolean,
   ) {
-    super(code, `${status} ${code}${detail && `: ${detail}`}`);
+    // The detail of a single field is that field and its reason.
+    const rows = errors.map(({ field, reason }) => `${field}: ${reason}`).filter((row) => row !== detail);
+    const told = [detail, rows.length > 0 ? `(${rows.join("; ")})` : ""].filter((part) => part !== "").join(" ");
+    super(code, `${status} ${code}${told && `: ${told}`}`);
   }
 
   /** Whether the service surely stored nothing of this request. */

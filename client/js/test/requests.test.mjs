@@ -58,7 +58,8 @@ test("a problem names its fields, and a proxy's page is a problem, too", async (
   const errors = [{ field: "epsilon", reason: "must be between 0.01 and 5" }];
   const document = { code: "invalid_request", title: "no", detail: "not admissible", errors };
   const { client } = connect(after(() => json(document, 422)));
-  await assert.rejects(client.study("commute"), { code: "invalid_request", detail: "not admissible", errors });
+  const message = "422 invalid_request: not admissible (epsilon: must be between 0.01 and 5)";
+  await assert.rejects(client.study("commute"), { code: "invalid_request", detail: "not admissible", errors, message });
   const proxied = connect(after(() => json("<html>no</html>", 403)));
   await assert.rejects(proxied.client.study("commute"), { name: "ProblemError", code: "http_403" });
 });
