@@ -94,10 +94,10 @@ def make_order(
         raise InvalidRequest("trust", "must be central, local or public")
     if tag not in study.trust:
         raise InvalidRequest("trust", f"must be one that the study accepts: {', '.join(study.trust)}")
+    limit = _check_epsilon(study, epsilon, tag)
     if study.dimension > 1 and not _several(study) and tag == "local":
         raise UnsupportedMechanism("local people of a study of vectors take part in its sessions instead")
     randomizers = _randomizers(study) if tag == "local" else ()
-    limit = _check_epsilon(study, epsilon, tag)
     written, position = _written(study, value)
     return Order(
         subject=subject,
