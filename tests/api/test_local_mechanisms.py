@@ -143,7 +143,9 @@ async def test_a_bounded_report_stays_the_only_one_also_in_a_batch(
     again = first | {"report": device.report(2**29, 2 * EPSILON), "epsilon": 2}
     if way == "batch":
         response = await service.call("POST", f"{path}/batch", "contribute", json=[again])
-        assert response.json()["results"] == [{"status": "refused", "code": "report_after_spending"}]
+        [result] = response.json()["results"]
+        assert (result["status"], result["code"], result["row"]) == ("refused", "report_after_spending", 1)
+        assert [error["field"] for error in result["errors"]] == ["epsilon"]
     else:
         response = await service.call("POST", path, "contribute", json=again)
         assert_problem(response, "report_after_spending", 409)

@@ -166,5 +166,5 @@ async def test_refusals_of_a_batch_do_not_grow_without_bound(service: Service) -
     )
     results = response.json()["results"]
     assert [result["status"] for result in results] == ["created"] + ["refused"] * 2047
-    assert sum("errors" in result for result in results) < 1000
+    assert len({json.dumps(result["errors"]) for result in results[1:]}) < 1000
     assert {result["code"] for result in results[1:]} == {"invalid_request"}

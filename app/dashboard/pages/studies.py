@@ -286,7 +286,7 @@ async def _current(request: PageRequest, study: Study, fields: Mapping[str, str]
     named = study.definition.measures.named
     measure = fields["measure"] if fields.get("measure") in named else next(iter(named), "")
     statistic = SHARES if study.definition.of_measure(measure).choices else MEAN
-    ask = Ask(statistic=statistic, measure=measure)
+    ask = Reading.of(study.definition, Ask(statistic=statistic, measure=measure)).ask
     release = await request.api.services.answering(study, ask).standing(study, ask)
     return None if release is None else published(release)
 
