@@ -20,20 +20,6 @@ PARAMETER = {
 """How OpenAPI declares it."""
 
 
-def refuse_key(request: ApiRequest, remedy: str) -> None:
-    """Refuse a key on a route that would not keep it, rather than ignore it.
-
-    Args:
-        request: The request.
-        remedy: What a retry does there without a key.
-
-    Raises:
-        InvalidRequest: the client sends one.
-    """
-    if request.header(HEADER) is not None:
-        raise InvalidRequest.field("Idempotency-Key", f"is not for this request: {remedy}")
-
-
 async def idempotency(request: ApiRequest, subject: bytes | None = None) -> Idempotency | None:
     """The client's key for this request; None where it sends none. Call after the body was read.
 

@@ -18,7 +18,6 @@ from app.core.principal import Role
 from app.core.study import Trust
 from app.formats.compression import CODINGS
 from app.services.contributing.batches import Batch, BatchReader, BatchResult, Format
-from app.web import idempotency
 from app.web.authentication import identify
 from app.web.documents.contribution import EXAMPLES, BatchOut
 from app.web.documents.paths import StudyPath
@@ -101,7 +100,6 @@ async def contribute_batch(
     found = await request.study(study)
     if request.principal.subject is not None:
         raise Forbidden("A token for one person contributes with single requests.")
-    idempotency.refuse_key(request, "send the batch again as it is; what is stored already is unchanged")
     async with request.api.batch_workers.turn(request.principal.token_id):
         key, sender = request.api.services.subject_key, request.principal.token_id
         reader = BatchReader(
