@@ -192,3 +192,18 @@ async def test_the_answer_of_coordinates_is_drawn_on_the_page_of_the_study(
     for one in made.json()["coordinates"]:
         shown = within(one)
         assert f"{one['coordinate']} {shown.estimate} {shown.lower} to {shown.upper}" in text_of(card)
+
+
+async def test_the_plan_starts_from_the_answer_that_is_shown(admin: Browser, service: Service) -> None:
+    """What GET combines for nothing is there before the plan says what stands."""
+    study = await service.study()
+    await service.crowd(study)
+    for _ in range(2):
+        fresh = {"share": 0.2, "fresh": True}
+        assert (await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=fresh)).is_success
+    await admin.get(f"/dashboard/studies/{study}")
+    shown = (await service.call("GET", f"/v1/studies/{study}/statistics/mean", "analyse")).json()
+    plan = (await service.call("GET", f"/v1/studies/{study}/plan", "analyse")).json()
+    assert plan["stands"]["release"] == shown["id"]
+    sentence = plan["in_words"].partition(";")[0]
+    assert sentence[0].upper() + sentence[1:] in text_of(admin.page)

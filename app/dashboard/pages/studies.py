@@ -212,13 +212,13 @@ async def _page(
     plan, statistic = None, fields.get("statistic", statistics(study.definition)[0])
     fields = completed(study.definition, fields)
     vectors = study.definition.dimension > 1 and not study.definition.measures.several
+    # First: what GET combines for nothing is then in the plan and in the list.
+    current = None if cursor else await _current(request, study, fields)
     try:
         question, fresh = question_params.read_plan({"statistic": statistic, **fields})
         plan = await documents_out.plan(services, study, question, fresh=fresh)
     except InvalidRequest as error:
         refusal = refusal or error
-    # Before the list: what GET combines for nothing is then in it.
-    current = None if cursor else await _current(request, study, fields)
     point, running, released = await asyncio.gather(
         services.releases.saturation(study),
         services.sessions.page(study, SESSIONS, None),
