@@ -123,14 +123,12 @@ class Answering(ABC, Generic[Asked]):
             InvalidRequest: the question is not admissible for this study.
         """
         request: Asked = self.request_of(study, ask, asker=None, first=True)
-
-        async def is_free(connection: Connection) -> bool:
-            if await self._known(connection, request) is not None:
-                return True
-            return await self._free(connection, request) is not None
-
-        free = await self._database.run_tx("release.known", is_free)
-        return await self._find_or_make(request) if free else None
+        started = time.perf_counter()
+        found = await self._database.run_tx("release.known", lambda c: self._for_nothing(c, request))
+        if found is None or isinstance(found, StoredRelease):
+            return found
+        # The free request that was found, and no second look that might have to pay.
+        return await self._persisted(found, started)
 
     async def release(
         self,
@@ -168,12 +166,9 @@ class Answering(ABC, Generic[Asked]):
 
         async def begin(connection: Connection) -> StoredRelease | tuple[Asked, bool]:
             """An answer that is there; else the share that is asked for, and whether to fold."""
-            known = await self._known(connection, request)
-            if known is not None:
-                return known
-            free = await self._free(connection, request)
-            if free is not None:
-                return free, False
+            found = await self._for_nothing(connection, request)
+            if found is not None:
+                return found if isinstance(found, StoredRelease) else (found, False)
             await store.refuse_ended(connection, study.id)
             certain = await request.towards(connection)
             try:
@@ -196,6 +191,10 @@ class Answering(ABC, Generic[Asked]):
         if unfolded:
             with self._observer.step("fold"):
                 await self._database.run_tx("release.fold", lambda c: cohorts.fold(c, study.id))
+        return await self._persisted(request, started)
+
+    async def _persisted(self, request: Asked, started: float) -> StoredRelease:
+        """The answer to a request, made and published, or one that was quicker."""
 
         async def attempt(run: Run) -> StoredRelease:
             try:
@@ -212,11 +211,16 @@ class Answering(ABC, Generic[Asked]):
                 raise Answered(known) from None
 
         try:
-            release = await persist(self._database, study, attempt)
+            release = await persist(self._database, request.study, attempt)
         except Answered as answered:
             return answered.release
         self._observer.released(time.perf_counter() - started)
         return release
+
+    async def _for_nothing(self, connection: Connection, request: Asked) -> StoredRelease | Asked | None:
+        """What answers a request at no charge: a release, or a request for one. None: a person has to pay."""
+        known = await self._known(connection, request)
+        return await self._free(connection, request) if known is None else known
 
     async def _free(self, connection: Connection, request: Asked) -> Asked | None:
         """The request as one that no person pays for, where it is one."""
