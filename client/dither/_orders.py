@@ -107,8 +107,8 @@ def make_order(
         position=position,
         randomizers=randomizers,
         attributes=_labels(study, attributes or {}),
-        # A Gaussian randomizer draws what mu^2 pays for by itself.
-        delta=0 if any(getattr(one, "delta", 0) for one in randomizers) else int(study.delta * DELTA_UNIT),
+        # A Gaussian randomizer turns an epsilon into mu^2 by itself.
+        delta=0 if study.local_mechanism == LocalMechanism.GAUSSIAN else int(study.delta * DELTA_UNIT),
     )
 
 

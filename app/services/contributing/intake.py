@@ -85,6 +85,7 @@ class Intake:
         elif trust is Trust.LOCAL:
             worth = self._definition.randomized_with(amount)
             value, drawn = self._one.report(given, name, worth, errors, field + name)
+            # A report that may be drawn with less is worth its amount, in the same unit.
             drawn = amount if drawn == worth else drawn
         else:
             value = self._one.value(given, name, errors, field + name)

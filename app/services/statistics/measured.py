@@ -65,7 +65,8 @@ def _reporting(study: Study, rows: Sequence[Cohort]) -> Sequence[Cohort]:
     """
     definition = study.definition
     number = len(definition.measures) if definition.measures.several else 0
-    if not (number or definition.choices) or Trust.LOCAL not in definition.trust:
+    # Elsewhere a report of the whole offer is randomized with it, as it is.
+    if not (number or (definition.choices and definition.delta)) or Trust.LOCAL not in definition.trust:
         return rows
     found = []
     for row in rows:
