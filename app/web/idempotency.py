@@ -6,7 +6,6 @@ from app.core.errors import InvalidRequest
 from app.services.replies import Idempotency
 from app.web.request import ApiRequest
 
-HEADER = b"idempotency-key"
 KEY = re.compile(r"[\x21-\x7e]{1,200}")
 
 PARAMETER = {
@@ -30,7 +29,7 @@ async def idempotency(request: ApiRequest, subject: bytes | None = None) -> Idem
     Raises:
         InvalidRequest: not a key.
     """
-    key = request.header(HEADER)
+    key = request.header(b"idempotency-key")
     if key is None:
         return None
     if KEY.fullmatch(key) is None:
