@@ -160,12 +160,14 @@ def test_a_person_who_comes_moves_the_count_by_one_and_pays_for_that(epsilon: fl
     plan, _ = counted(1, epsilon, 0, delta)
     (charge,) = plan.charges()
     assert plan.weighing is not None
+
+    def total(people: int) -> int:
+        of_them, _ = counted(people, epsilon, 0, delta)
+        assert of_them.weighing is not None
+        return sum(of_them.weighing.weights) * people * GRID_SIZE
+
     for people in range(5):
-        without, with_her = (
-            sum(counted(size, epsilon, 0, delta)[0].weighing.weights) * size * GRID_SIZE  # type: ignore[union-attr]
-            for size in (people, people + 1)
-        )
-        move = with_her - without
+        move = total(people + 1) - total(people)
         assert move == plan.weighing.cap * GRID_SIZE, "one person, in every size and for every offer"
         match plan.noise:
             case DiscreteLaplace(scales=(scale,)):
