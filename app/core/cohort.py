@@ -154,16 +154,15 @@ class Groups(Columns[Group]):
         """
         found = self._able.get(trust)
         if found is None:
-            fields = ("trust", "count", "participates", "epsilon", "reports")
+            counts, offers = self.column("count"), self.column("epsilon")
+            able = self.column("reports" if trust is Trust.LOCAL else "participates")
             found = self._able[trust] = [
                 place
-                for place, (tag, count, participates, epsilon, reports) in enumerate(
-                    zip(*map(self.column, fields), strict=True)
-                )
+                for place, tag in enumerate(self.column("trust"))
                 if tag is trust
-                and count > 0
-                and (reports is not None if tag is Trust.LOCAL else participates)
-                and (epsilon > 0 or tag is not Trust.CENTRAL)
+                and counts[place] > 0
+                and able[place] not in (None, False)
+                and (offers[place] > 0 or trust is not Trust.CENTRAL)
             ]
         return found
 

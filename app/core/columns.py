@@ -2,9 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
+from operator import itemgetter
 from typing import Any, Generic, Self, TypeVar, overload
 
 Record = TypeVar("Record")
+
+
+def _picked(column: Sequence[Any], places: Sequence[int]) -> Sequence[Any]:
+    # What picks several at once gives no sequence of one.
+    return itemgetter(*places)(column) if len(places) > 1 else [column[place] for place in places]
 
 
 class Columns(Sequence[Record], Generic[Record]):
@@ -61,7 +67,7 @@ class Columns(Sequence[Record], Generic[Record]):
         """Some of the records, in this order."""
         if self._records is not None:
             return type(self).of([self[place] for place in places])
-        columns = {name: [column[place] for place in places] for name, column in self._columns.items()}
+        columns = {name: _picked(column, places) for name, column in self._columns.items()}
         return type(self)(columns, len(places))
 
     @classmethod

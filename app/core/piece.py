@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -75,6 +75,10 @@ class Piece:
     def column(self, name: str) -> Sequence[int]:
         """One field of every member."""
         return Members.of(self.members).column(name)
+
+    def rows(self, *names: str) -> Iterator[tuple[int, ...]]:
+        """Some fields of every member."""
+        return Members.of(self.members).rows(*names)
 
     def sealed(self) -> dict[str, object]:
         """What the release that leaves it so says of it."""

@@ -1,6 +1,7 @@
 """Records as documents."""
 
 from dataclasses import fields, is_dataclass
+from functools import cache
 
 
 def plain(value: object) -> object:
@@ -8,6 +9,11 @@ def plain(value: object) -> object:
 
     Unlike `dataclasses.asdict` it copies nothing else, which takes most of its time.
     """
-    if not is_dataclass(value):
-        return value
-    return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    names = _names(type(value))  # type: ignore[arg-type]  # Classes are hashable, whatever mypy says.
+    return value if names is None else {name: plain(getattr(value, name)) for name in names}
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...] | None:
+    """The fields of a kind of record; None of any other kind."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None

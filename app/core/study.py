@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
+from functools import lru_cache
 
 from dither.device.choices import choice_points
 from dither.device.gaussian import pure_epsilon
@@ -188,12 +189,18 @@ class StudyDefinition:
     @property
     def grid(self) -> Grid:
         """The study's grid."""
-        return Grid(self.lower, self.upper)
+        return _grid(self.lower, self.upper)
 
     @property
     def choice_points(self) -> tuple[int, ...]:
         """The grid point of each choice."""
         return choice_points(len(self.choices)) if self.choices else ()
+
+
+@lru_cache(maxsize=256, typed=True)
+def _grid(lower: Decimal, upper: Decimal) -> Grid:
+    """The grid of a range: an answer by labels asks for it some hundred times."""
+    return Grid(lower, upper)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

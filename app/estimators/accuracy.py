@@ -44,8 +44,9 @@ def interval(
     Returns:
         The interval [data's unit].
     """
-    center, reach = clip(position), Fraction(margin)
-    lower, upper = clip(center - reach), clip(center + reach)
+    lower = upper = center = clip(position)
+    if margin:
+        lower, upper = Fraction(max(center - margin, 0.0)), Fraction(min(center + margin, 1.0))
     if holding is not None:
         lower, upper = min(lower, holding), max(upper, holding)
     return Interval(level=LEVEL, lower=grid.to_unit(lower), upper=grid.to_unit(upper), coverage=coverage)
@@ -194,9 +195,11 @@ class WorstSquareError:
         tilt: float = 0.0,
     ) -> None:
         # People by their bounds: there are few, so that plain numbers are quicker than arrays.
-        places = np.unique(variances, return_inverse=True)
-        self._kinds: list[float] = places[0].tolist()
-        self._sums: list[float] = np.bincount(places[1].ravel(), weights=np.ravel(squares)).tolist()
+        self._kinds, self._sums = [float(np.max(variances, initial=0.0))], [float(np.sum(squares))]
+        if np.ndim(variances):
+            places = np.unique(variances, return_inverse=True)
+            self._kinds = places[0].tolist()
+            self._sums = np.bincount(places[1].ravel(), weights=np.ravel(squares)).tolist()
         self._noise, self._bias, self._tilt = noise, bias, tilt
 
     def at(self, shrinkage: float) -> float:

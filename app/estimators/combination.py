@@ -208,27 +208,34 @@ class _Parts:
         apart = bool(known) and not attached
         # What one person of each group weighs in which parts. A quotient of integers is the nearest double.
         over, under = [mass.denominator for mass in whole], [mass.numerator for mass in whole]
-        cells = [
-            {piece: weight * over[piece] / under[piece] for piece, weight in weights.items()}
-            for weights in sums.weights
-        ]
         noises: list[float] = []
         for piece, scale in enumerate(sums.scales):
             spread = float(Fraction(scale) / (whole[piece] * GRID_SIZE)) ** 2 if whole[piece] else np.inf
             noises.append(spread if sums.normal else 2 * spread)
-            for place in known if beside else ():
-                cells[place][piece] = float(rests[piece]) / public
+        heard: dict[int, dict[int, float]] = {}
+        for place in known:
+            heard[place] = {piece: float(rest) / public for piece, rest in enumerate(rests) if beside}
         if apart:
             for place in known:
-                cells[place][pieces] = 1 / public
+                heard[place] = {pieces: 1 / public}
             noises.append(0.0)
         reports_from = len(noises)
         for number, place in enumerate(local):
-            cells[place][reports_from + number] = 1 / counts[place]
+            heard[place] = {reports_from + number: 1 / counts[place]}
             noises.append(noise_variance(groups[place], linear.expected_variance) / counts[place])
-        entries = [weight for weighs in cells for weight in weighs.values()]
-        places = [part for weighs in cells for part in weighs]
-        ends = list(itertools.accumulate(map(len, cells), initial=0))
+        # Rows of central groups, and behind them those of all others.
+        entries: list[float] = []
+        places: list[int] = []
+        for weights in sums.weights:
+            for piece, weight in weights.items():
+                entries.append(weight * over[piece] / under[piece])
+                places.append(piece)
+        lengths = list(map(len, sums.weights))
+        for place, parts in sorted(heard.items()):
+            entries += parts.values()
+            places += parts
+            lengths[place] = len(parts)
+        ends = list(itertools.accumulate(lengths, initial=0))
         return cls(
             columns=scipy.sparse.csr_array((entries, places, ends), shape=(len(groups), len(noises))),
             noises=np.array(noises),
@@ -278,11 +285,13 @@ def best_shares(
     Raises:
         NotApplicable: there is no part.
     """
-    equal = np.where(absent, 0.0, 1 / max(float(people), float(np.dot(sizes, ~absent)), 1.0))
-    problem = _Problem(columns, noises, sizes, equal, variance, tilts / 2)
     used = np.flatnonzero(np.isfinite(noises))
     if not used.size:
         raise NotApplicable("No person can take part.")
+    if noises.size == 1:
+        return np.ones(1)
+    equal = np.where(absent, 0.0, 1 / max(float(people), float(np.dot(sizes, ~absent)), 1.0))
+    problem = _Problem(columns, noises, sizes, equal, variance, tilts / 2)
     best = problem.best(used)
     # Steps towards the best shares may get stuck where people have left: what is better without them?
     if np.any(absent):

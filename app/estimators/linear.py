@@ -139,7 +139,7 @@ def linear_plan(
             normal = (per_weight * sigma / GRID_SIZE) ** 2
         case _:
             raise InternalFault("A linear estimator has no formula for this noise.")
-    exact_share = Fraction(share)
+    exact_share, hears = Fraction(share), bool(np.any(local))
 
     def central(values: Sequence[int]) -> Fraction:
         (value,) = values
@@ -154,13 +154,12 @@ def linear_plan(
         laplaces=((laplace, 1),),
         normal=normal,
         read=central,
-        reports=local,
+        reports=local if hears else None,
         variance=variance,
         expected_variance=expected_variance,
         shrinkage=shrinkage,
     )
     expected = variance if expected_variance is None else expected_variance
-    hears = bool(np.any(local))
     if not isinstance(variance, float) or not isinstance(expected, float) or (hears and steering is None):
         return plan
     linear = Linear(
@@ -217,12 +216,10 @@ def combine(
     # One variance for all groups, or one for each: a bound for the interval, an expectation for the plan.
     groups = Groups.of(groups)
     sizes = sizes_of(groups)
-    bounds = np.broadcast_to(variance, sizes.shape)
-    expected = bounds if expected_variance is None else np.broadcast_to(expected_variance, sizes.shape)
+    expected = variance if expected_variance is None else expected_variance
     # Keep the weights and the noise of the central part alone: what an observer without reports sees.
     parts, bounded = list(laplaces), 0.0
     alone, curator = person, normal
-    priced = np.array([trust is Trust.CENTRAL for trust in groups.column("trust")], dtype=bool)
     # Add the noise of reports by its law: Laplace exactly, other noise by its variance. What is neither
     # Laplace nor normal is bounded too, and its deviation widens the step of the interval.
     if reports is not None:
@@ -233,7 +230,7 @@ def combine(
             if noisy.laplace:
                 parts.append((weight * noisy.laplace / GRID_SIZE, group.count))
                 continue
-            of_report = noise_variance(group, float(expected[index]))
+            of_report = noise_variance(group, float(np.broadcast_to(expected, sizes.shape)[index]))
             normal += group.count * weight**2 * of_report
             if not noisy.gaussian:
                 bounded = max(bounded, weight * math.sqrt(of_report))
@@ -243,22 +240,22 @@ def combine(
     present = float(np.dot(sizes, here))
     people = float(max(question.people or 0, present))
     unweighted = people - present
-    deviations = person - here / people
-    tilts = tilts_of(question.tilt, here)
     populated = sizes > 0
-    squares = sizes * person**2
-    others = float(bounds.max(initial=0.0)) if sizes.size else WORST_VARIANCE
+    deviations = np.abs(person - here / people)
+    farthest_off = float(deviations[populated].max(initial=0.0))
+    squares, bounds = sizes * person**2, sizes * variance
+    others = float(np.max(variance)) if sizes.size else WORST_VARIANCE
     # With equal weights only noise is left, whose law is known: the interval is exact.
-    uniform = not unweighted and bool(np.all(np.abs(deviations[populated]) <= 1e-9 / people))
-    moved = float(np.dot(sizes * tilts, np.abs(deviations))) + question.tilt * unweighted / people
+    uniform = not unweighted and farthest_off <= 1e-9 / people
+    moved = float(np.dot(sizes * tilts_of(question.tilt, here), deviations))
+    moved += question.tilt * unweighted / people
     errors = PredictedErrors(
         grid=question.grid,
         laplaces=tuple(parts),
         normal=normal,
-        dataset_variance=float(np.dot(sizes * bounds, deviations**2)) + others * unweighted / people**2,
-        dataset_step=float(np.abs(deviations[populated]).max(initial=1 / people if unweighted else 0.0)) / 2
-        + bounded,
-        population_variance=float(np.dot(bounds, squares)),
+        dataset_variance=float(np.dot(bounds, deviations**2)) + others * unweighted / people**2,
+        dataset_step=max(farthest_off, 1 / people if unweighted else 0.0) / 2 + bounded,
+        population_variance=float(np.dot(bounds, person**2)),
         population_step=float(person[populated].max(initial=0.0)) / 2 + bounded,
         exact=uniform and bounded == 0,
         bias=0.0 if uniform else moved / 2,
@@ -271,12 +268,13 @@ def combine(
     errors = replace(errors, shrinkage=shrinkage)
 
     # After the draw: the position from noisy sums and reports, the guarantee, the interval.
-    def conclude(values: Sequence[int], variance: float = WORST_VARIANCE, level: float = LEVEL) -> Conclusion:
+    def conclude(values: Sequence[int], most: float = WORST_VARIANCE, level: float = LEVEL) -> Conclusion:
         position = read(values)
         if reports is not None:
             position += report_position(groups, reports)
         facts: Mapping[str, object] = {}
         if curator or isinstance(noise, DiscreteGaussian):
+            priced = [trust is Trust.CENTRAL for trust in groups.column("trust")]
             facts = output_guarantee(
                 groups,
                 question,
@@ -284,7 +282,7 @@ def combine(
                 central_sigma=math.sqrt(curator),
                 reports=np.zeros(len(groups)) if reports is None else reports,
             )
-        known = replace(errors, population_variance=float(np.dot(np.minimum(bounds, variance), squares)))
+        known = replace(errors, population_variance=float(np.sum(np.minimum(variance, most) * squares)))
         return known.conclude(position, facts, population_level=level)
 
     # One liar moves the answer by the weight of one report times how far it can lie.
@@ -300,7 +298,7 @@ def combine(
     tilt = question.tilt if bool(np.all(here)) else 1.0
     worst = WorstSquareError(squares, errors.noise_variance, expected, bias=errors.bias, tilt=tilt)
     width, square = float(question.grid.width), worst.at(shrinkage)
-    drawn = shrinkage**2 * (float(np.dot(expected, squares)) + errors.noise_variance)
+    drawn = shrinkage**2 * (float(np.sum(expected * squares)) + errors.noise_variance)
     return Plan(
         queries=queries,
         noise=noise,

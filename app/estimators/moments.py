@@ -26,6 +26,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from operator import mul
 
 import numpy as np
@@ -142,16 +143,19 @@ def with_both(
         normals: Variances of normal noise in the two [range width squared; to the fourth].
         absent: Groups of people who have left.
     """
-    found = _Moments.of(groups, question, person, laplaces, normals, absent)
+
+    @cache
+    def found() -> _Moments:
+        return _Moments.of(groups, question, person, laplaces, normals, absent)
 
     def concluded(values: Sequence[int]) -> Conclusion:
         mean, square = moments(values)
         risk = (1 - LEVEL) * POPULATION_RISK / question.together
-        bound = found.upper_bound(mean, square, risk)
+        bound = found().upper_bound(mean, square, risk)
         conclusion = conclude(values, bound, LEVEL + risk)
-        return replace(conclusion, variance=found.statistic(mean, square, question.grid))
+        return replace(conclusion, variance=found().statistic(mean, square, question.grid))
 
-    return replace(plan, conclude=concluded, spread=lambda: found.planned(question.grid))
+    return replace(plan, conclude=concluded, spread=lambda: found().planned(question.grid))
 
 
 def _doubled(noise: Noise) -> Noise | None:

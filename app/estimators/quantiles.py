@@ -9,6 +9,12 @@ one of scale b
 
 whose slope is :math:`-(A(x) + A(-x)) / b`. Two of scales a and b have :math:`a^2 / (a^2 - b^2)` times that of
 a, less :math:`b^2 / (a^2 - b^2)` times that of b: the partial fractions of their characteristic function.
+Two of the same scale b have that of one and b / 2 times its derivative by b, because
+:math:`(1 + x t^2)^{-2}` is the derivative of :math:`x / (1 + x t^2)` by :math:`x = b^2`. With
+:math:`r = \sigma / b` that adds
+
+.. math:: \tfrac12 (x / b - r^2) A(x) + \tfrac12 (x / b + r^2) A(-x).
+
 Everything else is inverted from its characteristic function
 :math:`\phi(t) = e^{-\sigma^2 t^2 / 2} \prod_i (1 + b_i^2 t^2)^{-m_i}`,
 
@@ -40,7 +46,7 @@ _PERIOD = 24.0
 _NODES = 768
 _NEGLIGIBLE_SHARE = 1 / 256
 
-_ROOT = math.sqrt(2)
+_ROOT, _ROOT_TWO_PI = math.sqrt(2), math.sqrt(2 * math.pi)
 _STEEPEST = 24.0
 """Where the Normal part has at most this many times the scale of a Laplace, closed forms neither overflow nor
 lose digits."""
@@ -154,21 +160,21 @@ class ErrorLaw:
                 break
         return x * deviation
 
-    def _fractions(self) -> tuple[tuple[float, float], ...]:
-        """(factor, scale): the law is that sum of laws of one Laplace and the Normal part; or empty."""
+    def _fractions(self) -> tuple[tuple[float, float, bool], ...]:
+        """(factor, scale, whether of two): the law is that sum of laws with the Normal part; or empty."""
         match self.laplaces if self.sigma and not self.others else ():
-            case ((scale, 1),) if scale * _STEEPEST > self.sigma:
-                return ((1.0, scale),)
+            case ((scale, 1 | 2 as count),) if scale * _STEEPEST > self.sigma:
+                return ((1.0, scale, count == 2),)
             case ((a, 1), (b, 1)) if abs(a - b) > _APART * max(a, b) and min(a, b) * _STEEPEST > self.sigma:
-                return (a * a / (a * a - b * b), a), (b * b / (b * b - a * a), b)
+                return (a * a / (a * a - b * b), a, False), (b * b / (b * b - a * a), b, False)
             case _:
                 return ()
 
-    def _closed(self, x: float, parts: tuple[tuple[float, float], ...]) -> tuple[float, float]:
+    def _closed(self, x: float, parts: tuple[tuple[float, float, bool], ...]) -> tuple[float, float]:
         """P(|X| > x), and how fast it falls there, from x = 0 on."""
         sigma, tail, falls = self.sigma, 0.0, 0.0
         normal = math.erfc(x / sigma / _ROOT)
-        for factor, scale in parts:
+        for factor, scale, two in parts:
             ratio, place = sigma / scale, x / sigma
             above, below = (
                 0.5 * math.exp(ratio * (ratio / 2 - end)) * math.erfc((ratio - end) / _ROOT)
@@ -178,6 +184,12 @@ class ErrorLaw:
             )
             tail += factor * (normal + above - below)
             falls += factor * (above + below) / scale
+            if two:
+                square = ratio * ratio
+                up, down = x / scale - square, x / scale + square
+                tail += (up * above + down * below) / 2
+                falls += ((up - 1) * above - (down + 1) * below) / scale / 2
+                falls += square * math.exp(-place * place / 2) / (sigma * _ROOT_TWO_PI)
         return tail, falls
 
     def _inversion(self, deviation: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

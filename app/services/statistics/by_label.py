@@ -59,19 +59,16 @@ def plan_by(
     people = Cohorts.of(cohorts)
     members = _members(study, resolved.by, people)
     of_labels = _of_labels(people, members, pieces)
-    asked_of = [replace(resolved, by="", where={**resolved.where, resolved.by: name}) for name in names]
-    ledgers = [
-        PieceLedger(people.some(members[name]), of_labels[name], one, noise)
-        for name, one in zip(names, asked_of, strict=True)
-    ]
+    ledgers = [PieceLedger(people.some(members[name]), of_labels[name], resolved, noise) for name in names]
     # 2. The whole decides on the estimator and its parameters.
     taking_part = frozenset[int]().union(*(one.taking_part for one in ledgers))
     whole = _linear(study, people, resolved, question, taking_part, among)
     parameters = whole.question.parameters
     # 3. A step for each label.
     number, parts = next_number(pieces), []
-    for one, ledger in zip(asked_of, ledgers, strict=True):
-        part = replace(one, estimator=whole.estimator.name, parameters=parameters)
+    asked_of = replace(resolved, by="", estimator=whole.estimator.name, parameters=parameters)
+    for name, ledger in zip(names, ledgers, strict=True):
+        part = replace(asked_of, where={**resolved.where, resolved.by: name})
         own = ledger.cohorts
         asked = replace(question, people=sum(own.column("count")), together=len(names))
         try:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cache
 from operator import eq
 from typing import Protocol
 
@@ -199,14 +200,14 @@ class PieceLedger:
         """What each cohort that joins a new piece may be charged, by its id; people who cannot pay."""
         joining: dict[int, int] = {}
         left_out = 0
-        offers = {epsilon: self._resolved.offer(epsilon) for epsilon in set(self.cohorts.column("epsilon"))}
+        offer_of = cache(self._resolved.offer)
         fields = ("id", "trust", "epsilon", "count")
         for cohort, trust, epsilon, count in zip(*map(self.cohorts.column, fields), strict=True):
             if trust is not Trust.CENTRAL or cohort in settled:
                 continue
             if self.given.get(cohort, 0) >= self._resolved.share:
                 continue
-            offer = offers[epsilon]
+            offer = offer_of(epsilon)
             owed = offer - self.paid.get(cohort, 0)
             if offer and owed <= 0:
                 continue
@@ -272,21 +273,19 @@ class PieceLedger:
         Raises:
             InternalFault: a person would pay more than they have, or than the question may take of them.
         """
-        before = {
-            piece.number: dict(zip(piece.column("cohort_id"), charged(piece), strict=True))
-            for piece in self.pieces
-            if piece.number in finer
-        }
+        before = {piece.number: piece for piece in self.pieces}
         due: dict[int, int] = {}
         for piece in kept:
             if piece.number in finer:
-                former = before.get(piece.number, {})
-                for cohort, cost in zip(piece.column("cohort_id"), piece.column("charged"), strict=True):
-                    due[cohort] = due.get(cohort, 0) + cost - former.get(cohort, 0)
+                members, had = piece.column("cohort_id"), before.get(piece.number)
+                former = [0] * len(members) if had is None else charged(had)
+                for cohort, cost, before_it in zip(members, charged(piece), former, strict=True):
+                    due[cohort] = due.get(cohort, 0) + cost - before_it
         epsilons = dict(zip(self.cohorts.column("id"), self.cohorts.column("epsilon"), strict=True))
+        share, paid, left = self._resolved.share, self.paid, self._left
         for cohort, cost in due.items():
-            most = -(-epsilons[cohort] * self._resolved.share // MICRO)
-            if cost < 0 or cost > self._left[cohort] or (cost and self.paid.get(cohort, 0) + cost > most):
+            most = -(-epsilons[cohort] * share // MICRO)
+            if cost < 0 or cost > left[cohort] or (cost and paid.get(cohort, 0) + cost > most):
                 raise InternalFault("A step costs more than a person has offered.")
         ids = [cohort for cohort in sorted(due) if due[cohort]]
         return Charges({"cohort_id": ids, "epsilon": [due[cohort] for cohort in ids]}, len(ids))

@@ -132,10 +132,9 @@ class LaplaceNoise:
         return cost * MICRO // (self.dimension * weight * int(self.unit / unit))
 
     def price(self, unit: float, share: int) -> Price:
-        scale = step_scale(unit, share)
-        price = laplace_price(DiscreteLaplace(scales=(scale, scale)), Relation.REPLACE_ONE, 2)
         # Linear in weights, so that d coordinates cost what d times the weight does, rounded up once.
-        return lambda weight: price(_both_moments(self.dimension * weight))
+        price = _price_of_both(step_scale(unit, share))
+        return price if self.dimension == 1 else lambda weight: price(self.dimension * weight)
 
     def drawn(self, piece: Piece, had: int, exact: Sequence[int]) -> Piece:
         scale = step_scale(piece.unit, piece.share)
@@ -248,6 +247,13 @@ class GaussianBins(GaussianNoise):
 def _both_moments(weight: int) -> Column:
     """A person's place in a sum of values and one of squares."""
     return ((0, weight, 0, 0), (1, 0, 0, weight))
+
+
+@lru_cache(maxsize=16)
+def _price_of_both(scale: float) -> Price:
+    """What a weight costs in both sums under Laplace noise; all labels ask for the same ones."""
+    price = laplace_price(DiscreteLaplace(scales=(scale, scale)), Relation.REPLACE_ONE, 2)
+    return lru_cache(maxsize=4096)(lambda weight: price(_both_moments(weight)))
 
 
 NOISES: Mapping[Currency, PieceNoise] = {

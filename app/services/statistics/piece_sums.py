@@ -1,9 +1,8 @@
 """The noisy sums of a question as estimators combine them: see `app.services.statistics.steps`."""
 
 from collections import Counter
-from collections.abc import Sequence
-from itertools import repeat
-from operator import eq
+from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -34,50 +33,49 @@ def sums_of(
     """
     here = Cohorts.of(cohorts)
     counts = dict(zip(here.column("id"), here.column("count"), strict=True))
-    # What a person of each cohort weighs in which pieces, and the cohorts that a person has left since.
-    weighed: dict[int, Weighs] = {}
-    left: dict[int, list[int]] = {}
+    held = Counter(chain.from_iterable(piece.column("cohort_id") for piece in pieces))
+    # Most cohorts are in one piece alone, with all who were in it: they are added up by their weights. The
+    # others are looked at one by one, with what a person weighs in which piece and how many were drawn there.
+    weighed: list[Mapping[int, int]] = []
+    sizes: list[int] = []
+    mixed: dict[int, list[tuple[int, int, int]]] = {}
     for place, piece in enumerate(pieces):
-        members, drawn = piece.column("cohort_id"), piece.column("count")
-        alone = zip(zip(repeat(place), piece.column("weight"), strict=False), strict=True)
-        found: dict[int, Weighs] = dict(zip(members, alone, strict=True))
-        for cohort in weighed.keys() & found.keys():
-            found[cohort] = weighed[cohort] + found[cohort]
-        weighed |= found
-        if not all(map(eq, map(counts.get, members), drawn)):
-            left |= {one: [] for one, count in zip(members, drawn, strict=True) if count > counts.get(one, 0)}
-    present: dict[Weighs, int] = {}
-    everyone = map(weighed.get, here.column("id"), repeat(()))
-    for weighs, trust, count in zip(everyone, here.column("trust"), here.column("count"), strict=True):
-        if trust is Trust.CENTRAL:
-            present[weighs] = present.get(weighs, 0) + count
-    # Those who have left were in the pieces that were drawn before: layer by layer.
-    for piece in pieces if left else ():
-        for cohort, count in zip(piece.column("cohort_id"), piece.column("count"), strict=True):
-            if cohort in left:
-                left[cohort].append(count)
-    gone: Counter[Weighs] = Counter()
-    for cohort, drawn in left.items():
+        alone: dict[int, int] = {}
+        for cohort, weight, drawn in piece.rows("cohort_id", "weight", "count"):
+            if held[cohort] == 1 and counts.get(cohort) == drawn:
+                alone[weight] = alone.get(weight, 0) + drawn
+            else:
+                mixed.setdefault(cohort, []).append((place, weight, drawn))
+        weighed += [{place: weight} for weight in alone]
+        sizes += alone.values()
+    present, gone = Counter[Weighs](), Counter[Weighs]()
+    for cohort, trust, count in here.rows("id", "trust", "count"):
+        if cohort not in held and trust is Trust.CENTRAL:
+            present[()] += count
+    for cohort, pieces_of in mixed.items():
         stayed = counts.get(cohort, 0)
-        for count in sorted({count for count in drawn if count > stayed}):
-            among = zip(weighed[cohort], drawn, strict=True)
-            gone[tuple(one for one, number in among if number >= count)] += count - stayed
+        present[tuple((place, weight) for place, weight, _ in pieces_of)] += stayed
+        # Those who have left were in the pieces that were drawn before: layer by layer.
+        for count in sorted({drawn for *_, drawn in pieces_of if drawn > stayed}):
+            weighs = tuple((place, weight) for place, weight, drawn in pieces_of if drawn >= count)
+            gone[weighs] += count - stayed
             stayed = count
-    trusts, central = people.column("trust"), [*present, *gone]
+    weighed += map(dict, (*present, *gone))
+    sizes += (*present.values(), *gone.values())
+    central, trusts = len(weighed), people.column("trust")
     others = people.some([place for place, trust in enumerate(trusts) if trust is not Trust.CENTRAL])
-    size = len(central) + len(others)
     columns: dict[str, Sequence[object]] = {
-        "trust": [Trust.CENTRAL] * len(central) + [*others.column("trust")],
-        "epsilon": [0] * len(central) + [*others.column("epsilon")],
-        "count": [*present.values(), *gone.values(), *others.column("count")],
-        "participates": [True] * len(central) + [*others.column("participates")],
-        "reports": [None] * len(central) + [*others.column("reports")],
+        "trust": [Trust.CENTRAL] * central + [*others.column("trust")],
+        "epsilon": [0] * central + [*others.column("epsilon")],
+        "count": [*sizes, *others.column("count")],
+        "participates": [True] * central + [*others.column("participates")],
+        "reports": [None] * central + [*others.column("reports")],
     }
     public = [weight for trust, weight in zip(trusts, weights, strict=True) if trust is Trust.PUBLIC]
     return Sums(
-        groups=Groups(columns, size),
-        weights=(*map(dict, central), *({} for _ in others)),
-        absent=np.repeat([False, True, False], [len(present), len(gone), len(others)]),
+        groups=Groups(columns, central + len(others)),
+        weights=(*weighed, *({} for _ in others)),
+        absent=np.repeat([False, True, False], [central - len(gone), len(gone), len(others)]),
         scales=tuple(noise.scale(piece.unit, piece.share) for piece in pieces),
         counted=tuple(noise.counted(piece.share) for piece in pieces),
         normal=noise.normal,

@@ -151,7 +151,9 @@ def crowd(
         place_of[trust, epsilon, carried, able, label] = merged.setdefault(key, len(merged))
     places = [place_of[kind] for kind in kinds]
     trusts = [trust for trust, *_ in merged]
-    silent = _added_up(places, here.column("silent"), len(merged))
+    silent = [0] * len(merged)
+    if any(here.column("silent")):
+        silent = _added_up(places, here.column("silent"), len(merged))
     rest = [place for place, count in enumerate(silent) if count]
     own = [offer for _, offer, *_ in merged]
     counts = map(sub, _added_up(places, here.column("count"), len(merged)), silent)

@@ -135,6 +135,7 @@ class Grid:
     lower: Decimal | Fraction
     upper: Decimal | Fraction
     width: Fraction = field(init=False, compare=False, repr=False)
+    _origin: Fraction = field(init=False, compare=False, repr=False)
     _scales: dict[int, tuple[int, int, int]] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -142,7 +143,8 @@ class Grid:
         finite = not any(isinstance(end, Decimal) and not end.is_finite() for end in ends)
         if not finite or self.lower >= self.upper:
             raise ValueError("lower and upper must be finite and lower < upper")
-        object.__setattr__(self, "width", Fraction(self.upper) - Fraction(self.lower))
+        object.__setattr__(self, "_origin", Fraction(self.lower))
+        object.__setattr__(self, "width", Fraction(self.upper) - self._origin)
 
     def point(self, mantissa: int, exponent: int) -> int | None:
         """The grid point of mantissa * 10**exponent, or None where that lies outside the range. Exact."""
@@ -157,12 +159,12 @@ class Grid:
 
     def to_unit(self, position: Fraction) -> float:
         """The value at a position in [0, 1] of the range, rounded once, in the data's unit."""
-        return float(Fraction(self.lower) + position * self.width)
+        return float(self._origin + position * self.width)
 
     def _scale(self, exponent: int) -> tuple[int, int, int]:
         """Integers with (v - lower) / width * 2**30 = (mantissa * factor - offset) / denominator."""
         unit = Fraction(10) ** exponent / self.width * GRID_SIZE
-        origin = Fraction(self.lower) / self.width * GRID_SIZE
+        origin = self._origin / self.width * GRID_SIZE
         denominator = unit.denominator * origin.denominator
         return unit.numerator * origin.denominator, origin.numerator * unit.denominator, denominator
 

@@ -45,17 +45,35 @@ def test_the_quantile_of_normal_plus_laplace_solves_the_closed_form(ratio, level
 
 
 @pytest.mark.parametrize("sigma", [0.001, 0.1, 1.0, 5.0, 20.0])
-@pytest.mark.parametrize("second", [0.1, 0.5, 0.9985, 1.001, 1.002, 3.0])
+@pytest.mark.parametrize("second", [0.1, 0.5, 0.9985, 1.0, 1.001, 1.002, 3.0])
 def test_a_normal_beside_two_laplaces_has_the_tail_that_the_inversion_gives(sigma, second):
     """A third Laplace, too small to matter, has the law inverted from its characteristic function."""
-    law = ErrorLaw(sigma=sigma, laplaces=((1.0, 1), (second, 1)))
-    inverted = ErrorLaw(sigma=sigma, laplaces=((1.0, 1), (second, 1), (1e-9, 1)))
+    laplaces = ((1.0, 2),) if second == 1 else ((1.0, 1), (second, 1))
+    law = ErrorLaw(sigma=sigma, laplaces=laplaces)
+    inverted = ErrorLaw(sigma=sigma, laplaces=(*laplaces, (1e-9, 1)))
     for position in (0.5, 1.0, 1.96, 4.0, 9.0):
         x = position * math.sqrt(law.variance)
         assert law.tail(x) == pytest.approx(inverted.tail(x), abs=5e-7)
     for level in (0.5, 0.95, 0.9996):
         assert law.tail(law.quantile(level)) == pytest.approx(1 - level, rel=1e-7)
         assert law.quantile(level) == pytest.approx(inverted.quantile(level), rel=2e-4)
+
+
+@given(sigma=st.floats(0.05, 20), position=st.floats(0.01, 8))
+def test_a_normal_beside_two_equal_laplaces_has_the_tail_that_quadrature_gives(sigma, position):
+    """E[P(|N + A + B| > x | N)], with N integrated numerically."""
+    law = ErrorLaw(sigma=sigma, laplaces=((1.0, 2),))
+    x = position * math.sqrt(law.variance)
+
+    def above(y):  # P(A + B > y)
+        return (1 + abs(y) / 2) * math.exp(-abs(y)) / 2 if y > 0 else 1 - above(-y) if y else 0.5
+
+    def given_n(n):
+        return (above(x - n) + above(x + n)) * stats.norm.pdf(n, scale=sigma)
+
+    cuts = sorted({-12 * sigma, 12 * sigma, *(cut for cut in (-x, 0.0, x) if abs(cut) < 12 * sigma)})
+    expected = sum(integrate.quad(given_n, low, high, limit=200)[0] for low, high in pairwise(cuts))
+    assert law.tail(x) == pytest.approx(expected, abs=1e-7)
 
 
 @given(a=st.floats(1e-3, 1), b=st.floats(1e-3, 1), x=st.floats(0.001, 5))
