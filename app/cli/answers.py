@@ -41,7 +41,7 @@ def show_release(found: Release) -> None:
     spread = found.sd if found.statistic == "mean" else None
     error_of = _ERROR_OF.get(found.statistic, ", part of all people")
     if found.coordinates is not None:
-        error_of = " of the mean of each coordinate"
+        error_of = " of each coordinate"
     details: Mapping[str, object] = {
         "estimate": _headline(found),
         f"{found.statistic} of these people" if found.population_interval else "interval": interval_text(

@@ -12,7 +12,7 @@ micro-epsilon, and add DiscreteLaplace(scale = UNIT_SCALE). Then a person of gro
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from app.core.cohort import Group
 from app.core.epsilon import MICRO
@@ -235,7 +235,7 @@ class Conclusion:
     standard_error: float
     interval: Interval
     population_interval: Interval
-    details: Mapping[str, object] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
     variance: Statistic | None = None
     error: KnownError | None = None
 
@@ -251,6 +251,12 @@ class Accuracy:
 
     error: float
     half_width: float | None
+
+    @property
+    def root(self) -> "Accuracy":
+        r"""Of the standard deviation, at most: :math:`|\sqrt a - \sqrt b| \le \sqrt{|a - b|}`."""
+        half = None if self.half_width is None else math.sqrt(self.half_width / 2)
+        return Accuracy(error=math.sqrt(self.error), half_width=half)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,7 +307,8 @@ class Plan:
         bound: Predicts what the error about the mean of the dataset does not exceed; None: the whole range.
         spread: Predicts the most that the variance misses by, whatever the values are [data's unit squared];
             None where the answer has none.
-        labels: Of a question by secret labels: the plan of each.
+        labels: Of a question by an attribute: the plan of each label, in their order; None of one without an
+            answer.
     """
 
     queries: tuple[Query | SparseQuery, ...]
@@ -317,7 +324,7 @@ class Plan:
     bias: float = 0.0
     bound: Callable[[], ErrorBound] | None = None
     spread: Callable[[], Accuracy] | None = None
-    labels: "tuple[Plan, ...]" = ()
+    labels: "tuple[Plan | None, ...]" = ()
 
     @property
     def has_variance(self) -> bool:

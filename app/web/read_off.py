@@ -10,6 +10,7 @@ from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import Coverage, Interval, NotApplicable
 from app.estimators.quantiles import LEVEL
 from app.estimators.together import ErrorBound, KnownError, together
+from app.services.statistics import planned_errors
 from app.services.statistics.questions import MEAN, SUM
 from app.services.statistics.reading import DIFFERENCE, Reading
 
@@ -19,7 +20,7 @@ _NO_VARIANCE = "This release says nothing of the variance. A new one does, of ce
 
 _TOGETHER = "together"
 
-_NUMBERS = ("estimate", "standard_error", "interval", "population_interval")
+_NUMBERS = ("estimate", "standard_error", "predicted_error", "interval", "population_interval")
 
 
 def read_off(body: bytes, reading: Reading, study: StudyDefinition) -> bytes:
@@ -57,6 +58,9 @@ def of_coordinates(document: Document, statistic: str) -> Document:
     shown = document | {"coordinates": _coordinates(document, statistic)}
     if shown["coordinates"] is None:
         raise NotApplicable(_NO_VARIANCE)
+    # Coordinates have one plan.
+    error = document["predicted_error"] * document["people"] if statistic == SUM else None
+    shown["predicted_error"] = shown["coordinates"][0].get("predicted_error", error)
     if "groups" in document:
         groups = document["groups"]
         shown["groups"] = [group | {"coordinates": _coordinates(group, statistic)} for group in groups]
@@ -76,9 +80,11 @@ def _of_statistic(document: Document, statistic: str) -> Document:
     if document["estimate"] is None:
         return {}
     if statistic != SUM:
-        return dict(document[statistic])
+        # Releases did not always say this of them.
+        return {"predicted_error": None, **document[statistic]}
     people = document["people"]
-    shown: Document = {name: document[name] * people for name in ("estimate", "standard_error")}
+    numbers = ("estimate", "standard_error", "predicted_error")
+    shown: Document = {name: document[name] * people for name in numbers if name in document}
     for name in ("interval", "population_interval", "simultaneous"):
         if (interval := document.get(name)) is not None:
             shown[name] = interval | {end: interval[end] * people for end in ("lower", "upper")}
@@ -89,7 +95,7 @@ def _of_group(group: Document, statistic: str) -> Document:
     """The same for a label, which says nothing of the variance where it has no central people."""
     if statistic in (MEAN, DIFFERENCE):
         return group
-    about_means = ("error", "drawn_to_whole", _TOGETHER)
+    about_means = ("error", "predicted_bias", "drawn_to_whole", _TOGETHER)
     shown = {name: value for name, value in group.items() if name not in about_means}
     if statistic == SUM or statistic in group:
         return shown | _of_statistic(group, statistic)
@@ -187,6 +193,7 @@ def _weighted(document: Document, reading: Reading, study: StudyDefinition) -> D
     shown: Document = {
         "estimate": estimate,
         "standard_error": math.hypot(*(weight * group["standard_error"] for weight, group in parts)),
+        "predicted_error": _weighted_error(parts, study),
         "interval": interval("interval", known.dataset),
         "population_interval": interval("population_interval", known.population),
     }
@@ -195,6 +202,14 @@ def _weighted(document: Document, reading: Reading, study: StudyDefinition) -> D
     return shown | {
         "standardize": {reading.by: {label: float(share) for label, share in reading.shares.items()}}
     }
+
+
+def _weighted_error(parts: Sequence[tuple[float, Document]], study: StudyDefinition) -> float | None:
+    """What a weighted sum was planned to miss by; None of a release that does not say so of its labels."""
+    if any("predicted_bias" not in group for _, group in parts):
+        return None
+    errors = [(weight, group["predicted_error"], group["predicted_bias"]) for weight, group in parts]
+    return planned_errors.weighted(errors, float(study.grid.width))
 
 
 def _between_ends(

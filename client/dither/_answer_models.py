@@ -22,12 +22,15 @@ class Statistic:
         standard_error: Of the noise.
         interval: For the people who contributed.
         population_interval: For the population they were drawn from.
+        predicted_error: Root mean square error that the plan predicted, in the unit of the estimate; None of
+            a release from before releases said so.
     """
 
     estimate: float
     standard_error: float
     interval: Interval
     population_interval: Interval
+    predicted_error: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +156,8 @@ class LabelAnswer:
         noisy_count: Their number with noise, where it is secret.
         estimate, standard_error, interval, population_interval: As those of a `Release`; None where no
             person with the label takes part.
+        predicted_error: As that of a `Release`, for these people; None also of a release from before
+            releases said so, and of statistics that are not numbers.
         simultaneous: Where it was asked for: for the people with the label, such that those of all labels
             hold at once.
         outside_at_most: Of a mean over a found range: the part of these people that lies outside at most, for
@@ -172,6 +177,7 @@ class LabelAnswer:
     standard_error: float | None = None
     interval: Interval | None = None
     population_interval: Interval | None = None
+    predicted_error: float | None = None
     simultaneous: Interval | None = None
     outside_at_most: float | None = None
     drawn_to_whole: float | None = None

@@ -207,10 +207,12 @@ class Release(Plotted):
         searches: Of a quantile: the people who answered searches that it joins in; None without.
         choices: Of shares, in the order of the study; None for other statistics.
         count, mean, quartiles: Of a description, beside `sd`; None for other statistics.
-        predicted_error: Root mean square error that the plan predicted: in the data's unit for a mean, as a
-            part of all people for the share of a bin or a choice or the rank of a quantile, in people for a
-            count, and in the product of both units for a covariance; of a description that of the mean, and
-            of values of several coordinates that of each.
+        predicted_error: Root mean square error of what is asked that the plan predicted: in the data's unit,
+            of a variance in its square, as a part of all people for the share of a bin or a choice or the
+            rank of a quantile, in people for a count, and in the product of both units for a covariance; of a
+            description that of the mean, and of values of several coordinates that of each. None of a
+            variance, an sd, a difference or a mean over known shares that is read off a release from before
+            releases said so.
         relation: What the guarantee compares.
         share, share_before: The part of each epsilon that the question has used in all, and before; or None.
         refines: The release that this one sharpens.

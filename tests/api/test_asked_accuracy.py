@@ -1,4 +1,4 @@
-"""A plan's numbers are those of what is asked, in its unit: the answer after it has no wider interval."""
+"""A plan's numbers are those of what is asked, in its unit: the answer has them, and no wider interval."""
 
 import math
 from statistics import pstdev, pvariance
@@ -67,6 +67,7 @@ async def test_sums_differences_and_known_shares_have_the_interval_that_was_plan
     assert half(answer) == pytest.approx(first["half_width"], rel=1e-6)
     assert first["half_width"] <= said(plan) <= 1.1 * first["half_width"]
     assert answer["standard_error"] <= first["predicted_error"]
+    assert answer["predicted_error"] == pytest.approx(first["predicted_error"])
     after = await get(service, study, "plan", **question, estimator="adpm")
     assert after["stands"]["estimate"] == answer["estimate"]
     assert after["stands"]["half_width"] == pytest.approx(half(answer))
@@ -92,6 +93,9 @@ async def test_variances_and_deviations_miss_by_no_more_than_was_planned(
         assert abs(answer["estimate"] - truth) < 6 * first["predicted_error"] + 0.02 * truth
         assert answer["standard_error"] <= first["predicted_error"] < most
         errors[statistic] = first["predicted_error"]
+        # The sd is read off the release of the variance; its plan is one of the next step.
+        planned = errors["variance"] if statistic == "variance" else math.sqrt(errors["variance"])
+        assert answer["predicted_error"] == pytest.approx(planned)
         if secret:
             assert first["half_width"] is None, "it depends on how many there are"
             assert "±" not in plan["in_words"].partition(";")[2]
@@ -113,11 +117,13 @@ async def test_a_secret_difference_adds_up_the_noise_of_both_labels(service: Ser
         (DIFFERENCE, math.sqrt(2)),
         (STANDARDIZED, math.hypot(0.3, 0.7)),
     ):
-        plan = await get(service, study, "plan", **question, expected_size=PEOPLE)
-        first = plan["estimators"][0]
+        plan, first, answer = await both(service, study, **question, expected_size=PEOPLE)
         assert first["predicted_error"] == pytest.approx(factor * half_of_them["predicted_error"], rel=1e-6)
+        assert answer["predicted_error"] == pytest.approx(first["predicted_error"])
+        for group in answer["groups"]:
+            assert group["predicted_error"] == pytest.approx(half_of_them["predicted_error"]), "of each alike"
         assert first["half_width"] is None
-        assert "±" not in plan["in_words"]
+        assert "±" not in plan["in_words"].split("; ")[-1], "of the next answer; one that stands has its own"
 
 
 async def test_coordinates_have_the_accuracy_of_what_is_asked_of_each(service: Service):
@@ -133,6 +139,7 @@ async def test_coordinates_have_the_accuracy_of_what_is_asked_of_each(service: S
         first = plan["estimators"][0]
         answer = await get(service, study, f"statistics/{statistic}", share=0.5)
         widest = max(half(one) for one in answer["coordinates"])
+        assert answer["predicted_error"] == pytest.approx(first["predicted_error"]), statistic
         if statistic in ("mean", "sum"):
             assert widest == pytest.approx(first["half_width"], rel=1e-6), statistic
         else:
@@ -152,4 +159,20 @@ async def test_a_mean_over_a_found_range_has_at_most_the_interval_of_the_declare
     for question in (DIFFERENCE, {"statistic": "mean"}):
         plan, first, answer = await both(service, study, **question, range="found")
         assert half(answer) <= first["half_width"] <= 2 * WIDTH
+        assert answer["predicted_error"] == pytest.approx(first["predicted_error"])
         assert "or less" in plan["in_words"]
+
+
+async def test_labels_say_what_is_asked_of_them_is_planned_to_miss_by(service: Service):
+    study = await survey(service)
+    for statistic in ("sum", "variance", "sd"):
+        answer = await get(service, study, f"statistics/{statistic}", by="region")
+        for group in answer["groups"]:
+            label = f"region:{group['where']['region']}"
+            alone = await get(
+                service, study, "plan", statistic=statistic, where=label, estimator="adpm", tilt=0
+            )
+            assert group["predicted_error"] == pytest.approx(
+                alone["estimators"][0]["predicted_error"], rel=0.2
+            )
+            assert "predicted_bias" not in group

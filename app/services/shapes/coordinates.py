@@ -49,7 +49,7 @@ from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import Part, groups_of, mean_estimator, mean_question
 from app.services.shapes.shape_plans import added_up, charges_of, refuse_without_people
 from app.services.shapes.shape_questions import ShapeQuestion
-from app.services.statistics import planning
+from app.services.statistics import planned_errors, planning
 from app.services.statistics.piece_noise import PieceNoise
 from app.services.statistics.questions import MEAN, SD, SUM, VARIANCE
 from app.services.statistics.steps import weights_of
@@ -215,7 +215,7 @@ class CoordinatesPlan:
             shown["simultaneous"] = asdict(self._simultaneous(found))
         if found.variance is not None:
             shown |= {"variance": asdict(found.variance), "sd": asdict(found.variance.root)}
-        return shown
+        return planned_errors.of_spread(shown, self.plan)
 
     def _simultaneous(self, found: Conclusion) -> Interval:
         """The interval for the dataset that holds together with those of all coordinates."""

@@ -42,7 +42,7 @@ from app.services.shapes.shape_plans import (
     weighted_counts,
 )
 from app.services.shapes.shape_questions import ShapeQuestion
-from app.services.statistics import planning
+from app.services.statistics import planned_errors, planning
 
 QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
 
@@ -202,14 +202,16 @@ class Description:
             interval["upper"] = max(quantile.interval.upper, estimate)
             quartiles.append({"q": float(rank), "estimate": estimate, "interval": interval})
         sd = moments.variance and asdict(moments.variance.root)
-        return {
+        shown = {
             "count": public_count(self.crowd.people) if self.count is None else self.count.answer(counts),
             "mean": {
                 "estimate": moments.estimate,
                 "standard_error": moments.standard_error,
                 "interval": asdict(moments.interval),
                 "population_interval": asdict(moments.population_interval),
+                "predicted_error": self.predicted_error,
             },
             "sd": sd,
             "quartiles": quartiles,
         }
+        return planned_errors.of_spread(shown, self.mean)

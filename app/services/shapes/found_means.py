@@ -143,7 +143,8 @@ class AskedMeans:
             found = whole.conclude(values)
             return replace(found, details={**found.details, "groups": labels_shown(shown, found)})
 
-        return Means(sums=sums, plan=replace(whole, conclude=conclude))
+        labels = tuple(one.plan for one in sums)
+        return Means(sums=sums, plan=replace(whole, conclude=conclude, labels=labels))
 
     def _of_label(self, crowd: ShapeCrowd, asked: Question) -> Sums:
         """The sum of one label; none where the middle of the range would be nearer."""

@@ -33,7 +33,7 @@ from app.services.shapes.shape_plans import (
     weigh,
 )
 from app.services.shapes.shape_questions import ShapeQuestion
-from app.services.statistics import planning
+from app.services.statistics import planned_errors, planning
 from app.store.bins import ClippedSum
 
 
@@ -168,6 +168,9 @@ class FoundPlan:
         conclusion = self.asked.over(grid).plan.conclude(values)
         outside: int | None = None
         details: dict[str, Any] = dict(conclusion.details)
+        if "groups" in details:
+            width, plans = float(self.study.grid.width), self.means.plan.labels
+            details["groups"] = planned_errors.of_labels(details["groups"], plans, width)
         if self.study.relation is Relation.REPLACE_ONE:
             outside = math.ceil(found.outside * self.crowd.people)
             if "groups" in details:

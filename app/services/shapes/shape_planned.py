@@ -157,10 +157,7 @@ def _accuracy(request: ShapeRequest, made: AnyPlan | ShapeStep, reading: Reading
     if isinstance(shown, CoordinatesPlan):
         return Readable(study=study, plan=shown.plan, people=shown.crowd.people).accuracy(reading)
     if isinstance(shown, FoundPlan):
-        means = shown.means
-        labels = means.plan.labels or [one.plan for one in means.sums]
-        read = Readable(study=study, plan=means.plan, people=shown.crowd.people, labels=labels)
-        return read.accuracy(reading)
+        return Readable(study=study, plan=shown.means.plan, people=shown.crowd.people).accuracy(reading)
     return Accuracy(error=made.predicted_error, half_width=None)
 
 

@@ -1,13 +1,12 @@
 """How accurate what is read off an answer will be, in its own unit, from the plan of the mean."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import Accuracy, Plan
 from app.estimators.together import ErrorBound
-from app.services.statistics import planning
+from app.services.statistics import planned_errors, planning
 from app.services.statistics.questions import SD, SUM, VARIANCE
 from app.services.statistics.reading import Reading
 
@@ -20,32 +19,25 @@ class Readable:
         study: The study; of one of several measures, the study of that one.
         plan: Of all people.
         people: All people, where their number is public.
-        labels: Of a question by an attribute the plan of each label, in their order; None of one without an
-            answer.
     """
 
     study: StudyDefinition
     plan: Plan
     people: int
-    labels: Sequence[Plan | None] = ()
 
     def accuracy(self, reading: Reading) -> Accuracy:
         r"""The error and the interval that an answer is planned to have [the statistic's unit].
 
         A sum has those of the mean, n times; n is public where there are sums. A variance has the most that
-        its plan says, and a standard deviation no more than their roots:
-        :math:`|\sqrt a - \sqrt b| \le \sqrt{|a - b|}`. What is read off several labels has what
-        `app.estimators.together` makes of theirs.
+        its plan says, and a standard deviation no more than their roots. What is read off several labels has
+        what `app.estimators.together` makes of theirs.
         """
         width, public = float(self.study.grid.width), self.study.relation is Relation.REPLACE_ONE
         if reading.weights:
             return _weighted(self._parts(reading), width, public=public)
         if reading.statistic in (VARIANCE, SD) and self.plan.spread is not None:
             spread = self.plan.spread()
-            if reading.statistic == VARIANCE:
-                return spread
-            half = None if spread.half_width is None else math.sqrt(spread.half_width / 2)
-            return Accuracy(error=math.sqrt(spread.error), half_width=half)
+            return spread if reading.statistic == VARIANCE else spread.root
         times = self._times(reading)
         half = times * planning.interval_width(self.study, self.plan) / 2 if public else None
         return Accuracy(error=times * min(self.plan.predicted_error, width), half_width=half)
@@ -64,19 +56,15 @@ class Readable:
     def _parts(self, reading: Reading) -> list[tuple[float, Plan]]:
         """What each label weighs; those without an answer have none."""
         names = self.study.attributes.labels[reading.by]
-        weighed = [(weight, self.labels[names.index(name)]) for name, weight in reading.weights.items()]
+        weighed = [(weight, self.plan.labels[names.index(name)]) for name, weight in reading.weights.items()]
         return [(weight, plan) for weight, plan in weighed if plan is not None]
 
 
 def _weighted(parts: Sequence[tuple[float, Plan]], width: float, *, public: bool) -> Accuracy:
     """Of a weighted sum of answers about disjoint people: noise is independent, and biases may all add up."""
     errors = [(weight, min(plan.predicted_error, width), plan.bias) for weight, plan in parts]
-    drawn = math.fsum(weight**2 * max(0.0, error**2 - bias**2) for weight, error, bias in errors)
-    biased = math.fsum(abs(weight) * bias for weight, _, bias in errors)
     whole = ErrorBound(laplaces=(), normal=0.0, reach=width / 2)
     bound = ErrorBound.weighted([(weight, plan.bound() if plan.bound else whole) for weight, plan in parts])
-    most = math.fsum(abs(weight) for weight, _ in parts) * width
-    return Accuracy(
-        error=min(math.hypot(math.sqrt(drawn), biased), most),
-        half_width=min(bound.half_width(), most / 2) if public else None,
-    )
+    most = sum(abs(weight) for weight, _ in parts) * width
+    half = min(bound.half_width(), most / 2) if public else None
+    return Accuracy(error=planned_errors.weighted(errors, width), half_width=half)

@@ -200,16 +200,15 @@ def _joined(
     charges = Charges.together([step.charges for step in made], ("cohort_id", "epsilon"))
     if len(set(charges.column("cohort_id"))) != len(charges):
         raise InternalFault("A cohort is charged for two labels.")
+    if whole.weights is None:
+        plan = _read_freely(whole)
+    else:
+        sums = sums_of(cohorts, pieces, whole.people.groups, whole.weights, whole.noise)
+        plan = combination_plan(sums, whole.linear, whole.question)
     return Step(
         estimator=whole.estimator,
         question=whole.question,
-        plan=_read_freely(whole)
-        if whole.weights is None
-        else combination_plan(
-            sums_of(cohorts, pieces, whole.people.groups, whole.weights, whole.noise),
-            whole.linear,
-            whole.question,
-        ),
+        plan=replace(plan, labels=tuple(None if one.step is None else one.step.plan for one in parts)),
         before=before,
         noise=whole.noise,
         had={number: share for step in made for number, share in step.had.items()},

@@ -128,9 +128,7 @@ def price(
         raise
     costs = planning.charges(plan, people, study).column("epsilon")
     most = planning.epsilon_max(study, estimator, question, costs)
-    reads = [
-        Readable(study=study, plan=one, people=people.people, labels=one.labels) for one in (plan, untilted)
-    ]
+    reads = [Readable(study=study, plan=one, people=people.people) for one in (plan, untilted)]
     return planned(reading, estimator, question, *reads, most=most, most_in_all=most)
 
 

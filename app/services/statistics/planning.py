@@ -23,6 +23,7 @@ from app.estimators.labels_secret import labels_plan
 from app.estimators.moments import with_second_moment
 from app.estimators.transformed import MOMENTS
 from app.mechanisms.draw import draw
+from app.services.statistics import planned_errors
 from app.services.statistics.questions import Resolved
 
 NOT_COMBINED, NOT_REPORTED = "in_no_answer", "measure_not_reported"
@@ -352,7 +353,6 @@ def release_body(
         "asked": resolved.estimator,
         "estimate": conclusion.estimate,
         "standard_error": conclusion.standard_error,
-        "predicted_error": min(plan.predicted_error, float(study.grid.width)),
         "interval": asdict(conclusion.interval),
         "population_interval": asdict(conclusion.population_interval),
         "relation": study.relation.value,
@@ -367,8 +367,8 @@ def release_body(
     if resolved.tilt is not None:
         document["assumption"] = assumption(resolved.tilt)
     if conclusion.variance is not None:
-        document["variance"] = asdict(conclusion.variance)
-        document["sd"] = asdict(conclusion.variance.root)
+        document |= {"variance": asdict(conclusion.variance), "sd": asdict(conclusion.variance.root)}
+    document = planned_errors.of_answer(document, plan, float(study.grid.width))
     if study.relation is Relation.REPLACE_ONE:
         document["people"] = turnout.people
         document["people_left_out"] = turnout.left_out + turnout.silent

@@ -120,8 +120,7 @@ def _plan_step(
 
 
 def _readable(request: ReleaseRequest, step: Step) -> Readable:
-    labels = [None if part.step is None else part.step.plan for part in step.parts]
-    return Readable(study=request.study.definition, plan=step.plan, people=step.people, labels=labels)
+    return Readable(study=request.study.definition, plan=step.plan, people=step.people)
 
 
 def _newcomers(request: ReleaseRequest, now: Situation, reading: Reading) -> Newcomers | None:

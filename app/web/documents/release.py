@@ -50,6 +50,9 @@ class StatisticOut(WireOut):
 
     estimate: float
     standard_error: float = Field(description="Standard deviation of its noise, to first order.")
+    predicted_error: float | None = Field(
+        None, description="Root mean square error that the plan predicted; left out of former releases."
+    )
     interval: IntervalOut
     population_interval: IntervalOut
 
@@ -113,6 +116,16 @@ class GroupOut(LabelOut):
         "the whole, for all labels at once. Left out where their number is secret.",
     )
     standard_error: float | None
+    predicted_error: float | None = Field(
+        None,
+        description="Root mean square error that the plan predicted for these people; left out of former "
+        "releases.",
+    )
+    predicted_bias: float | None = Field(
+        None,
+        description="The part of it that every answer has: of unequal weights, and of shrinking. Those of "
+        "several labels may add up; left out as `drawn_to_whole`.",
+    )
     interval: IntervalOut | None
     population_interval: IntervalOut | None
     simultaneous: IntervalOut | None = Field(
@@ -149,7 +162,8 @@ class AnswerOut(WireOut):
 class ReleaseOut(AnswerOut):
     """One published answer, with its price and its accuracy.
 
-    Asked for another statistic, `estimate`, `standard_error` and both intervals are that one's.
+    Asked for another statistic, `estimate`, `standard_error`, `predicted_error` and both intervals are that
+    one's.
     """
 
     asked: str = Field(
@@ -175,7 +189,10 @@ class ReleaseOut(AnswerOut):
     )
     estimate: float
     standard_error: float
-    predicted_error: float = Field(description="Root mean square error that the plan predicted for the mean.")
+    predicted_error: float | None = Field(
+        description="Root mean square error of what is asked, in its unit, that the plan predicted. Null of "
+        "`variance`, `sd`, `difference` and `standardize` read off a release from before releases said so."
+    )
     interval: IntervalOut
     population_interval: IntervalOut
     assumption: str | None = Field(

@@ -31,7 +31,7 @@ class _ShapeOut(AnswerOut):
     """What every answer about the distribution of the values says."""
 
     parameters: dict[str, Any]
-    predicted_error: float = Field(
+    predicted_error: float | None = Field(
         description="Root mean square error that the plan predicted, as a part of all people: of the share "
         "of a bin or a choice, or of the rank of a quantile. Of a description it is that of the mean, in the "
         "data's unit; of a count people."
@@ -209,7 +209,8 @@ class CoordinatesOfLabelOut(LabelOut):
 class CoordinatesReleaseOut(_ByLabelOut[CoordinatesOfLabelOut]):
     """Mean, sum, variance or sd of values of several coordinates, by coordinate [data's unit].
 
-    `predicted_error` is that of the mean of each coordinate, in the data's unit.
+    `predicted_error` is that of what is asked of each coordinate, in its unit; null of `variance` and `sd`
+    that are read off a release from before releases said so.
     """
 
     statistic: Literal["mean", "sum", "variance", "sd"]

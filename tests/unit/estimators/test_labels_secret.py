@@ -98,7 +98,7 @@ def answers(people: int, epsilon: float, rounds: int, draws: int | None = None) 
         noise = random.laplace(size=len(exact)) * plan.noise.scales
         noisy = [value + round(error) for value, error in zip(exact, noise, strict=True)]
         found = plan.conclude(noisy)
-        own = found.details["groups"][0]["interval"]  # type: ignore[index]
+        own = found.details["groups"][0]["interval"]
         whole = found.interval if draws is None else alone([sum(noisy[0::2]), sum(noisy[1::2])]).interval
         held += [own["lower"] <= 0.2 <= own["upper"], whole.lower <= 0.4 <= whole.upper]
     return tuple(held / rounds)
