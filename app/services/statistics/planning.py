@@ -152,9 +152,7 @@ def crowd(
         place_of[trust, epsilon, carried, able, label] = merged.setdefault(key, len(merged))
     places = [place_of[kind] for kind in kinds]
     trusts = [trust for trust, *_ in merged]
-    silent = [0] * len(merged)
-    if any(here.column("silent")):
-        silent = _added_up(places, here.column("silent"), len(merged))
+    silent = _added_up(places, here.column("silent"), len(merged))
     rest = [place for place, count in enumerate(silent) if count]
     own = [offer for _, offer, *_ in merged]
     counts = map(sub, _added_up(places, here.column("count"), len(merged)), silent)
@@ -186,7 +184,7 @@ def _labels(study: StudyDefinition, by: str, cohorts: Cohorts) -> Sequence[int]:
 def _added_up(places: Sequence[int], values: Sequence[int], size: int) -> list[int]:
     """For each place the sum of its values, length `size`."""
     found = [0] * size
-    for place, value in zip(places, values, strict=True):
+    for place, value in zip(places, values, strict=True) if any(values) else ():
         found[place] += value
     return found
 
