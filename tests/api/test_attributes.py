@@ -318,7 +318,7 @@ async def test_one_answer_has_every_label_at_the_price_of_one_mean(service: Serv
         "people": 0,
         "people_left_out": 0,
         **dict.fromkeys(("estimate", "standard_error", "interval", "population_interval")),
-        **dict.fromkeys(("error", "drawn_to_whole")),
+        **dict.fromkeys(("error", "drawn_to_whole", "predicted_error", "predicted_bias")),
     }
     assert near(found, 50)
     spent = "SELECT DISTINCT spent FROM cohort WHERE trust = 'central'"
