@@ -55,6 +55,8 @@ _APART = 1e-3
 _OVERFLOW = 700.0
 _VANISHED = 37.0
 """Standard deviations beyond which a Normal tail is below every double."""
+_NEAR = 1e-8
+"""The part of a quantile below which a step of Newton's is the last: what is left is about its square."""
 
 
 class Part(Protocol):
@@ -143,22 +145,34 @@ class ErrorLaw:
             return self.sigma * NormalDist().inv_cdf((1 + level) / 2)
         if self.sigma == 0 and not self.others and len(self.laplaces) == 1 and self.laplaces[0][1] == 1:
             return -self.laplaces[0][0] * math.log1p(-level)
-        parts = self._fractions()
-        nodes, weights = (None, None) if parts else self._inversion(deviation)
+        if parts := self._fractions():
+            return self._closed_quantile(level, parts)
+        nodes, weights = self._inversion(deviation)
         # The density is even and unimodal, so the distribution function is concave on x > 0 and
         # Newton's steps from 0 rise to the root without overshooting it.
         x = 0.0
         for _ in range(100):
-            if nodes is None or weights is None:
-                above, falls = self._closed(x * deviation, parts)
-                missing, slope = level - 1 + above, falls * deviation
-            else:
-                missing = level - 2 / math.pi * _STEP * (0.5 * x + float(np.dot(np.sin(x * nodes), weights)))
-                slope = 2 / math.pi * _STEP * (0.5 + float(np.dot(np.cos(x * nodes), nodes * weights)))
+            missing = level - 2 / math.pi * _STEP * (0.5 * x + float(np.dot(np.sin(x * nodes), weights)))
+            slope = 2 / math.pi * _STEP * (0.5 + float(np.dot(np.cos(x * nodes), nodes * weights)))
             x += missing / slope
             if abs(missing) < 1e-13 or abs(missing / slope) < 1e-12:
                 break
         return x * deviation
+
+    def _closed_quantile(self, level: float, parts: tuple[tuple[float, float, bool], ...]) -> float:
+        """The quantile of a law that has a closed form.
+
+        The density is log-concave, hence so is the tail: from the second step on, Newton's steps on its
+        logarithm fall to the root and never pass it. Three or four of them do.
+        """
+        x = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(self.variance)
+        for _ in range(100):
+            tail, falls = self._closed(x, parts)
+            step = math.log(tail / (1 - level)) * tail / falls
+            x = max(x + step, 0.0)
+            if abs(step) <= _NEAR * x:
+                break
+        return x
 
     def _fractions(self) -> tuple[tuple[float, float, bool], ...]:
         """(factor, scale, whether of two): the law is that sum of laws with the Normal part; or empty."""
