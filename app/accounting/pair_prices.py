@@ -1,8 +1,8 @@
-r"""The price of three sums of two numbers: of each of them, and of their products.
+r"""The price of the sums of two numbers and of their products.
 
-A person with the grid points X and Y about the middles of their ranges, both between -2^29 and 2^29, adds W
-X, W Y and :math:`W \lfloor X Y / 2^{30} \rfloor` to the sums. A value that is replaced moves them by W
-times
+*replace_one.* A person with the grid points X and Y about the middles of their ranges, both between -2^29 and
+2^29, adds W X, W Y and :math:`W \lfloor X Y / 2^{30} \rfloor` to the sums. A value that is replaced moves
+them by W times
 
 .. math:: a = |X - X'|, \qquad b = |Y - Y'|, \qquad c \le |X Y - X' Y'| / 2^{30} + 1,
 
@@ -16,8 +16,21 @@ value of something affine, plus a constant, and its square, are. So they are lar
 
 With :math:`s_1 = s_2 = s` and half of it on the products all three are :math:`2^{31} W / s`, but for the 1:
 the products cost nothing beside both sums. So it is with Gaussian noise, :math:`1 + 4 / 4 = 1 + 1`.
+
+*add_remove_one.* With G = 2^30, p = X + G / 2, q = Y + G / 2 and :math:`r = \lfloor X Y / G \rfloor` a person
+adds W times
+
+.. math:: 2 a = 2 r + X + Y + G / 2, \quad 2 b = 2 p - 2 a, \quad 2 c = 2 q - 2 a, \quad
+    2 d = 2 G - 2 p - 2 q + 2 a
+
+to four sums. Before r is rounded down these are 2 p q / G, 2 p (G - q) / G, 2 (G - p) q / G and
+2 (G - p) (G - q) / G: none of them is below 0, and together they are 2 G. Rounding lowers 2 a and 2 d by less
+than 2 and raises the others by as much, so integers 2 a and 2 d are at least -1, and the sum is 2 G still.
+The positive ones sum to at most 2 G + 2. So the L1 norm is at most 2 G + 4, and so is the L2 norm, whose
+square is at most (2 G + 2)^2 + 2: one person comes or goes for the price of one sum.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 from math import isfinite
 
@@ -33,6 +46,9 @@ MOVES = (
     (GRID_SIZE, GRID_SIZE, 1),
 )
 """What a person of weight 1 moves the three sums by, at most: one number moves, the other one, or both."""
+
+PARTS = 2 * GRID_SIZE + 4
+"""What a person of weight 1 who comes or goes moves the four sums by, at most, in L1 and in L2 norm."""
 
 
 def pair_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian) -> int:
@@ -54,19 +70,51 @@ def pair_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian) -> int:
         Dwork, McSherry, Nissim, Smith, TCC 2006, doi:10.1007/11681878_14, proposition 1; Dong, Roth, Su,
         arXiv:1905.02383, theorem 2.7 and corollary 3.3.
     """
+    of_one = _of_one(weight, noise, queries=3)
+    if isinstance(noise, DiscreteGaussian):
+        worst = max(_sum(of_one, [move * move for move in moves]) for moves in MOVES)
+        return mu2_cost(weight**2 * worst)
+    return epsilon_cost(weight * max(_sum(of_one, moves) for moves in MOVES))
+
+
+def parts_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian) -> int:
+    """Price the four sums for each person of one weight, where a person comes or goes.
+
+    Args:
+        weight: What a person's parts are multiplied by, at least 0.
+        noise: Of the four sums.
+
+    Returns:
+        The cost, rounded up [micro-epsilon; of Gaussian noise 1e-6 of mu^2].
+
+    Raises:
+        InternalFault: as `pair_cost`.
+
+    Privacy: this is the price; never too low, looks at no data.
+
+    References:
+        As of `pair_cost`.
+    """
+    of_one = _of_one(weight, noise, queries=4)
+    if isinstance(noise, DiscreteGaussian):
+        return mu2_cost((weight * PARTS) ** 2 * max(of_one))
+    return epsilon_cost(weight * PARTS * max(of_one))
+
+
+def _of_one(weight: int, noise: DiscreteLaplace | DiscreteGaussian, queries: int) -> list[Fraction]:
+    """What a move of 1 costs in each sum; of Gaussian noise its square."""
     if type(weight) is not int or weight < 0:
         raise InternalFault("A weight is not an integer.")
     if isinstance(noise, DiscreteGaussian):
         of_one = [1 / effective_variance(sigma) for sigma in noise.sigmas]
-        worst = max(_sum(of_one, [move * move for move in moves]) for moves in MOVES)
-        return mu2_cost(weight**2 * worst)
-    if not all(isfinite(scale) and scale > 0 for scale in noise.scales):
+    elif all(isfinite(scale) and scale > 0 for scale in noise.scales):
+        of_one = [1 / Fraction(scale) for scale in noise.scales]
+    else:
         raise InternalFault("A Laplace scale is out of range.")
-    of_one = [1 / Fraction(scale) for scale in noise.scales]
-    return epsilon_cost(weight * max(_sum(of_one, list(moves)) for moves in MOVES))
+    if len(of_one) != queries:
+        raise InternalFault("The noise does not fit the sums.")
+    return of_one
 
 
-def _sum(of_one: list[Fraction], moves: list[int]) -> Fraction:
-    if len(of_one) != len(moves):
-        raise InternalFault("The noise does not fit the three sums.")
+def _sum(of_one: Sequence[Fraction], moves: Sequence[int]) -> Fraction:
     return sum((one * move for one, move in zip(of_one, moves, strict=True)), Fraction(0))

@@ -72,9 +72,9 @@ def _of_numbers(study: StudyDefinition) -> bool:
 
 
 def pairs(study: StudyDefinition) -> Sequence[str]:
-    """Two numbers each that have a covariance; none where the number of people is secret."""
+    """Two numbers each that have a covariance."""
     numbers = [name for name, one in study.measures.named.items() if not one.choices and one.dimension == 1]
-    return [] if _secret(study) else [",".join(pair) for pair in combinations(numbers, 2)]
+    return [",".join(pair) for pair in combinations(numbers, 2)]
 
 
 def _of_vectors(study: StudyDefinition) -> bool:

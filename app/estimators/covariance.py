@@ -17,13 +17,19 @@ d_x e_2, d_y e_1 and a Normal part; a tilt, and a lattice, move it by parts of t
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from app.core.grid import GRID_SIZE, Grid
+from app.core.noise import DiscreteGaussian, DiscreteLaplace
+from app.core.study import Currency
 from app.estimators.interface import Coverage, Interval
 from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
 from app.estimators.weighing import Weighing
+
+MIDDLE = GRID_SIZE // 2
 
 LARGEST = 0.25
 """No covariance of numbers between -1/2 and 1/2 is larger."""
@@ -41,16 +47,38 @@ class CovarianceReader:
 
     Attributes:
         weighing: What people count for.
-        scale: Of the noise of a sum of one number, or its standard deviation [range widths of the mean]; that
-            of the products has the half.
-        normal: Whether it is Gaussian.
         grids: Of both numbers.
     """
 
     weighing: Weighing
-    scale: float
-    normal: bool
     grids: tuple[Grid, Grid]
+
+    sums: ClassVar[int] = 3
+
+    @property
+    def noise(self) -> DiscreteLaplace | DiscreteGaussian:
+        """Of the three sums [grid steps times the weights]: what two parts of an offer pay for."""
+        if self.normal:
+            # An offer of mu^2 weighs sqrt(2) mu; a unit more, since discrete noise costs a little more.
+            sigma = (math.sqrt(2) * self.weighing.unit + 1) * GRID_SIZE
+            return DiscreteGaussian(sigmas=(sigma, sigma, sigma / 2))
+        scale = float(self.weighing.unit * GRID_SIZE)
+        return DiscreteLaplace(scales=(scale, scale, scale / 2))
+
+    @property
+    def normal(self) -> bool:
+        """Whether the noise is Gaussian."""
+        return self.weighing.currency is Currency.GAUSSIAN
+
+    @property
+    def scale(self) -> float:
+        """Of the noise of a sum of one number, or its standard deviation [range widths of the mean].
+
+        That of the products has the half.
+        """
+        noise = self.noise
+        size = noise.sigmas[0] if isinstance(noise, DiscreteGaussian) else noise.scales[0]
+        return size / GRID_SIZE / max(self.weighing.mass, 1)
 
     @property
     def unit(self) -> float:
@@ -69,7 +97,18 @@ class CovarianceReader:
         """Of the interval for the dataset where both means lie in the middle [range width squared]."""
         return 2 * min(LARGEST, self._margin(0.0, 0.0, self.weighing.uneven, self._step))
 
-    def read(self, sums: tuple[int, int, int]) -> dict[str, object]:
+    @staticmethod
+    def parts(people: int, first: int, second: int, products: int) -> tuple[int, ...]:
+        """What people add to the three sums, with weights of 1.
+
+        Args:
+            people: How many.
+            first, second: Sums of both numbers [grid steps].
+            products: Sum of their products about the middles [2^-30 of a squared step], each rounded down.
+        """
+        return first - MIDDLE * people, second - MIDDLE * people, products
+
+    def read(self, sums: Sequence[int]) -> dict[str, object]:
         """The answer from the noisy sums [grid steps; of products 2^-30 of one squared], as JSON."""
         first, second, products = (float(Fraction(one, self.weighing.mass * GRID_SIZE)) for one in sums)
         shown = min(max(products - first * second, -LARGEST), LARGEST)

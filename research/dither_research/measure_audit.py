@@ -24,7 +24,7 @@ from app.core.cohort import Cohort
 from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.grid import GRID_SIZE
 from app.core.measures import Measures
-from app.core.noise import DiscreteGaussian, DiscreteLaplace
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise
 from app.core.study import Relation, StudyDefinition
 from app.services.shapes.coordinates import CoordinatesPlan
 from app.services.shapes.covariances import CovariancePlan
@@ -52,6 +52,9 @@ STUDIES = [
     for relation in Relation
 ]
 """Of both relations and both currencies; at a large delta an audit sees most of Gaussian noise."""
+PAIRS = [
+    replace(HOUSEHOLD, delta=delta, relation=Relation.ADD_REMOVE_ONE) for delta in (0, DELTA_UNIT // 100)
+]
 MANY = 1000
 EDGES = np.linspace(-1.9, 1.9, 9)
 LIKELIER = np.linspace(-8, 8, 65)
@@ -63,6 +66,8 @@ def measure_subjects() -> Iterator[Subject]:
     """Two measures as the service answers them."""
     yield _subject("two measures of a person", paid=("income", "age"))
     yield _covariance_subject("covariance of two measures")
+    for study in PAIRS:
+        yield _secret_covariance_subject(study)
     for study in STUDIES:
         yield _coordinates_subject(study)
         yield _coordinates_subject(_by_region(study))
@@ -74,6 +79,8 @@ def measure_controls() -> Iterator[Subject]:
     """The planted bugs."""
     yield _subject("two measures answered for the price of one", paid=("income",), planted=True)
     yield _covariance_subject("a covariance answered for the price of one mean", part=0.5)
+    for study in PAIRS:
+        yield _secret_covariance_subject(study, part=4 if study.delta else 2)
     yield _coordinates_subject(STUDY, part=2)
     for study in STUDIES:
         # Of Gaussian noise an audit of a few thousand draws sees no half.
@@ -120,6 +127,42 @@ def _covariance_subject(name: str, *, part: float = 1.0) -> Subject:
     return Subject(name=name, claimed=part * plan.most / MICRO, outputs=outputs, planted=part < 1)
 
 
+def _secret_covariance_subject(study: StudyDefinition, *, part: int = 1) -> Subject:
+    """A person of epsilon 2, or mu^2 2, who comes with both numbers at the upper end, where no person was.
+
+    What is looked at is how much likelier either of both makes the four noisy sums together.
+
+    Args:
+        study: Of which currency.
+        part: Of which part of the price the claim is; above 1 that is the planted bug. With half of it a
+            person pays for parts that sum to 1, and adds them doubled.
+    """
+    question = resolve_shape(study, Ask(statistic=COVARIANCE, share=MICRO, parameters={PAIR: "income,age"}))
+    crowd = ShapeCrowd.of([cohort_of(PERSON, 2 * MICRO, [0])], question)
+    plan = CovariancePlan.of_crowd(study, question, crowd)
+    (paid,) = plan.costs
+    neighbors = (0, 0, 0, 0), (1, GRID_SIZE, GRID_SIZE, GRID_SIZE // 4)
+    weight = plan.reader.weighing.weights[0]
+    exact = [np.array(plan.reader.parts(*one), dtype=np.float64) * weight for one in neighbors]
+
+    def drawn(neighbor: int, draws: int) -> Cells:
+        made = [plan.noisy({PERSON: neighbors[neighbor]}) for _ in range(draws)]
+        found: Cells = np.digitize(_likelier(plan.reader.noise, made, *exact), LIKELIER)
+        return found
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        return drawn(0, draws), drawn(1, draws)
+
+    name = f"covariance, {study.noise}, secret number of people"
+    return Subject(
+        name=f"{name}, charged for 1/{part} of the price" if part > 1 else name,
+        claimed=study.epsilon(paid // part) / MICRO,
+        delta=study.delta / DELTA_UNIT,
+        outputs=outputs,
+        planted=part > 1,
+    )
+
+
 def _coordinates_subject(study: StudyDefinition, *, part: int = 1) -> Subject:
     """A person whose coordinates all move from one end to the other; or comes, all of them at one end.
 
@@ -158,7 +201,8 @@ def _coordinates_subject(study: StudyDefinition, *, part: int = 1) -> Subject:
         plans, sums = neighbors[neighbor]
         likelier = np.zeros(draws)
         for plan, first, second in zip(plans, *exact, strict=True):
-            likelier += _likelier(plan, sums, first, second, draws)
+            made = [plan.noisy(sums) for _ in range(draws)]
+            likelier += _likelier(plan.noise, made, first, second)
         found: Cells = np.digitize(likelier, LIKELIER)
         return found
 
@@ -191,15 +235,10 @@ def _exact(plan: CoordinatesPlan, sums: Mapping[int, Sequence[int]]) -> NDArray[
 
 
 def _likelier(
-    plan: CoordinatesPlan,
-    sums: Mapping[int, Sequence[int]],
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
-    draws: int,
+    noise: Noise, noisy: Sequence[Sequence[int]], first: NDArray[np.float64], second: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """By how much the second of two exact answers makes noisy sums likelier than the first one [log]."""
-    noise = plan.noise
-    made = np.array([plan.noisy(sums) for _ in range(draws)], dtype=np.float64)
+    made = np.array(noisy, dtype=np.float64)
     if isinstance(noise, DiscreteGaussian):
         terms = ((made - first) ** 2 - (made - second) ** 2) / (2 * np.square(noise.sigmas))
     elif isinstance(noise, DiscreteLaplace):

@@ -242,10 +242,14 @@ async def test_a_covariance_is_asked_for_where_two_numbers_have_one(browser: Bro
     assert "covariance income and age" in text_of((await browser.get(f"/dashboard/studies/{study}")).text)
     page = await browser.get(await ask(browser, study, {"statistic": "count", "measure": "income"}))
     assert "The number of people" in text_of(page.text)
+    secret = await service.study(measures=three, relation="add_remove_one", **bare)
+    page = await browser.get(await ask(browser, secret, fields))
+    assert "The covariance of income and age" in text_of(page.text)
+    assert "Noisy count" in text_of(page.text)
+    assert "covariance income and age" in text_of((await browser.get(f"/dashboard/studies/{secret}")).text)
     for other in (
         await service.study(),
         await service.study(measures={name: three[name] for name in ("income", "party")}, **bare),
-        await service.study(measures=three, relation="add_remove_one", **bare),
     ):
         page = await browser.get(f"/dashboard/studies/{other}")
         assert page.status_code == 200

@@ -9,10 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
+from app.accounting.pair_prices import PARTS
 from app.core.cohort import Cohorts
 from app.core.grid import GRID_SIZE
 from app.core.study import Trust
-from app.services.shapes import coordinates, counts, descriptions, found_means, shape_plans
+from app.services.shapes import coordinates, counts, covariances, descriptions, found_means, shape_plans
 from app.services.statistics import combining, piece_noise, planning, steps
 
 VARYING: tuple[tuple[re.Pattern[bytes], bytes | Callable[[re.Match[bytes]], bytes]], ...] = (
@@ -84,6 +85,11 @@ def fix_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(planning, "noisy", noisy)
     monkeypatch.setattr(coordinates.CoordinatesPlan, "noisy", noisy)
+    monkeypatch.setattr(
+        covariances.CovariancePlan,
+        "noisy",
+        lambda plan, _: [PARTS * 7_000_000 * place for place in range(1, plan.reader.sums + 1)],
+    )
     monkeypatch.setattr(counts.CountPlan, "noisy", lambda plan, weighing: 17_000_000 * GRID_SIZE)
     monkeypatch.setattr(steps, "take", stepped)
     monkeypatch.setattr(combining, "apart", kept)

@@ -20,7 +20,7 @@ from tests.support.transcripts import fix_answers, stripped
 
 pytestmark = pytest.mark.system
 
-STUDY, POLL, PLANE = "secret-size", "secret-poll", "secret-plane"
+STUDY, POLL, PLANE, PAIR = "secret-size", "secret-poll", "secret-plane", "secret-pair"
 RELEASES = 12
 """At a share of 0.2 that is more than anybody can pay."""
 
@@ -72,6 +72,14 @@ async def transcript(database_url: str, clock: Clock, people: Sequence[str]) -> 
         await service.study(slug=PLANE, dimension=2, **definition)
         for place, subject in enumerate(people):
             await service.contribute(PLANE, subject, value=[place, 40], epsilon=0.5)
+        both = {name: {"lower": 0, "upper": 50} for name in ("income", "age")}
+        await service.study(slug=PAIR, lower=None, upper=None, measures=both, **definition)
+        for place, subject in enumerate(people):
+            household = {"subject": subject, "values": {"income": place, "age": 40}, "trust": "central"}
+            sent = await service.call(
+                "POST", f"/v1/studies/{PAIR}/contributions", "contribute", json=household | {"epsilon": 0.5}
+            )
+            assert sent.status_code == 201, sent.text
         browser = Browser(service)
         await browser.log_in("analyse")
         seen: list[Any] = []
@@ -133,6 +141,15 @@ async def _everything(service: Service, browser: Browser, releases: Sequence[str
             for name in ("mean?share=0.1", "sd?share=0.1", "sum", "count?share=0.1")
             for path in (f"statistics/{name}", f"plan?statistic={name.replace('?', '&')}", "releases")
         ),
+        *(
+            f"/v1/studies/{PAIR}/{path}{asked}"
+            for path in ("statistics/covariance?", "plan?statistic=covariance&")
+            for asked in (
+                *("measures=income,age", "measures=income,age&share=0.1", "measures=income,income"),
+                "measures=income,age&share=0.1&expected_size=50",
+            )
+        ),
+        f"/v1/studies/{PAIR}/releases",
         f"/v1/studies/{STUDY}/sessions",
         f"/v1/studies/{STUDY}/contributions",
         "/v1/studies/none",
@@ -155,6 +172,8 @@ async def _everything(service: Service, browser: Browser, releases: Sequence[str
         f"/dashboard/studies/{STUDY}",
         f"/dashboard/studies/{POLL}",
         f"/dashboard/studies/{PLANE}",
+        f"/dashboard/studies/{PAIR}",
+        f"/dashboard/studies/{PAIR}?statistic=covariance&measures=income,age&expected_size=50",
         f"/dashboard/studies/{POLL}?expected_size=50&share=0.5",
         "/dashboard/studies/none",
         "/dashboard/budgets",

@@ -1,31 +1,42 @@
 """`covariance`: of two of the numbers that a study asks each person for; its plan, its price and its draw."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from app.accounting.pair_prices import pair_cost
+from app.accounting.pair_prices import pair_cost, parts_cost
 from app.core.epsilon import MICRO
-from app.core.grid import GRID_SIZE
-from app.core.noise import DiscreteGaussian, DiscreteLaplace, as_document
+from app.core.noise import as_document
 from app.core.release import Charge
-from app.core.study import Currency, StudyDefinition
+from app.core.study import Relation, StudyDefinition
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.covariance import CovarianceReader
+from app.estimators.covariance_secret import SecretCovarianceReader, halved
 from app.estimators.weighing import Target, weigh_public
 from app.mechanisms.draw import draw
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import groups_of
-from app.services.shapes.shape_plans import added_up, central_costs, charges_of
+from app.services.shapes.shape_plans import added_up, central_costs, charges_of, weigh
 from app.services.shapes.shape_questions import ShapeQuestion
-
-MIDDLE = GRID_SIZE // 2
 
 
 def of_each(offer: int) -> int:
     """What either number may take of an offer; the products cost nothing beside them, but for rounding."""
     return max(0, offer - 2) // 2
+
+
+def _reader(
+    study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd
+) -> CovarianceReader | SecretCovarianceReader:
+    first, second = (study.of_measure(name).grid for name in question.pair)
+    if study.relation is Relation.ADD_REMOVE_ONE:
+        weighing = halved(weigh(study, question, crowd.groups, crowd.people))
+        return SecretCovarianceReader(weighing=weighing, grids=(first, second), people=question.size)
+    tilt = (question.tilt or 0) / MICRO
+    # Products have half of the spread and half of the noise of a number: the weights of a mean serve.
+    target = Target(variance=WORST_VARIANCE, tilt=tilt)
+    weighing = weigh_public(groups_of(crowd, of_each), crowd.people, target, tilt, currency=study.noise)
+    return CovarianceReader(weighing=weighing, grids=(first, second))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,50 +45,32 @@ class CovariancePlan:
 
     Attributes:
         crowd: Whom it was made for.
-        reader: What reads the noisy sums; it has what people count for.
-        noise: Of the three sums [grid steps times the weights].
+        reader: What reads the noisy sums; it has what people count for, and the noise.
         costs: What each person of each group pays [the study's currency].
+        most: The largest charge to a person; in add_remove_one studies the largest that is possible.
     """
 
     crowd: ShapeCrowd
-    reader: CovarianceReader
-    noise: DiscreteLaplace | DiscreteGaussian
+    reader: CovarianceReader | SecretCovarianceReader
     costs: tuple[int, ...]
+    most: int
 
     @classmethod
     def of_crowd(cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd) -> "CovariancePlan":
         """Plan and price it.
 
         Raises:
-            NotApplicable: no person central or public is there.
+            NotApplicable: no person central or public is there, and the number of people is public.
             InternalFault: a charge exceeds an offer.
         """
-        tilt = (question.tilt or 0) / MICRO
-        # Products have half of the spread and half of the noise of a number: the weights of a mean serve.
-        target = Target(variance=WORST_VARIANCE, tilt=tilt)
-        groups = groups_of(crowd, of_each)
-        weighing = weigh_public(groups, crowd.people, target, tilt, currency=study.noise)
-        gaussian = study.noise is Currency.GAUSSIAN
-        # An offer of mu^2 weighs sqrt(2) mu; a unit more, since discrete noise costs a little more.
-        scale = (math.sqrt(2) * weighing.unit + 1 if gaussian else float(weighing.unit)) * GRID_SIZE
-        scales = (scale, scale, scale / 2)
-        noise = DiscreteGaussian(sigmas=scales) if gaussian else DiscreteLaplace(scales=scales)
-        costs = added_up(
-            crowd, central_costs(crowd, weighing.weights, lambda weight: pair_cost(weight, noise))
-        )
-        first, second = (study.of_measure(name).grid for name in question.pair)
-        reader = CovarianceReader(
-            weighing=weighing,
-            scale=scale / GRID_SIZE / max(weighing.mass, 1),
-            normal=gaussian,
-            grids=(first, second),
-        )
-        return cls(crowd=crowd, reader=reader, noise=noise, costs=costs)
+        secret, reader = study.relation is Relation.ADD_REMOVE_ONE, _reader(study, question, crowd)
 
-    @property
-    def most(self) -> int:
-        """The largest charge to a person."""
-        return max(self.costs, default=0)
+        def price(weight: int) -> int:
+            return (parts_cost if secret else pair_cost)(weight, reader.noise)
+
+        costs = added_up(crowd, central_costs(crowd, reader.weighing.weights, price))
+        most = price(reader.weighing.cap) if secret else max(costs, default=0)
+        return cls(crowd=crowd, reader=reader, costs=costs, most=most)
 
     @property
     def predicted_error(self) -> float:
@@ -95,7 +88,7 @@ class CovariancePlan:
 
     def noise_json(self) -> str:
         """The noise, for the ledger."""
-        return json.dumps(as_document(self.noise))
+        return json.dumps(as_document(self.reader.noise))
 
     def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
         """Weigh the sums, add exact noise, read the result. Integers until the noise is in; draws entropy.
@@ -104,15 +97,15 @@ class CovariancePlan:
             counts: For each cohort that takes part its people, the sums of both numbers [grid steps], and the
                 sum of their products about the middles [2^-30 of a squared step].
         """
-        first, second, products = self.noisy(counts)
-        return self.reader.read((first, second, products))
+        return self.reader.read(self.noisy(counts))
 
     def noisy(self, counts: Mapping[int, Sequence[int]]) -> list[int]:
-        """The three sums with exact noise. Draws entropy."""
-        sums = [0, 0, 0]
-        for weight, members in zip(self.reader.weighing.weights, self.crowd.members, strict=True):
-            for cohort in members if weight else ():
-                people, first, second, products = counts[cohort.id]
-                own = (first - MIDDLE * people, second - MIDDLE * people, products)
-                sums = [total + weight * one for total, one in zip(sums, own, strict=True)]
-        return [total + error for total, error in zip(sums, draw(self.noise, queries=3), strict=True)]
+        """The sums with exact noise. Draws entropy."""
+        parts = [
+            [weight * part for part in self.reader.parts(*counts[cohort.id])]
+            for weight, members in zip(self.reader.weighing.weights, self.crowd.members, strict=True)
+            for cohort in members
+            if weight
+        ]
+        errors = draw(self.reader.noise, queries=self.reader.sums)
+        return [sum(column) for column in zip(errors, *parts, strict=True)]

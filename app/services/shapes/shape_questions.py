@@ -229,9 +229,6 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
     if ask.statistic == SHARES and not study.choices:
         reason = "is for choices, and these values are numbers: ask for a histogram"
         raise InvalidRequest.field("statistic", reason)
-    if ask.statistic == COVARIANCE and study.relation is Relation.ADD_REMOVE_ONE:
-        reason = "has an answer only where the number of people is public: sums are divided by it"
-        raise InvalidRequest.field("statistic", reason)
     vectors = study.dimension > 1 and ask.statistic not in _OF_ALL
     if vectors and ask.statistic not in STATISTICS:
         raise InvalidRequest.field("statistic", no_number(study))

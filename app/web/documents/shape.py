@@ -181,6 +181,7 @@ class CovarianceReleaseOut(_ShapeOut):
     interval: IntervalOut = Field(description="For the dataset.")
     population_interval: IntervalOut
     means: list[float] = Field(description="The mean of each of them, off the same noisy sums.")
+    noisy_count: NoisyCount = None
 
 
 class CoordinateOut(StatisticOut):

@@ -286,7 +286,8 @@ class AsyncAnalyst(AsyncBase):
     ) -> Release:
         """The covariance of two of the numbers of a study: the best release for this question so far.
 
-        Privacy: costs what the means of both numbers cost together; their products cost nothing more.
+        Privacy: costs what the means of both numbers cost together, or what one mean does where the number of
+            people is secret; their products cost nothing more.
 
         Examples:
             >>> print((await analyst.covariance("household", "income", "age")).estimate)

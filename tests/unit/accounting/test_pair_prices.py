@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from app.accounting.gaussian import effective_variance
-from app.accounting.pair_prices import MOVES, pair_cost
+from app.accounting.pair_prices import MOVES, PARTS, pair_cost, parts_cost
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
+from app.estimators.covariance_secret import SecretCovarianceReader
 
 HALF = GRID_SIZE // 2
 GRID = (-HALF, 1 - HALF, -HALF // 3, -1, 0, 7, HALF // 2 + 1, HALF - 1, HALF)
@@ -79,6 +80,62 @@ def test_no_inner_point_moves_the_sums_further_than_the_corners():
         assert rates @ real**2 <= (corners**2 @ rates).max() + 1e-9
 
 
+# --------------------------------------------------------------------------- one person more
+
+
+POINTS = sorted({0, 1, 2, 3, HALF - 1, HALF, HALF + 1, 2 * HALF // 3, *(GRID_SIZE - end for end in range(4))})
+PEOPLE = [
+    SecretCovarianceReader.parts(1, p, q, ((p - HALF) * (q - HALF)) >> 30) for p, q in product(POINTS, POINTS)
+]
+WEIGHTS = (0, 1, 499_999, 20 * MICRO)
+
+
+def test_one_person_adds_the_same_in_all_whatever_the_numbers():
+    assert {sum(parts) for parts in PEOPLE} == {2 * GRID_SIZE}
+    assert min(min(parts) for parts in PEOPLE) == -1, "products are rounded down"
+    assert max(sum(map(abs, parts)) for parts in PEOPLE) <= PARTS
+    assert max(sum(part**2 for part in parts) for parts in PEOPLE) <= PARTS**2
+
+
+def test_on_a_small_grid_no_person_adds_more():
+    """All people at once: the same integers on a grid of 64 steps."""
+    grid, half = 64, 32
+    for p, q in product(range(grid + 1), repeat=2):
+        both = 2 * ((p - half) * (q - half) // grid) + (p - half) + (q - half) + half
+        parts = (both, 2 * p - both, 2 * q - both, 2 * (grid - p - q) + both)
+        assert sum(parts) == 2 * grid
+        assert sum(map(abs, parts)) <= 2 * grid + 4
+        assert sum(part**2 for part in parts) <= (2 * grid + 4) ** 2
+
+
+@pytest.mark.parametrize("weight", WEIGHTS)
+def test_one_person_more_costs_what_the_worst_one_loses_and_at_most_a_micro_more(weight: int):
+    noise = DiscreteLaplace(scales=(float(PARTS * MICRO),) * 4)
+    worst = max(Fraction(weight * sum(map(abs, parts)), PARTS * MICRO) for parts in PEOPLE) * MICRO
+    assert worst <= parts_cost(weight, noise) <= worst + 1
+    assert parts_cost(weight, noise) == weight
+
+
+@pytest.mark.parametrize("weight", WEIGHTS)
+def test_with_gaussian_noise_it_costs_the_largest_l2_norm(weight: int):
+    sigma = 2.0**55
+    squares = max(sum((weight * part) ** 2 for part in parts) for parts in PEOPLE)
+    worst = squares / effective_variance(sigma) * MICRO
+    assert worst <= parts_cost(weight, DiscreteGaussian(sigmas=(sigma,) * 4)) <= worst + 1
+
+
+def test_of_unequal_noise_the_least_is_priced():
+    scale = float(PARTS * MICRO)
+    for sizes in ((scale, 2 * scale, 3 * scale, scale / 2), (scale / 2,) * 4):
+        assert parts_cost(MICRO, DiscreteLaplace(scales=sizes)) == 2 * MICRO
+
+
+@pytest.mark.parametrize("scales", [(1.0,) * 3, (1.0, 1.0, 1.0, 0.0), (1.0, math.inf, 1.0, 1.0)])
+def test_impossible_noise_of_four_sums_is_refused(scales):
+    with pytest.raises(InternalFault):
+        parts_cost(1, DiscreteLaplace(scales=scales))
+
+
 @pytest.mark.parametrize("scales", [(1.0, 1.0), (1.0, 1.0, 0.0), (1.0, 1.0, math.inf)])
 def test_impossible_noise_is_refused(scales):
     with pytest.raises(InternalFault):
@@ -87,5 +144,6 @@ def test_impossible_noise_is_refused(scales):
 
 def test_a_weight_that_is_no_integer_is_refused():
     for weight in (-1, 1.0, True):
-        with pytest.raises(InternalFault):
-            pair_cost(weight, DiscreteLaplace(scales=(1.0, 1.0, 1.0)))  # type: ignore[arg-type]
+        for price, sums in ((pair_cost, 3), (parts_cost, 4)):
+            with pytest.raises(InternalFault):
+                price(weight, DiscreteLaplace(scales=(1.0,) * sums))  # type: ignore[arg-type]

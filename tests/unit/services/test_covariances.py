@@ -13,7 +13,7 @@ from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted
 from app.core.grid import GRID_SIZE
 from app.core.measures import Measures
-from app.core.study import StudyDefinition, Trust
+from app.core.study import Currency, Relation, StudyDefinition, Trust
 from app.services.shapes import covariances, shape_kinds
 from app.services.shapes.covariances import CovariancePlan
 from app.services.shapes.shape_parameters import PAIR
@@ -33,6 +33,10 @@ HOUSEHOLD: StudyDefinition = replace(
     epsilon_max=9 * MICRO,
 )
 GAUSSIAN = replace(HOUSEHOLD, delta=1_000_000)
+SECRET, SECRET_GAUSSIAN = (
+    replace(study, relation=Relation.ADD_REMOVE_ONE) for study in (HOUSEHOLD, GAUSSIAN)
+)
+"""Where the number of people is secret."""
 
 
 def cohort(number: int, epsilon: int, count: int, spent: int = 0) -> Cohort:
@@ -48,8 +52,13 @@ def cohort(number: int, epsilon: int, count: int, spent: int = 0) -> Cohort:
     )
 
 
-def plan_of(people: list[Cohort], study: StudyDefinition = HOUSEHOLD, tilt: int = 0) -> CovariancePlan:
-    ask = Ask(statistic=COVARIANCE, share=MICRO, tilt=tilt, parameters={PAIR: "income,age"})
+def plan_of(
+    people: list[Cohort], study: StudyDefinition = HOUSEHOLD, tilt: int = 0, size: float | None = None
+) -> CovariancePlan:
+    own = None if study.relation is Relation.ADD_REMOVE_ONE else tilt
+    ask = Ask(
+        statistic=COVARIANCE, share=MICRO, tilt=own, expected_size=size, parameters={PAIR: "income,age"}
+    )
     found = shape_kinds.make(study, resolve(study, ask), people)
     assert isinstance(found, CovariancePlan)
     return found
@@ -78,7 +87,7 @@ def true(points: np.ndarray) -> float:
     return float(np.cov(values.T, bias=True)[0, 1])
 
 
-@pytest.mark.parametrize("study", [HOUSEHOLD, GAUSSIAN])
+@pytest.mark.parametrize("study", [HOUSEHOLD, GAUSSIAN, SECRET, SECRET_GAUSSIAN])
 def test_without_noise_it_is_the_covariance_that_numpy_has(study: StudyDefinition, monkeypatch):
     monkeypatch.setattr(covariances, "draw", lambda noise, queries: [0] * queries)
     points = drawn(np.random.default_rng(1), 500)
@@ -88,7 +97,10 @@ def test_without_noise_it_is_the_covariance_that_numpy_has(study: StudyDefinitio
     assert answer["means"] == pytest.approx(means.tolist())
 
 
-@pytest.mark.parametrize(("study", "offer"), [(HOUSEHOLD, MICRO), (GAUSSIAN, MICRO // 10)])
+@pytest.mark.parametrize(
+    ("study", "offer"),
+    [(HOUSEHOLD, MICRO), (GAUSSIAN, MICRO // 10), (SECRET, MICRO), (SECRET_GAUSSIAN, MICRO // 10)],
+)
 def test_it_charges_the_offer_and_no_more(study: StudyDefinition, offer: int):
     for own in (offer, offer // 3, 12_347):
         plan = plan_of([cohort(1, own, 50)], study)
@@ -122,6 +134,108 @@ def test_intervals_cover_and_those_of_a_third_do_not(study: StudyDefinition, off
     assert min(held, population) >= least
     assert control < least
     assert math.sqrt(np.mean(np.square(errors))) < 1.2 * plan.predicted_error
+
+
+SAME: dict[str, Any] = {"epsilon_min": MICRO, "epsilon_max": MICRO}
+FIVE: dict[str, Any] = {"epsilon_min": MICRO, "epsilon_max": 5 * MICRO}
+
+
+@pytest.mark.parametrize("terms", [SAME, FIVE], ids=["one epsilon", "1 to 5"])
+@pytest.mark.parametrize("study", [SECRET, SECRET_GAUSSIAN])
+def test_intervals_for_a_secret_number_cover_and_those_of_a_third_do_not(study: StudyDefinition, terms):
+    """600 draws as above. Of several epsilons they allow for the worst, so that a third holds them, too."""
+    rng = np.random.default_rng(6)
+    study = replace(study, **terms)
+    most, least_offer = study.amount(study.epsilon_max), study.amount(study.epsilon_min)
+    plan = plan_of([cohort(1, most, 200), cohort(2, least_offer, 100)], study)
+    held = control = population = 0
+    everyone = true(drawn(rng, 400_000))
+    runs = 600
+    for _ in range(runs):
+        many, few = drawn(rng, 200), drawn(rng, 100)
+        truth = true(np.concatenate([many, few]))
+        answer: Any = plan.answer({1: sums_of(many), 2: sums_of(few)})
+        (lower, upper), (low, high) = (
+            (answer[name]["lower"], answer[name]["upper"]) for name in ("interval", "population_interval")
+        )
+        held += lower <= truth <= upper
+        control += abs(truth - (lower + upper) / 2) <= (upper - lower) / 6
+        population += low <= everyone <= high
+        assert low <= lower <= answer["estimate"] <= upper <= high
+        assert answer["interval"]["coverage"] == ("at_least" if terms is SAME else "worst_case")
+    least = runs * 0.95 - 5 * math.sqrt(runs * 0.95 * 0.05)
+    assert min(held, population) >= least
+    assert terms is FIVE or control < least
+
+
+@pytest.mark.parametrize("place", [(0.1, 0.1), (0.9, 0.1), (0.5, 0.5)])
+@pytest.mark.parametrize("study", [SECRET, SECRET_GAUSSIAN])
+def test_of_a_secret_number_it_errs_at_most_as_predicted(study: StudyDefinition, place):
+    """All people at one point. The mean of 600 squares has a relative standard error below .1: five are half.
+
+    Where all are at one point the squares of the noise's coefficients have a closed form.
+    """
+    study = replace(study, **SAME)
+    plan = plan_of([cohort(1, study.least, 3000)], study, size=3000)
+    sums = sums_of(np.round(np.array([place] * 3000) * GRID_SIZE))
+    answers: list[Any] = [plan.answer({1: sums}) for _ in range(600)]
+    ratio = np.mean([(one["estimate"] / plan.predicted_error) ** 2 for one in answers])
+    x, y = place
+    squares = ((1 - x) ** 2 + x**2) * ((1 - y) ** 2 + y**2)
+    assert 0.5 * squares < ratio < 1.5 * squares
+    assert squares <= 1
+    # The count has the noise of four sums with a coefficient of 1.
+    of_count = 2 * plan.predicted_error / plan.reader.unit * 3000
+    noisy = np.mean([one["noisy_count"] for one in answers])
+    assert abs(noisy - 3000) < 5 * of_count / math.sqrt(600)
+
+
+def test_no_coefficients_of_its_noise_have_more_squares_than_one():
+    """Over all means, and the covariances that these leave (Frechet's bounds)."""
+    for x, y in np.random.default_rng(7).random((500, 2)):
+        low, high = max(-x * y, -(1 - x) * (1 - y)), min(x * (1 - y), y * (1 - x))
+        for covariance in (low, 0.0, high):
+            corners = np.array([(1 - x) * (1 - y), -(1 - x) * y, -x * (1 - y), x * y])
+            assert float(np.square(corners - covariance).sum()) <= 1
+
+
+@pytest.mark.parametrize("study", [SECRET, SECRET_GAUSSIAN])
+def test_numbers_in_the_other_order_or_turned_round_read_alike(study: StudyDefinition):
+    reader: Any = plan_of([], replace(study, **FIVE)).reader
+    unit = float(reader.noise.scales[0] if study.noise is Currency.LAPLACE else reader.noise.sigmas[0])
+    for sums in np.random.default_rng(8).normal(60, 60, (20, 4)):
+        both, first, second, neither = (round(one * unit) for one in sums)
+        own = reader.read((both, first, second, neither))
+        other = reader.read((both, second, first, neither))
+        assert other["estimate"] == pytest.approx(own["estimate"])
+        assert other["interval"] == pytest.approx(own["interval"])
+        turned = reader.read((second, neither, both, first))
+        assert turned["estimate"] == pytest.approx(-own["estimate"])
+        for name in ("interval", "population_interval"):
+            assert turned[name]["lower"] == pytest.approx(-own[name]["upper"], abs=1e-2)
+            assert turned[name]["upper"] == pytest.approx(-own[name]["lower"], abs=1e-2)
+
+
+@pytest.mark.parametrize("study", [SECRET, SECRET_GAUSSIAN])
+def test_nothing_but_sums_says_how_many_people_there_are(study: StudyDefinition):
+    none, one, many = (
+        plan_of([cohort(1, study.least, count)] if count else [], study) for count in (0, 1, 9)
+    )
+    for other in (one, many):
+        assert other.reader.noise == none.reader.noise
+        assert (other.most, other.predicted_error) == (none.most, none.predicted_error)
+        assert other.noise_json() == none.noise_json()
+    assert none.most <= study.amount(study.epsilon_max)
+    answer: Any = none.answer({})
+    assert answer["interval"]["lower"] <= 0 <= answer["interval"]["upper"]
+
+
+def test_public_people_weigh_the_most_and_pay_nothing():
+    public = replace(cohort(2, 0, 10), trust=Trust.PUBLIC)
+    for study in (SECRET, SECRET_GAUSSIAN):
+        plan = plan_of([cohort(1, study.least, 10), public], study)
+        assert plan.reader.weighing.weights[1] == plan.reader.weighing.cap
+        assert [one.cohort_id for one in plan.charges()] == [1]
 
 
 def test_people_who_cannot_pay_are_left_out_and_without_any_it_is_refused():

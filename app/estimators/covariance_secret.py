@@ -1,0 +1,226 @@
+r"""The covariance of two numbers where the number of people is secret: four noisy sums for one epsilon.
+
+With x and y the positions in both ranges, one person adds :math:`a = x y`, :math:`b = x (1 - y)`,
+:math:`c = (1 - x) y` and :math:`d = (1 - x)(1 - y)` to the sums A, B, C and D: together 1, in integers by
+`app.accounting.pair_prices`. So N = A + B + C + D is the total weight, the means are (A + B) / N and
+(A + C) / N, and the covariance is
+
+.. math:: A / N - (A + B)(A + C) / N^2 = (A D - B C) / N^2.
+
+For all means m, and a covariance K, what is seen of weights w is
+
+.. math:: \sum_i w_i (x_i - m_x)(y_i - m_y) - K N = (1 - m_x)(1 - m_y) A - (1 - m_x) m_y B
+    - m_x (1 - m_y) C + m_x m_y D - K N,
+
+as both sides are linear in each of x and y, and the same at the four corners. If m and K are true, of people
+who weigh the same, it is noise. Its four coefficients are linear in either mean alone, and so is the sum:
+over a box for both means they are largest at its corners. Of unequal or drawn people there is a part of
+bounded variance, as for the mean (`app.estimators.pivot`). With :math:`|x - m_x| \le R_x` and
+:math:`|y - m_y| \le R_y` the products :math:`g_i = (x_i - m_x)(y_i - m_y)` lie within :math:`\pm R_x R_y`.
+As x has a variance of at most m_x (1 - m_x), and y likewise, the variance of g is at most
+:math:`\min(R_x^2 m_y (1 - m_y), R_y^2 m_x (1 - m_x)) - K^2`. The interval is the hull of all K that this does
+not reject. Of its risk either mean has one part in five.
+
+Under Gaussian noise the same holds, with Normal laws of variance 2 in place of Laplaces of scale 1.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from itertools import product
+from typing import ClassVar
+
+import numpy as np
+
+from app.accounting.pair_prices import PARTS
+from app.core.grid import GRID_SIZE, Grid
+from app.core.noise import DiscreteGaussian, DiscreteLaplace
+from app.core.study import Currency
+from app.estimators.covariance import LARGEST, MIDDLE
+from app.estimators.interface import Coverage, Interval
+from app.estimators.pivot import MASS_RISK, ComplementPivot, GaussianPivot, PivotReader, hull, ratio
+from app.estimators.quantiles import LEVEL, error_law
+from app.estimators.weighing import Weighing
+
+MEAN_RISK = 0.2
+"""Part of an interval's risk for either mean in it."""
+
+Ends = tuple[float, float]
+OfMean = Callable[[float, float, float, float], Ends]
+
+
+def halved(weighing: Weighing) -> Weighing:
+    """Half of the weights, where they are for Gaussian noise: what moves sums by 2 takes twice the noise.
+
+    Of whole weights its standard deviation would exceed what is drawn (`app.mechanisms.gaussian`).
+    """
+    if weighing.currency is Currency.LAPLACE:
+        return weighing
+    return replace(
+        weighing,
+        weights=tuple(weight // 2 for weight in weighing.weights),
+        cap=max(weighing.cap // 2, 1),
+        floor=weighing.floor // 2,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecretCovarianceReader:
+    """Reads the four noisy sums. Knows the question, not who is there.
+
+    Attributes:
+        weighing: What people count for, `halved`.
+        grids: Of both numbers.
+        people: The number of people to predict for; None: unknown.
+    """
+
+    weighing: Weighing
+    grids: tuple[Grid, Grid]
+    people: float | None
+
+    sums: ClassVar[int] = 4
+
+    @property
+    def noise(self) -> DiscreteLaplace | DiscreteGaussian:
+        """Of the four sums: what an offer pays for."""
+        if self._gaussian:
+            # An offer of mu^2 weighs sqrt(2) mu; a unit more, since discrete noise costs a little more.
+            return DiscreteGaussian(sigmas=((math.sqrt(2) * self._one + 1) * PARTS,) * 4)
+        return DiscreteLaplace(scales=(float(self._one * PARTS),) * 4)
+
+    @property
+    def unit(self) -> float:
+        """One range width times the other one [data's units]."""
+        return float(self.grids[0].width) * float(self.grids[1].width)
+
+    @property
+    def predicted_error(self) -> float:
+        r"""The leading term of the root mean square error, at the worst values [data's units].
+
+        At the true means and covariance the squares of the noise's coefficients sum to at most 1, where all
+        people are at one corner: noise of variance 2 over the total weight. Where no size is expected it is
+        the largest covariance.
+        """
+        if not self.people or self.people <= 0:
+            return self.unit * LARGEST
+        return self.unit * min(LARGEST, math.sqrt(2) / (self._mean.cap * self.people))
+
+    @property
+    def interval_width(self) -> float:
+        """Nothing is predicted of it [range width squared]."""
+        return 2 * LARGEST
+
+    @staticmethod
+    def parts(people: int, first: int, second: int, products: int) -> tuple[int, ...]:
+        """What people add to the four sums, with weights of 1.
+
+        Args:
+            people: How many.
+            first, second: Sums of both numbers [grid steps].
+            products: Sum of their products about the middles [2^-30 of a squared step], each rounded down.
+        """
+        both = 2 * products + first + second - MIDDLE * people
+        return (both, 2 * first - both, 2 * second - both, 2 * (GRID_SIZE * people - first - second) + both)
+
+    def read(self, values: Sequence[int]) -> dict[str, object]:
+        """The answer from the noisy sums, as JSON; negative sums are replaced by 0 in the estimate."""
+        unit = self._pivot.unit
+        sums = [value / unit for value in values]
+        both, first, second, neither = (max(one, 0.0) for one in sums)
+        mass = both + first + second + neither
+        shown = (both * neither - first * second) / mass**2 if mass > 0 else 0.0
+        shown = min(max(shown, -LARGEST), LARGEST)
+        # Of x and 1 - x, and of y and 1 - y.
+        pairs = [(values[0] + values[place], values[3] + values[3 - place]) for place in (1, 2)]
+        means = [ratio(*pair) for pair in pairs]
+        mean, cap = self._mean, self._mean.cap
+        bound = mean.mass_bound(sums[0] + sums[1], sums[2] + sums[3])
+
+        def interval(of_mean: OfMean, scale: float, step: float, coverage: Coverage) -> dict[str, object]:
+            box = [
+                of_mean(one / unit, other / unit, float(center), (1 - LEVEL) * MEAN_RISK)
+                for (one, other), center in zip(pairs, means, strict=True)
+            ]
+            lower, upper = (self.unit * end for end in self._hull(sums, shown, box, scale, step))
+            return asdict(Interval(level=LEVEL, lower=lower, upper=upper, coverage=coverage))
+
+        return {
+            "estimate": self.unit * shown,
+            "interval": interval(
+                mean.dataset_hull,
+                mean.inequality * bound,
+                (cap - mean.floor) / 2,
+                "at_least" if mean.floor == cap else "worst_case",
+            ),
+            "population_interval": interval(mean.population_hull, cap * bound, cap / 2, "worst_case"),
+            "means": [grid.to_unit(one) for grid, one in zip(self.grids, means, strict=True)],
+            "noisy_count": max(sum(sums), 0.0) / cap,
+        }
+
+    @property
+    def _gaussian(self) -> bool:
+        return self.weighing.currency is Currency.GAUSSIAN
+
+    @property
+    def _one(self) -> int:
+        """What an epsilon of 1 weighs."""
+        return self.weighing.unit // (2 if self._gaussian else 1)
+
+    @cached_property
+    def _pivot(self) -> ComplementPivot:
+        """Of the sums of x and of 1 - x, which are two of the four each, or of y."""
+        noise = self.noise
+        if isinstance(noise, DiscreteGaussian):
+            return GaussianPivot(draws=2, unit=noise.sigmas[0] / math.sqrt(2))
+        return ComplementPivot(draws=2, unit=noise.scales[0])
+
+    @cached_property
+    def _mean(self) -> PivotReader:
+        cap, floor = self.weighing.cap / self._one, self.weighing.floor / self._one
+        return PivotReader(grid=self.grids[0], cap=cap, floor=floor, pivot=self._pivot)
+
+    def _hull(
+        self, sums: Sequence[float], estimate: float, means: Sequence[Ends], scale: float, step: float
+    ) -> Ends:
+        """All covariances that the sums do not reject, for means in a box [range width squared].
+
+        Args:
+            sums: A, B, C, D [epsilons times people].
+            estimate: A covariance that is kept inside.
+            means: Ends of the interval for either mean.
+            scale: What the variance of a product is multiplied by in the variance of what is not noise.
+            step: Half of one person's weight in it.
+        """
+        mass = sum(sums)
+        if mass <= 0:
+            return -LARGEST, LARGEST
+        corners = np.array(
+            [((1 - x) * (1 - y), -(1 - x) * y, -x * (1 - y), x * y) for x, y in product(*means)]
+        )
+        seen = corners @ np.array(sums)
+        least, most = float(seen.min()), float(seen.max())
+        reach = [max(high, 1 - low) for low, high in means]
+        spread = [
+            0.25 if low <= 0.5 <= high else max(low * (1 - low), high * (1 - high)) for low, high in means
+        ]
+        square = min(reach[0] ** 2 * spread[1], reach[1] ** 2 * spread[0])
+
+        def at(place: float) -> float:
+            return LARGEST * (2 * place - 1)
+
+        def tail(place: float) -> float:
+            covariance = at(place)
+            noises = np.abs(corners - covariance).max(axis=0).tolist()
+            draws = 2 * sum(noise**2 for noise in noises) if self._gaussian else 0.0
+            law = error_law(
+                normal_variance=scale * max(square - covariance**2, 0.0) + draws,
+                laplaces=[] if self._gaussian else [(noise, 1) for noise in noises],
+            )
+            off = max(least - covariance * mass, covariance * mass - most, 0.0)
+            return law.tail(off - 2 * reach[0] * reach[1] * step)
+
+        risk = (1 - LEVEL) * (1 - 2 * MEAN_RISK) - MASS_RISK
+        lower, upper = map(at, hull(tail, risk, (estimate / LARGEST + 1) / 2))
+        # Products were rounded down, by less than a step.
+        return max(min(lower, estimate), -LARGEST), min(max(upper, estimate) + 1 / GRID_SIZE, LARGEST)
