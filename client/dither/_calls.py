@@ -4,12 +4,13 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from inspect import iscoroutinefunction
 from typing import TypeVar
 from urllib.parse import quote
 
 from dither._errors import InvalidRequest, ResponseError
 from dither._flow import Flow, Pairs, Reply, Request, Retry, exchange
-from dither._wire import Document, Parameter, build, decode, encode, query_text
+from dither._wire import Document, Parameter, build, decode, join, json_text, query_text
 from dither.device.numbers import NotANumber, Number, Numeric
 
 T = TypeVar("T")
@@ -36,10 +37,7 @@ class Calls:
         shared: bool = False,
     ) -> Flow[Reply]:
         """GET something."""
-        try:
-            pairs = tuple((name, query_text(value)) for name, value in (query or {}).items())
-        except NotANumber:
-            raise InvalidRequest("parameters", "must be finite decimal numbers") from None
+        pairs = tuple(_written(query or {}, query_text).items())
         request = Request(method="GET", path=path, query=pairs, patience=patience, shared=shared)
         return (yield from exchange(request, self._retry))
 
@@ -81,12 +79,9 @@ class Calls:
             repeatable: Whether the same request twice does no more than once.
 
         Raises:
-            InvalidRequest: a number is not finite.
+            InvalidRequest: a number is not finite, or a field is nothing that JSON has.
         """
-        try:
-            body = None if document is None else encode(document).encode()
-        except NotANumber:
-            raise InvalidRequest("parameters", "must be finite decimal numbers") from None
+        body = None if document is None else join(_written(document, json_text)).encode()
         headers: Pairs = () if body is None else JSON
         if key is not None:
             headers += (("idempotency-key", key),)
@@ -108,12 +103,29 @@ class Calls:
         return build(kind, decode(reply.body))
 
 
+def _written(fields: Mapping[str, T], write: Callable[[T], str]) -> dict[str, str]:
+    """Each field of a request as text.
+
+    Raises:
+        InvalidRequest: one cannot be; it is named.
+    """
+    written = {}
+    for name, value in fields.items():
+        try:
+            written[name] = write(value)
+        except NotANumber:
+            raise InvalidRequest(name, "must be a finite decimal number") from None
+        except TypeError:
+            raise InvalidRequest(name, "is, or holds, what is no text, number, list or mapping") from None
+    return written
+
+
 def given(**fields: Document) -> dict[str, Document]:
     """The fields of a request that were given; the service has its own defaults for the others."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def exact(value: Numeric | None) -> Number | None:
+def exact(name: str, value: Numeric | None) -> Number | None:
     """A number, with every digit that it was written with.
 
     Raises:
@@ -122,7 +134,20 @@ def exact(value: Numeric | None) -> Number | None:
     try:
         return None if value is None else Number.parse(value)
     except NotANumber:
-        raise InvalidRequest("parameters", "must be finite decimal numbers") from None
+        raise InvalidRequest(name, "must be a finite decimal number") from None
+
+
+def exact_list(name: str, values: Iterable[Numeric] | None) -> list[Number | None] | None:
+    """Numbers with every digit.
+
+    Raises:
+        InvalidRequest: this is no list of finite numbers.
+    """
+    if values is None:
+        return None
+    if not _is_list(values):
+        raise InvalidRequest(name, "must be a list of numbers, as [0.5, 1, 2]")
+    return [exact(name, one) for one in values]
 
 
 def moment_text(name: str, moment: datetime | None) -> str | None:
@@ -148,7 +173,7 @@ def exact_points(name: str, points: Sequence[Sequence[Numeric]] | None) -> list[
         return None
     if not _is_list(points) or not all(map(_is_list, points)):
         raise InvalidRequest(name, "must be a list of points, each a list of numbers, as [[20], [40]]")
-    return [[exact(part) for part in point] for point in points]
+    return [[exact(name, part) for part in point] for point in points]
 
 
 def _is_list(value: object) -> bool:
@@ -165,10 +190,12 @@ def asked_for(measures: Mapping[str, Mapping[str, Numeric | Sequence[str]]] | No
         return None
     return {
         name: {
-            field: list(value) if isinstance(value, Sequence) and not isinstance(value, str) else exact(value)
-            for field, value in _mapped(f"measures.{name}", own, '{"lower": 0, "upper": 10}').items()
+            field: list(value)
+            if isinstance(value, Sequence) and not isinstance(value, str)
+            else exact(f"measures.{name}.{field}", value)
+            for field, value in mapped(f"measures.{name}", own, '{"lower": 0, "upper": 10}').items()
         }
-        for name, own in _mapped("measures", measures, '{"age": {"lower": 0, "upper": 120}}').items()
+        for name, own in mapped("measures", measures, '{"age": {"lower": 0, "upper": 120}}').items()
     }
 
 
@@ -207,7 +234,7 @@ def of_whom(where: Where | None) -> dict[str, Parameter]:
         return {}
     if isinstance(where, str):
         return {"where": where}
-    labels = _mapped("where", where, '{"region": "north"}')
+    labels = mapped("where", where, '{"region": "north"}')
     return {"where": ",".join(f"{name}:{label}" for name, label in labels.items())}
 
 
@@ -222,8 +249,11 @@ def between_labels(between: Labels) -> dict[str, Parameter]:
     """The parameter of a difference that names its labels."""
     if isinstance(between, str):
         return {"between": between}
-    pairs = _mapped("between", between, '{"region": ["north", "south"]}')
-    return {"between": ";".join(f"{name}:{','.join(labels)}" for name, labels in pairs.items())}
+    pairs = mapped("between", between, '{"region": ["north", "south"]}')
+    for name, labels in pairs.items():
+        if not _is_list(labels):
+            raise InvalidRequest(f"between.{name}", "must be a list of two labels")
+    return {"between": ";".join(f"{name}:{','.join(map(str, labels))}" for name, labels in pairs.items())}
 
 
 def by_shares(standardize: Shares | None) -> dict[str, Parameter]:
@@ -234,13 +264,13 @@ def by_shares(standardize: Shares | None) -> dict[str, Parameter]:
         return {"standardize": standardize}
     example = '{"region": {"north": 0.4, "south": 0.6}}'
     texts = []
-    for name, shares in _mapped("standardize", standardize, example).items():
-        own = _mapped("standardize", shares, example)
+    for name, shares in mapped("standardize", standardize, example).items():
+        own = mapped("standardize", shares, example)
         texts.append(f"{name}:" + ",".join(f"{label}={exact_text(label, one)}" for label, one in own.items()))
     return {"standardize": ";".join(texts)}
 
 
-def _mapped(name: str, value: Mapping[str, T], example: str) -> Mapping[str, T]:
+def mapped(name: str, value: Mapping[str, T], example: str) -> Mapping[str, T]:
     """An argument that is a mapping.
 
     Raises:
@@ -251,9 +281,33 @@ def _mapped(name: str, value: Mapping[str, T], example: str) -> Mapping[str, T]:
     return value
 
 
-def new_key() -> str:
-    """An Idempotency-Key of its own."""
-    return secrets.token_hex(16)
+def key_or_new(name: str, key: str | None) -> str:
+    """The caller's Idempotency-Key, or one of this call's own where there is none.
+
+    An empty one is refused, not replaced: with a random key in its place a retry would be done again.
+
+    Raises:
+        InvalidRequest: it is no text that the service takes as a key.
+    """
+    if key is None:
+        return secrets.token_hex(16)
+    if not isinstance(key, str) or not 1 <= len(key) <= 200 or not (key.isascii() and key.isprintable()):
+        raise InvalidRequest(name, "must be a text of 1 to 200 printable ASCII characters")
+    if key != key.strip():
+        raise InvalidRequest(name, "may not begin or end with a space")
+    return key
+
+
+def check_progress(on_progress: object) -> None:
+    """Refuse what cannot be called while records are sent, before the first one is.
+
+    Raises:
+        InvalidRequest: it is no function, or one that would have to be awaited.
+    """
+    if on_progress is not None and not callable(on_progress):
+        raise InvalidRequest("on_progress", "must be a function of one argument")
+    if iscoroutinefunction(on_progress):
+        raise InvalidRequest("on_progress", "must be a function that is not async: it is called, not awaited")
 
 
 def study_path(slug: str) -> str:
@@ -261,7 +315,6 @@ def study_path(slug: str) -> str:
     return f"/v1/studies/{_segment('study', slug)}"
 
 
-@lru_cache(maxsize=256)
 def session_path(session: str) -> str:
     """Address of a session."""
     return f"/v1/sessions/{_segment('session', session)}"
@@ -285,4 +338,10 @@ def quoted(subject: str) -> str:
 def _segment(name: str, text: str) -> str:
     if not isinstance(text, str) or text in ("", ".", ".."):
         raise InvalidRequest(name, "must be part of an address")
+    return _kept(text)
+
+
+@lru_cache(maxsize=256)
+def _kept(text: str) -> str:
+    """Names of things, which come again and again; people's ids are not kept."""
     return quote(text, safe="")

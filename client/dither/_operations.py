@@ -1,12 +1,13 @@
 """The operations of both clients, without I/O: what is sent, in which order, and what it means."""
 
 import gzip
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, SupportsIndex
 
 from dither import _parse as parse
-from dither._calls import JSON, Calls, quoted, study_path
+from dither._calls import JSON, Calls, check_progress, quoted, study_path
 from dither._device import Prepared, Purpose, Spending
 from dither._errors import (
     DeviceRefusal,
@@ -75,9 +76,10 @@ class Operations:
         path = f"/v1/subjects/{quoted(subject_text(subject))}/budget"
         return (yield from self.calls.read(Budget, path))
 
-    def ledger(self, subject: str | None) -> Flow[DeviceLedger]:
+    def ledger(self, subject: str | int | None) -> Flow[DeviceLedger]:
         """Read the device's ledger."""
-        return (yield from work(lambda: self.device.read(subject)))
+        who = None if subject is None else subject_text(subject)
+        return (yield from work(lambda: self.device.read(who)))
 
     # -- contributions
 
@@ -127,14 +129,15 @@ class Operations:
         ignore: Iterable[str] = (),
     ) -> Flow[BatchResult]:
         """POST batches; what is refused does not sink the rest."""
-        if chunk < 1:
-            raise InvalidRequest("chunk", "must be at least 1")
+        if not isinstance(chunk, SupportsIndex) or isinstance(chunk, bool) or chunk.__index__() < 1:
+            raise InvalidRequest("chunk", "must be a whole number of at least 1")
+        check_progress(on_progress)
         device = self.device
         study = yield from self._described(slug)
         results: list[RecordResult] = []
         counts = {"created": 0, "unchanged": 0, "refused": 0}
         iterator = read_rows(records, Named.of(study, ignore))
-        while batch := list(islice(iterator, chunk)):
+        while batch := list(islice(iterator, min(chunk, sys.maxsize))):
             orders = [_order_or_refusal(study, record, epsilon=epsilon, trust=trust) for record in batch]
             done = yield from self._batch(device, study, orders, check_spent=check_spent)
             results += done
@@ -203,6 +206,7 @@ class Operations:
 
     def _described(self, slug: str) -> Flow[Study]:
         """The description that this client goes by; fetched once."""
+        study_path(slug)  # refuses what is no slug, and cannot be looked up
         study = self._studies.get(slug)
         return (yield from self.study(slug)) if study is None else study
 

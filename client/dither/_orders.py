@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import SupportsIndex
 
+from dither._calls import mapped
 from dither._errors import InvalidRequest, StudyUnsound, UnsupportedMechanism
 from dither._models import Measure, Study, Trust
 from dither.device.choices import ChoiceRandomizer, choice_points
@@ -106,7 +107,7 @@ def make_order(
         value=written,
         position=position,
         randomizers=randomizers,
-        attributes=_labels(study, attributes or {}),
+        attributes=_labels(study, {} if attributes is None else attributes),
         # A Gaussian randomizer turns an epsilon into mu^2 by itself.
         delta=0 if study.local_mechanism == LocalMechanism.GAUSSIAN else int(study.delta * DELTA_UNIT),
     )
@@ -183,7 +184,7 @@ def on_grid(grid: Grid, value: object, name: str, outside: str) -> tuple[Number,
 
 
 def _labels(study: Study, given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    for name in given:
+    for name in mapped("attributes", given, '{"region": "north"}'):
         if name not in study.attributes:
             raise InvalidRequest(f"attributes.{name}", "is no attribute of the study")
     for name, labels in study.attributes.items():

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeVar
 
-from dither._calls import JSON, Calls, session_path
+from dither._calls import JSON, Calls, check_progress, session_path
 from dither._errors import DirectoryRequired, ProblemError
 from dither._flow import Flow, Request, Retry, Sleep, exchange, work
 from dither._participants import Participants, Standing
@@ -61,6 +61,7 @@ class SessionOperations:
         device = self._device
         if device is None:
             raise DirectoryRequired("to take part, make the client with a directory or a store")
+        check_progress(on_progress)
         name = wanted.id if isinstance(wanted, Session) else wanted
         session, terms = yield from self._description(name)
         person = make_person(session, terms, subject, value)
@@ -86,6 +87,7 @@ class SessionOperations:
 
     def _description(self, session: str) -> Flow[tuple[Session, Terms]]:
         """The description that this client goes by; fetched once, and again after a finished one."""
+        session_path(session)  # refuses what is no id, and cannot be looked up
         if session not in self._described:
             yield from self.session(session)
         return self._described[session]

@@ -52,8 +52,17 @@ NOT_NAMED = Named()
 
 
 def names_of(names: str | Iterable[str]) -> tuple[str, ...]:
-    """Names that are given; one alone is no list of letters."""
-    return (names,) if isinstance(names, str) else tuple(names)
+    """Names that are given; one alone is no list of letters.
+
+    Raises:
+        InvalidRequest: this is no list of them.
+    """
+    several = (
+        (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Iterable) else (names,)
+    )
+    if not all(isinstance(name, str) for name in several):
+        raise InvalidRequest("ignore", "must be the name of a column, or a list of names")
+    return several
 
 
 def read_rows(source: Iterable[Any], named: Named = NOT_NAMED) -> Iterator[Row]:

@@ -27,18 +27,29 @@ def encode(document: Mapping[str, Document]) -> str:
 
     Raises:
         NotANumber: a number is not finite.
+        TypeError: a value, or a name, is nothing that JSON has.
     """
-    return "{" + ",".join(f"{json.dumps(name)}:{_value(value)}" for name, value in document.items()) + "}"
+    return join({name: json_text(value) for name, value in document.items()})
 
 
-def _value(value: Document) -> str:
+def join(written: Mapping[str, str]) -> str:
+    """A JSON object, from the JSON text of each of its values.
+
+    Raises:
+        TypeError: a name is no text.
+    """
+    return "{" + ",".join(f"{json.dumps(_typed(str, name))}:{text}" for name, text in written.items()) + "}"
+
+
+def json_text(value: Document) -> str:
+    """A value as JSON. Raises: see `encode`."""
     if value is None:
         return "null"
     if isinstance(value, Number | Parameter):
         return _scalar(value)
     if isinstance(value, Mapping):
         return encode(value)
-    return "[" + ",".join(map(_value, value)) + "]"
+    return "[" + ",".join(map(json_text, value)) + "]"
 
 
 def _scalar(value: Number | Parameter) -> str:

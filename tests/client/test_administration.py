@@ -44,7 +44,36 @@ def test_arguments_of_another_kind_are_refused_by_their_names(client: Any, servi
     for measures in (["age"], {"age": [0, 120]}):
         with pytest.raises(InvalidRequest, match=r"measures\S* must be a mapping, such as"):
             client.create_study("x", measures=measures)
+    for epsilons in (1, "1", {"a": 1}):
+        with pytest.raises(InvalidRequest, match="epsilons must be a list of numbers"):
+            client.create_study("x", lower=0, upper=1, epsilons=epsilons)
+    for gaussian in (3, "3", (3,), (3, 1e-6, 1)):
+        with pytest.raises(InvalidRequest, match="gaussian must be"):
+            client.set_budget("ada", epsilon=1, reason="asked", gaussian=gaussian)
+    for title in (object(), {1: "2"}):
+        with pytest.raises(
+            InvalidRequest, match="title is, or holds, what is no text, number, list or mapping"
+        ):
+            client.edit_study("commute", title=title, reason="a typo")
     assert service.log == []
+
+
+@pytest.mark.parametrize("key", ["", " ", "k ", "two\nlines", "é", "k" * 201, 0, 7, True, b"k", [], ["k"]])
+def test_a_key_that_is_none_is_refused_and_not_replaced_by_a_random_one(
+    client: Any, service: FakeService, key: Any
+) -> None:
+    with pytest.raises(
+        InvalidRequest, match=r"^idempotency_key must be a text|^idempotency_key may not begin"
+    ):
+        client.release("commute", idempotency_key=key)
+    with pytest.raises(InvalidRequest, match=r"^key must be a text|^key may not begin"):
+        client.raise_budgets(epsilon=1, reason="another year", key=key)
+    assert service.log == []
+
+
+def test_a_key_has_up_to_200_characters(client: Any, service: FakeService) -> None:
+    client.raise_budgets(epsilon=1, reason="another year", key="k" * 200)
+    assert service.log[-1].headers["idempotency-key"] == "k" * 200
 
 
 def test_a_subject_of_digits_may_be_an_integer(client: Any, service: FakeService) -> None:
@@ -133,13 +162,17 @@ def test_a_list_that_is_none_is_an_error(client: Any, service: FakeService, body
 def test_a_number_that_is_none_is_refused_and_nothing_is_sent(
     client: Any, service: FakeService, value: Any
 ) -> None:
-    for ask in (
-        lambda: client.create_study("x", lower=value, upper=1),
-        lambda: client.set_quota("t1", share=value, period_seconds=1),
-        lambda: client.set_budget("ada", epsilon=value, reason="asked"),
-        lambda: client.create_session("commute", protocol="minimum", epsilon=value),
+    for field, ask in (
+        ("lower", lambda: client.create_study("x", lower=value, upper=1)),
+        (
+            "measures.age.upper",
+            lambda: client.create_study("x", measures={"age": {"lower": 0, "upper": value}}),
+        ),
+        ("share", lambda: client.set_quota("t1", share=value, period_seconds=1)),
+        ("epsilon", lambda: client.set_budget("ada", epsilon=value, reason="asked")),
+        ("epsilon", lambda: client.create_session("commute", protocol="minimum", epsilon=value)),
     ):
-        with pytest.raises(InvalidRequest):
+        with pytest.raises(InvalidRequest, match=f"^{field} must be a finite decimal number$"):
             ask()
     assert service.log == []
 
@@ -149,6 +182,18 @@ def test_an_id_that_would_be_another_address_is_refused(client: Any, service: Fa
     for ask in (client.revoke_token, client.find_token, client.close_study, client.find_release):
         with pytest.raises(InvalidRequest):
             ask(text)
+    assert service.log == []
+
+
+@pytest.mark.parametrize("other", [["commute"], {"a": 1}, 7, None])
+def test_an_id_that_is_no_text_is_refused(client: Any, service: FakeService, other: Any) -> None:
+    for ask in (client.study, client.session, client.finish_session, client.find_release):
+        with pytest.raises(InvalidRequest, match="must be part of an address"):
+            ask(other)
+    with pytest.raises(InvalidRequest, match="study must be part of an address"):
+        client.contribute(other, subject="ada", value=34, epsilon=1, trust="central")
+    with pytest.raises(InvalidRequest, match="session must be part of an address"):
+        client.participate(other, subject="ada", value=34)
     assert service.log == []
 
 

@@ -170,9 +170,42 @@ def test_no_records_send_nothing(client: Any, service: FakeService) -> None:
     assert lines(service) == []
 
 
-def test_a_chunk_holds_something(client: Any) -> None:
-    with pytest.raises(InvalidRequest, match="chunk"):
-        client.contribute_many("commute", [], chunk=0)
+@pytest.mark.parametrize("chunk", [0, -1, 1.5, "10", "", True, None, [10]])
+def test_a_chunk_holds_something(client: Any, service: FakeService, chunk: Any) -> None:
+    with pytest.raises(InvalidRequest, match=r"^chunk must be a whole number of at least 1$"):
+        client.contribute_many("commute", people(2), epsilon=1, trust="central", chunk=chunk)
+    assert service.log == []
+
+
+def test_a_chunk_may_be_larger_than_any_list(client: Any) -> None:
+    load = client.contribute_many("commute", people(2), epsilon=1, trust="central", chunk=10**40)
+    assert load.created == 2
+
+
+async def slowly(_: object) -> None:
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("listener", "reason"),
+    [("", "one argument"), (0, "one argument"), ([print], "one argument"), (slowly, "not async")],
+)
+def test_what_cannot_be_called_is_refused_before_anything_is_sent(
+    client: Any, service: FakeService, listener: Any, reason: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=f"^on_progress must be .*{reason}"):
+        client.contribute_many("commute", people(2), epsilon=1, trust="central", on_progress=listener)
+    with pytest.raises(InvalidRequest, match=f"^on_progress must be .*{reason}"):
+        client.participate("s1", subject="ada", value=34, on_progress=listener)
+    assert service.log == []
+    assert client.ledger().entries == ()
+
+
+@pytest.mark.parametrize("ignore", [0, [1], b"x"])
+def test_columns_to_leave_out_are_names(client: Any, service: FakeService, ignore: Any) -> None:
+    with pytest.raises(InvalidRequest, match=r"^ignore must be the name of a column, or a list of names$"):
+        client.contribute_many("commute", people(2), epsilon=1, trust="central", ignore=ignore)
+    assert lines(service) == []
 
 
 def test_a_changed_study_stops_the_load(connect: Connect, service: FakeService) -> None:

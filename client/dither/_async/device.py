@@ -201,7 +201,7 @@ class AsyncDevice(AsyncBase):
         """
         return await self._run(self._operations.budget(subject))
 
-    async def ledger(self, subject: str | None = None) -> DeviceLedger:
+    async def ledger(self, subject: str | int | None = None) -> DeviceLedger:
         """Everything that this device gave away, or what it gave away for one subject. Sends nothing.
 
         Examples:

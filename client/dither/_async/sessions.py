@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Literal
 
 from dither._async.base import AsyncBase
-from dither._calls import exact, exact_points, given, new_key, session_path, study_path
+from dither._calls import exact, exact_points, given, key_or_new, session_path, study_path
 from dither._session_models import Depth, Mode, Participation, Protocol, Session, Threshold
 from dither.device.numbers import Numeric, Value
 
@@ -124,23 +124,23 @@ class AsyncSessions(AsyncBase):
         """
         document = given(
             protocol=protocol,
-            epsilon=exact(epsilon),
+            epsilon=exact("epsilon", epsilon),
             participants=participants,
             mode=mode,
             threshold=threshold,
             rounds=rounds,
-            alpha=exact(alpha),
-            quantile=exact(quantile),
+            alpha=exact("alpha", alpha),
+            quantile=exact("quantile", quantile),
             answers_per_round=answers_per_round,
-            round_seconds=exact(round_seconds),
-            deadline_seconds=exact(deadline_seconds),
+            round_seconds=exact("round_seconds", round_seconds),
+            deadline_seconds=exact("deadline_seconds", deadline_seconds),
             clusters=clusters,
             centres=exact_points("centres", centres),
         )
         if answers_per_round == "any":
             document["answers_per_round"] = None
         path = f"{study_path(study)}/sessions"
-        return await self._run(self._calls.call(Session, "POST", path, document, key=new_key()))
+        return await self._run(self._calls.call(Session, "POST", path, document, key=key_or_new("key", None)))
 
     async def close_round(self, session: str, round: int) -> Session:
         """Close a round, if it is still open; takes an admin's token.

@@ -5,7 +5,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from dither._admin_models import Account, NewToken, Quota, Raise, Relation, Role, Token, TokenUsage
-from dither._calls import asked_for, exact, given, moment_text, new_key, quoted, study_path, token_path
+from dither._calls import (
+    asked_for,
+    exact,
+    exact_list,
+    given,
+    key_or_new,
+    moment_text,
+    quoted,
+    study_path,
+    token_path,
+)
+from dither._errors import InvalidRequest
 from dither._models import Budget, Study, Trust
 from dither._orders import subject_text
 from dither._sync.base import Base
@@ -76,8 +87,8 @@ class Admin(Base):
         """
         document = given(
             slug=slug,
-            lower=exact(lower),
-            upper=exact(upper),
+            lower=exact("lower", lower),
+            upper=exact("upper", upper),
             choices=choices,
             measures=asked_for(measures),
             title=title,
@@ -85,12 +96,13 @@ class Admin(Base):
             series=series,
             relation=relation,
             trust=trust,
-            epsilon=given(min=exact(epsilon_min), max=exact(epsilon_max)) or None,
-            epsilons=None if epsilons is None else [exact(one) for one in epsilons],
-            default_share=exact(default_share),
-            tilt=exact(tilt),
+            epsilon=given(min=exact("epsilon_min", epsilon_min), max=exact("epsilon_max", epsilon_max))
+            or None,
+            epsilons=exact_list("epsilons", epsilons),
+            default_share=exact("default_share", default_share),
+            tilt=exact("tilt", tilt),
             noise=noise,
-            delta=exact(delta),
+            delta=exact("delta", delta),
             dimension=dimension,
             local_mechanism=local_mechanism,
             attributes=attributes,
@@ -267,7 +279,7 @@ class Admin(Base):
             >>> print(quota.share)
             0.2
         """
-        document = {"share": exact(share), "period_seconds": period_seconds}
+        document = {"share": exact("share", share), "period_seconds": period_seconds}
         return self._run(self._calls.call(Quota, "PUT", f"{token_path(token)}/quota", document))
 
     def lift_quota(self, token: str) -> None:
@@ -317,8 +329,11 @@ class Admin(Base):
             >>> print(budget.epsilon.total)
             20
         """
-        both = gaussian and {"epsilon": exact(gaussian[0]), "delta": exact(gaussian[1])}
-        document = given(epsilon=exact(epsilon), gaussian=both, reason=reason)
+        both = exact_list("gaussian", gaussian)
+        if both is not None and len(both) != 2:
+            raise InvalidRequest("gaussian", "must be an epsilon and a delta, as (3, 1e-6)")
+        own = both and {"epsilon": both[0], "delta": both[1]}
+        document = given(epsilon=exact("epsilon", epsilon), gaussian=own, reason=reason)
         path = f"/v1/admin/subjects/{quoted(subject_text(subject))}/budget"
         return self._run(self._calls.call(Budget, "PUT", path, document))
 
@@ -348,9 +363,14 @@ class Admin(Base):
             >>> print(made.new_people)
             10.5
         """
-        document = given(epsilon=exact(epsilon), at_most=exact(at_most), delta=exact(delta), reason=reason)
+        document = given(
+            epsilon=exact("epsilon", epsilon),
+            at_most=exact("at_most", at_most),
+            delta=exact("delta", delta),
+            reason=reason,
+        )
         path = "/v1/admin/budgets/raise"
-        return self._run(self._calls.call(Raise, "POST", path, document, key=key or new_key()))
+        return self._run(self._calls.call(Raise, "POST", path, document, key=key_or_new("key", key)))
 
     def budgets(self, *, page_size: int = 100) -> Iterator[Account]:
         """All lifetime budgets, fetched page by page. People are known by digests only.

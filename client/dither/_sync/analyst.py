@@ -11,7 +11,7 @@ from dither._calls import (
     by_bins,
     by_shares,
     exact_text,
-    new_key,
+    key_or_new,
     of_whom,
     release_path,
     study_path,
@@ -71,8 +71,8 @@ class Analyst(Base):
             now 32.0 ± 2.1; for another 0.1 of each epsilon ± 1.1, which costs a person at most 0.25
         """
         question: dict[str, Parameter] = {"statistic": statistic, **of_whom(where), **parameters}
-        if fresh:
-            question["fresh"] = True
+        if fresh is not False:
+            question["fresh"] = fresh
         return self._run(self._calls.read(Plan, f"{study_path(study)}/plan", question))
 
     def mean(
@@ -365,11 +365,11 @@ class Analyst(Base):
         """
         path = f"{study_path(study)}/releases"
         question: dict[str, Parameter] = {"statistic": statistic, **of_whom(where), **parameters}
-        if allow_worse:
-            question["allow_worse"] = True
-        if fresh:
-            question["fresh"] = True
-        key = idempotency_key or new_key()
+        if allow_worse is not False:
+            question["allow_worse"] = allow_worse
+        if fresh is not False:
+            question["fresh"] = fresh
+        key = key_or_new("idempotency_key", idempotency_key)
         return self._run(self._calls.call(Release, "POST", path, question, key=key))
 
     def find_release(self, release: str) -> Release:

@@ -202,7 +202,7 @@ class Device(Base):
         """
         return self._run(self._operations.budget(subject))
 
-    def ledger(self, subject: str | None = None) -> DeviceLedger:
+    def ledger(self, subject: str | int | None = None) -> DeviceLedger:
         """Everything that this device gave away, or what it gave away for one subject. Sends nothing.
 
         Examples:
