@@ -225,7 +225,8 @@ def _cells(model: type[WireOut], document: Mapping[str, Any]) -> list[Any]:
             value = document[name] if part is None else document[name][part]
             if isinstance(value, dict):
                 value = json.dumps(value, ensure_ascii=False)
-            cells.append(" ".join(value) if isinstance(value, list) else value)
+            # No label and no number holds a semicolon; labels may hold spaces.
+            cells.append(";".join(map(str, value)) if isinstance(value, list) else value)
     return cells
 
 

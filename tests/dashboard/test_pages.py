@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import io
+import json
 import re
 import time
 from datetime import UTC, datetime
@@ -564,12 +565,31 @@ async def test_releases_studies_and_budgets_come_as_csv(admin: Browser, service:
     (release,), (line,) = files["releases"], files["studies"]
     kept = (await service.call("GET", f"/v1/releases/{release['release']}", "admin")).json()
     assert float(release["estimate"]) == kept["estimate"]
-    assert (line["slug"], line["title"], line["trust"]) == (study, "How <b>long</b>?", "central local public")
+    assert (line["slug"], line["title"], line["trust"]) == (study, "How <b>long</b>?", "central;local;public")
     assert float(line["epsilon.max"]) == 10
     digest = service.api.services.subject_key.digest("alice").hex()
     alice = next(one for one in files["budgets"] if one["subject"] == digest)
     assert (float(alice["epsilon.reserved"]), len(files["budgets"])) == (1.5, 41)
     assert (await admin.get("/dashboard/export/tokens")).status_code == 404
+
+
+async def test_every_kind_of_study_is_a_line_of_the_export(browser: Browser, service: Service):
+    await browser.log_in("admin")
+    kinds: dict[str, dict[str, Any]] = {
+        "tiers": {"lower": 0, "upper": 1, "epsilons": [0.25, 1, 2]},
+        "poll": {"choices": ["very good", "so so", "bad"]},
+        "several": {"measures": {"age": {"lower": 0, "upper": 99}, "party": {"choices": ["red", "green"]}}},
+        "labels": {"lower": 0, "upper": 1, "attributes": {"region": ["far north", "south"]}},
+    }
+    for slug, fields in kinds.items():
+        await service.call("POST", "/v1/studies", "admin", json={"slug": slug, **fields})
+    export = await browser.get("/dashboard/export/studies")
+    lines = {line["slug"]: line for line in csv.DictReader(io.StringIO(export.text))}
+    assert set(kinds) <= set(lines)
+    assert lines["tiers"]["epsilons"] == "0.25;1.0;2.0"
+    assert lines["poll"]["choices"] == "very good;so so;bad"
+    assert json.loads(lines["several"]["measures"])["party"]["choices"] == ["red", "green"]
+    assert json.loads(lines["labels"]["attributes"]) == {"region": ["far north", "south"]}
 
 
 async def test_an_answer_that_is_no_gain_is_refused_on_the_page_and_can_be_insisted_on(
