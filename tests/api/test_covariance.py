@@ -56,7 +56,7 @@ async def test_so_it_is_where_the_number_of_people_is_secret(service: Service, t
     truth = sum((one - 1495) * (other - 34.5) for one, other in zip(incomes, ages, strict=True)) / 300
     assert abs(found["estimate"] - truth) < 20 * found["predicted_error"], "Laplace: once in 1e8"
     assert abs(found["means"][0] - 1495) < 1000
-    # Whoever offers the same counts as one.
+    # All who offer the same count as one.
     assert abs(found["noisy_count"] - 300) < 50
     assert {"people", "people_left_out", "assumption"}.isdisjoint(found)
     for name, coverage in (("interval", "at_least"), ("population_interval", "worst_case")):
@@ -78,9 +78,9 @@ async def test_conditions_and_unequal_epsilons_of_a_secret_number(service: Servi
     assert everyone["epsilon_max"] == north["epsilon_max"] == 2.5
     paid = await spent(service, study, "p7")
     assert paid == 5
-    nobody = await get(service, study, "statistics/covariance", where="region:south", **question)
-    assert nobody["interval"]["lower"] <= 0 <= nobody["interval"]["upper"]
-    assert abs(nobody["noisy_count"]) < 50
+    no_one = await get(service, study, "statistics/covariance", where="region:south", **question)
+    assert no_one["interval"]["lower"] <= 0 <= no_one["interval"]["upper"]
+    assert abs(no_one["noisy_count"]) < 50
     assert await spent(service, study, "p7") == paid
     # What was published of their number is what the next plan is for.
     (plan,) = (await get(service, study, "plan", statistic="covariance", **question))["estimators"]
