@@ -188,7 +188,10 @@ async def refuse_ended(connection: Connection, study_id: int) -> None:
 
 def _refuse(state: StudyState) -> None:
     if state in ENDED:
-        raise ENDED[state](f"the study is {state}: it gives only the answers that are stored")
+        raise ENDED[state](
+            f"the study is {state}: it gives only the answers that are stored, each to the question that "
+            "it was asked with, its estimator included; the study's releases list them"
+        )
 
 
 async def latest(connection: Connection, study_id: int, question: bytes) -> StoredRelease | None:

@@ -152,6 +152,16 @@ async def test_an_archived_study_gives_what_is_stored(service: Service) -> None:
     assert len(page.json()["items"]) == 2
 
 
+async def test_an_archived_study_says_where_its_answers_are_and_how_to_ask_for_them(service: Service) -> None:
+    await crowded(service)
+    made = await ask(service, estimator="uniform")
+    await service.call("POST", f"{STUDY}/archive", "admin", json={"reason": "over"})
+    refused = await service.call("GET", f"{STUDY}/statistics/mean", "analyse")
+    assert (refused.status_code, refused.json()["code"]) == (409, "study_archived")
+    assert "its estimator included; the study's releases list them" in refused.json()["detail"]
+    assert (await mean(service, "?estimator=uniform"))["id"] == made["id"]
+
+
 async def test_another_tilt_is_another_question_and_combines_the_same_sums(service: Service) -> None:
     await crowded(service)
     answers = [await ask(service, share=0.2, fresh=True) for _ in range(2)]
