@@ -99,6 +99,7 @@ class Plan(Plotted):
         in_words: The plan in one sentence, which `print(plan)` shows.
         share, share_before: The part of each epsilon that the question would use in all, and has used.
         stands: The release that answers it so far; None before the first one.
+        free: Whether the next read without a share charges no person: it combines what is published.
         newcomers: What renewing that at its share would take; None where no one new can pay.
         estimators: The one that is taken first.
         tilt: Of the question; None in add_remove_one studies.
@@ -109,6 +110,7 @@ class Plan(Plotted):
     share: float | None = None
     share_before: float | None = None
     stands: Standing | None = None
+    free: bool = False
     newcomers: Newcomers | None = None
     estimators: tuple[PlannedEstimator, ...]
     tilt: Decimal | None = None

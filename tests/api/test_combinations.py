@@ -152,6 +152,28 @@ async def test_an_archived_study_gives_what_is_stored(service: Service) -> None:
     assert len(page.json()["items"]) == 2
 
 
+async def test_a_plan_says_that_the_next_read_is_free_until_it_was_made(service: Service) -> None:
+    await crowded(service)
+
+    async def plan(query: str = "") -> dict[str, Any]:
+        return dict((await service.call("GET", f"{STUDY}/plan{query}", "analyse")).json())
+
+    assert not (await plan())["free"]
+    await ask(service, estimator="uniform", share=0.1)
+    found = await plan()
+    assert (found["free"], found["stands"]) == (True, None)
+    assert found["in_words"].startswith("to read what published answers say together is free; for ")
+    # What a share, noise of its own, or another estimator asks for has to be paid for.
+    for query in ("?share=0.2", "?fresh=true", "?estimator=adpm", "?statistic=sd"):
+        assert not (await plan(query))["free"], query
+    assert (await plan("?statistic=sum"))["free"]
+    before = await paid(service)
+    read = await mean(service)
+    assert (read["epsilon_max"], await paid(service)) == (0, before)
+    found = await plan()
+    assert (found["free"], found["stands"]["release"]) == (False, read["id"])
+
+
 async def test_an_archived_study_says_where_its_answers_are_and_how_to_ask_for_them(service: Service) -> None:
     await crowded(service)
     made = await ask(service, estimator="uniform")

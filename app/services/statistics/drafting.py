@@ -87,6 +87,7 @@ class Planned:
 
     Attributes:
         stands: The best answer to it so far; in add_remove_one studies the newest one to just this question.
+        free: Whether what is read without a share charges no person: it combines what came after that.
         newcomers: What renewing that would take; None without newcomers, and in add_remove_one studies.
         share: What it would take of each epsilon in all [ppm].
         share_before: What it has taken [ppm].
@@ -101,6 +102,7 @@ class Planned:
     tilt: int | None
     assumption: str | None
     stands: StoredRelease | None
+    free: bool = False
     newcomers: Newcomers | None = None
     estimators: Sequence[PlannedEstimator]
 

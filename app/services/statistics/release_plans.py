@@ -36,7 +36,9 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
     secret = study.definition.relation is Relation.ADD_REMOVE_ONE
     reading = Reading.of(study.definition, ask)
 
-    async def body(connection: Connection) -> tuple[ReleaseRequest, Situation, StoredRelease | None]:
+    async def body(
+        connection: Connection,
+    ) -> tuple[ReleaseRequest, Situation, StoredRelease | None, bool]:
         request = await ReleaseRequest.of(study, reading.ask, asker=None, fresh=fresh).towards(connection)
         rows = (
             []
@@ -44,9 +46,10 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
             else numbered(await measured.read_profile(connection, study, request.resolved.measure))
         )
         stands = await request.standing(connection, any_share=True)
-        return request, await Situation.read(connection, request, rows, epoch=0), stands
+        free = not fresh and await replace(request, first=True).has_news(connection)
+        return request, await Situation.read(connection, request, rows, epoch=0), stands, free
 
-    request, now, stands = await database.run_tx("plan.profile", body)
+    request, now, stands, free = await database.run_tx("plan.profile", body)
     definition, name = request.study.definition, request.resolved.estimator
     estimators = (
         registry.applicable(definition.relation, definition.noise)
@@ -70,6 +73,7 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
         tilt=request.resolved.tilt,
         assumption=None if request.resolved.tilt is None else assumption(request.resolved.tilt),
         stands=stands,
+        free=free,
         newcomers=await asyncio.to_thread(_newcomers, request, now, reading),
         estimators=[replace(entry, chosen=place == 0) for place, entry in enumerate(planned)],
     )

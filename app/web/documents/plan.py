@@ -144,6 +144,7 @@ class PlanOut(WireOut):
                         "people": 1000,
                         "created_at": "2030-01-31T12:00:00Z",
                     },
+                    "free": False,
                     "newcomers": {
                         "people": 230,
                         "epsilon_max": 0.15,
@@ -168,6 +169,10 @@ class PlanOut(WireOut):
         description="The best answer to the question so far; null before the first one. In add_remove_one "
         "studies the newest one to this question with this share and cap."
     )
+    free: bool = Field(
+        description="Whether the next read of the question, without a share, charges no person: it combines "
+        "what was published since the answer that stands."
+    )
     newcomers: NewcomersOut | None = Field(
         description="What renewing it would take; null where no one new can pay, where it would be no gain, "
         "with `fresh`, and in add_remove_one studies."
@@ -191,6 +196,7 @@ class PlanOut(WireOut):
                 "tilt": planned.tilt,
                 "assumption": planned.assumption,
                 "stands": stands,
+                "free": planned.free,
                 "newcomers": planned.newcomers,
                 "in_words": _in_words(planned, stands, reading, ended),
             }
@@ -229,6 +235,8 @@ def _in_words(
     if stands is not None and stands.interval is not None and stands.estimate is not None:
         shown = headline(stands.estimate, stands.interval.lower, stands.interval.upper).estimate
         parts.append(f"now {shown} ± {margin(stands.half_width or 0)}")
+    if planned.free:
+        parts.append("to read what published answers say together is free")
     chosen = next((one for one in planned.estimators if one.chosen), None)
     if chosen is not None and chosen.epsilon_max and planned.share > planned.share_before:
         rest = epsilon_to_json(planned.share - planned.share_before)
