@@ -34,7 +34,7 @@ ENV PATH=/opt/dither/bin:$PATH \
 USER 10001:10001
 WORKDIR /var/lib/dither
 # admin.token and, unless DITHER_SUBJECT_KEY is set, subject.key. Back it up with the database: a lost key
-# means that nobody's budget can be found again.
+# means that no person's budget can be found again.
 VOLUME ["/var/lib/dither"]
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \

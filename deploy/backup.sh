@@ -14,7 +14,7 @@ directory=$(cd "$directory" && pwd)
 file="$directory/dither-$(date -u +%Y%m%dT%H%M%SZ).dump"
 partial=$(mktemp "$directory/.partial.XXXXXX")
 trap 'rm -f "$partial"' EXIT
-# One snapshot of everything, while the service goes on. The output is ours to write, whoever runs the database.
+# One snapshot of everything, while the service goes on. This user writes the output, whichever user runs the database.
 dither postgres pg_dump --format=custom --no-owner --no-privileges > "$partial"
 sync "$partial"
 ln "$partial" "$file"
