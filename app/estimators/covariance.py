@@ -17,6 +17,7 @@ d_x e_2, d_y e_1 and a Normal part; a tilt, and a lattice, move it by parts of t
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -41,17 +42,65 @@ _ROUNDING = 1 / GRID_SIZE
 """The most that products were rounded down by [range width squared]."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CovarianceReader:
-    """Reads the noisy sums.
+@dataclass(frozen=True, kw_only=True)
+class PairReader(ABC):
+    """Reads the noisy sums of two numbers and of their products.
 
     Attributes:
         weighing: What people count for.
         grids: Of both numbers.
+        sums: How many there are.
     """
 
     weighing: Weighing
     grids: tuple[Grid, Grid]
+
+    sums: ClassVar[int]
+
+    @property
+    def normal(self) -> bool:
+        """Whether the noise is Gaussian."""
+        return self.weighing.currency is Currency.GAUSSIAN
+
+    @property
+    def unit(self) -> float:
+        """One range width times the other one [data's units]."""
+        return float(self.grids[0].width) * float(self.grids[1].width)
+
+    @property
+    @abstractmethod
+    def noise(self) -> DiscreteLaplace | DiscreteGaussian:
+        """Of the sums: what an offer pays for."""
+
+    @property
+    @abstractmethod
+    def predicted_error(self) -> float:
+        """Root mean square error [data's units]."""
+
+    @property
+    @abstractmethod
+    def interval_width(self) -> float:
+        """Predicted width of the interval for the dataset [range width squared]."""
+
+    @staticmethod
+    @abstractmethod
+    def parts(people: int, first: int, second: int, products: int) -> tuple[int, ...]:
+        """What people add to the sums, with weights of 1.
+
+        Args:
+            people: How many.
+            first, second: Sums of both numbers [grid steps].
+            products: Sum of their products about the middles [2^-30 of a squared step], each rounded down.
+        """
+
+    @abstractmethod
+    def read(self, sums: Sequence[int]) -> dict[str, object]:
+        """The answer from the noisy sums, as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CovarianceReader(PairReader):
+    """Reads three noisy sums, where the number of people is public."""
 
     sums: ClassVar[int] = 3
 
@@ -66,11 +115,6 @@ class CovarianceReader:
         return DiscreteLaplace(scales=(scale, scale, scale / 2))
 
     @property
-    def normal(self) -> bool:
-        """Whether the noise is Gaussian."""
-        return self.weighing.currency is Currency.GAUSSIAN
-
-    @property
     def scale(self) -> float:
         """Of the noise of a sum of one number, or its standard deviation [range widths of the mean].
 
@@ -79,11 +123,6 @@ class CovarianceReader:
         noise = self.noise
         size = noise.sigmas[0] if isinstance(noise, DiscreteGaussian) else noise.scales[0]
         return size / GRID_SIZE / max(self.weighing.mass, 1)
-
-    @property
-    def unit(self) -> float:
-        """One range width times the other one [data's units]."""
-        return float(self.grids[0].width) * float(self.grids[1].width)
 
     @property
     def predicted_error(self) -> float:
@@ -99,13 +138,7 @@ class CovarianceReader:
 
     @staticmethod
     def parts(people: int, first: int, second: int, products: int) -> tuple[int, ...]:
-        """What people add to the three sums, with weights of 1.
-
-        Args:
-            people: How many.
-            first, second: Sums of both numbers [grid steps].
-            products: Sum of their products about the middles [2^-30 of a squared step], each rounded down.
-        """
+        """Both numbers about the middles, and the products; see `PairReader.parts`."""
         return first - MIDDLE * people, second - MIDDLE * people, products
 
     def read(self, sums: Sequence[int]) -> dict[str, object]:

@@ -34,13 +34,22 @@ from typing import ClassVar
 import numpy as np
 
 from app.accounting.pair_prices import PARTS
-from app.core.grid import GRID_SIZE, Grid
+from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency
-from app.estimators.covariance import LARGEST, MIDDLE
+from app.estimators.covariance import LARGEST, MIDDLE, PairReader
 from app.estimators.interface import Coverage, Interval
-from app.estimators.pivot import MASS_RISK, ComplementPivot, GaussianPivot, PivotReader, hull, ratio
-from app.estimators.quantiles import LEVEL, error_law
+from app.estimators.pivot import (
+    MASS_RISK,
+    ComplementPivot,
+    GaussianPivot,
+    PivotReader,
+    hull,
+    most_spread,
+    noise_law,
+    ratio,
+)
+from app.estimators.quantiles import LEVEL
 from app.estimators.weighing import Weighing
 
 MEAN_RISK = 0.2
@@ -66,17 +75,13 @@ def halved(weighing: Weighing) -> Weighing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecretCovarianceReader:
-    """Reads the four noisy sums. Knows the question, not who is there.
+class SecretCovarianceReader(PairReader):
+    """Reads the four noisy sums. Knows the question, not who is there; `weighing` is `halved`.
 
     Attributes:
-        weighing: What people count for, `halved`.
-        grids: Of both numbers.
         people: The number of people to predict for; None: unknown.
     """
 
-    weighing: Weighing
-    grids: tuple[Grid, Grid]
     people: float | None
 
     sums: ClassVar[int] = 4
@@ -84,15 +89,10 @@ class SecretCovarianceReader:
     @property
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:
         """Of the four sums: what an offer pays for."""
-        if self._gaussian:
+        if self.normal:
             # An offer of mu^2 weighs sqrt(2) mu; a unit more, since discrete noise costs a little more.
             return DiscreteGaussian(sigmas=((math.sqrt(2) * self._one + 1) * PARTS,) * 4)
         return DiscreteLaplace(scales=(float(self._one * PARTS),) * 4)
-
-    @property
-    def unit(self) -> float:
-        """One range width times the other one [data's units]."""
-        return float(self.grids[0].width) * float(self.grids[1].width)
 
     @property
     def predicted_error(self) -> float:
@@ -113,13 +113,7 @@ class SecretCovarianceReader:
 
     @staticmethod
     def parts(people: int, first: int, second: int, products: int) -> tuple[int, ...]:
-        """What people add to the four sums, with weights of 1.
-
-        Args:
-            people: How many.
-            first, second: Sums of both numbers [grid steps].
-            products: Sum of their products about the middles [2^-30 of a squared step], each rounded down.
-        """
+        """See `PairReader.parts`, and `app.accounting.pair_prices`."""
         both = 2 * products + first + second - MIDDLE * people
         return (both, 2 * first - both, 2 * second - both, 2 * (GRID_SIZE * people - first - second) + both)
 
@@ -159,13 +153,9 @@ class SecretCovarianceReader:
         }
 
     @property
-    def _gaussian(self) -> bool:
-        return self.weighing.currency is Currency.GAUSSIAN
-
-    @property
     def _one(self) -> int:
         """What an epsilon of 1 weighs."""
-        return self.weighing.unit // (2 if self._gaussian else 1)
+        return self.weighing.unit // (2 if self.normal else 1)
 
     @cached_property
     def _pivot(self) -> ComplementPivot:
@@ -201,9 +191,7 @@ class SecretCovarianceReader:
         seen = corners @ np.array(sums)
         least, most = float(seen.min()), float(seen.max())
         reach = [max(high, 1 - low) for low, high in means]
-        spread = [
-            0.25 if low <= 0.5 <= high else max(low * (1 - low), high * (1 - high)) for low, high in means
-        ]
+        spread = [most_spread(*ends) for ends in means]
         square = min(reach[0] ** 2 * spread[1], reach[1] ** 2 * spread[0])
 
         def at(place: float) -> float:
@@ -212,11 +200,7 @@ class SecretCovarianceReader:
         def tail(place: float) -> float:
             covariance = at(place)
             noises = np.abs(corners - covariance).max(axis=0).tolist()
-            draws = 2 * sum(noise**2 for noise in noises) if self._gaussian else 0.0
-            law = error_law(
-                normal_variance=scale * max(square - covariance**2, 0.0) + draws,
-                laplaces=[] if self._gaussian else [(noise, 1) for noise in noises],
-            )
+            law = noise_law(noises, scale * max(square - covariance**2, 0.0), normal=self.normal)
             off = max(least - covariance * mass, covariance * mass - most, 0.0)
             return law.tail(off - 2 * reach[0] * reach[1] * step)
 

@@ -24,8 +24,16 @@ from app.core.grid import GRID_SIZE, Grid
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.calibration import GAUSSIAN_UNIT
 from app.estimators.interface import UNIT_SCALE, Conclusion, Coverage, Interval, Query, Statistic
-from app.estimators.pivot import MASS_RISK, ComplementPivot, PivotReader, hull, ratio
-from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
+from app.estimators.pivot import (
+    MASS_RISK,
+    ComplementPivot,
+    PivotReader,
+    hull,
+    most_spread,
+    noise_law,
+    ratio,
+)
+from app.estimators.quantiles import LEVEL, ErrorLaw
 
 MOMENT_SCALE = 4 * UNIT_SCALE
 """Laplace scale at which four times a weight of W costs W micro-epsilon."""
@@ -181,7 +189,7 @@ class MomentReader:
         least = sums[0] - first**2 / mass
         most = least + max(abs(low - first / mass), abs(high - first / mass)) ** 2 * mass
         reach = max(high, 1 - low) ** 2
-        product = 0.25 if low <= 0.5 <= high else max(low * (1 - low), high * (1 - high))
+        product = most_spread(low, high)
 
         def tail(place: float) -> float:
             v = place * WORST_VARIANCE
@@ -192,11 +200,8 @@ class MomentReader:
             )
             spread = min(v, reach / 2)
             drawn = scale * spread * (reach - spread)
-            draws, normal = self.pivot.draws, isinstance(self.pivot, GaussianHalvesPivot)
-            law = error_law(
-                normal_variance=drawn + normal * 2 * draws * sum(noise**2 for noise in scales),
-                laplaces=[] if normal else [(noise, draws) for noise in scales],
-            )
+            normal = isinstance(self.pivot, GaussianHalvesPivot)
+            law = noise_law(scales, drawn, draws=self.pivot.draws, normal=normal)
             return law.tail(max(least - v * mass, v * mass - most, 0.0) - reach * step)
 
         ends = hull(tail, (1 - LEVEL) * (1 - MEAN_RISK) - MASS_RISK, estimate / WORST_VARIANCE)

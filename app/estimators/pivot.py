@@ -292,6 +292,25 @@ class PivotReader:
         return Interval(level=LEVEL, lower=lower, upper=upper, coverage=coverage)
 
 
+def most_spread(low: float, high: float) -> float:
+    """The largest p (1 - p), which values in [0, 1] of mean p scatter by at most, of all p in an interval."""
+    return 0.25 if low <= 0.5 <= high else max(low * (1 - low), high * (1 - high))
+
+
+def noise_law(scales: Sequence[float], drawn: float, *, draws: int = 1, normal: bool) -> ErrorLaw:
+    """Laplaces of these scales, or Normal noise of their variances, beside a Normal part.
+
+    Args:
+        scales: Of the noises [any unit].
+        drawn: Variance of the Normal part [unit squared].
+        draws: How many independent noises there are of each scale.
+        normal: Whether noise is Normal.
+    """
+    if normal:
+        return error_law(normal_variance=drawn + 2 * draws * sum(scale**2 for scale in scales), laplaces=())
+    return error_law(normal_variance=drawn, laplaces=[(scale, draws) for scale in scales])
+
+
 def hull(tail: Callable[[float], float], risk: float, center: float) -> tuple[float, float]:
     """The hull of `center` and all p in [0, 1] with tail(p) >= risk; the whole range where there is none.
 

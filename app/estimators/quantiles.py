@@ -59,6 +59,10 @@ _NEAR = 1e-8
 """The part of a quantile below which a step of Newton's is the last: what is left is about its square."""
 
 
+_Fractions = tuple[tuple[float, float, bool], ...]
+"""(factor, scale, whether of two Laplaces): a law is that sum of laws with the Normal part."""
+
+
 class Part(Protocol):
     """Another symmetric law with a density."""
 
@@ -159,7 +163,7 @@ class ErrorLaw:
                 break
         return x * deviation
 
-    def _closed_quantile(self, level: float, parts: tuple[tuple[float, float, bool], ...]) -> float:
+    def _closed_quantile(self, level: float, parts: _Fractions) -> float:
         """The quantile of a law that has a closed form.
 
         The density is log-concave, hence so is the tail: from the second step on, Newton's steps on its
@@ -174,8 +178,8 @@ class ErrorLaw:
                 break
         return x
 
-    def _fractions(self) -> tuple[tuple[float, float, bool], ...]:
-        """(factor, scale, whether of two): the law is that sum of laws with the Normal part; or empty."""
+    def _fractions(self) -> _Fractions:
+        """The parts of a closed form; empty where there is none."""
         match self.laplaces if self.sigma and not self.others else ():
             case ((scale, 1 | 2 as count),) if scale * _STEEPEST > self.sigma:
                 return ((1.0, scale, count == 2),)
@@ -184,7 +188,7 @@ class ErrorLaw:
             case _:
                 return ()
 
-    def _closed(self, x: float, parts: tuple[tuple[float, float, bool], ...]) -> tuple[float, float]:
+    def _closed(self, x: float, parts: _Fractions) -> tuple[float, float]:
         """P(|X| > x), and how fast it falls there, from x = 0 on."""
         sigma, tail, falls = self.sigma, 0.0, 0.0
         normal = math.erfc(x / sigma / _ROOT)

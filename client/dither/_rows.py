@@ -57,9 +57,9 @@ def names_of(names: str | Iterable[str]) -> tuple[str, ...]:
     Raises:
         InvalidRequest: this is no list of them.
     """
-    several = (
-        (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Iterable) else (names,)
-    )
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        names = (names,)
+    several = tuple(names)
     if not all(isinstance(name, str) for name in several):
         raise InvalidRequest("ignore", "must be the name of a column, or a list of names")
     return several

@@ -10,7 +10,7 @@ range each report lies. That each report costs the whole epsilon shows only wher
 a set that depends on the values only where it is not all.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -150,17 +150,7 @@ def _secret_covariance_subject(study: StudyDefinition, *, part: int = 1) -> Subj
         found: Cells = np.digitize(_likelier(plan.reader.noise, made, *exact), LIKELIER)
         return found
 
-    def outputs(draws: int) -> tuple[Cells, Cells]:
-        return drawn(0, draws), drawn(1, draws)
-
-    name = f"covariance, {study.noise}, secret number of people"
-    return Subject(
-        name=f"{name}, charged for 1/{part} of the price" if part > 1 else name,
-        claimed=study.epsilon(paid // part) / MICRO,
-        delta=study.delta / DELTA_UNIT,
-        outputs=outputs,
-        planted=part > 1,
-    )
+    return _of_part(f"covariance, {study.noise}, secret number of people", study, paid, part, drawn)
 
 
 def _coordinates_subject(study: StudyDefinition, *, part: int = 1) -> Subject:
@@ -206,21 +196,39 @@ def _coordinates_subject(study: StudyDefinition, *, part: int = 1) -> Subject:
         found: Cells = np.digitize(likelier, LIKELIER)
         return found
 
-    def outputs(draws: int) -> tuple[Cells, Cells]:
-        return drawn(0, draws), drawn(1, draws)
-
     paid = sum(
         charge.epsilon for plan in neighbors[1][0] for charge in plan.charges() if charge.cohort_id == PERSON
     )
     name = f"mean of {DIMENSION} coordinates{' by region' if labels else ''}, {study.noise}"
     name += ", secret number of people" if secret else ""
+    return _of_part(name, study, paid, part, drawn, effort=0.8 if part == 2 else 0.4)
+
+
+def _of_part(
+    name: str,
+    study: StudyDefinition,
+    paid: int,
+    part: int,
+    drawn: Callable[[int, int], Cells],
+    effort: float = 1,
+) -> Subject:
+    """A subject that claims a part of what its person pays; above 1 that is the planted bug.
+
+    Args:
+        name: Of the subject.
+        study: Of which currency.
+        paid: By the person [the study's currency].
+        part: Of which part of that the claim is.
+        drawn: Outputs on neighbor 0 or 1, as cells, from its number and how many.
+        effort: See `Subject`.
+    """
     return Subject(
         name=f"{name}, charged for 1/{part} of the price" if part > 1 else name,
         claimed=study.epsilon(paid // part) / MICRO,
         delta=study.delta / DELTA_UNIT,
-        outputs=outputs,
+        outputs=lambda draws: (drawn(0, draws), drawn(1, draws)),
         planted=part > 1,
-        effort=0.8 if part == 2 else 0.4,
+        effort=effort,
     )
 
 

@@ -10,7 +10,7 @@ from app.core.noise import as_document
 from app.core.release import Charge
 from app.core.study import Relation, StudyDefinition
 from app.estimators.accuracy import WORST_VARIANCE
-from app.estimators.covariance import CovarianceReader
+from app.estimators.covariance import CovarianceReader, PairReader
 from app.estimators.covariance_secret import SecretCovarianceReader, halved
 from app.estimators.weighing import Target, weigh_public
 from app.mechanisms.draw import draw
@@ -25,9 +25,7 @@ def of_each(offer: int) -> int:
     return max(0, offer - 2) // 2
 
 
-def _reader(
-    study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd
-) -> CovarianceReader | SecretCovarianceReader:
+def _reader(study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd) -> PairReader:
     first, second = (study.of_measure(name).grid for name in question.pair)
     if study.relation is Relation.ADD_REMOVE_ONE:
         weighing = halved(weigh(study, question, crowd.groups, crowd.people))
@@ -51,7 +49,7 @@ class CovariancePlan:
     """
 
     crowd: ShapeCrowd
-    reader: CovarianceReader | SecretCovarianceReader
+    reader: PairReader
     costs: tuple[int, ...]
     most: int
 
