@@ -13,7 +13,7 @@ from app.core.piece import LastStep, Piece, Taken
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.interface import Conclusion, Plan, Question
 from app.services.statistics import planning
-from app.services.statistics.planning import Crowd
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask, Resolved, resolve
 from app.services.statistics.steps import Step, plan_step, take
 
@@ -109,7 +109,7 @@ class History:
     def plan_fresh(self, share: int) -> tuple[Plan, Crowd]:
         """An answer with noise of its own, at the full price of a share [ppm]; and whom it is planned for."""
         resolved, question = self._asked(share, None)
-        people = planning.crowd(self.study, self.live, resolved)
+        people = Crowd.of(self.study, self.live, resolved)
         return planning.choose(self.study, people, resolved, question)[1], people
 
     def _asked(self, share: int, cap: int | None) -> tuple[Resolved, Question]:

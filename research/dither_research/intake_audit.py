@@ -23,6 +23,7 @@ from app.core.numbers import JsonNumber
 from app.core.study import Relation, StudyDefinition, Trust
 from app.services.contributing.intake import Intake
 from app.services.statistics import planning
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask, resolve
 from app.services.subjects import SubjectKey
 from dither_research.privacy_audit import Cells, Subject
@@ -116,7 +117,7 @@ def _answers(relation: Relation, reader: Reader) -> Callable[[int], tuple[Cells,
             total=sum(points),
             total_squares=sum(square(point) for point in points),
         )
-        people = planning.crowd(definition, [cohort], resolved)
+        people = Crowd.of(definition, [cohort], resolved)
         question = resolved.question(
             definition, people=None if present else people.people, expected_size=3.0 if present else None
         )

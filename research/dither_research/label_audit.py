@@ -30,7 +30,7 @@ from app.services.shapes.shape_plans import ShapePlan, noisy_counts, weighted_co
 from app.services.shapes.shape_plans import drawn as drawn_cells
 from app.services.statistics import planning
 from app.services.statistics.by_label import plan_by
-from app.services.statistics.planning import Crowd
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask, resolve
 from app.services.statistics.steps import Step, take
 from app.store.bins import ClippedSum
@@ -323,7 +323,7 @@ def _secret_plan(label: int | None) -> tuple[Crowd, Plan]:
     if label is not None:
         cohorts.append(cohort_of(PERSON, SECRET, [GRID_SIZE], segment=label))
     resolved = resolve(BY_SECRET_REGION, Ask(by="region", share=SHARE))
-    people = planning.crowd(BY_SECRET_REGION, cohorts, resolved)
+    people = Crowd.of(BY_SECRET_REGION, cohorts, resolved)
     question = resolved.question(BY_SECRET_REGION, people=None)
     return people, planning.choose(BY_SECRET_REGION, people, resolved, question)[1]
 

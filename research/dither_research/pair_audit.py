@@ -31,7 +31,7 @@ from app.core.piece import Piece
 from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import UNIT_SCALE, Conclusion, Interval, Plan
 from app.services.statistics import combining_secret, planning
-from app.services.statistics.planning import Crowd
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask, resolve
 from app.services.statistics.steps import Step, take
 from dither_research.histories import GAUSSIAN_STUDY, STUDY, History, cohort_of
@@ -264,7 +264,7 @@ def secret_subject(name: str, *, counted: bool = False) -> Subject:
     resolved = resolve(study, Ask(estimator="transformed", share=share))
 
     def planned(*values: int) -> tuple[Plan, Crowd]:
-        people = planning.crowd(study, [cohort_of(PERSON, EPSILON, values)], resolved)
+        people = Crowd.of(study, [cohort_of(PERSON, EPSILON, values)], resolved)
         question = resolved.question(study, people=None)
         return planning.choose(study, people, resolved, question)[1], people
 

@@ -23,6 +23,7 @@ from app.estimators.interface import (
 )
 from app.main import create_app
 from app.services.statistics import planning
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask, resolve
 from app.settings import Settings, SettingsError
 from tests.api.service import Service, assert_problem
@@ -205,7 +206,7 @@ def planned(estimator: Counting, *cohorts: tuple[int, int]) -> tuple[object, ...
     try:
         _, plan, _ = planning.choose(
             SECRET,
-            planning.crowd(SECRET, there, resolved),
+            Crowd.of(SECRET, there, resolved),
             resolved,
             resolved.question(SECRET, people=None),
             [estimator],

@@ -14,6 +14,7 @@ from app.core.grid import GRID_SIZE
 from app.core.study import Relation
 from app.services.statistics import planning
 from app.services.statistics.by_label import plan_by
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask, resolve
 from app.services.statistics.reading import Reading
 from app.services.statistics.steps import take
@@ -85,7 +86,7 @@ def test_secret_labels_hold_together_and_plain_intervals_do_not(least_offer: int
     survey = replace(SURVEY, relation=Relation.ADD_REMOVE_ONE, epsilon_min=least_offer, epsilon_max=4 * MICRO)
     asks = {name: replace(ask, tilt=None, estimator=None) for name, ask in ASKS.items()}
     resolved = resolve(survey, Ask(by="region", share=MICRO))
-    people = planning.crowd(survey, COHORTS, resolved)
+    people = Crowd.of(survey, COHORTS, resolved)
     _, plan, _ = planning.choose(survey, people, resolved, resolved.question(survey, people=None))
     readings = {name: Reading.of(survey, ask) for name, ask in asks.items()}
     counts = dict.fromkeys((*ASKS, "simultaneous", "plain"), 0)

@@ -43,6 +43,7 @@ from app.services.shapes.shape_plans import (
 )
 from app.services.shapes.shape_questions import ShapeQuestion
 from app.services.statistics import planned_errors, planning
+from app.services.statistics.crowds import Crowd
 
 QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
 
@@ -183,7 +184,7 @@ class Description:
             The part of the body that depends on them.
         """
         members = self.crowd.members
-        crowd = planning.Crowd(
+        crowd = Crowd(
             groups=Groups.of(self.groups),
             cohorts=Cohorts.of([cohort for group in members for cohort in group]),
             places=[place for place, group in enumerate(members) for _ in group],

@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 
 from app.core.cohort import Cohort, Cohorts, Groups
 from app.core.epsilon import MICRO
-from app.core.errors import BudgetExhausted
 from app.core.piece import LastStep, Piece, Taken
 from app.core.study import StudyDefinition, Trust
 from app.estimators.choice_reports import report_noise
@@ -31,7 +30,7 @@ from app.services.shapes.coordinates import CoordinatesPlan
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_plans import ShapePlan
 from app.services.shapes.shape_questions import COORDINATES, ShapeQuestion
-from app.services.statistics.piece_ledger import PieceLedger, PieceStep, next_number
+from app.services.statistics.piece_ledger import PieceLedger, PieceStep, check_gain, next_number
 from app.services.statistics.piece_noise import BIN_NOISES, PieceNoise, of_coordinates
 from app.services.statistics.piece_sums import sums_of
 
@@ -145,10 +144,11 @@ def plan_step(
         ]
 
     # 2. The new pieces.
-    created = ledger.join(next_number(pieces), weigh, 2 * study.dimension if by_coordinate else bins)
+    sums_of_each = 2 * study.dimension if by_coordinate else bins
+    everyone = ledger.cohorts.column("id")
+    created = ledger.join(next_number(pieces), weigh, sums_of_each, among=everyone)
     kept, finer = [*kept, *created], finer | {piece.number for piece in created}
-    if not finer and (before is None or (ledger.left_out and before.share < question.share)):
-        raise BudgetExhausted("no person in this study can take part in such a release")
+    check_gain(question, before, finer, ledger.left_out)
     # 3. The answer from all pieces.
     sums = sums_of(cohorts, kept, Groups.of(crowd.groups), weights, noise)
     charges = ledger.charges(kept, finer)

@@ -12,6 +12,7 @@ from app.core.errors import PrivacyRefusal
 from app.core.study import StudyDefinition
 from app.estimators.interface import Estimator, NotApplicable, Question
 from app.services.statistics import gain, planning
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.piece_ledger import PieceStep, priced
 from app.services.statistics.questions import Resolved
 
@@ -82,7 +83,7 @@ def answers_left(
     """
 
     def planned(cohorts: Sequence[Cohort], best: float | None) -> tuple[float, Priced]:
-        people = planning.crowd(study, cohorts, resolved)
+        people = Crowd.of(study, cohorts, resolved)
         _, plan, _ = planning.choose(study, people, resolved, question, among=[estimator])
         width = planning.interval_width(study, plan)
         gain.check(people=people.people, left_out=people.left_out, width=width, best=best, needed=False)

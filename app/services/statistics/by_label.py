@@ -23,15 +23,13 @@ from app.core.cohort import Cohort, Cohorts
 from app.core.errors import BudgetExhausted, InternalFault
 from app.core.noise import NoNoise
 from app.core.piece import LastStep, Piece
-from app.core.release import AllUsed, Charges
 from app.core.study import StudyDefinition, Trust
 from app.estimators import registry
-from app.estimators.combination import combination_plan
 from app.estimators.interface import Estimator, NotApplicable, Plan, Question
 from app.services.statistics import planning, steps
-from app.services.statistics.piece_ledger import PieceLedger, next_number
+from app.services.statistics.crowds import Crowd
+from app.services.statistics.piece_ledger import PieceLedger, check_gain, next_number
 from app.services.statistics.piece_noise import NOISES
-from app.services.statistics.piece_sums import sums_of
 from app.services.statistics.questions import Resolved
 from app.services.statistics.steps import Part, Step, Whole
 
@@ -54,32 +52,38 @@ def plan_by(
         BudgetExhausted: no person can pay for more than there is.
         NotApplicable: no estimator has an answer by labels.
     """
-    # 1. What each label has paid, and can.
+    # 1. What people have paid, and can.
     names, noise = study.attributes.labels[resolved.by], NOISES[study.noise]
     people = Cohorts.of(cohorts)
     members = _members(study, resolved.by, people)
-    of_labels = _of_labels(people, members, pieces)
-    ledgers = [PieceLedger(people.some(members[name]), of_labels[name], resolved, noise) for name in names]
+    label_of = _labels_of(people, members, pieces)
+    ledger = PieceLedger(people, [piece for piece in pieces if piece.number in label_of], resolved, noise)
     # 2. The whole decides on the estimator and its parameters.
-    taking_part = frozenset[int]().union(*(one.taking_part for one in ledgers))
-    whole = _linear(study, people, resolved, question, taking_part, among)
-    parameters = whole.question.parameters
-    # 3. A step for each label.
+    whole = _linear(study, people, resolved, question, ledger.taking_part, among)
+    # 3. A plan, and new pieces, for each label.
+    kept: dict[str, list[Piece]] = {name: [] for name in names}
+    for piece in ledger.kept:
+        kept[label_of[piece.number]].append(piece)
     number, parts = next_number(pieces), []
-    asked_of = replace(resolved, by="", estimator=whole.estimator.name, parameters=parameters)
-    for name, ledger in zip(names, ledgers, strict=True):
-        part = replace(asked_of, where={**resolved.where, resolved.by: name})
-        own = ledger.cohorts
-        asked = replace(question, people=sum(own.column("count")), together=len(names))
-        try:
-            step = steps.plan_from(study, ledger, part, asked, before, number=number, needed=False)
-        except (BudgetExhausted, NotApplicable):
-            step = None
-        if step is None and Trust.CENTRAL not in own.column("trust"):
-            step = _without_noise(study, own, part, asked, before)
-        number += 0 if step is None else len(step.pieces) - len(ledger.pieces)
-        parts.append(Part(where=part.where, cohorts=own, step=step))
-    return _joined(people, resolved, parts, whole, before)
+    for name in names:
+        crowd = whole.people.some(study, members[name])
+        part = _part(study, ledger, resolved, whole, crowd, name, kept[name], number)
+        number += max(0, len(part.pieces) - len(kept[name]))
+        parts.append(part)
+    # 4. One step of all labels, which reads the whole.
+    read = [piece for part in parts for piece in part.pieces]
+    drawn = ledger.finer | {piece.number for piece in read if piece.number not in label_of}
+    finer = drawn & {piece.number for piece in read}
+    left_out = sum(part.left_out for part in parts)
+    if whole.weights is None:
+        plan = _read_freely(whole)
+    else:
+        check_gain(resolved, before, finer, left_out)
+        plan = steps.combined(whole, whole.weights, people, read)
+    plan = replace(plan, labels=tuple(part.plan for part in parts))
+    return steps.step_of(
+        study, ledger, resolved, whole, before, read, finer, plan, left_out=left_out, parts=tuple(parts)
+    )
 
 
 def _linear(
@@ -108,40 +112,51 @@ def _linear(
     raise NotApplicable("This estimator has no answer by labels; adpm has one.")
 
 
-def _without_noise(
+def _part(
     study: StudyDefinition,
-    cohorts: Cohorts,
+    ledger: PieceLedger,
     resolved: Resolved,
-    question: Question,
-    before: LastStep | None,
-) -> Step | None:
-    """The answer of people who are public or sent reports, which costs nothing; None where there is none."""
-    try:
-        whole = steps.plan_whole(study, cohorts, resolved, question, set())
-    except (BudgetExhausted, NotApplicable):
-        return None
-    if not isinstance(whole.plan.noise, NoNoise):
-        return None
-    used = sorted((cohort, count, 0) for cohort, count in cohorts.rows("id", "count"))
-    return Step(
-        estimator=whole.estimator,
-        question=whole.question,
-        plan=_read_freely(whole),
-        before=before,
-        noise=whole.noise,
-        had={},
-        pieces=(),
-        finer=frozenset(),
-        closed=frozenset(),
-        used=AllUsed.of_rows(("cohort_id", "count", "offer"), used),
-        charges=(),
-        people=sum(cohorts.column("count")),
-        left_out=0,
-        epsilon_max=0,
-        epsilon_max_total=0,
-        share_used=0,
-        silent=whole.people.silent,
+    whole: Whole,
+    people: Crowd,
+    name: str,
+    kept: Sequence[Piece],
+    number: int,
+) -> Part:
+    """One label: its people, the pieces that it has and is to have, and the plan that reads them.
+
+    Args:
+        study, ledger, resolved: Of the question.
+        whole: The plan for all people.
+        people: Those of the label.
+        name: Of the label.
+        kept: Its pieces, as they will be.
+        number: Of a new piece.
+    """
+    asked_of = replace(resolved, by="", estimator=whole.estimator.name)
+    together = len(study.attributes.labels[resolved.by])
+    question = replace(whole.question, people=sum(people.cohorts.column("count")), together=together)
+    central = Trust.CENTRAL in people.cohorts.column("trust")
+    part = Part(
+        where={**resolved.where, resolved.by: name},
+        cohorts=people.cohorts,
+        left_out=sum(
+            count for trust, count in people.cohorts.rows("trust", "count") if trust is Trust.CENTRAL
+        ),
+        silent=people.silent,
     )
+    try:
+        of_label = steps.plan_people(study, people, asked_of, question)
+        if of_label.weights is None:
+            # People who are public or sent reports are answered without noise, which costs nothing.
+            free = not central and isinstance(of_label.plan.noise, NoNoise)
+            return replace(part, plan=_read_freely(of_label)) if free else part
+        weights = of_label.weights
+        pieces = (*kept, *steps.joined(study, ledger, of_label, weights, kept, number))
+        plan = steps.combined(of_label, weights, people.cohorts, pieces)
+    except (BudgetExhausted, NotApplicable):
+        return part
+    left_out = sum(ledger.unable.get(cohort, 0) for cohort in people.cohorts.column("id"))
+    return replace(part, plan=plan, pieces=pieces, left_out=left_out)
 
 
 def _read_freely(whole: Whole) -> Plan:
@@ -159,75 +174,21 @@ def _members(study: StudyDefinition, by: str, people: Cohorts) -> dict[str, list
     return members
 
 
-def _of_labels(
+def _labels_of(
     people: Cohorts, members: Mapping[str, Sequence[int]], pieces: Sequence[Piece]
-) -> dict[str, list[Piece]]:
-    """The pieces of each label: those that have living members of it.
+) -> dict[int, str]:
+    """The label of each piece by its number: that of its living members; none without any.
 
     Raises:
         InternalFault: a piece has living members of a label and others.
     """
     ids = people.column("id")
     label_of = {ids[place]: label for label, places in members.items() for place in places}
-    found: dict[str, list[Piece]] = {label: [] for label in members}
+    found: dict[int, str] = {}
     for piece in pieces:
         labels = {label_of[cohort] for cohort in piece.column("cohort_id") if cohort in label_of}
         if len(labels) > 1:
             raise InternalFault("A noisy sum of one label has people of another one.")
-        for label in labels:
-            found[label].append(piece)
+        if labels:
+            found[piece.number] = labels.pop()
     return found
-
-
-def _joined(
-    cohorts: Cohorts,
-    resolved: Resolved,
-    parts: Sequence[Part],
-    whole: Whole,
-    before: LastStep | None,
-) -> Step:
-    """One step of all labels, which reads the whole."""
-    made = [part.step for part in parts if part.step is not None]
-    pieces = tuple(piece for step in made for piece in step.pieces)
-    finer = frozenset[int]().union(*(step.finer for step in made))
-    left_out = sum(_left_out(part) for part in parts)
-    if (
-        whole.weights is not None
-        and not finer
-        and (before is None or (left_out and before.share < resolved.share))
-    ):
-        raise BudgetExhausted("no person in this study can take part in such a release")
-    charges = Charges.together([step.charges for step in made], ("cohort_id", "epsilon"))
-    if len(set(charges.column("cohort_id"))) != len(charges):
-        raise InternalFault("A cohort is charged for two labels.")
-    if whole.weights is None:
-        plan = _read_freely(whole)
-    else:
-        sums = sums_of(cohorts, pieces, whole.people.groups, whole.weights, whole.noise)
-        plan = combination_plan(sums, whole.linear, whole.question)
-    return Step(
-        estimator=whole.estimator,
-        question=whole.question,
-        plan=replace(plan, labels=tuple(None if one.step is None else one.step.plan for one in parts)),
-        before=before,
-        noise=whole.noise,
-        had={number: share for step in made for number, share in step.had.items()},
-        pieces=pieces,
-        finer=finer,
-        closed=frozenset[int]().union(*(step.closed for step in made)),
-        used=AllUsed.together([step.used for step in made], ("cohort_id", "count", "offer")),
-        charges=charges,
-        people=sum(cohorts.column("count")),
-        left_out=left_out,
-        epsilon_max=max((step.epsilon_max for step in made), default=0),
-        epsilon_max_total=max((step.epsilon_max_total for step in made), default=0),
-        share_used=max((step.share_used for step in made), default=0),
-        silent=whole.people.silent,
-        parts=tuple(parts),
-    )
-
-
-def _left_out(part: Part) -> int:
-    if part.step is not None:
-        return part.step.left_out
-    return sum(count for trust, count in part.cohorts.rows("trust", "count") if trust is Trust.CENTRAL)

@@ -33,10 +33,10 @@ from app.core.study import StudyDefinition, Trust
 from app.estimators.combination import combination_plan
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
 from app.services.statistics import steps
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.piece_ledger import charged, in_all
 from app.services.statistics.piece_noise import NOISES
 from app.services.statistics.piece_sums import sums_of
-from app.services.statistics.planning import Crowd
 from app.services.statistics.questions import Resolved
 
 

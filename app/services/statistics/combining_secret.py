@@ -39,6 +39,7 @@ from app.estimators.interface import Plan, Question
 from app.estimators.transformed import Transformed
 from app.services.statistics import planning
 from app.services.statistics.combining import Combination
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Resolved
 from app.store.combined import Sources
 
@@ -78,7 +79,7 @@ def apart(resolved: Resolved, plan: Plan, values: Sequence[int]) -> Piece | None
 def chosen(study: StudyDefinition, resolved: Resolved, question: Question, sources: Sources) -> Sources:
     """The answers that are combined, see the module. `newest` stays."""
     known = replace(question, expected_size=_KNOWN_SIZE)
-    no_one = planning.crowd(study, [], resolved)
+    no_one = Crowd.of(study, [], resolved)
     own = planning.choose(study, no_one, resolved, known)[1].weighs
     alike = [most == least for most, least in map(_weighs, sources.noises)]
     if own is None or own[0] != own[1] or not any(alike):

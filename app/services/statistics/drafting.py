@@ -15,7 +15,8 @@ from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan,
 from app.services.statistics import combining, combining_secret, planning, steps
 from app.services.statistics.asked_accuracy import Readable
 from app.services.statistics.combining import Combination
-from app.services.statistics.planning import Crowd, Price, Turnout
+from app.services.statistics.crowds import Crowd
+from app.services.statistics.planning import Price, Turnout
 from app.services.statistics.questions import MEAN, SD, SUM, VARIANCE, Resolved
 from app.services.statistics.reading import Reading
 from app.services.statistics.steps import Step

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from app.core.cohort import Cohort, Cohorts
 from app.core.epsilon import MICRO
-from app.core.errors import InternalFault
+from app.core.errors import BudgetExhausted, InternalFault
 from app.core.piece import LastStep, Members, Piece, Taken
 from app.core.release import AllUsed, Charge, Charges, Used
 from app.core.study import Trust
@@ -114,6 +114,22 @@ class Taking(Protocol):
         """What a person who offers this much may be charged [both in the study's currency]."""
 
 
+def check_gain(question: Taking, before: LastStep | None, finer: Set[int], left_out: int) -> None:
+    """Refuse a step that draws no noise, where there is no answer yet or people cannot pay for a better one.
+
+    Args:
+        question: Of the step.
+        before: The step before it.
+        finer: Numbers of the pieces whose noise it draws.
+        left_out: People who cannot pay.
+
+    Raises:
+        BudgetExhausted: it is one.
+    """
+    if not finer and (before is None or (left_out and before.share < question.share)):
+        raise BudgetExhausted("no person in this study can take part in such a release")
+
+
 class PieceLedger:
     """What people have paid for a question, and can.
 
@@ -124,7 +140,7 @@ class PieceLedger:
         kept: Pieces as they will be.
         finer, closed: Numbers of those that are refined, and of those that can be refined no more.
         joining: What each cohort that joins a new piece may be charged, by its id.
-        left_out: People who cannot pay.
+        unable: The people of each cohort that cannot pay, by its id.
     """
 
     def __init__(
@@ -142,12 +158,17 @@ class PieceLedger:
         }
         self.paid, self.given = in_all(pieces, charged), in_all(pieces, given)
         self.kept, settled, self.finer, self.closed = self._refine()
-        self.joining, self.left_out = self._joining(settled)
+        self.joining, self.unable = self._joining(settled)
 
     @property
     def taking_part(self) -> Set[int]:
         """Ids of the cohorts that are in a piece, or join one."""
         return self.joining.keys() | self.paid.keys()
+
+    @property
+    def left_out(self) -> int:
+        """People who cannot pay."""
+        return sum(self.unable.values())
 
     def _refine(self) -> tuple[list[Piece], set[int], frozenset[int], frozenset[int]]:
         """Pieces as they will be, cohorts that are in a live one, numbers of those refined and closed."""
@@ -196,10 +217,10 @@ class PieceLedger:
             )
         )
 
-    def _joining(self, settled: set[int]) -> tuple[dict[int, int], int]:
-        """What each cohort that joins a new piece may be charged, by its id; people who cannot pay."""
+    def _joining(self, settled: set[int]) -> tuple[dict[int, int], dict[int, int]]:
+        """What each cohort that joins a new piece may be charged, and people who cannot pay, by its id."""
         joining: dict[int, int] = {}
-        left_out = 0
+        unable: dict[int, int] = {}
         offer_of = cache(self._resolved.offer)
         fields = ("id", "trust", "epsilon", "count")
         for cohort, trust, epsilon, count in zip(*map(self.cohorts.column, fields), strict=True):
@@ -214,11 +235,16 @@ class PieceLedger:
             if 0 < owed <= self._left[cohort]:
                 joining[cohort] = owed
             else:
-                left_out += count
-        return joining, left_out
+                unable[cohort] = count
+        return joining, unable
 
     def join(
-        self, number: int, weigh: Callable[[Set[int]], Iterable[tuple[int, int]]], sums: int = 2
+        self,
+        number: int,
+        weigh: Callable[[Set[int]], Iterable[tuple[int, int]]],
+        sums: int = 2,
+        *,
+        among: Iterable[int],
     ) -> tuple[Piece, ...]:
         """The new pieces: one for the newcomers, and one for those who have given the same in closed pieces.
 
@@ -226,9 +252,10 @@ class PieceLedger:
             number: Of the first one.
             weigh: What one person of each of some cohorts weighs under `PieceNoise.unit`, by their ids.
             sums: How many each piece has.
+            among: Ids of the cohorts of which these pieces are.
         """
         joining: dict[int, set[int]] = {}
-        for cohort in self.joining:
+        for cohort in self.joining.keys() & among:
             joining.setdefault(self.given.get(cohort, 0), set()).add(cohort)
         made: list[Piece] = []
         for base, cohorts in sorted(joining.items()):

@@ -1,15 +1,13 @@
 """From cohorts to a plan, and from a plan to an answer. No database; may be run in a thread."""
 
 import json
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import repeat
-from operator import ge, sub
 from typing import Protocol
 from uuid import UUID
 
 from app.accounting.costs import check_charges, group_costs
-from app.core.cohort import Cohort, Cohorts, Group, Groups, Reports
+from app.core.cohort import Group
 from app.core.epsilon import MICRO, delta_to_json, epsilon_to_json
 from app.core.errors import BudgetExhausted
 from app.core.grid import GRID_SIZE
@@ -24,6 +22,7 @@ from app.estimators.moments import with_second_moment
 from app.estimators.transformed import MOMENTS
 from app.mechanisms.draw import draw
 from app.services.statistics import planned_errors
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Resolved
 
 NOT_COMBINED, NOT_REPORTED = "in_no_answer", "measure_not_reported"
@@ -63,158 +62,6 @@ class Price:
     refines: UUID | None = None
     most: int
     most_in_all: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Crowd:
-    """The cohorts of a study as groups of equal offers.
-
-    Attributes:
-        groups: What estimators see.
-        cohorts: Whom they are made of.
-        places: For each cohort the place of its group.
-        labels: For each group the number of its label, of a question by labels that are secret; else empty.
-    """
-
-    groups: Groups
-    cohorts: Cohorts
-    places: Sequence[int]
-    labels: Sequence[int] = ()
-
-    @property
-    def members(self) -> tuple[tuple[Cohort, ...], ...]:
-        """For each group its cohorts."""
-        found: list[list[Cohort]] = [[] for _ in self.groups]
-        for place, cohort in zip(self.places, self.cohorts, strict=True):
-            found[place].append(cohort)
-        return tuple(map(tuple, found))
-
-    @property
-    def people(self) -> int:
-        """All people with a live contribution."""
-        return sum(self.groups.column("count"))
-
-    @property
-    def left_out(self) -> int:
-        """Those of them that cannot pay what is asked."""
-        people = self.groups.rows("count", "participates", "trust")
-        return sum(count for count, able, trust in people if not able and trust is not Trust.LOCAL)
-
-    @property
-    def silent(self) -> int:
-        """Those of them who did not report the measure: groups of their own, of no cohort."""
-        return sum(self.cohorts.column("silent"))
-
-    def sums(self, name: str) -> list[int]:
-        """For each group the sum of a field over its cohorts."""
-        return _added_up(self.places, self.cohorts.column(name), len(self.groups))
-
-
-def crowd(
-    study: StudyDefinition,
-    cohorts: Sequence[Cohort],
-    resolved: Resolved,
-    taking_part: Container[int] | None = None,
-) -> Crowd:
-    """Group cohorts by what they offer. A cohort takes part with its whole offer or not at all.
-
-    Args:
-        study: The study.
-        cohorts: Its cohorts.
-        resolved: What is asked of them.
-        taking_part: Ids of the central cohorts that take part; None for those that can pay their offer.
-    """
-    here = Cohorts.of(cohorts)
-    # Groups come in the order in which their first cohorts do.
-    merged: dict[tuple[Trust, int, bool, int], int] = {}
-    key: tuple[Trust, int, bool, int]
-    secret = bool(resolved.by) and study.relation is Relation.ADD_REMOVE_ONE
-    labels = _labels(study, resolved.by, here) if secret else repeat(0, len(here))
-    trusts, epsilons, carrieds = map(here.column, ("trust", "epsilon", "carried"))
-    offers = {epsilon: resolved.offer(epsilon) for epsilon in set(epsilons)}
-    if taking_part is None:
-        # The most that they may have spent; below 0 for those who offer nothing.
-        most = {epsilon: epsilon - offer if offer > 0 else -1 for epsilon, offer in offers.items()}
-        everyone_able = map(ge, map(most.__getitem__, epsilons), here.column("spent"))
-    else:
-        everyone_able = map(taking_part.__contains__, here.column("id"))
-    # Years of epochs have many cohorts, and few that differ in these.
-    kinds = list(zip(trusts, epsilons, carrieds, everyone_able, labels, strict=True))
-    place_of = {}
-    for trust, epsilon, carried, able, label in dict.fromkeys(kinds):
-        if trust is Trust.CENTRAL:
-            key = trust, offers[epsilon], able, label
-        elif trust is Trust.LOCAL:
-            # The report itself was randomized with what was left of the epsilon.
-            key = trust, epsilon - carried, True, label
-        else:
-            key = trust, 0, True, label
-        place_of[trust, epsilon, carried, able, label] = merged.setdefault(key, len(merged))
-    places = [place_of[kind] for kind in kinds]
-    trusts = [trust for trust, *_ in merged]
-    silent = _added_up(places, here.column("silent"), len(merged))
-    rest = [place for place, count in enumerate(silent) if count]
-    own = [offer for _, offer, *_ in merged]
-    counts = map(sub, _added_up(places, here.column("count"), len(merged)), silent)
-    columns: dict[str, Sequence[object]] = {
-        "trust": trusts + [Trust.LOCAL] * len(rest),
-        "epsilon": own + [own[place] for place in rest],
-        "count": [*counts, *(silent[place] for place in rest)],
-        "participates": [able for _, _, able, _ in merged] + [False] * len(rest),
-        "reports": _reports(study, trusts, places, here) + [None] * len(rest),
-    }
-    return Crowd(
-        groups=Groups(columns, len(merged) + len(rest)),
-        cohorts=here,
-        places=places,
-        labels=[label for *_, label in merged] if secret else (),
-    )
-
-
-def _labels(study: StudyDefinition, by: str, cohorts: Cohorts) -> Sequence[int]:
-    """The number of each cohort's label."""
-    numbers = {
-        segment: number
-        for number, label in enumerate(study.attributes.labels[by])
-        for segment in study.attributes.where({by: label})
-    }
-    return [numbers[segment] for segment in cohorts.column("segment")]
-
-
-def _added_up(places: Sequence[int], values: Sequence[int], size: int) -> list[int]:
-    """For each place the sum of its values, length `size`."""
-    found = [0] * size
-    for place, value in zip(places, values, strict=True) if any(values) else ():
-        found[place] += value
-    return found
-
-
-def _reports(
-    study: StudyDefinition, trusts: Sequence[Trust], places: Sequence[int], cohorts: Cohorts
-) -> list[Reports | None]:
-    """What each group has sent; None where it is not local."""
-    found: list[Reports | None] = [None] * len(trusts)
-    if Trust.LOCAL not in trusts:
-        return found
-    totals = _added_up(places, cohorts.column("total"), len(trusts))
-    squares = _added_up(places, cohorts.column("total_squares"), len(trusts))
-    reaches: dict[int, list[int | None]] = {}
-    for place, reach in zip(places, cohorts.column("reach"), strict=True):
-        reaches.setdefault(place, []).append(reach)
-    for place, trust in enumerate(trusts):
-        if trust is Trust.LOCAL:
-            found[place] = Reports(
-                mechanism=study.local_mechanism,
-                total=totals[place],
-                total_squares=squares[place],
-                reach=_farthest(reaches[place]),
-            )
-    return found
-
-
-def _farthest(reaches: Sequence[int | None]) -> int | None:
-    known = [reach for reach in reaches if reach is not None]
-    return max(known) if len(known) == len(reaches) else None
 
 
 def choose(

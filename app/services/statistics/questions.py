@@ -113,6 +113,11 @@ class Resolved:
             return self.share
         return min(self.share, -(-self.cap * MICRO // max(1, study.least)))
 
+    def at_whole(self) -> "Resolved":
+        """The question for each person's whole epsilon."""
+        cap = None if self.cap is None else self.cap * MICRO // self.share
+        return replace(self, share=MICRO, cap=cap)
+
     def digest(self) -> bytes:
         """SHA-256 of the question; without a tilt that of the releases made before there was one."""
         return _digest(replace(self, tilt=self.tilt or None).to_json())

@@ -16,7 +16,7 @@ from app.estimators.interface import Estimator, NotApplicable, Question
 from app.services.replies import Idempotency
 from app.services.statistics import gain
 from app.services.statistics.by_label import plan_by
-from app.services.statistics.planning import Crowd, crowd
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask, Resolved, resolve
 from app.services.statistics.steps import Step, plan_step
 from app.store import combined, pieces
@@ -174,7 +174,7 @@ class ReleaseRequest:
         """
         for part in step.parts:
             label = part.where[self.resolved.by]
-            if label in self.needs and part.step is None:
+            if label in self.needs and part.plan is None:
                 raise NotApplicable(
                     f"No person with {self.resolved.by}:{label} can take part: there is nothing to read."
                 )
@@ -215,7 +215,7 @@ class Situation:
         """Read what else there is, all cohorts given."""
         study, resolved = request.study, request.resolved
         cohorts = resolved.among(study.definition, cohorts)
-        people = crowd(study.definition, cohorts, resolved)
+        people = Crowd.of(study.definition, cohorts, resolved)
         question = await _question(connection, study, resolved, people)
         kept: list[Piece] = []
         before = None

@@ -15,7 +15,8 @@ from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators import registry
 from app.estimators.interface import Estimator
-from app.services.statistics import drafting, planning
+from app.services.statistics import drafting
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.drafting import PlannedEstimator
 from app.services.statistics.questions import MEAN, Ask, resolve
 from app.services.statistics.reading import Reading
@@ -165,7 +166,7 @@ def _plan(sizing: Sizing, estimator: Estimator) -> PlannedEstimator | None:
     study = replace(sizing.study, epsilon_min=epsilon, epsilon_max=epsilon)
     secret = study.relation is Relation.ADD_REMOVE_ONE
     resolved = resolve(study, replace(sizing.ask, share=sizing.share))
-    crowd = planning.crowd(study, _cohorts(sizing, people, study.amount(epsilon)), resolved)
+    crowd = Crowd.of(study, _cohorts(sizing, people, study.amount(epsilon)), resolved)
     question = resolved.question(
         study, people=None if secret else people, expected_size=float(people) if secret else None
     )

@@ -59,17 +59,17 @@ from operator import mul
 
 from app.core.cohort import Cohort, Cohorts
 from app.core.epsilon import MICRO
-from app.core.errors import BudgetExhausted, InternalFault
+from app.core.errors import InternalFault
 from app.core.piece import LastStep, Piece, Taken
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.combination import combination_plan
 from app.estimators.interface import Conclusion, Estimator, Linear, NotApplicable, Plan, Question
 from app.services.statistics import planning
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.label_groups import labels_shown
-from app.services.statistics.piece_ledger import PieceLedger, PieceStep, next_number
+from app.services.statistics.piece_ledger import PieceLedger, PieceStep, check_gain, next_number
 from app.services.statistics.piece_noise import NOISES, PieceNoise
 from app.services.statistics.piece_sums import sums_of
-from app.services.statistics.planning import Crowd
 from app.services.statistics.questions import Resolved
 
 
@@ -106,12 +106,18 @@ class Part:
     Attributes:
         where: The labels of its people.
         cohorts: They.
-        step: Their own step; None where they have no answer.
+        plan: What answers for them; None where they have no answer.
+        pieces: The noisy sums that it reads, sums as they were.
+        left_out: Those who cannot pay their part of this step.
+        silent: Those who did not report the measure.
     """
 
     where: Mapping[str, str]
     cohorts: Cohorts
-    step: "Step | None"
+    plan: Plan | None = None
+    pieces: tuple[Piece, ...] = ()
+    left_out: int
+    silent: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,87 +176,101 @@ def plan_step(
     """
     if study.relation is not Relation.REPLACE_ONE:
         return None
+    # 1. Refine what can be refined, and let join who can pay.
     ledger = PieceLedger(cohorts, pieces, resolved, NOISES[study.noise])
-    return plan_from(study, ledger, resolved, question, before, among, number=next_number(pieces))
+    # 2. Plan for each person's whole epsilon.
+    whole = plan_whole(study, ledger.cohorts, resolved, question, ledger.taking_part, among)
+    if whole.weights is None:
+        return None
+    # 3. New pieces of those who join.
+    created = joined(study, ledger, whole, whole.weights, ledger.kept, next_number(pieces))
+    # 4. The answer from all pieces.
+    kept = [*ledger.kept, *created]
+    finer = ledger.finer | {piece.number for piece in created}
+    check_gain(resolved, before, finer, ledger.left_out)
+    plan = combined(whole, whole.weights, ledger.cohorts, kept)
+    return step_of(study, ledger, resolved, whole, before, kept, finer, plan, left_out=ledger.left_out)
 
 
-def plan_from(
+def joined(
+    study: StudyDefinition,
+    ledger: PieceLedger,
+    whole: Whole,
+    weights: Sequence[int],
+    kept: Sequence[Piece],
+    number: int,
+) -> tuple[Piece, ...]:
+    """The new pieces of those who join.
+
+    Args:
+        study: The study.
+        ledger: Of its pieces, and perhaps of other people's.
+        whole, weights: The plan for these people.
+        kept: Their pieces so far.
+        number: Of the first new one.
+    """
+    people = whole.people
+
+    def weigh(cohorts: Set[int]) -> Iterator[tuple[int, int]]:
+        if not kept or whole.linear.attached:
+            return _by_cohort(people, weights)
+        places = [place for place, cohort in enumerate(people.cohorts.column("id")) if cohort in cohorts]
+        alone = people.some(study, places)
+        return _by_cohort(alone, _own_weights(alone, people, whole.estimator, whole.question, whole.noise))
+
+    return ledger.join(number, weigh, among=people.cohorts.column("id"))
+
+
+def combined(whole: Whole, weights: Sequence[int], cohorts: Cohorts, kept: Sequence[Piece]) -> Plan:
+    """The plan that reads the pieces of some people together."""
+    sums = sums_of(cohorts, kept, whole.people.groups, weights, whole.noise)
+    return combination_plan(sums, whole.linear, whole.question)
+
+
+def step_of(
     study: StudyDefinition,
     ledger: PieceLedger,
     resolved: Resolved,
-    question: Question,
+    whole: Whole,
     before: LastStep | None,
-    among: Sequence[Estimator] | None = None,
+    kept: Sequence[Piece],
+    finer: frozenset[int],
+    plan: Plan,
     *,
-    number: int,
-    needed: bool = True,
-) -> Step | None:
-    """Plan a step from what people have paid for the question, and can; see `plan_step`.
-
-    Args:
-        study, resolved, question, before, among: See `plan_step`.
-        ledger: Of the cohorts and pieces of the question.
-        number: Of a new piece.
-        needed: Whether a step that reads only what is there is refused, where people cannot pay for more.
-    """
-    noise, here = NOISES[study.noise], ledger.cohorts
-    # 1. Refine what can be refined, and let join who can pay.
-    kept, finer, left_out = ledger.kept, ledger.finer, ledger.left_out
-    # 2. Plan for each person's whole epsilon.
-    all_of = plan_whole(study, here, resolved, question, ledger.taking_part, among)
-    people, weights, linear = all_of.people, all_of.weights, all_of.plan.linear
-    if weights is None or linear is None:
-        return None
-
-    # 3. New pieces of those who join.
-    def weigh(cohorts: Set[int]) -> Iterator[tuple[int, int]]:
-        if not kept or linear.attached:
-            return _by_cohort(people, weights)
-        places = [place for place, cohort in enumerate(here.column("id")) if cohort in cohorts]
-        alone = planning.crowd(study, here.some(places), _at_whole(resolved), cohorts)
-        return _by_cohort(alone, _own_weights(alone, people, all_of.estimator, all_of.question, noise))
-
-    created = ledger.join(number, weigh)
-    kept, finer = [*kept, *created], finer | {piece.number for piece in created}
-    if needed and not finer and (before is None or (left_out and before.share < resolved.share)):
-        raise BudgetExhausted("no person in this study can take part in such a release")
-    # 4. The answer from all pieces.
+    left_out: int,
+    parts: tuple[Part, ...] = (),
+) -> Step:
+    """The step that draws the noise of some pieces and reads all that are kept."""
     charges = ledger.charges(kept, finer)
     charged, costs = charges.column("cohort_id"), charges.column("epsilon")
     totals = [ledger.paid.get(cohort, 0) + cost for cohort, cost in zip(charged, costs, strict=True)]
     fresh = not ledger.paid.keys() >= set(charged)
-    taken = resolved.share_taken(study)
     had = 0 if before is None or fresh else before.share
     return Step(
-        estimator=all_of.estimator,
-        question=all_of.question,
-        plan=combination_plan(sums_of(here, kept, people.groups, weights, noise), linear, all_of.question),
+        estimator=whole.estimator,
+        question=whole.question,
+        plan=plan,
         before=before,
-        noise=noise,
+        noise=whole.noise,
         had={piece.number: piece.share for piece in ledger.pieces},
         pieces=tuple(kept),
         finer=finer,
-        closed=ledger.closed,
+        closed=ledger.closed & {piece.number for piece in kept},
         used=ledger.used(kept, finer, charges),
         charges=charges,
-        people=sum(here.column("count")),
+        people=sum(ledger.cohorts.column("count")),
         left_out=left_out,
         epsilon_max=max(costs, default=0),
-        epsilon_max_total=max(*totals, *ledger.paid.values(), 0),
-        share_used=max(0, taken - had),
-        silent=people.silent,
+        epsilon_max_total=max((*totals, *ledger.paid.values()), default=0),
+        share_used=max(0, resolved.share_taken(study) - had),
+        silent=whole.people.silent,
+        parts=parts,
     )
 
 
 def _by_cohort(people: Crowd, weights: Sequence[int]) -> Iterator[tuple[int, int]]:
     """What one person of each cohort weighs, by its id."""
     return zip(people.cohorts.column("id"), map(weights.__getitem__, people.places), strict=True)
-
-
-def _at_whole(resolved: Resolved) -> Resolved:
-    """A question for each person's whole epsilon."""
-    cap = None if resolved.cap is None else resolved.cap * MICRO // resolved.share
-    return replace(resolved, share=MICRO, cap=cap)
 
 
 def plan_whole(
@@ -266,14 +286,25 @@ def plan_whole(
     Raises:
         BudgetExhausted, NotApplicable: see `app.services.statistics.planning.choose`.
     """
-    whole, noise = _at_whole(resolved), NOISES[study.noise]
+    whole = resolved.at_whole()
     asked = replace(
         whole.question(study, people=question.people, expected_size=question.expected_size),
         variance=question.variance,
         together=question.together,
     )
-    people = planning.crowd(study, cohorts, whole, taking_part)
-    estimator, plan, answered = planning.choose(study, people, whole, asked, among)
+    return plan_people(study, Crowd.of(study, cohorts, whole, taking_part), resolved, asked, among)
+
+
+def plan_people(
+    study: StudyDefinition,
+    people: Crowd,
+    resolved: Resolved,
+    asked: Question,
+    among: Sequence[Estimator] | None = None,
+) -> Whole:
+    """Plan a question for the whole epsilon of some people; see `plan_whole`."""
+    noise = NOISES[study.noise]
+    estimator, plan, answered = planning.choose(study, people, resolved, asked, among)
     return Whole(
         people=people,
         estimator=estimator,
@@ -329,11 +360,11 @@ def read(plan: Plan, pieces: Sequence[Piece], cohorts: Sequence[Cohort]) -> Conc
 def _of_label(part: Part, pieces: Sequence[Piece]) -> tuple[Mapping[str, str], int, int, Conclusion | None]:
     """Condition, people, those who are left out, and the answer of one label."""
     people = sum(part.cohorts.column("count"))
-    if part.step is None:
+    if part.plan is None:
         return part.where, people, people, None
-    own = {piece.number for piece in part.step.pieces}
-    found = read(part.step.plan, [piece for piece in pieces if piece.number in own], part.cohorts)
-    return part.where, people, part.step.left_out + part.step.silent, found
+    own = {piece.number for piece in part.pieces}
+    found = read(part.plan, [piece for piece in pieces if piece.number in own], part.cohorts)
+    return part.where, people, part.left_out + part.silent, found
 
 
 def weights_of(plan: Plan, noise: PieceNoise) -> Sequence[int] | None:

@@ -13,6 +13,7 @@ from app.core.grid import GRID_SIZE
 from app.core.piece import Piece
 from app.core.study import StudyDefinition, Trust
 from app.services.statistics import combining, planning
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask, resolve
 from dither_research.histories import GAUSSIAN_STUDY, STUDY, cohort_of
 
@@ -25,7 +26,7 @@ def fresh(
     """An answer with noise of its own: the sums that are kept of it, and its estimate."""
     resolved = resolve(study, Ask(estimator=estimator, share=SHARE, tilt=0))
     question = resolved.question(study, people=sum(cohort.count for cohort in cohorts))
-    people = planning.crowd(study, cohorts, resolved)
+    people = Crowd.of(study, cohorts, resolved)
     _, plan, _ = planning.choose(study, people, resolved, question)
     values = planning.noisy(plan, people)
     charges = planning.charges(plan, people, study)
@@ -109,7 +110,7 @@ def test_an_answer_by_another_number_of_queries_keeps_nothing() -> None:
     study = STUDY
     cohorts = [cohort_of(1, EPSILON, [GRID_SIZE // 2] * PEOPLE)]
     resolved = resolve(study, Ask(share=SHARE))
-    people = planning.crowd(study, cohorts, resolved)
+    people = Crowd.of(study, cohorts, resolved)
     question = resolved.question(study, people=PEOPLE)
     _, plan, _ = planning.choose(study, people, resolved, question)
     values = planning.noisy(plan, people)

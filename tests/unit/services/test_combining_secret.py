@@ -13,6 +13,7 @@ from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition
 from app.services.statistics import combining_secret, planning
 from app.services.statistics.combining import Combination
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask, resolve
 from app.store.combined import Sources
 from dither_research.histories import GAUSSIAN_STUDY, STUDY, cohort_of
@@ -33,7 +34,7 @@ def answered(
     pieces, noises, costs, charged = [], [], [], []
     for ask in asks:
         resolved = resolve(study, ask)
-        crowd = planning.crowd(study, cohorts, resolved)
+        crowd = Crowd.of(study, cohorts, resolved)
         question = resolved.question(study, people=None)
         estimator, plan, question = planning.choose(study, crowd, resolved, question)
         piece = combining_secret.apart(resolved, plan, NOISY)
@@ -110,7 +111,7 @@ def test_answers_whose_interval_holds_whatever_people_give_are_not_mixed_with_ot
 
 def test_what_is_no_mean_of_all_people_is_not_kept() -> None:
     resolved = resolve(SECRET, Ask(share=MICRO // 4))
-    crowd = planning.crowd(SECRET, [], resolved)
+    crowd = Crowd.of(SECRET, [], resolved)
     _, plan, _ = planning.choose(SECRET, crowd, resolved, resolved.question(SECRET, people=None))
     assert combining_secret.apart(resolved, plan, NOISY) is not None
     assert combining_secret.apart(replace(resolved, measure="income"), plan, NOISY) is None

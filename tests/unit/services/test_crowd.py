@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.core.cohort import Cohort, Cohorts, Group, Groups
 from app.core.epsilon import MICRO
 from app.core.study import LocalMechanism, Relation, StudyDefinition, Trust
-from app.services.statistics.planning import crowd
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask, resolve
 
 STUDY = StudyDefinition(
@@ -79,7 +79,7 @@ def test_groups_are_those_of_equal_offers(cohorts: list[Cohort], share: int, cap
         expected[one.trust, said, able].append(one)
 
     for given_as in (cohorts, by_columns(cohorts)):
-        found = crowd(STUDY, given_as, resolved)
+        found = Crowd.of(STUDY, given_as, resolved)
 
         assert [(one.trust, one.epsilon, one.participates) for one in found.groups] == list(expected)
         assert found.members == tuple(map(tuple, expected.values()))
@@ -117,7 +117,7 @@ def test_records_are_what_their_columns_say(cohorts: list[Cohort]) -> None:
 
 @given(some_cohorts())
 def test_those_who_can_take_part_are_found_by_columns(cohorts: list[Cohort]) -> None:
-    groups = list(crowd(STUDY, cohorts, resolve(STUDY, Ask(share=MICRO))).groups)
+    groups = list(Crowd.of(STUDY, cohorts, resolve(STUDY, Ask(share=MICRO))).groups)
     table = Groups.of([*groups, Group(trust=Trust.CENTRAL, epsilon=0, count=3)])
 
     for trust in Trust:
