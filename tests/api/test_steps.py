@@ -313,9 +313,9 @@ async def test_steps_after_a_person_left_charge_the_others_the_whole_difference(
 async def test_intervals_hold_where_people_left_because_of_their_values(service: Service) -> None:
     """People leave who said far less than those who stay: the old sum still holds what they said.
 
-    Read as one of those who stay it would be 7 off. The truth is within five halves of each interval, unless noise
-    alone is so far off, which happens once in 3 million runs: a Laplace exceeds the half of its interval with a
-    probability of 1/20, and five times that of 20^-5; a sum of several has lighter tails.
+    Read as one of those who stay it would be 7 off. The truth is within five halves of each interval, unless
+    noise alone is so far off, which happens once in 3 million runs: a Laplace exceeds the half of its
+    interval with a probability of 1/20, and five times that of 20^-5; a sum of several has lighter tails.
     """
     await service.study(slug="minutes", lower=0, upper=100)
     values = {f"low-{place}": place % 20 for place in range(200)}
