@@ -27,6 +27,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from operator import mul
+from typing import TypeAlias
 
 import numpy as np
 import scipy
@@ -42,6 +44,9 @@ from app.estimators.moments import with_both
 from app.estimators.reports import noise_variance
 
 _ROUNDS = 40
+
+Matrix: TypeAlias = "NDArray[np.float64] | scipy.sparse.csr_array"
+"""Of many parts sparse: a group is in few of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,13 +108,15 @@ def combination_plan(sums: Sums, linear: Linear, question: Question) -> Plan:
     ]
     laplaces = () if sums.normal else tuple((noise, 1) for noise in noises)
     normal = math.fsum(noise * noise for noise in noises) if sums.normal else 0.0
+    # All of them over one denominator: a position is one quotient of integers.
     counted = sums.counted or (1,) * pieces
-    single = [factor / times for factor, times in zip(factors, counted, strict=True)]
+    each = [*(factor / times for factor, times in zip(factors, counted, strict=True)), public]
+    under = math.lcm(*(factor.denominator for factor in each))
+    over = [factor.numerator * (under // factor.denominator) for factor in each]
+    unit = under * GRID_SIZE
 
-    def position(values: Sequence[int]) -> Fraction:
-        *noisy, known = values
-        total = sum((factor * value for factor, value in zip(single, noisy, strict=True)), Fraction())
-        return (total + public * known) / GRID_SIZE
+    def total(values: Sequence[int]) -> int:
+        return sum(map(mul, over, values))
 
     plan = combine(
         groups,
@@ -119,7 +126,7 @@ def combination_plan(sums: Sums, linear: Linear, question: Question) -> Plan:
         person=person,
         laplaces=laplaces,
         normal=normal,
-        read=lambda values: position(values[: pieces + 1]),
+        read=lambda values: Fraction(total(values[: pieces + 1]), unit),
         reports=reports,
         variance=linear.variance,
         expected_variance=linear.expected_variance,
@@ -131,8 +138,8 @@ def combination_plan(sums: Sums, linear: Linear, question: Question) -> Plan:
         return plan
 
     def moments(values: Sequence[int]) -> tuple[float, float]:
-        first, second = values[: pieces + 1], values[pieces + 1 :]
-        return float(position(first)) / central - 0.5, float(position(second)) / central
+        first, second = total(values[: pieces + 1]) / unit, total(values[pieces + 1 :]) / unit
+        return first / central - 0.5, second / central
 
     return with_both(
         replace(plan, conclude_within=None, by_parts=True),
@@ -180,7 +187,7 @@ class _Parts:
         reports_from: The first part of reports.
     """
 
-    columns: "scipy.sparse.csr_array"
+    columns: "Matrix"
     noises: NDArray[np.float64]
     masses: tuple[Fraction, ...]
     rests: tuple[Fraction, ...]
@@ -235,9 +242,17 @@ class _Parts:
             entries += parts.values()
             places += parts
             lengths[place] = len(parts)
-        ends = list(itertools.accumulate(lengths, initial=0))
+        shape = len(groups), len(noises)
+        columns: Matrix
+        if len(noises) == 1:
+            # One part needs no sparse matrix, which takes longer to make than all else here.
+            columns = np.zeros(shape)
+            columns[np.flatnonzero(lengths), 0] = entries
+        else:
+            ends = list(itertools.accumulate(lengths, initial=0))
+            columns = scipy.sparse.csr_array((entries, places, ends), shape=shape)
         return cls(
-            columns=scipy.sparse.csr_array((entries, places, ends), shape=(len(groups), len(noises))),
+            columns=columns,
             noises=np.array(noises),
             masses=tuple(whole),
             rests=tuple(rests),
@@ -262,7 +277,7 @@ class _Parts:
 
 
 def best_shares(
-    columns: "scipy.sparse.csr_array",
+    columns: Matrix,
     noises: NDArray[np.float64],
     sizes: NDArray[np.float64],
     absent: NDArray[np.bool_],
@@ -312,7 +327,7 @@ class _Problem:
 
     def __init__(
         self,
-        columns: "scipy.sparse.csr_array",
+        columns: Matrix,
         noises: NDArray[np.float64],
         sizes: NDArray[np.float64],
         equal: NDArray[np.float64],
@@ -339,18 +354,18 @@ class _Problem:
         used = np.flatnonzero(shares)
         return self._error(self._columns[:, used], self._noises[used], shares[used])
 
-    def _moves(self, columns: "scipy.sparse.csr_array", shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _moves(self, columns: Matrix, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         moved: NDArray[np.float64] = self._pulls * self._sizes * np.abs(columns @ shares - self._equal)
         return moved
 
     def _error(
-        self, columns: "scipy.sparse.csr_array", noises: NDArray[np.float64], shares: NDArray[np.float64]
+        self, columns: Matrix, noises: NDArray[np.float64], shares: NDArray[np.float64]
     ) -> float:
         spread = self._variance * float(np.dot(self._sizes, (columns @ shares) ** 2))
         return spread + float(np.dot(noises, shares**2)) + float(self._moves(columns, shares).sum()) ** 2
 
     def _unsigned(
-        self, columns: "scipy.sparse.csr_array", noises: NDArray[np.float64]
+        self, columns: Matrix, noises: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """The best shares of some parts, of any sign."""
         if noises.size == 1:

@@ -36,22 +36,24 @@ def sums_of(
     held = Counter(chain.from_iterable(piece.column("cohort_id") for piece in pieces))
     # Most cohorts are in one piece alone, with all who were in it: they are added up by their weights. The
     # others are looked at one by one, with what a person weighs in which piece and how many were drawn there.
+    several = {cohort for cohort, times in held.items() if times > 1} if held.total() > len(held) else ()
     weighed: list[Mapping[int, int]] = []
     sizes: list[int] = []
     mixed: dict[int, list[tuple[int, int, int]]] = {}
     for place, piece in enumerate(pieces):
         alone: dict[int, int] = {}
         for cohort, weight, drawn in piece.rows("cohort_id", "weight", "count"):
-            if held[cohort] == 1 and counts.get(cohort) == drawn:
+            if counts.get(cohort) == drawn and cohort not in several:
                 alone[weight] = alone.get(weight, 0) + drawn
             else:
                 mixed.setdefault(cohort, []).append((place, weight, drawn))
         weighed += [{place: weight} for weight in alone]
         sizes += alone.values()
     present, gone = Counter[Weighs](), Counter[Weighs]()
-    for cohort, trust, count in here.rows("id", "trust", "count"):
-        if cohort not in held and trust is Trust.CENTRAL:
-            present[()] += count
+    if not held.keys() >= counts.keys():
+        for cohort, trust, count in here.rows("id", "trust", "count"):
+            if cohort not in held and trust is Trust.CENTRAL:
+                present[()] += count
     for cohort, pieces_of in mixed.items():
         stayed = counts.get(cohort, 0)
         present[tuple((place, weight) for place, weight, _ in pieces_of)] += stayed
@@ -63,7 +65,8 @@ def sums_of(
     weighed += map(dict, (*present, *gone))
     sizes += (*present.values(), *gone.values())
     central, trusts = len(weighed), people.column("trust")
-    others = people.some([place for place, trust in enumerate(trusts) if trust is not Trust.CENTRAL])
+    rest = [place for place, trust in enumerate(trusts) if trust is not Trust.CENTRAL]
+    others = people.some(rest)
     columns: dict[str, Sequence[object]] = {
         "trust": [Trust.CENTRAL] * central + [*others.column("trust")],
         "epsilon": [0] * central + [*others.column("epsilon")],
@@ -71,7 +74,7 @@ def sums_of(
         "participates": [True] * central + [*others.column("participates")],
         "reports": [None] * central + [*others.column("reports")],
     }
-    public = [weight for trust, weight in zip(trusts, weights, strict=True) if trust is Trust.PUBLIC]
+    public = [weights[place] for place in rest if trusts[place] is Trust.PUBLIC]
     return Sums(
         groups=Groups(columns, central + len(others)),
         weights=(*weighed, *({} for _ in others)),
