@@ -10,7 +10,7 @@ from typing import Any
 
 from dither.device.choices import ChoiceRandomizer, choice_points
 from dither.device.exact import discrete_gaussian
-from dither.device.gaussian import gaussian_sigma, micro_mu2
+from dither.device.gaussian import gaussian_sigma, micro_mu2, pure_epsilon
 from dither.device.measures import reports
 from dither.device.numbers import GRID_SIZE
 from dither.device.randomizers import LocalMechanism, randomizer
@@ -31,10 +31,19 @@ DELTAS = [
 ]
 POINTS = [0, 1, GRID_SIZE // 3, GRID_SIZE // 2, GRID_SIZE]
 REPORT_EPSILONS = [10_000, 600_000, 1_000_000, 8_000_000]
+SIGMAS = [1, 2, 7, 64, 1_000, 536_751_364, 5_000_000_000, 66_084_241_022]
+DELTA = 1_000_000
+RANGES = [
+    *[("laplace", epsilon, 0) for epsilon in (1, 17, 1_010_000, 10_000_000, 1_000_000_000_000)],
+    *[("gaussian", epsilon, delta) for epsilon, delta in [*DELTAS, (1_000_000_000_000, 1)]],
+]
 RESPONSES = [(0, 2, 1_000_000), (1, 2, 50_000), (3, 5, 2_000_000), (0, 4, 20_000_000)]
 CHOICES = [
-    (place, count, epsilon)
-    for count, epsilon in [(2, 1_000_000), (5, 100_000), (5, 4_000_000), (4, 500_000), (9, 1_000_000)]
+    (place, count, epsilon, delta)
+    for count, epsilon, delta in [
+        *[(2, 1_000_000, 0), (5, 100_000, 0), (5, 4_000_000, 0), (4, 500_000, 0), (9, 1_000_000, 0)],
+        *[(2, 1_000_000, DELTA), (3, 5_000_000, 1_000), (5, 40_000_000, DELTA), (9, 500_000, DELTA)],
+    ]
     for place in (0, count - 1)
 ]
 MEASURES: list[list[list[Any]]] = [
@@ -42,6 +51,9 @@ MEASURES: list[list[list[Any]]] = [
     [["duchi", 1], [5, 4], ["hybrid", GRID_SIZE // 3]],
     [[2, 1], [9, 0], ["piecewise", 7], ["duchi", GRID_SIZE]],
 ]
+OFFERS = [(300_000, 0), (5_120_000, 0), (20_000_000, 0), (3_000_000, DELTA), (47_000_000, DELTA)]
+"""Epsilons and deltas of all measures together. The mu^2 of the last one pays for two reports."""
+
 STREAMS = 3
 
 ABOUT = [
@@ -59,10 +71,14 @@ ABOUT = [
     "hybrid(x): if share > 0, draw 32 bits; below share: piecewise(x). Otherwise duchi(x).",
     "sigmas: mu2 = the largest integer with delta >= Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 -"
     " epsilon/mu), mu^2 = mu2 / 10^6; s = the least integer, at least 64, with s^2 - 9 >= N^2 10^6 / mu2."
-    " delta counts 1e-12.",
+    " delta counts 1e-12. pure = the largest integer with e^(pure / 10^6) <= Phi(mu/2) / Phi(-mu/2). All are"
+    " decided with what is compared raised by 1e-30 of it. gaussian_vectors.json has thousands more.",
     "discrete_gaussian(s): t = s + 1; y = discrete_laplace(t, 1); keep it if bernoulli_exp((|y| t - s^2)^2,"
     " 2 s^2 t^2), else start again. While its fraction is above 1, bernoulli_exp asks bernoulli_exp(1, 1) and"
     " takes 1 off; the first false is the answer. gaussian: point plus that.",
+    "ranges: laplace reports lie at most ceil(64 N 10^6 / epsilon) outside of the grid 0..N, gaussian ones at"
+    " most 12 s, both at most 2^62 - N.",
+    "choices and measures: where delta is above 0, epsilon stands for pure of its mu2 in what follows.",
     "choices: p = power of epsilon, K = count. Where (K o)^2 + 2 p o <= 2 K o (o + p) + p^2 + o^2: u ="
     " below(p + (K - 1) o); s = 0 if u < p, else 1 + floor((u - p) / o); the report is 2^((place + s) mod K)."
     " Otherwise for each choice from 0 on: the own one is in it if a bit is 1, another one if below(o + p) <"
@@ -97,13 +113,14 @@ def make() -> dict[str, Any]:
                 "delta": delta,
                 "mu2": micro_mu2(epsilon, delta),
                 "sigma": gaussian_sigma(micro_mu2(epsilon, delta)),
+                "pure": pure_epsilon(micro_mu2(epsilon, delta)),
             }
             for epsilon, delta in DELTAS
         ],
         "discrete_gaussian": [
             _drawn({"sigma": sigma}, lambda bits, sigma=sigma: discrete_gaussian(sigma, bits), index)
-            for sigma in (1, 7, 1000, 5_000_000_000)
-            for index in range(STREAMS)
+            for sigma in SIGMAS
+            for index in range(2 * STREAMS)
         ],
         "reports": [
             _drawn(
@@ -117,25 +134,26 @@ def make() -> dict[str, Any]:
             )
             for delta in [1_000_000 if mechanism == "gaussian" else 0]
         ],
+        "ranges": [_range(*given) for given in RANGES],
         "choices": [
             _drawn(
-                {"place": place, "count": count, "epsilon": epsilon},
-                lambda bits, p=place, k=count, e=epsilon: ChoiceRandomizer(k).report(
-                    choice_points(k)[p], e, bits
+                {"place": place, "count": count, "epsilon": epsilon, "delta": delta},
+                lambda bits, p=place, k=count, e=epsilon, d=delta: ChoiceRandomizer(k).report(
+                    choice_points(k)[p], worth(e, d), bits
                 ),
                 index,
             )
-            for place, count, epsilon in CHOICES
+            for place, count, epsilon, delta in CHOICES
             for index in range(STREAMS)
         ],
         "measures": [
             _drawn(
-                {"measures": measures, "epsilon": epsilon},
-                lambda bits, m=measures, e=epsilon: _of_measures(m, e, bits),
+                {"measures": measures, "epsilon": epsilon, "delta": delta},
+                lambda bits, m=measures, e=epsilon, d=delta: _of_measures(m, worth(e, d), bits),
                 index,
             )
             for measures in MEASURES
-            for epsilon in (300_000, 5_120_000, 20_000_000)
+            for epsilon, delta in OFFERS
             for index in range(2)
         ],
         "responses": [
@@ -147,6 +165,22 @@ def make() -> dict[str, Any]:
             for category, categories, epsilon in RESPONSES
             for index in range(STREAMS)
         ],
+    }
+
+
+def worth(epsilon: int, delta: int) -> int:
+    """What reports of choices and of measures are randomized with where they cost that much."""
+    return pure_epsilon(micro_mu2(epsilon, delta)) if delta else epsilon
+
+
+def _range(mechanism: str, epsilon: int, delta: int) -> dict[str, Any]:
+    found = randomizer(mechanism, delta).range(epsilon)
+    return {
+        "mechanism": mechanism,
+        "epsilon": epsilon,
+        "delta": delta,
+        "lower": str(found.lower),
+        "upper": str(found.upper),
     }
 
 

@@ -20,7 +20,7 @@ from dither.device.randomizers import LocalMechanism, Randomizer, randomizer
 from dither.device.response import respond
 from scipy import stats
 
-from tests.client import make_randomizer_vectors
+from tests.client import make_gaussian_vectors, make_randomizer_vectors
 from tests.client.bits import BitStream, Seeded, enumerate_outcomes
 from tests.support.reports import report_range
 
@@ -74,6 +74,50 @@ def test_sigmas_are_the_least_that_keep_delta(row: dict[str, Any]) -> None:
         assert delta(mpmath.sqrt(sigma**2 - 9)) < row["delta"]
         assert delta(GRID_SIZE / mpmath.sqrt(mpmath.mpf(row["mu2"] + 1) / 10**6)) > row["delta"]
         assert (sigma - 1) ** 2 - 9 < mpmath.mpf(GRID_SIZE) ** 2 * 10**6 / row["mu2"]
+        assert row["pure"] == mpmath.floor(10**6 * pure(row["mu2"]))
+
+
+def pure(mu2: int) -> mpmath.mpf:
+    half = mpmath.sqrt(mpmath.mpf(mu2) / 10**6) / 2
+    return mpmath.log(mpmath.ncdf(half) / mpmath.ncdf(-half))
+
+
+def worth(row: dict[str, Any]) -> int:
+    """What reports are randomized with: epsilon, or the pure one that its mu^2 pays for."""
+    with mpmath.workdps(60):
+        delta = row["delta"]
+        return int(10**6 * pure(micro_mu2(row["epsilon"], delta))) if delta else int(row["epsilon"])
+
+
+@pytest.mark.long
+def test_the_file_of_offers_is_what_its_generator_writes() -> None:
+    assert make_gaussian_vectors.text() == make_gaussian_vectors.PATH.read_text(encoding="utf-8")
+
+
+OFFERS = json.loads(make_gaussian_vectors.PATH.read_text(encoding="utf-8"))["offers"]
+
+
+@pytest.mark.parametrize("row", [row for row in OFFERS[:600:10] if row[2]], ids=lambda row: f"{row[:2]}")
+def test_offers_are_bought_as_exactly_as_real_numbers_with_200_digits_say(row: list[int]) -> None:
+    epsilon, delta, mu2, sigma, own = row
+
+    def spent(amount: int) -> mpmath.mpf:
+        mu, cost = mpmath.sqrt(mpmath.mpf(amount) / 10**6), mpmath.mpf(epsilon) / 10**6
+        return mpmath.ncdf(mu / 2 - cost / mu) - mpmath.exp(cost) * mpmath.ncdf(-mu / 2 - cost / mu)
+
+    with mpmath.workdps(200):
+        assert spent(mu2) * 10**12 <= delta < spent(mu2 + 1) * 10**12
+        assert own == mpmath.floor(10**6 * pure(mu2))
+        assert sigma == mpmath.ceil(mpmath.sqrt(mpmath.mpf(GRID_SIZE) ** 2 * 10**6 / mu2 + 9))
+
+
+@pytest.mark.parametrize("row", VECTORS["ranges"], ids=lambda row: f"{row['mechanism']}-{row['epsilon']}")
+def test_ranges_are_so_many_scales_about_the_grid(row: dict[str, Any]) -> None:
+    scale = Fraction(GRID_SIZE * 10**6, row["epsilon"])
+    if row["mechanism"] == "gaussian":
+        scale = Fraction(gaussian_sigma(micro_mu2(row["epsilon"], row["delta"])))
+    reach = min(-(-(12 if row["delta"] else 64) * scale // 1), 2**62 - GRID_SIZE)
+    assert (int(row["lower"]), int(row["upper"])) == (-reach, GRID_SIZE + reach)
 
 
 class Transcript:
@@ -169,18 +213,20 @@ def test_reports_agree_with_another_transcription() -> None:
 def test_reports_of_choices_agree_with_another_transcription() -> None:
     for row in VECTORS["choices"]:
         transcript = Transcript(row)
-        outcome = transcript.choice(row["count"], row["place"], row["epsilon"])
+        outcome = transcript.choice(row["count"], row["place"], worth(row))
         assert (outcome, transcript.bits.used) == (row["outcome"], row["used"]), row
-    assert {is_single(row["count"], row["epsilon"]) for row in VECTORS["choices"]} == {True, False}
+    for pays_mu2 in (True, False):
+        rows = [row for row in VECTORS["choices"] if (row["delta"] > 0) == pays_mu2]
+        assert {is_single(row["count"], worth(row)) for row in rows} == {True, False}
 
 
 def test_reports_of_some_measures_agree_with_another_transcription() -> None:
     for row in VECTORS["measures"]:
         transcript, measures = Transcript(row), row["measures"]
-        left = list(range(len(measures)))
-        count = min(max(int(row["epsilon"] / 2.5e6), 1), len(measures))
+        left, epsilon = list(range(len(measures))), worth(row)
+        count = min(max(int(epsilon / 2.5e6), 1), len(measures))
         chosen = sorted(left.pop(transcript.below(len(left))) for _ in range(count))
-        each = int(f"{row['epsilon'] // count}"[:3].ljust(len(f"{row['epsilon'] // count}"), "0"))
+        each = int(f"{epsilon // count}"[:3].ljust(len(f"{epsilon // count}"), "0"))
         shape = make_randomizer_vectors._shape(each)
         outcome: list[int | None] = [None] * len(measures)
         for place in chosen:

@@ -131,7 +131,7 @@ export class Client {
     const labels = labelsOf(contribution.attributes ?? {}, study);
     const points = answers.map(({ point }) => point).join();
     const digest = await this.digest(`study:${slug}`, subject, points, labels);
-    const order = { study: slug, subject, trust, epsilon: offered, digest, answers };
+    const order = { study: slug, subject, trust, epsilon: offered, digest, delta: study.delta, answers };
     const draws = await this.ledger.transact((memory) => decisions.mustDraw(memory, order));
     const said = draws ? await this.spending(slug, subject) : null;
     const { entry, fresh } = await this.ledger.transact((memory) =>

@@ -9,11 +9,8 @@ import { differences, type Round, type Session } from "./descriptions.js";
 import { DeviceRefusal, LedgerError } from "./errors.js";
 import type { Answered, Contributed, Memory, Participated, Reports } from "./ledger.js";
 import { respond } from "./noise.js";
-import { epsilonText } from "./numbers.js";
-import { type Answer, isBounded, report, reportSome, withinReach } from "./randomizers.js";
-
-/** No service takes a report further out than this. Honest noise never comes near it. */
-const REPORT_LIMIT = 1n << 62n;
+import { epsilonText, REPORT_LIMIT } from "./numbers.js";
+import { type Answer, isBounded, report, reportSome, withinReach, worth } from "./randomizers.js";
 
 /**
  * Refusals that say that the service does not hold what was sent, also not from an earlier try.
@@ -33,6 +30,8 @@ export interface Order {
   readonly trust: "central" | "local";
   readonly epsilon: bigint;
   readonly digest: string;
+  /** At which epsilon holds where the noise of answers is Gaussian, and mu^2 is what is paid; else 0 [1e-12]. */
+  readonly delta: bigint;
   /** One, or in a study of measures one to each, of bounded mechanisms. */
   readonly answers: readonly [Answer, ...Answer[]];
 }
@@ -211,13 +210,18 @@ export function given(memory: Memory, subject: string): bigint {
   return [...contributions, ...sessions].reduce((sum, counted) => sum + counted, 0n);
 }
 
-function draw({ answers }: Order, epsilon: bigint, taken: bigint): bigint | Reports {
-  if (answers.length > 1) return reportSome(answers, epsilon);
-  const drawn = report(answers[0], epsilon);
+function draw({ answers, delta }: Order, epsilon: bigint, taken: bigint): bigint | Reports {
+  const [{ mechanism }] = answers;
+  const own = worth(mechanism, epsilon, delta);
+  if (own === 0n) {
+    throw new DeviceRefusal("invalid_request", "epsilon is too small to buy a report at the study's delta", ["epsilon"]);
+  }
+  if (answers.length > 1) return reportSome(answers, own);
+  const drawn = report(answers[0], own);
   if (drawn > REPORT_LIMIT || drawn < -REPORT_LIMIT) {
     throw new LedgerError("the noise is too large to be true; nothing was sent");
   }
-  return withinReach(answers[0].mechanism, drawn, taken);
+  return withinReach(mechanism, drawn, worth(mechanism, taken, delta));
 }
 
 /** What a report is randomized with, and what the order brings the subject's total in the study up to. */

@@ -2,7 +2,7 @@
 
 import { DeviceRefusal } from "./errors.js";
 import type { Document } from "./json.js";
-import { canonical, type Decimal, epsilonCost, epsilonLimit, GRID_BITS, isLess } from "./numbers.js";
+import { canonical, type Decimal, DELTA_UNIT, deltaLimit, epsilonCost, epsilonLimit, GRID_BITS, isLess, ZERO } from "./numbers.js";
 
 /** A bounded number, or a choice. */
 export interface Measure {
@@ -24,8 +24,8 @@ export interface Study extends Measure {
   /** The only admissible ones; empty where all from the least to the largest are. */
   readonly epsilons: readonly bigint[];
   readonly localMechanism: string;
-  /** At which epsilons hold where the noise of answers is Gaussian, else 0. */
-  readonly delta: string;
+  /** At which epsilons hold where the noise of answers is Gaussian, else 0 [1e-12]. */
+  readonly delta: bigint;
   /** What each contribution says of its owner: names, and the labels that each may have. */
   readonly attributes: Readonly<Record<string, readonly string[]>>;
   /** What it asks for, by name, in place of one value; empty otherwise. */
@@ -67,6 +67,7 @@ const PROTOCOLS = ["minimum", "maximum", "quantile"];
 
 export function readStudy(document: Document, slug: string): Study {
   const epsilon = document.object("epsilon");
+  const written = document.has("delta") ? document.decimal("delta") : ZERO;
   const study = {
     slug: document.text("slug"),
     title: document.has("title") ? document.text("title") : slug,
@@ -76,7 +77,7 @@ export function readStudy(document: Document, slug: string): Study {
     epsilonMax: epsilonLimit(epsilon.decimal("max")),
     epsilons: document.has("epsilons") ? document.decimals("epsilons").map(epsilonLimit) : [],
     localMechanism: document.has("local_mechanism") ? document.text("local_mechanism") : "",
-    delta: document.has("delta") ? canonical(document.decimal("delta")) : "0",
+    delta: deltaLimit(written),
     attributes: document.has("attributes") ? readAttributes(document.object("attributes")) : {},
     measures: document.has("measures") ? readMeasures(document.object("measures")) : {},
   };
@@ -93,7 +94,10 @@ export function readStudy(document: Document, slug: string): Study {
   require(0n < study.epsilonMin && study.epsilonMin <= study.epsilonMax, "these epsilons are no range", "epsilon");
   const listed = study.epsilons.every((one) => study.epsilonMin <= one && one <= study.epsilonMax);
   require(listed, "these epsilons do not lie in their range", "epsilons");
-  const { lower, upper, delta, dimension, localMechanism } = study;
+  const [isGaussian, delta] = [document.has("noise") && document.text("noise") === "gaussian", canonical(written)];
+  const hasDelta = 0n < study.delta && study.delta < DELTA_UNIT;
+  require(isGaussian ? hasDelta : delta === "0", "this delta does not go with the noise", "noise", "delta");
+  const { lower, upper, dimension, localMechanism } = study;
   const declared = JSON.stringify(study.attributes);
   const terms = {
     ...{ lower: canonical(lower), upper: canonical(upper), relation, delta, dimension, localMechanism },

@@ -66,6 +66,22 @@ export function discreteLaplace(numerator: bigint, denominator: bigint, bits: Ra
 }
 
 /**
+ * An integer x with probability proportional to exp(-x^2 / (2 sigma^2)), exactly.
+ *
+ * Canonne, Kamath, Steinke, arXiv:2004.00010, algorithm 3.
+ *
+ * @param sigma Above 0.
+ */
+export function discreteGaussian(sigma: bigint, bits: RandomBits): bigint {
+  const t = sigma + 1n;
+  for (;;) {
+    const drawn = discreteLaplace(t, 1n, bits);
+    const excess = (drawn < 0n ? -drawn : drawn) * t - sigma * sigma;
+    if (bernoulliExp(excess * excess, 2n * sigma * sigma * t * t, bits)) return drawn;
+  }
+}
+
+/**
  * A randomized answer: the truth is e^epsilon times as likely as each other category, exactly.
  *
  * A category is chosen evenly; the truth is kept, anything else with probability e^-epsilon only.

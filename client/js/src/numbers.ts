@@ -11,8 +11,13 @@ export const GRID_BITS = 30;
 export const GRID_SIZE = 1n << BigInt(GRID_BITS);
 /** Micro-epsilons in one epsilon. */
 export const MICRO = 1_000_000n;
+/** Units of 1e-12 in a delta of one. */
+export const DELTA_UNIT = 1_000_000_000_000n;
+/** No service takes a report further out than this. Honest noise never comes near it. */
+export const REPORT_LIMIT = 1n << 62n;
 
 const MICRO_DIGITS = 6;
+const DELTA_DIGITS = 12;
 /** A personal epsilon keeps this many digits. */
 const SIGNIFICANT_DIGITS = 3;
 const NUMBER = /^(-?)(\d{1,30})(?:\.(\d{1,30}))?(?:[eE]([+-]?\d{1,2}))?$/;
@@ -26,6 +31,8 @@ export interface Decimal {
   readonly exponent: number;
   readonly text: string;
 }
+
+export const ZERO: Decimal = { mantissa: 0n, exponent: 0, text: "0" };
 
 /** The exact number that a caller means, or null for what is no finite decimal number of a sensible length. */
 export function parseDecimal(value: Numeric): Decimal | null {
@@ -65,9 +72,13 @@ export function gridPoint(value: Decimal, lower: Decimal, upper: Decimal): bigin
 }
 
 /** An epsilon that is a limit, in micro-epsilon, rounded down. */
-export function epsilonLimit({ mantissa, exponent }: Decimal): bigint {
-  const power = exponent + MICRO_DIGITS;
-  return power >= 0 ? mantissa * 10n ** BigInt(power) : floorDivide(mantissa, 10n ** BigInt(-power));
+export function epsilonLimit(epsilon: Decimal): bigint {
+  return inUnits(epsilon, MICRO_DIGITS);
+}
+
+/** A delta that is a limit, in units of 1e-12, rounded down. */
+export function deltaLimit(delta: Decimal): bigint {
+  return inUnits(delta, DELTA_DIGITS);
 }
 
 /** An epsilon that is a cost, in micro-epsilon, rounded up. */
@@ -91,6 +102,12 @@ export function epsilonText(micro: bigint): string {
 function align(...numbers: Decimal[]): bigint[] {
   const exponent = Math.min(...numbers.map((number) => number.exponent));
   return numbers.map((number) => number.mantissa * 10n ** BigInt(number.exponent - exponent));
+}
+
+/** A number in units of 10^-decimals, rounded down. */
+function inUnits({ mantissa, exponent }: Decimal, decimals: number): bigint {
+  const power = exponent + decimals;
+  return power >= 0 ? mantissa * 10n ** BigInt(power) : floorDivide(mantissa, 10n ** BigInt(-power));
 }
 
 function floorDivide(a: bigint, b: bigint): bigint {

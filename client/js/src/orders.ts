@@ -5,7 +5,7 @@ import { DeviceRefusal } from "./errors.js";
 import type { Body, Texts } from "./json.js";
 import type { Reports } from "./ledger.js";
 import { type Decimal, epsilonText, gridPoint, type Numeric, parseDecimal } from "./numbers.js";
-import { type Answer, CHOICE, isBounded, MECHANISMS } from "./randomizers.js";
+import { type Answer, CHOICE, GAUSSIAN, isBounded, PURE_MECHANISMS } from "./randomizers.js";
 
 /** A value of a study of one, or of every measure. */
 export type Value = Numeric | Readonly<Record<string, Numeric | readonly Numeric[]>>;
@@ -145,15 +145,10 @@ export function checkOffer(study: Study, trust: string, offered: bigint): void {
   if (study.dimension !== 1 && !several) {
     throw new DeviceRefusal("unsupported", "vectors are not supported", ["dimension"]);
   }
-  const numbers = several ? MECHANISMS.filter(isBounded) : MECHANISMS;
-  const known = study.choices.length > 0 ? [CHOICE] : numbers;
+  const known = mechanismsOf(study, several);
   if (trust === "local" && !known.includes(study.localMechanism)) {
-    const message = `this client makes ${known.join(", ")} reports only`;
+    const message = `this client makes only ${known.join(", ")} reports in such a study`;
     throw new DeviceRefusal("unsupported", message, ["local_mechanism"]);
-  }
-  if (trust === "local" && study.delta !== "0") {
-    const message = "this client makes no reports for studies with gaussian noise";
-    throw new DeviceRefusal("unsupported", message, ["noise"]);
   }
   if (study.epsilons.length > 0 && !study.epsilons.includes(offered)) {
     const message = `epsilon must be one of ${study.epsilons.map(epsilonText).join(", ")}`;
@@ -163,4 +158,11 @@ export function checkOffer(study: Study, trust: string, offered: bigint): void {
     const range = `[${epsilonText(study.epsilonMin)}, ${epsilonText(study.epsilonMax)}]`;
     throw new DeviceRefusal("invalid_request", `epsilon must lie in ${range}`, ["epsilon"]);
   }
+}
+
+/** The mechanisms that local people of a study may have. */
+function mechanismsOf({ choices, delta }: Study, several: boolean): readonly string[] {
+  if (choices.length > 0) return [CHOICE];
+  if (several) return PURE_MECHANISMS.filter(isBounded);
+  return delta > 0n ? [GAUSSIAN] : PURE_MECHANISMS;
 }

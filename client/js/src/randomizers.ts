@@ -7,8 +7,10 @@
  * integers, and to the same reports from the same bits.
  */
 
-import { below, discreteLaplace, type RandomBits, systemBits } from "./noise.js";
-import { GRID_SIZE, MICRO, roundDownToSignificant } from "./numbers.js";
+import { exponential, FIXED_BITS } from "./fixed.js";
+import { gaussianSigma, microMu2, pureEpsilon } from "./gaussian.js";
+import { below, discreteGaussian, discreteLaplace, type RandomBits, systemBits } from "./noise.js";
+import { GRID_SIZE, MICRO, REPORT_LIMIT, roundDownToSignificant } from "./numbers.js";
 
 const HALF = GRID_SIZE / 2n;
 const HALF_BITS = 29;
@@ -27,27 +29,48 @@ const HYBRID_BITS = 32;
 /** Scales outside the grid within which the service takes a Laplace report. */
 const LAPLACE_TAIL = 64n;
 
+/** Sigmas outside the grid within which the service takes a Gaussian report. */
+const GAUSSIAN_TAIL = 12n;
+
 /** One measure more is reported for each time that epsilon holds this [micro-epsilon]. */
 const EACH_WORTH = (5n * MICRO) / 2n;
 
 /** What reports of choices are made with; see `reportChoice`. */
 export const CHOICE = "choice";
 
-/** The mechanisms of this client for numbers. Gaussian reports are not among them. */
-export const MECHANISMS: readonly string[] = ["hybrid", "piecewise", "duchi", "laplace"];
+/** The mechanism for numbers in studies with Gaussian noise; a report of it takes the whole delta. */
+export const GAUSSIAN = "gaussian";
 
-/** Whether reports lie in a range that belongs to the whole epsilon they are made with. */
+/** The mechanisms for numbers in other studies. */
+export const PURE_MECHANISMS: readonly string[] = ["hybrid", "piecewise", "duchi", "laplace"];
+
+/** Whether reports need the whole epsilon of an offer, so that a person sends one. */
 export function isBounded(mechanism: string): boolean {
   return mechanism !== "laplace";
 }
 
 /**
- * The report for a grid point: epsilon-differentially private for its owner against every person, the service
- * included.
+ * What a report is randomized with where it costs its owner epsilon: that, but in studies with Gaussian noise mu^2
+ * for Gaussian reports, and for all others the pure epsilon that mu^2 pays for. See `dither.device.gaussian` of the
+ * Python SDK.
  *
- * @param mechanism One of `MECHANISMS`.
+ * @param epsilon Of the offer, at least 0 [micro-epsilon].
+ * @param delta Of the study, 0 where its noise is not Gaussian [1e-12].
+ * @returns Rounded down [1e-6 of mu^2 for `GAUSSIAN`, else micro-epsilon].
+ */
+export function worth(mechanism: string, epsilon: bigint, delta: bigint): bigint {
+  if (delta === 0n) return epsilon;
+  const mu2 = microMu2(epsilon, delta);
+  return mechanism === GAUSSIAN ? mu2 : pureEpsilon(mu2);
+}
+
+/**
+ * The report for a grid point: epsilon-differentially private for its owner against every person, the service
+ * included; a Gaussian one mu-Gaussian differentially private.
+ *
+ * @param mechanism One of `PURE_MECHANISMS`, or `GAUSSIAN`.
  * @param point Grid point in [0, 2^30].
- * @param epsilon What the report costs its owner, above 0 [micro-epsilon].
+ * @param epsilon What the report costs its owner, above 0, as `worth` says [micro-epsilon, or 1e-6 of mu^2].
  */
 export function randomize(
   mechanism: string,
@@ -62,6 +85,8 @@ export function randomize(
   switch (mechanism) {
     case "laplace":
       return point + discreteLaplace(GRID_SIZE * MICRO, epsilon, bits);
+    case GAUSSIAN:
+      return point + discreteGaussian(gaussianSigma(epsilon), bits);
     case "duchi":
       return HALF + duchi(offset, epsilon, bits);
     case "piecewise":
@@ -142,10 +167,25 @@ export function reportSome(
   return Object.fromEntries(reported.map((answer) => [answer.name, report(answer, each, bits)]));
 }
 
-/** Move a Laplace report that the service would refuse to the edge of what it takes. It stays as private. */
+/**
+ * How far outside the grid the service takes a report whose noise has no end; null for mechanisms whose reports have
+ * one. Honest noise is larger with a probability below 2^-91.
+ *
+ * @param epsilon What it takes the report to be randomized with, above 0, as `worth` says.
+ * @returns Rounded up [grid steps].
+ */
+export function reachOf(mechanism: string, epsilon: bigint): bigint | null {
+  if (mechanism !== "laplace" && mechanism !== GAUSSIAN) return null;
+  const scales = LAPLACE_TAIL * GRID_SIZE * MICRO;
+  const tail = mechanism === GAUSSIAN ? GAUSSIAN_TAIL * gaussianSigma(epsilon) : ceiling(scales, epsilon);
+  const most = REPORT_LIMIT - GRID_SIZE;
+  return tail < most ? tail : most;
+}
+
+/** Move a report that the service would refuse to the edge of what it takes. It stays as private. */
 export function withinReach(mechanism: string, report: bigint, epsilon: bigint): bigint {
-  if (isBounded(mechanism)) return report;
-  const reach = ceiling(LAPLACE_TAIL * GRID_SIZE * MICRO, epsilon);
+  const reach = reachOf(mechanism, epsilon);
+  if (reach === null) return report;
   if (report < -reach) return -reach;
   return report > GRID_SIZE + reach ? GRID_SIZE + reach : report;
 }
@@ -197,29 +237,19 @@ export function hybridShare(epsilon: bigint): bigint {
   return ((root - ONE) << BigInt(HYBRID_BITS)) / root;
 }
 
-const GUARD = 512n;
-const HALVINGS = 8n;
 const powers = new Map<bigint, bigint>();
 
 /**
  * floor(2^128 e^(halfMicros / 2,000,000)); exponents above 64 count as 64.
  *
- * With 512 bits: the series of the exponent over 2^8, cut downwards, and eight squarings, each cut downwards.
- * The lower end errs by less than 2^-290, so it is below the exact power, and has its first 128 bits unless all of
- * the next hundred and more are zeros.
+ * `exponential` errs downwards, by less than 2^-397 here: so it is below the exact power, and has its first 128 bits
+ * unless all of the next two hundred and more are zeros.
  */
 export function powerOfE(halfMicros: bigint): bigint {
   const cut = halfMicros < 2n * MOST_EPSILON ? halfMicros : 2n * MOST_EPSILON;
   const known = powers.get(cut);
   if (known !== undefined) return known;
-  const exponent = (cut << GUARD) / ((2n * MICRO) << HALVINGS);
-  let [sum, term] = [0n, 1n << GUARD];
-  for (let k = 1n; term > 0n; k += 1n) {
-    sum += term;
-    term = (term * exponent) / (k << GUARD);
-  }
-  for (let squaring = 0n; squaring < HALVINGS; squaring += 1n) sum = (sum * sum) >> GUARD;
-  const power = sum >> (GUARD - POWER_BITS);
+  const power = exponential((cut << FIXED_BITS) / (2n * MICRO)) >> (FIXED_BITS - POWER_BITS);
   if (powers.size >= 256) powers.clear();
   powers.set(cut, power);
   return power;

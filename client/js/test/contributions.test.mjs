@@ -116,7 +116,11 @@ test("another way to write the same study is no change", async () => {
 });
 
 test("a description that makes no sense is refused", async () => {
-  const senseless = [{ slug: "sleep" }, { upper: 0 }, { relation: "none" }, { epsilon: { min: 2, max: 1 } }, { epsilons: [6] }];
+  const senseless = [
+    ...[{ slug: "sleep" }, { upper: 0 }, { relation: "none" }, { epsilon: { min: 2, max: 1 } }, { epsilons: [6] }],
+    ...[{ noise: "gaussian" }, { delta: 1e-6 }, { noise: "laplace", delta: 1e-6 }],
+    ...[1, 1.5, -1e-6, "9e-13"].map((delta) => ({ noise: "gaussian", delta })),
+  ];
   for (const change of senseless) {
     const { client } = connect({ ...takesAll(), "GET /v1/studies/commute": () => ({ ...STUDY, ...change }) });
     await assert.rejects(client.contribute("commute", ADA), refusal("description_unsound"), JSON.stringify(change));
@@ -358,6 +362,66 @@ test("measures that do not fit their study are refused by name, and nothing is s
   const one = connect(takesAll());
   await assert.rejects(one.client.contribute("commute", { ...ADA, value: ANSWERS }), refusal("invalid_request"));
   assert.equal(posts().length + one.posts().length, 0);
+});
+
+const WITH_MU2 = { noise: "gaussian", delta: 1e-6 };
+
+test("in a study with gaussian noise one report is made with the whole delta, and mu^2 pays for it", async () => {
+  const study = { ...STUDY, ...WITH_MU2, local_mechanism: "gaussian" };
+  const { client, posts, ledger } = connect(takesAll(study));
+  const stored = await client.contribute("commute", { ...ADA, epsilon: 1 });
+  assert.deepEqual(Object.keys(posts()[0].body).sort(), ["epsilon", "report", "subject", "trust"]);
+  const tail = 12n * 4536253434n; // sigma of epsilon 1 at this delta
+  assert.ok(-tail <= BigInt(stored.sent.report) && BigInt(stored.sent.report) <= 2n ** 30n + tail);
+  assert.equal((await client.study("commute")).delta, 1_000_000n);
+  await client.contribute("commute", { ...ADA, epsilon: 1 });
+  assert.equal(posts()[1].text, posts()[0].text);
+  assert.equal(ledger.memory.contributions[0].noiseEpsilon, 1_000_000n);
+  assert.equal(await client.given("ada"), "1");
+  await client.withdraw("commute", "ada");
+  const again = client.contribute("commute", { ...ADA, epsilon: 2, value: 35 });
+  await assert.rejects(again, refusal("report_after_spending"));
+  const bob = { ...ADA, subject: "bob", trust: "central" };
+  assert.deepEqual((await client.contribute("commute", bob)).sent, { value: "34.50" });
+});
+
+test("an epsilon that buys no gaussian report is refused, and nothing is written down", async () => {
+  const terms = { noise: "gaussian", delta: "1e-12", epsilon: { min: "0.000001", max: 5 } };
+  for (const own of [{ local_mechanism: "gaussian" }, { local_mechanism: "choice", choices: ["34.50", "0"], upper: 1 }]) {
+    const { client, posts, ledger } = connect(takesAll({ ...STUDY, ...terms, ...own }));
+    const attempt = client.contribute("commute", { ...ADA, epsilon: "0.000001" });
+    await assert.rejects(attempt, { ...refusal("invalid_request"), fields: ["epsilon"] });
+    assert.deepEqual([posts(), ledger.memory.contributions], [[], []]);
+  }
+});
+
+test("gaussian noise pays for a choice by its pure epsilon, to five standard deviations, and not the whole one", async () => {
+  const study = { ...STUDY, ...WITH_MU2, upper: 1, choices: ["yes", "no"], local_mechanism: "choice", epsilon: { min: 1, max: 10 } };
+  const { client, posts } = connect(takesAll(study));
+  const people = 400;
+  for (let number = 0; number < people; number += 1) {
+    await client.contribute("commute", { ...ADA, subject: `p${number}`, value: "yes", epsilon: 10 });
+  }
+  const told = posts().filter(({ body }) => body.report === 1).length;
+  const kept = (epsilon) => 1 / (1 + Math.exp(-epsilon));
+  const pure = 1.53183; // ln(Phi(mu / 2) / Phi(-mu / 2)) of epsilon 10 at this delta
+  assert.ok(Math.abs(told - people * kept(pure)) < 5 * Math.sqrt(people * kept(pure) * (1 - kept(pure))), String(told));
+  assert.ok(Math.abs(told - people * kept(10)) > 20, "the whole epsilon would show");
+});
+
+test("with gaussian noise a device reports as many measures as the pure epsilon has room for", async () => {
+  const study = { ...HOUSEHOLD, ...WITH_MU2, epsilon: { min: 1, max: 50 } };
+  const { client, posts } = connect(takesAll(study));
+  for (const [subject, epsilon, count] of [["one", 10, 1], ["two", 47, 2]]) {
+    await client.contribute("commute", { ...ADA, subject, epsilon, value: ANSWERS });
+    assert.equal(Object.keys(posts().at(-1).body.reports).length, count);
+    assert.equal(await client.given(subject), String(epsilon));
+  }
+  for (const mechanism of ["gaussian", "laplace"]) {
+    const odd = connect(takesAll({ ...study, local_mechanism: mechanism }));
+    await assert.rejects(odd.client.contribute("commute", { ...ADA, epsilon: 10, value: ANSWERS }), refusal("unsupported"));
+    assert.equal(odd.posts().length, 0);
+  }
 });
 
 test("a choice is sent as its label, or reported as a set of choices, and never as a number", async () => {

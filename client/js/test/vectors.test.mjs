@@ -7,9 +7,11 @@ import { bitStream, vectors } from "./support.mjs";
 
 const numbers = await import("../dist/numbers.js");
 const noise = await import("../dist/noise.js");
+const gaussian = await import("../dist/gaussian.js");
 const randomizers = await import("../dist/randomizers.js");
 const VECTORS = vectors("vectors");
 const RANDOMIZERS = vectors("randomizer_vectors");
+const worth = (mechanism, { epsilon, delta }) => randomizers.worth(mechanism, BigInt(epsilon), BigInt(delta));
 
 test("grid points agree", () => {
   assert.equal(VECTORS.grid_bits, numbers.GRID_BITS);
@@ -42,6 +44,24 @@ test("noise agrees, bit for bit", () => {
   }
 });
 
+test("gaussian noise agrees, bit for bit", () => {
+  assert.ok(RANDOMIZERS.discrete_gaussian.length >= 48);
+  for (const row of RANDOMIZERS.discrete_gaussian) {
+    const bits = bitStream(row.bits);
+    assert.equal(noise.discreteGaussian(BigInt(row.sigma), bits), BigInt(row.outcome), JSON.stringify(row));
+    assert.equal(bits.used, row.used);
+  }
+});
+
+test("what an epsilon at a delta buys agrees", () => {
+  assert.ok(RANDOMIZERS.sigmas.length >= 5);
+  for (const row of RANDOMIZERS.sigmas) {
+    const mu2 = gaussian.microMu2(BigInt(row.epsilon), BigInt(row.delta));
+    const ours = [mu2, gaussian.gaussianSigma(mu2), gaussian.pureEpsilon(mu2)].map(Number);
+    assert.deepEqual(ours, [row.mu2, row.sigma, row.pure], JSON.stringify(row));
+  }
+});
+
 test("powers of e, and the integers that they choose, agree", () => {
   for (const row of RANDOMIZERS.powers) {
     assert.equal(randomizers.powerOfE(BigInt(row.half_micros)), BigInt(row.power), String(row.half_micros));
@@ -59,12 +79,12 @@ test("reports agree, bit for bit", () => {
     const report = randomizers.randomize("laplace", BigInt(row.point), BigInt(row.epsilon), bitStream(row.bits));
     assert.equal(report, BigInt(row.report), JSON.stringify(row));
   }
-  for (const mechanism of randomizers.MECHANISMS) {
+  for (const mechanism of [...randomizers.PURE_MECHANISMS, randomizers.GAUSSIAN]) {
     const rows = RANDOMIZERS.reports.filter((row) => row.mechanism === mechanism);
     assert.ok(rows.length >= 20);
     for (const row of rows) {
       const bits = bitStream(row.bits);
-      const report = randomizers.randomize(mechanism, BigInt(row.point), BigInt(row.epsilon), bits);
+      const report = randomizers.randomize(mechanism, BigInt(row.point), worth(mechanism, row), bits);
       assert.equal(report, BigInt(row.outcome), JSON.stringify(row));
       assert.equal(bits.used, row.used);
     }
@@ -72,16 +92,33 @@ test("reports agree, bit for bit", () => {
 });
 
 test("a report needs a known mechanism, a point on the grid and some epsilon", () => {
-  for (const [mechanism, point, epsilon] of [["gaussian", 0n, 1n], ["hybrid", -1n, 1n], ["hybrid", (1n << 30n) + 1n, 1n], ["duchi", 0n, 0n]]) {
+  const most = 1n << 30n;
+  const bad = [["normal", 0n, 1n], ["hybrid", -1n, 1n], ["hybrid", most + 1n, 1n], ["duchi", 0n, 0n], ["gaussian", 0n, 0n], ["gaussian", most + 1n, 1n]];
+  for (const [mechanism, point, epsilon] of bad) {
     assert.throws(() => randomizers.randomize(mechanism, point, epsilon), RangeError);
   }
 });
 
+test("where the service takes a report agrees, and one beyond moves to the edge", () => {
+  assert.ok(RANDOMIZERS.ranges.length >= 11);
+  for (const row of RANDOMIZERS.ranges) {
+    const [lower, upper, own] = [BigInt(row.lower), BigInt(row.upper), worth(row.mechanism, row)];
+    const reach = randomizers.reachOf(row.mechanism, own);
+    assert.deepEqual([-reach, (1n << 30n) + reach], [lower, upper], row.mechanism);
+    for (const [drawn, moved] of [[lower - 1n, lower], [lower, lower], [0n, 0n], [upper, upper], [upper + 1n, upper]]) {
+      assert.equal(randomizers.withinReach(row.mechanism, drawn, own), moved);
+    }
+  }
+  for (const mechanism of ["hybrid", "piecewise", "duchi", "choice"]) {
+    assert.equal(randomizers.withinReach(mechanism, 1n << 61n, 1_000_000n), 1n << 61n);
+  }
+});
+
 test("reports of choices agree, bit for bit", () => {
-  assert.ok(RANDOMIZERS.choices.length >= 20);
+  assert.ok(RANDOMIZERS.choices.filter(({ delta }) => delta > 0).length >= 20);
   for (const row of RANDOMIZERS.choices) {
     const bits = bitStream(row.bits);
-    const report = randomizers.reportChoice(BigInt(row.place), row.count, BigInt(row.epsilon), bits);
+    const report = randomizers.reportChoice(BigInt(row.place), row.count, worth("choice", row), bits);
     assert.equal(report, BigInt(row.outcome), JSON.stringify(row));
     assert.equal(bits.used, row.used);
   }
@@ -91,14 +128,14 @@ test("reports of choices agree, bit for bit", () => {
 });
 
 test("reports of some measures agree, bit for bit", () => {
-  assert.ok(RANDOMIZERS.measures.length >= 18);
+  assert.ok(RANDOMIZERS.measures.filter(({ delta }) => delta > 0).length >= 12);
   for (const row of RANDOMIZERS.measures) {
     const bits = bitStream(row.bits);
     const answers = row.measures.map(([own, at], place) => {
       const of = typeof own === "number" ? { mechanism: "choice", choices: own } : { mechanism: own, choices: 0 };
       return { name: `m${place}`, point: BigInt(at), ...of };
     });
-    const reports = randomizers.reportSome(answers, BigInt(row.epsilon), bits);
+    const reports = randomizers.reportSome(answers, worth("hybrid", row), bits);
     const ours = answers.map(({ name }) => (name in reports ? Number(reports[name]) : null));
     assert.deepEqual(ours, row.outcome, JSON.stringify(row));
     assert.equal(bits.used, row.used);
