@@ -12,6 +12,7 @@ from uuid import UUID
 
 import asyncpg
 import pytest
+from dither.device.gaussian import micro_mu2
 from playwright.sync_api import Browser, Page, Request, expect
 
 from tests.support.browser import chromium, need, pages
@@ -132,9 +133,9 @@ def make_study(service: LiveService, slug: str, **terms: Any) -> str:
     document = {
         "slug": slug,
         "title": "Minutes to work?",
-        **(terms or {"lower": 0, "upper": 120}),
         "trust": ["central", "local"],
         "epsilon": {"min": 0.01, "max": 5},
+        **(terms or {"lower": 0, "upper": 120}),
     }
     with service.client() as admin:
         assert admin.post("/v1/studies", json=document).status_code == 201
@@ -281,6 +282,76 @@ def test_some_of_several_measures_are_reported(person: Person) -> None:
     query = "SELECT vector, c.epsilon FROM contribution c JOIN study s ON s.id = study_id WHERE slug = $1"
     [row] = rows(person.service, query, study)
     assert (row["vector"], row["epsilon"]) == ([first["reports"].get(name) for name in measures], 5_000_000)
+    assert "450.5" not in person.traffic()
+
+
+GAUSSIAN = {"noise": "gaussian", "delta": 1e-6, "epsilon": {"min": 1, "max": 5}}
+
+
+def test_a_report_with_gaussian_noise_is_announced_and_paid_in_mu2(person: Person) -> None:
+    study = make_study(person.service, f"normal-{person.subject}", lower=0, upper=120, **GAUSSIAN)
+    person.open(limit="2")
+    person.offer(study, epsilon="1", trust="No one")
+    person.expect("#question", "epsilon between 1 and 5 at a delta of 0.000001")
+    person.expect("#preview", "random noise of about ±5.1e+2")  # 4.2247 ranges
+    person.send()
+    person.expect("#contributed", "It may cost you 1 at most.")
+    person.expect("#given", "Epsilon 1 of your limit of 2.")
+    [document] = person.posted("/contributions")
+    query = "SELECT value, c.epsilon FROM contribution c JOIN study s ON s.id = study_id WHERE slug = $1"
+    [row] = rows(person.service, query, study)
+    assert (row["value"], row["epsilon"]) == (document["report"], micro_mu2(1_000_000, 1_000_000))
+    assert document["report"] != POINT, "probability 1e-10"
+    assert VALUE not in person.traffic()
+    with person.service.client() as admin:
+        budget = admin.get(f"/v1/subjects/{person.subject}/budget").json()
+    assert budget["gaussian"]["mu2"]["spent"] == 0.056028
+
+    # Gone is gone: another report would need a delta of its own.
+    person.press("#ledger", "Withdraw")
+    person.expect("#contributed", "Withdrawn.")
+    person.offer(study, value="35", epsilon="2", trust="No one")
+    person.send()
+    person.expect("#contributed", "report_after_spending")
+    assert person.posted("/contributions") == [document]
+
+
+def test_choices_and_measures_are_reported_where_noise_is_gaussian(person: Person) -> None:
+    choices = {"choices": ["red", "green", "blue"]}
+    number = {"lower": 0, "upper": 9000}
+    poll = make_study(person.service, f"poll-{person.subject}", **choices, **GAUSSIAN)
+    measures = {"income": number, "party": choices, "rent": number}
+    household = make_study(person.service, f"home-{person.subject}", measures=measures, **GAUSSIAN)
+    person.open()
+    told = person.page.evaluate(
+        """async ([url, token, subject, poll, household]) => {
+            const { Client } = await import("../dist/index.js");
+            const client = new Client(url, token);
+            const answers = { income: 4500, party: "red", rent: "450.5" };
+            const told = [];
+            for (const [study, value] of [[poll, "green"], [household, answers]]) {
+                for (let time = 0; time < 2; time += 1) {
+                    const one = { subject, value, epsilon: 5, trust: "local" };
+                    told.push((await client.contribute(study, one)).status);
+                }
+            }
+            return [...told, await client.given(subject)];
+        }""",
+        [person.service.base_url, person.token, person.subject, poll, household],
+    )
+    assert told == ["created", "unchanged", "created", "unchanged", "10"]
+    report, again, reports, once_more = person.posted("/contributions")
+    assert (report, reports) == (again, once_more)
+    assert report["report"] in range(8)
+    assert len(reports["reports"]) == 1, "the pure epsilon is below 5, and there is room for one"
+    query = """
+        SELECT slug, value, vector, c.epsilon FROM contribution c JOIN study s ON s.id = study_id
+        WHERE slug = any($1::text[]) ORDER BY slug DESC
+    """
+    first, second = rows(person.service, query, [poll, household])
+    assert (first["value"], first["epsilon"]) == (report["report"], micro_mu2(5_000_000, 1_000_000))
+    assert second["vector"] == [reports["reports"].get(name) for name in measures]
+    assert second["epsilon"] == first["epsilon"]
     assert "450.5" not in person.traffic()
 
 

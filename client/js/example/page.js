@@ -1,6 +1,6 @@
 // An example of a page that contributes. The client does the work; this file only shows it.
 
-import { Client, DitherError, epsilonText, parseDecimal } from "../dist/index.js";
+import { Client, DitherError, epsilonText, gaussianSigma, microMu2, parseDecimal } from "../dist/index.js";
 
 const find = (selector) => document.querySelector(selector);
 const connection = find("#connection").elements;
@@ -48,8 +48,9 @@ contribution.look.addEventListener("click", () =>
     const { epsilons: listed } = study;
     const range = `between ${epsilonText(study.epsilonMin)} and ${epsilonText(study.epsilonMax)}`;
     const epsilons = listed.length > 0 ? `one of ${listed.map(epsilonText).join(", ")}` : range;
+    const delta = study.delta > 0n ? ` at a delta of ${Number(study.delta) / 1e12}` : "";
     find("#question").textContent =
-      `${study.title} A number from ${decimal(study.lower)} to ${decimal(study.upper)}; epsilon ${epsilons}.`;
+      `${study.title} A number from ${decimal(study.lower)} to ${decimal(study.upper)}; epsilon ${epsilons}${delta}.`;
     for (const choice of contribution.trust) choice.disabled = !study.trust.includes(choice.value);
     const first = [...contribution.trust].find((choice) => !choice.disabled);
     if (first) first.checked = true;
@@ -58,6 +59,13 @@ contribution.look.addEventListener("click", () =>
     return "";
   }),
 );
+
+/** About how much noise a report has, as a part of the study's range. */
+function spread(epsilon) {
+  if (study.localMechanism !== "gaussian") return Math.SQRT2 / epsilon;
+  const mu2 = microMu2(BigInt(Math.floor(epsilon * 1e6)), study.delta);
+  return mu2 > 0n ? Number(gaussianSigma(mu2)) / 2 ** 30 : Infinity;
+}
 
 /** Say in words what a click on the button would send. */
 function preview() {
@@ -68,7 +76,7 @@ function preview() {
     if (contribution.trust.value === "central") {
       text = `${who}, and your number ${value.text} itself. The service keeps it, and spends at most ${epsilon.text} on its answers.`;
     } else {
-      const noise = (Math.SQRT2 * (decimal(study.upper) - decimal(study.lower))) / decimal(epsilon);
+      const noise = (decimal(study.upper) - decimal(study.lower)) * spread(decimal(epsilon));
       text =
         `${who}, and one number: yours plus random noise of about ±${noise.toPrecision(2)}. ` +
         `Your number itself stays here. All of the epsilon is spent when it arrives.`;
