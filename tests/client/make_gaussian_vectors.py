@@ -8,8 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dither.device.gaussian import gaussian_sigma, micro_mu2, pure_epsilon
-from dither.device.numbers import DELTA_UNIT, MAX_EPSILON, SIGNIFICANT, significant
+from dither.device.gaussian import DISCRETE_LOSS, gaussian_sigma, micro_mu2, pure_epsilon
+from dither.device.numbers import DELTA_UNIT, GRID_SIZE, MAX_EPSILON, MICRO, SIGNIFICANT, significant
 
 PATH = Path(__file__).with_name("gaussian_vectors.json")
 
@@ -23,6 +23,7 @@ EDGES = [
 ABOUT = [
     "offers: epsilon [1e-6], delta [1e-12], and mu2, sigma and pure of them, as randomizer_vectors.json says;"
     " no sigma where there is no mu2.",
+    "sigmas: mu2, and sigma of it, where one more or less makes another sigma.",
 ]
 
 
@@ -39,7 +40,20 @@ def offers() -> list[tuple[int, int]]:
 
 def make() -> dict[str, Any]:
     """The vectors, as the SDK computes them."""
-    return {"about": ABOUT, "offers": [_bought(epsilon, delta) for epsilon, delta in offers()]}
+    return {
+        "about": ABOUT,
+        "offers": [_bought(epsilon, delta) for epsilon, delta in offers()],
+        "sigmas": [[str(mu2), gaussian_sigma(mu2)] for mu2 in amounts()],
+    }
+
+
+def amounts() -> list[int]:
+    """The least mu^2 that pays for a sigma, and one less, for sigmas of all sizes."""
+    least = [
+        -(-(GRID_SIZE**2) * MICRO // (sigma**2 - DISCRETE_LOSS))
+        for sigma in [*range(62, 142), *(3**power for power in range(5, 25))]
+    ]
+    return [mu2 - less for mu2 in least for less in (0, 1)]
 
 
 def _bought(epsilon: int, delta: int) -> list[int | None]:
@@ -48,10 +62,12 @@ def _bought(epsilon: int, delta: int) -> list[int | None]:
 
 
 def text() -> str:
-    """The file: a line for each offer."""
-    made = make()
-    rows = ",\n  ".join(json.dumps(row) for row in made["offers"])
-    return f'{{\n "about": {json.dumps(made["about"])},\n "offers": [\n  {rows}\n ]\n}}\n'
+    """The file: a line for each row."""
+    parts = [
+        f' "{name}": [\n  ' + ",\n  ".join(json.dumps(row) for row in rows) + "\n ]"
+        for name, rows in make().items()
+    ]
+    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 if __name__ == "__main__":

@@ -94,7 +94,16 @@ def test_the_file_of_offers_is_what_its_generator_writes() -> None:
     assert make_gaussian_vectors.text() == make_gaussian_vectors.PATH.read_text(encoding="utf-8")
 
 
-OFFERS = json.loads(make_gaussian_vectors.PATH.read_text(encoding="utf-8"))["offers"]
+BOUGHT = json.loads(make_gaussian_vectors.PATH.read_text(encoding="utf-8"))
+OFFERS = BOUGHT["offers"]
+
+
+def test_a_sigma_is_the_least_that_mu2_pays_for_and_at_least_64() -> None:
+    for text, sigma in BOUGHT["sigmas"]:
+        mu2 = Fraction(int(text), 10**6)
+        assert Fraction(GRID_SIZE**2, sigma**2 - 9) <= mu2
+        assert sigma == 64 or Fraction(GRID_SIZE**2, (sigma - 1) ** 2 - 9) > mu2
+    assert len({sigma for _, sigma in BOUGHT["sigmas"]}) > 100
 
 
 @pytest.mark.parametrize("row", [row for row in OFFERS[:600:10] if row[2]], ids=lambda row: f"{row[:2]}")

@@ -9,7 +9,9 @@ const { exponential, FIXED_BITS, ONE, ROOT_TWO_PI, squareRoot } = await import("
 const { gaussianSigma, keeps, microMu2, mills, pureEpsilon } = await import("../dist/gaussian.js");
 const { discreteGaussian, discreteLaplace, systemBits } = await import("../dist/noise.js");
 const { randomize, worth } = await import("../dist/randomizers.js");
-const OFFERS = vectors("gaussian_vectors").offers.map((row) => row.map((item) => (item === null ? null : BigInt(item))));
+const [OFFERS, SIGMAS] = ["offers", "sigmas"].map((name) =>
+  vectors("gaussian_vectors")[name].map((row) => row.map((item) => (item === null ? null : BigInt(item)))),
+);
 const within = (one, other, bits) => assert.ok((one > other ? one - other : other - one) < ONE >> bits, `${one} ${other}`);
 
 // ------------------------------------------------------------------------------------- real numbers
@@ -75,6 +77,11 @@ test("thousands of offers buy what they buy elsewhere: that much is kept, and on
     assert.equal(pureEpsilon(mu2), pure, row);
     if (sigma !== null) assert.equal(gaussianSigma(mu2), sigma, row);
   }
+});
+
+test("sigmas are rounded up to the least that mu^2 pays for", () => {
+  assert.ok(SIGMAS.length >= 200);
+  for (const [mu2, sigma] of SIGMAS) assert.equal(gaussianSigma(mu2), sigma, String(mu2));
 });
 
 test("hundreds of offers are searched for from nothing, and found", () => {
