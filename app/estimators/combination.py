@@ -358,15 +358,11 @@ class _Problem:
         moved: NDArray[np.float64] = self._pulls * self._sizes * np.abs(columns @ shares - self._equal)
         return moved
 
-    def _error(
-        self, columns: Matrix, noises: NDArray[np.float64], shares: NDArray[np.float64]
-    ) -> float:
+    def _error(self, columns: Matrix, noises: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
         spread = self._variance * float(np.dot(self._sizes, (columns @ shares) ** 2))
         return spread + float(np.dot(noises, shares**2)) + float(self._moves(columns, shares).sum()) ** 2
 
-    def _unsigned(
-        self, columns: Matrix, noises: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _unsigned(self, columns: Matrix, noises: NDArray[np.float64]) -> NDArray[np.float64]:
         """The best shares of some parts, of any sign."""
         if noises.size == 1:
             return np.ones(1)

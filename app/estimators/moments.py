@@ -57,8 +57,11 @@ POPULATION_RISK = 0.2
 answers that are read together each has its part of that part."""
 
 _STEPS = 12
-_PLACES = 33
-"""Means at which the worst error is looked for."""
+_PLACES: NDArray[np.float64] = np.linspace(0.0, 0.5, 33)
+"""Means at which the worst error is looked for [range widths from the middle]."""
+_REACH: NDArray[np.float64] = (0.5 + _PLACES) ** 2
+_MOST: NDArray[np.float64] = np.minimum(WORST_VARIANCE - _PLACES**2, _REACH / 2)
+"""The largest squared distance of a value from each of them, and the variance for which A varies most."""
 
 _ROUNDING = 1 / GRID_SIZE
 """The most that squares were rounded down by [range width squared]."""
@@ -261,11 +264,8 @@ class _Moments:
             0.5, WORST_VARIANCE, self.dataset, risk * (1 - MEAN_RISK), risk * MEAN_RISK
         )
         noise = [sum(2 * count * scale**2 for scale, count in self.laplaces) + one for one in self.normals]
-        places = np.linspace(0.0, 0.5, _PLACES)
-        reach = (0.5 + places) ** 2
-        most = np.minimum(WORST_VARIANCE - places**2, reach / 2)
-        drawn = most * (reach - most) * self.population.squares + noise[1] + 4 * places**2 * noise[0]
-        error = float(np.sqrt(drawn + (reach * self.population.bias) ** 2).max())
+        drawn = _MOST * (_REACH - _MOST) * self.population.squares + noise[1] + 4 * _PLACES**2 * noise[0]
+        error = float(np.sqrt(drawn + (_REACH * self.population.bias) ** 2).max())
         error += math.sqrt(5) * noise[0] + WORST_VARIANCE * self.population.squares + self.population.bias**2
         half = of_square + (of_mean**2 + _ROUNDING) / 2
         return Accuracy(

@@ -44,6 +44,9 @@ LEVEL = 0.95
 
 _PERIOD = 24.0
 _NODES = 768
+_MANY, _CLOSE = 4, 0.01
+_FEW, _GONE = 64, -50.0
+"""Where many parts, or a Normal one, make up a law, nothing is left of phi at the 64th node: e^-50."""
 _NEGLIGIBLE_SHARE = 1 / 256
 
 _ROOT, _ROOT_TWO_PI = math.sqrt(2), math.sqrt(2 * math.pi)
@@ -211,20 +214,23 @@ class ErrorLaw:
         return tail, falls
 
     def _inversion(self, deviation: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Nodes t and phi(t) / t of the law scaled to standard deviation 1."""
-        square = _NODE_SQUARES
-        log_phi = -0.5 * (self.sigma / deviation) ** 2 * square
-        for scale, count in self.laplaces:
-            log_phi -= count * np.log1p((scale / deviation) ** 2 * square)
+        """Nodes t and phi(t) / t of the law scaled to standard deviation 1, while there is any of it."""
+        for nodes in (_NODE_POINTS[:_FEW], _NODE_POINTS):
+            square = nodes**2
+            log_phi = -0.5 * (self.sigma / deviation) ** 2 * square
+            for scale, count in self.laplaces:
+                log_phi -= count * np.log1p((scale / deviation) ** 2 * square)
+            # It falls with t, and no other part is more than 1.
+            if log_phi[-1] < _GONE:
+                break
         phi = np.exp(log_phi)
         for part in self.others:
-            phi *= part.phi(_NODE_POINTS / deviation)
-        return _NODE_POINTS, phi / _NODE_POINTS
+            phi *= part.phi(nodes / deviation)
+        return nodes, phi / nodes
 
 
 _STEP = 2 * math.pi / _PERIOD
 _NODE_POINTS: NDArray[np.float64] = _STEP * np.arange(1, _NODES + 1, dtype=np.float64)
-_NODE_SQUARES: NDArray[np.float64] = _NODE_POINTS**2
 
 
 def error_law(*, normal_variance: float, laplaces: Iterable[tuple[float, int]]) -> ErrorLaw:
@@ -232,7 +238,10 @@ def error_law(*, normal_variance: float, laplaces: Iterable[tuple[float, int]]) 
 
     A single Laplace that carries less than 1/256 of the whole variance is replaced by a Normal of the
     same variance. Together they add less than 3/256 to the kurtosis, which moves the 95 % quantile
-    by less than 0.05 %.
+    by less than 0.05 %. Of more than a few scales, those that differ by less than 1 % are replaced by
+    one of the same variance. Their squares differ by less than 2 %, so the variance of these is at most
+    1e-4 of the square of their mean, and the excess kurtosis falls by no more than that part of itself:
+    that moves the quantile by less than 1e-5 of itself.
 
     Args:
         normal_variance: Variance of the Normal part, at least 0 [unit squared].
@@ -251,7 +260,21 @@ def error_law(*, normal_variance: float, laplaces: Iterable[tuple[float, int]]) 
             normal_variance += 2 * count * scale**2
         else:
             kept[scale] = kept.get(scale, 0) + count
+    if len(kept) > _MANY:
+        kept = _alike(kept)
     return ErrorLaw(sigma=math.sqrt(normal_variance), laplaces=tuple(kept.items()))
+
+
+def _alike(scales: dict[float, int]) -> dict[float, int]:
+    """How many of each scale, those within 1 % as one of the same variance."""
+    runs: list[tuple[float, int, float]] = []
+    for scale, count in sorted(scales.items()):
+        first, there, squares = runs[-1] if runs else (0.0, 0, 0.0)
+        if scale <= first * (1 + _CLOSE):
+            runs[-1] = first, there + count, squares + count * scale**2
+        else:
+            runs.append((scale, count, count * scale**2))
+    return {math.sqrt(squares / count): count for _, count, squares in runs}
 
 
 def two_laplace_tail(x: float, first: float, second: float) -> float:

@@ -133,18 +133,16 @@ def _weights(
     noise: int, rate: Fraction, finer_rate: Fraction, width: int
 ) -> tuple[tuple[_Bounds, ...], _Bounds]:
     """Bounds of the three pieces, and of the total."""
-    q, below, total = _of_rates(rate, finer_rate, width)
-    step = finer_rate - rate
-    inside = exp_bounds(step * (noise + 1), width).complement() * q.complement()
-    return (below, inside, exp_bounds(step * noise, width) * below), total
+    q, r, total = _of_rates(rate, finer_rate, width)
+    below, power = r.complement() * q, exp_bounds((finer_rate - rate) * noise, width)
+    return (below, (r * power).complement() * q.complement(), power * below), total
 
 
 @lru_cache(maxsize=64)
 def _of_rates(rate: Fraction, finer_rate: Fraction, width: int) -> tuple[_Bounds, _Bounds, _Bounds]:
-    """Bounds of q, of (1 - r) q, and of the total: they depend on the two scales alone, which are public."""
+    """Bounds of q, of r, and of the total: they depend on the two scales alone, which are public."""
     p1, p2 = exp_bounds(rate, width), exp_bounds(finer_rate, width)
-    q = p1 * p2
-    return q, exp_bounds(finer_rate - rate, width).complement() * q, (p2 * p2).complement()
+    return p1 * p2, exp_bounds(finer_rate - rate, width), (p2 * p2).complement()
 
 
 def exp_bounds(x: Fraction, width: int) -> _Bounds:

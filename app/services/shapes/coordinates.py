@@ -52,7 +52,7 @@ from app.services.shapes.shape_questions import ShapeQuestion
 from app.services.statistics import planned_errors, planning
 from app.services.statistics.piece_noise import PieceNoise
 from app.services.statistics.questions import MEAN, SD, SUM, VARIANCE
-from app.services.statistics.steps import weights_of
+from app.services.statistics.whole_plans import weights_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

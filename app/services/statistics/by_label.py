@@ -31,7 +31,8 @@ from app.services.statistics.crowds import Crowd
 from app.services.statistics.piece_ledger import PieceLedger, check_gain, next_number
 from app.services.statistics.piece_noise import NOISES
 from app.services.statistics.questions import Resolved
-from app.services.statistics.steps import Part, Step, Whole
+from app.services.statistics.steps import Part, Step
+from app.services.statistics.whole_plans import Whole, plan_people, plan_whole
 
 
 def plan_by(
@@ -95,14 +96,14 @@ def _linear(
     among: Sequence[Estimator] | None,
 ) -> Whole:
     """The plan for all people, by an estimator whose answers are sums that can be read together."""
-    found = steps.plan_whole(study, cohorts, resolved, question, taking_part, among)
+    found = plan_whole(study, cohorts, resolved, question, taking_part, among)
     if found.weights is not None or isinstance(found.plan.noise, NoNoise):
         return found
     if resolved.estimator == registry.AUTO and among is None:
         plans = []
         for estimator in registry.applicable(study.relation, study.noise):
             try:
-                plan = steps.plan_whole(study, cohorts, resolved, question, taking_part, [estimator])
+                plan = plan_whole(study, cohorts, resolved, question, taking_part, [estimator])
             except NotApplicable:
                 continue
             if plan.weights is not None:
@@ -135,17 +136,16 @@ def _part(
     asked_of = replace(resolved, by="", estimator=whole.estimator.name)
     together = len(study.attributes.labels[resolved.by])
     question = replace(whole.question, people=sum(people.cohorts.column("count")), together=together)
-    central = Trust.CENTRAL in people.cohorts.column("trust")
+    trusts, counts = people.cohorts.column("trust"), people.cohorts.column("count")
+    central = Trust.CENTRAL in trusts
     part = Part(
         where={**resolved.where, resolved.by: name},
         cohorts=people.cohorts,
-        left_out=sum(
-            count for trust, count in people.cohorts.rows("trust", "count") if trust is Trust.CENTRAL
-        ),
+        left_out=sum(count for trust, count in zip(trusts, counts, strict=True) if trust is Trust.CENTRAL),
         silent=people.silent,
     )
     try:
-        of_label = steps.plan_people(study, people, asked_of, question)
+        of_label = plan_people(study, people, asked_of, question)
         if of_label.weights is None:
             # People who are public or sent reports are answered without noise, which costs nothing.
             free = not central and isinstance(of_label.plan.noise, NoNoise)
@@ -155,7 +155,8 @@ def _part(
         plan = steps.combined(of_label, weights, people.cohorts, pieces)
     except (BudgetExhausted, NotApplicable):
         return part
-    left_out = sum(ledger.unable.get(cohort, 0) for cohort in people.cohorts.column("id"))
+    unable = ledger.unable.keys() & people.cohorts.column("id") if ledger.unable else ()
+    left_out = sum(ledger.unable[cohort] for cohort in unable)
     return replace(part, plan=plan, pieces=pieces, left_out=left_out)
 
 

@@ -38,6 +38,7 @@ from app.services.statistics.piece_ledger import charged, in_all
 from app.services.statistics.piece_noise import NOISES
 from app.services.statistics.piece_sums import sums_of
 from app.services.statistics.questions import Resolved
+from app.services.statistics.whole_plans import plan_whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +144,7 @@ def combine(
     """
     here, noise = Cohorts.of(cohorts), NOISES[study.noise]
     paid = in_all(pieces, charged)
-    whole = steps.plan_whole(study, here, resolved, question, paid.keys(), None)
+    whole = plan_whole(study, here, resolved, question, paid.keys(), None)
     if whole.weights is None:
         raise NotApplicable("No estimator weighs answers here.")
     sums = sums_of(here, pieces, whole.people.groups, whole.weights, noise)

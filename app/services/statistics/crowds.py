@@ -77,10 +77,11 @@ class Crowd:
         Of a replace_one study: the groups of a question by secret labels are not divided.
         """
         # Groups come in the order in which their first cohorts do, as in `of`.
-        numbers: dict[int, int] = {}
-        places = [numbers.setdefault(self.places[cohort], len(numbers)) for cohort in cohorts]
+        here = [self.places[cohort] for cohort in cohorts]
+        numbers = {place: number for number, place in enumerate(dict.fromkeys(here))}
         trusts, offers, ables = map(self.groups.column, ("trust", "epsilon", "participates"))
         kinds = [(trusts[place], offers[place], ables[place], 0) for place in numbers]
+        places = list(map(numbers.__getitem__, here))
         return _grouped(study, self.cohorts.some(cohorts), kinds, places)
 
     @property

@@ -1,7 +1,7 @@
 """From cohorts to a plan, and from a plan to an answer. No database; may be run in a thread."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 from uuid import UUID
@@ -70,6 +70,7 @@ def choose(
     resolved: Resolved,
     question: Question,
     among: Sequence[Estimator] | None = None,
+    by_parts: Callable[[Plan], bool] = lambda _: False,
 ) -> tuple[Estimator, Plan, Question]:
     """The estimator that answers, its plan, and the question with the parameters that it answers.
 
@@ -79,6 +80,8 @@ def choose(
         resolved: What was asked.
         question: The same for estimators.
         among: What `auto` chooses among; by default all that apply.
+        by_parts: Whether noisy sums are read in the place of a plan's queries: it is left without a second
+            moment, which these have.
 
     Raises:
         BudgetExhausted: a person could, but no person can any more.
@@ -93,6 +96,8 @@ def choose(
             estimator = registry.get(resolved.estimator, study.relation, study.noise)
             tried = registry.for_estimator(estimator, question)
             plan = estimator.plan(groups, tried)
+        if by_parts(plan):
+            return estimator, plan, tried
         if public:
             plan = with_second_moment(plan, groups, tried)
         elif resolved.by:

@@ -54,49 +54,21 @@ References:
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from operator import mul
 
 from app.core.cohort import Cohort, Cohorts
 from app.core.epsilon import MICRO
-from app.core.errors import InternalFault
 from app.core.piece import LastStep, Piece, Taken
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.combination import combination_plan
-from app.estimators.interface import Conclusion, Estimator, Linear, NotApplicable, Plan, Question
-from app.services.statistics import planning
+from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.label_groups import labels_shown
 from app.services.statistics.piece_ledger import PieceLedger, PieceStep, check_gain, next_number
 from app.services.statistics.piece_noise import NOISES, PieceNoise
 from app.services.statistics.piece_sums import sums_of
 from app.services.statistics.questions import Resolved
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Whole:
-    """The plan of a question for each person's whole epsilon, as if those who take part had paid nothing yet.
-
-    Attributes:
-        people: All people.
-        estimator, question, plan: What answers.
-        noise: Of the pieces of the study.
-        weights: What one person of each group weighs under `noise.unit`; None for a plan that has no pieces.
-    """
-
-    people: Crowd
-    estimator: Estimator
-    question: Question
-    plan: Plan
-    noise: PieceNoise
-    weights: Sequence[int] | None
-
-    @property
-    def linear(self) -> Linear:
-        """What the plan rests on beside its weights."""
-        if self.plan.linear is None:
-            raise InternalFault("A plan is not answered by parts.")
-        return self.plan.linear
+from app.services.statistics.whole_plans import Whole, plan_whole, weights_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,48 +245,6 @@ def _by_cohort(people: Crowd, weights: Sequence[int]) -> Iterator[tuple[int, int
     return zip(people.cohorts.column("id"), map(weights.__getitem__, people.places), strict=True)
 
 
-def plan_whole(
-    study: StudyDefinition,
-    cohorts: Sequence[Cohort],
-    resolved: Resolved,
-    question: Question,
-    taking_part: Set[int],
-    among: Sequence[Estimator] | None = None,
-) -> Whole:
-    """Plan a question for each person's whole epsilon.
-
-    Raises:
-        BudgetExhausted, NotApplicable: see `app.services.statistics.planning.choose`.
-    """
-    whole = resolved.at_whole()
-    asked = replace(
-        whole.question(study, people=question.people, expected_size=question.expected_size),
-        variance=question.variance,
-        together=question.together,
-    )
-    return plan_people(study, Crowd.of(study, cohorts, whole, taking_part), resolved, asked, among)
-
-
-def plan_people(
-    study: StudyDefinition,
-    people: Crowd,
-    resolved: Resolved,
-    asked: Question,
-    among: Sequence[Estimator] | None = None,
-) -> Whole:
-    """Plan a question for the whole epsilon of some people; see `plan_whole`."""
-    noise = NOISES[study.noise]
-    estimator, plan, answered = planning.choose(study, people, resolved, asked, among)
-    return Whole(
-        people=people,
-        estimator=estimator,
-        question=answered,
-        plan=plan,
-        noise=noise,
-        weights=weights_of(plan, noise),
-    )
-
-
 def take(step: Step, cohorts: Sequence[Cohort]) -> tuple[Conclusion, Taken]:
     """Draw the noise of a step and read the answer. Draws entropy; what it returns is not published yet.
 
@@ -365,15 +295,6 @@ def _of_label(part: Part, pieces: Sequence[Piece]) -> tuple[Mapping[str, str], i
     own = {piece.number for piece in part.pieces}
     found = read(part.plan, [piece for piece in pieces if piece.number in own], part.cohorts)
     return part.where, people, part.left_out + part.silent, found
-
-
-def weights_of(plan: Plan, noise: PieceNoise) -> Sequence[int] | None:
-    """What one person of each group weighs under `noise.unit`; None for a plan that has no pieces."""
-    drawn = noise.weighed(plan.noise)
-    if drawn is None or plan.linear is None:
-        return None
-    over, under = (Fraction(noise.unit) / Fraction(drawn)).as_integer_ratio()
-    return [weight * over // under for weight in plan.queries[0].sum_weights]
 
 
 def _own_weights(

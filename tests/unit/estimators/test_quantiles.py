@@ -171,6 +171,38 @@ def test_merging_small_laplaces_moves_the_quantile_by_less_than_a_promille(count
     assert merged.variance == pytest.approx(2 * count)
 
 
+@given(
+    sigma=st.floats(0, 3),
+    scales=st.lists(st.floats(0.9, 1.1), min_size=5, max_size=60, unique=True),
+    level=st.sampled_from([0.5, 0.9, 0.95, 0.99, 0.999]),
+)
+def test_scales_that_are_nearly_the_same_are_one(sigma, scales, level):
+    each = ErrorLaw(sigma=sigma, laplaces=tuple((scale, 1) for scale in scales))
+    law = error_law(normal_variance=sigma**2, laplaces=each.laplaces)
+    assert len(law.laplaces) <= 1 + math.log(1.1 / 0.9) / math.log(1.01)
+    assert law.variance == pytest.approx(each.variance, rel=1e-12)
+    assert law.quantile(level) == pytest.approx(each.quantile(level), rel=1e-5)
+
+
+def test_what_is_left_out_of_an_inversion_is_less_than_rounding():
+    laws = [
+        ErrorLaw(sigma=3.0, laplaces=((1.0, 1), (0.9, 1), (0.8, 1))),
+        ErrorLaw(sigma=0.0, laplaces=tuple((1 + place / 50, 1) for place in range(50))),
+    ]
+    for law in laws:
+        nodes, _ = law._inversion(math.sqrt(law.variance))
+        x = 1.9 * math.sqrt(law.variance)
+
+        def inside(t, x=x, sigma=law.sigma, scales=law.laplaces):
+            normal = math.exp(-((sigma * t) ** 2) / 2)
+            return math.sin(x * t) / t * normal / math.prod(1 + (scale * t) ** 2 for scale, _ in scales)
+
+        found, _ = integrate.quad(inside, 0, 50, limit=2000, epsabs=1e-12)
+        assert len(nodes) == 64
+        assert law.tail(x) == pytest.approx(1 - 2 / math.pi * found, abs=5e-7)
+    assert len(ErrorLaw(sigma=0.1, laplaces=((1.0, 3),))._inversion(math.sqrt(6.01))[0]) > 64
+
+
 def test_a_large_laplace_among_small_ones_is_kept():
     law = error_law(normal_variance=1.0, laplaces=((5.0, 1), (0.01, 100), (5.0, 1)))
     assert law.laplaces == ((5.0, 2),)
