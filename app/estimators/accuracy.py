@@ -23,7 +23,9 @@ _MIDDLE = Fraction(1, 2)
 
 def clip(position: Fraction) -> Fraction:
     """A position moved into [0, 1]. Free: post-processing, and the mean is known to lie there."""
-    return min(max(position, Fraction(0)), Fraction(1))
+    if position < 0 or position > 1:
+        return Fraction(position > 0)
+    return position
 
 
 def interval(
@@ -44,9 +46,11 @@ def interval(
     Returns:
         The interval [data's unit].
     """
-    lower = upper = center = clip(position)
+    center = clip(position)
+    lower: Fraction | float = center
+    upper: Fraction | float = center
     if margin:
-        lower, upper = Fraction(max(center - margin, 0.0)), Fraction(min(center + margin, 1.0))
+        lower, upper = max(float(center) - margin, 0.0), min(float(center) + margin, 1.0)
     if holding is not None:
         lower, upper = min(lower, holding), max(upper, holding)
     return Interval(level=LEVEL, lower=grid.to_unit(lower), upper=grid.to_unit(upper), coverage=coverage)
@@ -195,8 +199,9 @@ class WorstSquareError:
         tilt: float = 0.0,
     ) -> None:
         # People by their bounds: there are few, so that plain numbers are quicker than arrays.
-        self._kinds, self._sums = [float(np.max(variances, initial=0.0))], [float(np.sum(squares))]
-        if np.ndim(variances):
+        if isinstance(variances, float):
+            self._kinds, self._sums = [variances], [float(np.sum(squares))]
+        else:
             places = np.unique(variances, return_inverse=True)
             self._kinds = places[0].tolist()
             self._sums = np.bincount(places[1].ravel(), weights=np.ravel(squares)).tolist()

@@ -236,18 +236,24 @@ def combine(
                 bounded = max(bounded, weight * math.sqrt(of_report))
     # The estimate errs by its noise, and by weights that differ from 1/n. People of the study who are in
     # no group weigh 0, so their whole 1/n counts as a deviation, with the largest variance of any group.
-    here = np.ones(len(groups)) if absent is None else np.where(absent, 0.0, 1.0)
-    present = float(np.dot(sizes, here))
+    # Where none have left, one number stands for all groups, here and in what a tilt counts.
+    here: NDArray[np.float64] | float = 1.0
+    tilts: NDArray[np.float64] | float = question.tilt
+    gone = absent is not None and bool(absent.any())
+    if absent is not None and gone:
+        here = np.where(absent, 0.0, 1.0)
+        tilts = tilts_of(question.tilt, here)
+    present = float(np.sum(sizes * here))
     people = float(max(question.people or 0, present))
     unweighted = people - present
     populated = sizes > 0
     deviations = np.abs(person - here / people)
     farthest_off = float(deviations[populated].max(initial=0.0))
     squares, bounds = sizes * person**2, sizes * variance
-    others = float(np.max(variance)) if sizes.size else WORST_VARIANCE
+    others = variance if isinstance(variance, float) else float(np.max(variance, initial=0.0))
     # With equal weights only noise is left, whose law is known: the interval is exact.
     uniform = not unweighted and farthest_off <= 1e-9 / people
-    moved = float(np.dot(sizes * tilts_of(question.tilt, here), deviations))
+    moved = float(np.dot(sizes * tilts, deviations))
     moved += question.tilt * unweighted / people
     errors = PredictedErrors(
         grid=question.grid,
@@ -295,7 +301,7 @@ def combine(
 
     # Before the draw: the error that plans are ranked by, for any data of the expected variance.
     # Who has left may have had any value.
-    tilt = question.tilt if bool(np.all(here)) else 1.0
+    tilt = 1.0 if gone else question.tilt
     worst = WorstSquareError(squares, errors.noise_variance, expected, bias=errors.bias, tilt=tilt)
     width, square = float(question.grid.width), worst.at(shrinkage)
     drawn = shrinkage**2 * (float(np.sum(expected * squares)) + errors.noise_variance)

@@ -69,7 +69,15 @@ class Crowd:
                 key = trust, 0, True, label
             place_of[trust, epsilon, carried, able, label] = merged.setdefault(key, len(merged))
         places = [place_of[kind] for kind in kinds]
-        return _grouped(study, here, list(merged), places, secret=secret)
+        return _grouped(
+            study,
+            here,
+            places,
+            [trust for trust, *_ in merged],
+            [offer for _, offer, *_ in merged],
+            [able for _, _, able, _ in merged],
+            labels=[label for *_, label in merged] if secret else (),
+        )
 
     def some(self, study: StudyDefinition, cohorts: Sequence[int]) -> "Crowd":
         """The crowd of some of its cohorts, by their places; they offer what they offer in it.
@@ -79,10 +87,10 @@ class Crowd:
         # Groups come in the order in which their first cohorts do, as in `of`.
         here = [self.places[cohort] for cohort in cohorts]
         numbers = {place: number for number, place in enumerate(dict.fromkeys(here))}
-        trusts, offers, ables = map(self.groups.column, ("trust", "epsilon", "participates"))
-        kinds = [(trusts[place], offers[place], ables[place], 0) for place in numbers]
         places = list(map(numbers.__getitem__, here))
-        return _grouped(study, self.cohorts.some(cohorts), kinds, places)
+        groups = self.groups.some(list(numbers))
+        kinds = map(groups.column, ("trust", "epsilon", "participates"))
+        return _grouped(study, self.cohorts.some(cohorts), places, *kinds)
 
     @property
     def members(self) -> tuple[tuple[Cohort, ...], ...]:
@@ -116,29 +124,25 @@ class Crowd:
 def _grouped(
     study: StudyDefinition,
     cohorts: Cohorts,
-    kinds: Sequence[tuple[Trust, int, bool, int]],
     places: Sequence[int],
+    trusts: Sequence[Trust],
+    offers: Sequence[int],
+    ables: Sequence[bool],
     *,
-    secret: bool = False,
+    labels: Sequence[int] = (),
 ) -> Crowd:
     """Groups by trust, offer, whether they take part and label, each cohort being in that of its place."""
-    trusts = [trust for trust, *_ in kinds]
-    silent = _added_up(places, cohorts.column("silent"), len(kinds))
-    rest = [place for place, count in enumerate(silent) if count]
-    own = [offer for _, offer, *_ in kinds]
-    counts = map(sub, _added_up(places, cohorts.column("count"), len(kinds)), silent)
+    counts, silent = (_added_up(places, cohorts.column(name), len(trusts)) for name in ("count", "silent"))
+    rest = [place for place, count in enumerate(silent) if count] if any(silent) else []
     columns: dict[str, Sequence[object]] = {
-        "trust": trusts + [Trust.LOCAL] * len(rest),
-        "epsilon": own + [own[place] for place in rest],
-        "count": [*counts, *(silent[place] for place in rest)],
-        "participates": [able for _, _, able, _ in kinds] + [False] * len(rest),
-        "reports": _reports(study, trusts, places, cohorts) + [None] * len(rest),
+        "trust": [*trusts, *repeat(Trust.LOCAL, len(rest))],
+        "epsilon": [*offers, *(offers[place] for place in rest)],
+        "count": [*map(sub, counts, silent), *(silent[place] for place in rest)],
+        "participates": [*ables, *repeat(False, len(rest))],
+        "reports": [*_reports(study, trusts, places, cohorts), *repeat(None, len(rest))],
     }
     return Crowd(
-        groups=Groups(columns, len(kinds) + len(rest)),
-        cohorts=cohorts,
-        places=places,
-        labels=[label for *_, label in kinds] if secret else (),
+        groups=Groups(columns, len(trusts) + len(rest)), cohorts=cohorts, places=places, labels=labels
     )
 
 

@@ -136,6 +136,7 @@ class Grid:
     upper: Decimal | Fraction
     width: Fraction = field(init=False, compare=False, repr=False)
     _origin: Fraction = field(init=False, compare=False, repr=False)
+    _parts: tuple[int, int, int] = field(init=False, compare=False, repr=False)
     _scales: dict[int, tuple[int, int, int]] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -145,6 +146,9 @@ class Grid:
             raise ValueError("lower and upper must be finite and lower < upper")
         object.__setattr__(self, "_origin", Fraction(self.lower))
         object.__setattr__(self, "width", Fraction(self.upper) - self._origin)
+        # The lower end and the width over one denominator.
+        under = math.lcm(self._origin.denominator, self.width.denominator)
+        object.__setattr__(self, "_parts", (int(self._origin * under), int(self.width * under), under))
 
     def point(self, mantissa: int, exponent: int) -> int | None:
         """The grid point of mantissa * 10**exponent, or None where that lies outside the range. Exact."""
@@ -157,9 +161,12 @@ class Grid:
             return None
         return (2 * numerator + denominator) // (2 * denominator)
 
-    def to_unit(self, position: Fraction) -> float:
+    def to_unit(self, position: Fraction | float) -> float:
         """The value at a position in [0, 1] of the range, rounded once, in the data's unit."""
-        return float(self._origin + position * self.width)
+        lower, width, under = self._parts
+        over, times = position.as_integer_ratio()
+        # A quotient of integers is the nearest double.
+        return (lower * times + width * over) / (under * times)
 
     def _scale(self, exponent: int) -> tuple[int, int, int]:
         """Integers with (v - lower) / width * 2**30 = (mantissa * factor - offset) / denominator."""
