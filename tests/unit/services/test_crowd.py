@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 from hypothesis import given
@@ -102,6 +103,26 @@ def test_groups_are_those_of_equal_offers(cohorts: list[Cohort], share: int, cap
             known = [reach for reach in reaches if reach is not None]
             assert (group.reports.total, group.reports.total_squares) == (total, squares)
             assert group.reports.reach == (max(known) if len(known) == len(reaches) else None)
+
+
+@given(some_cohorts(), st.sampled_from([1, MICRO]), st.data())
+def test_some_of_a_crowd_are_grouped_as_they_would_be_alone(
+    cohorts: list[Cohort], share: int, data: st.DataObject
+) -> None:
+    resolved = resolve(STUDY, Ask(share=share))
+    several = [
+        replace(one, silent=data.draw(st.integers(0, one.count))) if one.trust is Trust.LOCAL else one
+        for one in cohorts
+    ]
+    places = data.draw(st.lists(st.sampled_from(range(len(several))), unique=True)) if several else []
+
+    found = Crowd.of(STUDY, several, resolved).some(STUDY, places)
+
+    alone = Crowd.of(STUDY, [several[place] for place in places], resolved)
+    assert list(found.groups) == list(alone.groups)
+    assert list(found.places) == list(alone.places)
+    assert list(found.cohorts) == list(alone.cohorts)
+    assert found.silent == alone.silent
 
 
 @given(some_cohorts())
