@@ -145,7 +145,10 @@ def _part(
         silent=people.silent,
     )
     try:
-        of_label = plan_people(study, people, asked_of, question)
+        if _settled(ledger, whole, people):
+            of_label = replace(whole, people=people, question=question)
+        else:
+            of_label = plan_people(study, people, asked_of, question)
         if of_label.weights is None:
             # People who are public or sent reports are answered without noise, which costs nothing.
             free = not central and isinstance(of_label.plan.noise, NoNoise)
@@ -158,6 +161,20 @@ def _part(
     unable = ledger.unable.keys() & people.cohorts.column("id") if ledger.unable else ()
     left_out = sum(ledger.unable[cohort] for cohort in unable)
     return replace(part, plan=plan, pieces=pieces, left_out=left_out)
+
+
+def _settled(ledger: PieceLedger, whole: Whole, people: Crowd) -> bool:
+    """Whether a label needs no plan of its own.
+
+    Weights of pieces never change, so a plan weighs those who join, people who are public, and reports. What
+    else it says is the same for all labels of a study without local people.
+    """
+    central = set(whole.people.groups.column("trust")) == {Trust.CENTRAL}
+    return (
+        whole.weights is not None
+        and central
+        and ledger.joining.keys().isdisjoint(people.cohorts.column("id"))
+    )
 
 
 def _read_freely(whole: Whole) -> Plan:

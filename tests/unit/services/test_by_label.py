@@ -1,8 +1,10 @@
 """A question by labels: what a person pays, against all neighbors, and what is read off the same sums."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
+from uuid import uuid4
 
 import pytest
 
@@ -12,6 +14,9 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE, square
+from app.core.piece import LastStep, Piece
+from app.estimators.interface import Plan
+from app.services.statistics import by_label
 from app.services.statistics.by_label import plan_by
 from app.services.statistics.piece_noise import step_scale
 from app.services.statistics.questions import Ask, Resolved, resolve
@@ -138,6 +143,51 @@ def test_labels_and_the_whole_are_read_off_the_same_sums():
     assert groups[-1]["estimate"] is None
     assert found.estimate == pytest.approx(sum(range(REGIONS - 1)) / (REGIONS - 1) / REGIONS, abs=1e-4)
     assert [len(piece.members) for piece in taken.changed] == [1] * (REGIONS - 1)
+
+
+@pytest.mark.parametrize("estimator", ["uniform", "adpm", "optimal", "auto"])
+@pytest.mark.parametrize("tilt", [0, MICRO // 10])
+@pytest.mark.parametrize("delta", [0, 1_000_000])
+def test_a_label_that_no_person_joins_reads_what_a_plan_of_its_own_reads(
+    estimator: str, tilt: int, delta: int, monkeypatch: pytest.MonkeyPatch
+):
+    study = replace(STUDY, delta=delta)
+    cohorts = crowd([MICRO // 4, MICRO, 3 * MICRO], labels=3)
+
+    def step(share: int, pieces: Sequence[Piece], before: LastStep | None) -> Step:
+        resolved = resolve(study, Ask(by="region", estimator=estimator, share=share, tilt=tilt))
+        question = resolved.question(study, people=len(cohorts) * 4, variance=0.2)
+        return plan_by(study, there, resolved, question, pieces, before)
+
+    there = cohorts
+    first = step(MICRO // 4, [], None)
+    _, taken = take(first, there)
+    paid = {charge.cohort_id: charge.epsilon for charge in first.charges}
+    there = [replace(one, spent=one.spent + paid[one.id]) for one in cohorts]
+    before = LastStep(release=uuid4(), share=MICRO // 4, epoch=1)
+    found = step(MICRO // 2, taken.changed, before)
+    settled: list[bool] = []
+    own = by_label._settled
+    monkeypatch.setattr(by_label, "_settled", lambda *of: settled.append(own(*of)))
+
+    planned_alone = step(MICRO // 2, taken.changed, before)
+
+    assert settled == [True] * 3 + [True] * (REGIONS - 3)
+    assert found.charges == planned_alone.charges
+    assert found.pieces == planned_alone.pieces
+    for one, other in zip(found.parts, planned_alone.parts, strict=True):
+        assert (one.where, one.pieces, one.left_out) == (other.where, other.pieces, other.left_out)
+        assert (one.plan is None) == (other.plan is None)
+        if one.plan is not None and other.plan is not None:
+            assert said(one.plan) == said(other.plan)
+
+
+def said(plan: Plan) -> list[object]:
+    """What a plan by parts says before it is answered."""
+    assert plan.interval_width is not None
+    assert plan.bound is not None
+    assert plan.spread is not None
+    return [plan.predicted_error, plan.bias, plan.interval_width(), plan.bound(), plan.spread()]
 
 
 def test_a_sum_over_two_labels_is_a_fault():
