@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from types import FrameType
 from typing import Any
@@ -252,6 +253,7 @@ def _subject_key(settings: Settings) -> bytes:
     return load_or_create_key(settings.data_dir / KEY_FILE)
 
 
+@cache
 def _version() -> str:
     try:
         return version("dither-server")
