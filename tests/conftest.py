@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from app.postgres.embedded import EmbeddedPostgres
 from tests.support.citus import CitusServer
-from tests.support.databases import Server, scratch_directory
+from tests.support.databases import Server, crash, scratch_directory
 from tests.support.live import LiveService, live_service
 from tests.support.provider import Provider, provider
 
@@ -54,6 +54,7 @@ def postgres_server() -> Iterator[Server]:
             closing(Server(embedded.url, partitions=4 if kind == "partitions" else None)) as server,
         ):
             yield server
+            crash(embedded)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from sqlalchemy import URL, make_url
 from app.postgres.cluster import PORT, Cluster
 from app.postgres.service_user import postgres_binaries
 from app.store import migrate
-from tests.support.databases import Server, execute, run_apart
+from tests.support.databases import Server, crash, execute, run_apart
 from tests.support.gates import Gate
 from tests.support.live import ROOT
 
@@ -77,11 +77,12 @@ class CitusServer(Server):
         super().__init__(self.nodes[0].url)
 
     def close(self) -> None:
-        """Stop every node."""
+        """End every node."""
         super().close()
         for gate in self.gates:
             gate.close()
         for node in self.nodes:
+            crash(node)
             node.halt()
 
     def administer(self, name: str, *statements: str) -> None:

@@ -2,7 +2,9 @@
 
 import asyncio
 import itertools
+import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +16,8 @@ import asyncpg
 import psycopg
 from sqlalchemy import make_url
 
+from app.postgres.cluster import Cluster
+from app.postgres.embedded import EmbeddedPostgres
 from app.store import migrate
 from app.store.tables import metadata
 
@@ -62,6 +66,16 @@ def scratch_directory() -> Iterator[Path]:
         yield directory
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def crash(server: EmbeddedPostgres | Cluster) -> None:
+    """End a server whose data go with it.
+
+    A server that is stopped first writes and syncs every file of every database: a quarter of a minute for
+    twenty of them.
+    """
+    if (pid := server.postmaster_pid) is not None:
+        os.kill(pid, signal.SIGQUIT)
 
 
 class Server:
