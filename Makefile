@@ -3,14 +3,16 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.stamp
+COMPILED := .venv/.compiled
 GENERATORS := .venv/generators
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
   --no-emit-index-url --no-emit-find-links --no-emit-package dither --custom-compile-command "make lock"
 # On a terminal it shows what it downloads.
 PIP = -m pip install $$([ -t 2 ] || echo -qq) --disable-pip-version-check --no-compile --no-deps
 PYTEST_ARGS ?=
-# Tests wait for servers, disks and browsers about half of their time: three of them keep two cores busy.
-SPREAD := -n 3 --dist loadfile --no-loadscope-reorder
+# Tests wait for servers, disks and browsers about half of their time: four of them keep two cores busy.
+# tests/conftest.py says in which order.
+SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
 SERVE_ARGS ?= --data-dir .dither --port 8000
 DEMO_ARGS ?=
 BENCH_ARGS ?=
@@ -79,7 +81,13 @@ $(GENERATORS)/.stamp: requirements-generators.lock | setup
 	@$(GENERATORS)/bin/python $(PIP) --require-hashes -r requirements-generators.lock
 	@touch $@
 
-test: check test-js $(GENERATORS)/.stamp ## everything that must hold: check, then all tests but the slow ones
+# The processes that share the tests begin together, and each would compile the same modules. What is wrong with a
+# test, the tests say.
+$(COMPILED): $(STAMP)
+	@$(BIN)/python -m pytest --collect-only -qq >/dev/null 2>&1 || true
+	@touch $@
+
+test: check test-js $(COMPILED) $(GENERATORS)/.stamp ## everything that must hold: check, then all tests but the slow ones
 	DITHER_TEST_ENTROPY=$${DITHER_TEST_ENTROPY:-commit} PYTHONHASHSEED=0 $(BIN)/python -m pytest -m "not slow" $(SPREAD) $(PYTEST_ARGS)
 
 test-quick: setup ## the tests that take no time, on a real database too, while you work

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,28 @@ sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]  # None: it ca
 
 # What collection makes stays for good: the garbage collector, which would walk it again and again, waits.
 gc.disable()
+
+
+WAITING = ("store", "system")
+"""Directories of tests that wait, more than they compute, for processes that start, crash and recover."""
+
+WAITED = 0.6
+"""Part of the other files among which these are spread: only short ones are left for the end of a run."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where processes share the tests, have files that wait spread among those that compute."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    files: dict[bool, dict[Path, None]] = {True: {}, False: {}}
+    for item in items:
+        files[item.path.parent.name in WAITING][item.path] = None
+    turns = {
+        path: place / len(group) * (WAITED if waits else 1)
+        for waits, group in files.items()
+        for place, path in enumerate(group)
+    }
+    items.sort(key=lambda item: turns[item.path])
 
 
 def pytest_collection_finish() -> None:
