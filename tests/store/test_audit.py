@@ -814,6 +814,8 @@ async def test_tampering_was_undone(honest_url: str):
 
 async def test_the_audit_reads_one_instant_of_a_busy_ledger(bench: Workbench):
     study = await bench.study()
+    # One person stays: where all the others are gone at once, a release is refused.
+    await bench.services.contributions.contribute(study, offer("stays", epsilon=5))
     done = asyncio.Event()
 
     async def busy(worker: int) -> None:
