@@ -108,8 +108,8 @@ class _Held:
 
 
 READ_HOLDINGS = Sql.of(_Held)("""
-    SELECT subject_id AS subject, value IS NOT NULL AS live, trust, epsilon, carried, value, vector, epoch,
-           sender, segment
+    SELECT subject_id AS subject, value IS NOT NULL AS live, CAST(trust AS text) AS trust, epsilon, carried,
+           value, vector, epoch, sender, segment
     FROM contribution
     WHERE study_id = :study_id AND subject_id = ANY(CAST(:subjects AS bytea[]))
 """)
@@ -129,8 +129,8 @@ class _Person:
 READ_PEOPLE = Sql.of(_Person)("""
     SELECT subject.id AS subject, budget - reserved AS room,
            gaussian_budget - gaussian_reserved AS gaussian_room,
-           CASE WHEN c.subject_id IS NOT NULL THEN value IS NOT NULL END AS live, trust, epsilon, carried,
-           value, vector, epoch, sender, segment
+           CASE WHEN c.subject_id IS NOT NULL THEN value IS NOT NULL END AS live,
+           CAST(trust AS text) AS trust, epsilon, carried, value, vector, epoch, sender, segment
     FROM subject LEFT JOIN contribution c ON c.subject_id = subject.id AND c.study_id = :study_id
     WHERE subject.id = ANY(CAST(:subjects AS bytea[]))
 """)

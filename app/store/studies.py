@@ -7,15 +7,16 @@ from app.store.cohorts import LOCK_EXCLUSIVE
 from app.store.contributions import ENROL_LOCK, EPOCH_LOCK
 from app.store.sql import Connection, Sql
 
-COLUMNS = """id, slug, title, description, series, lower, upper, relation, trust, epsilon_min, epsilon_max,
-             epsilons, default_share, tilt, delta, dimension, local_mechanism, attributes, choices,
-             measures, state, created_at"""
+# As text: of types of its own the driver would first ask the server, on each connection.
+COLUMNS = """id, slug, title, description, series, lower, upper, CAST(relation AS text) AS relation, trust,
+             epsilon_min, epsilon_max, epsilons, default_share, tilt, delta, dimension, local_mechanism,
+             attributes, choices, measures, CAST(state AS text) AS state, created_at"""
 
 INSERT = Sql.of(Study)(f"""
     INSERT INTO study (slug, title, description, series, lower, upper, relation, trust, epsilon_min,
                        epsilon_max, epsilons, default_share, tilt, delta, dimension, local_mechanism,
                        attributes, choices, measures, created_at)
-    VALUES (:slug, :title, :description, :series, :lower, :upper, CAST(:relation AS relation),
+    VALUES (:slug, :title, :description, :series, :lower, :upper, CAST(CAST(:relation AS text) AS relation),
             CAST(:trust AS text[]), :epsilon_min, :epsilon_max, CAST(:epsilons AS bigint[]),
             :default_share, :tilt, :delta, :dimension, :local_mechanism, CAST(:attributes AS text[]),
             CAST(:choices AS text[]), CAST(:measures AS text[]), :created_at)

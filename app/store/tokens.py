@@ -10,9 +10,11 @@ from app.core.quota import Quota
 from app.store.database import Database
 from app.store.sql import Connection, Sql
 
-COLUMNS = """token.id, token.name, token.role, token.studies, token.subject_id AS subject, {expires_at},
-    token.revoked_at, token.created_at, token.last_used_on, token.quota_share AS share,
-    token.quota_period AS period_seconds, token.identity IS NOT NULL AS by_provider"""
+# Roles as text: of types of its own the driver would first ask the server, on each connection.
+COLUMNS = """token.id, token.name, CAST(token.role AS text) AS role, token.studies,
+    token.subject_id AS subject, {expires_at}, token.revoked_at, token.created_at, token.last_used_on,
+    token.quota_share AS share, token.quota_period AS period_seconds,
+    token.identity IS NOT NULL AS by_provider"""
 OWN = COLUMNS.format(expires_at="token.expires_at")
 
 
@@ -66,8 +68,8 @@ class _Found:
 
 INSERT = Sql("""
     INSERT INTO token (id, name, role, hash, studies, subject_id, expires_at, created_at)
-    VALUES (:id, :name, CAST(:role AS role), :hash, CAST(:studies AS text[]), :subject, :expires_at,
-            :created_at)
+    VALUES (:id, :name, CAST(CAST(:role AS text) AS role), :hash, CAST(:studies AS text[]), :subject,
+            :expires_at, :created_at)
 """)
 
 # A secret that was rotated away is the same token, which expires when the time of grace is over.
@@ -82,7 +84,7 @@ READ_BY_IDENTITY = Sql.of(_Found)(f"SELECT identity AS found, {OWN} FROM token W
 
 CLAIM_IDENTITY = Sql.of(TokenRecord)(f"""
     INSERT INTO token (id, name, role, identity, studies, created_at, last_used_on)
-    VALUES (:id, :name, CAST(:role AS role), :identity, CAST(:studies AS text[]), :at, :day)
+    VALUES (:id, :name, CAST(CAST(:role AS text) AS role), :identity, CAST(:studies AS text[]), :at, :day)
     ON CONFLICT (identity) DO UPDATE SET role = excluded.role, studies = excluded.studies
     WHERE (token.role, token.studies) IS DISTINCT FROM (excluded.role, excluded.studies)
     RETURNING {OWN}
