@@ -78,6 +78,7 @@ async def release(service: Service, study: str, **question: Any) -> dict[str, An
     return dict(made.json())
 
 
+@pytest.mark.long
 async def test_the_median_of_both_errs_less_than_that_of_either(service: Service):
     """36 studies of 30 central people, who pay 4, and 40 who answer with 6: ranks are off by .055 and .054.
 

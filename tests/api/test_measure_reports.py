@@ -105,6 +105,7 @@ async def test_central_and_local_people_answer_together_and_by_label(service: Se
     assert (await service.api.services.ledger.audit()).clean
 
 
+@pytest.mark.long
 async def test_intervals_cover_the_mean_of_all_and_not_where_values_choose_what_is_reported(service: Service):
     """54 answers, each missed with a probability of at most 5 %: more than 10 once in 10,000 runs."""
     rng, device, names = np.random.default_rng(11), randomizer("hybrid"), list(THREE)

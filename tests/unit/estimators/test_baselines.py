@@ -304,6 +304,7 @@ def against_dataset(plan, n, v=0.25):
     return plan.predicted_error**2 - v / n
 
 
+@pytest.mark.long
 def test_the_corrected_condition_for_pwh_has_no_mismatch_in_10_000_settings():
     """R(PWH) > 1 if and only if c >= y / (2 + y) or n < (1 - c)(2 + y) / (c (y (1 - c) - 2 c)).
 

@@ -217,6 +217,7 @@ def simulated(noise: Noise, generator: np.random.Generator) -> tuple[list[RatioS
 STUDIES, ALLOWED = 150, 19
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise", NOISES, ids=["two", "three", "gaussian", "three gaussian", "hourglass"])
 def test_intervals_cover_the_stated_mean_when_people_come_and_go(noise: Noise) -> None:
     """Of 150 at 95 %, more than 19 miss with a probability below 1e-4; with the noise of one, more do."""

@@ -104,6 +104,7 @@ def answers(people: int, epsilon: float, rounds: int, draws: int | None = None) 
     return tuple(held / rounds)
 
 
+@pytest.mark.long
 def test_intervals_of_labels_and_of_the_whole_hold_and_with_one_draw_too_few_do_not():
     """False alarm below 1e-6: five standard deviations of 600 rounds."""
     rounds = 600

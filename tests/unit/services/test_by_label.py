@@ -128,9 +128,14 @@ def test_under_gaussian_noise_the_charge_is_the_loss_over_all_neighbors(estimato
 
 def test_labels_and_the_whole_are_read_off_the_same_sums():
     """With noise far below the values each label has its mean, and the whole that of all."""
-    cohorts = [
-        cohort_of(segment + 1, 4 * MICRO, [segment * GRID_SIZE // REGIONS] * 3_000_000, segment=segment)
+    many = 3_000_000
+    alone = [
+        cohort_of(segment + 1, 4 * MICRO, [segment * GRID_SIZE // REGIONS], segment=segment)
         for segment in range(REGIONS - 1)
+    ]
+    cohorts = [
+        replace(one, count=many, total=many * one.total, total_squares=many * one.total_squares)
+        for one in alone
     ]
     step = planned(cohorts, "region")
     found, taken = take(step, cohorts)

@@ -78,6 +78,7 @@ def test_the_error_is_that_of_the_best_weights_for_sums_of_the_same_people(study
         assert 0.9 * math.sqrt(1 / 4 / PEOPLE) < found.plan.predicted_error <= most
 
 
+@pytest.mark.long
 @STUDIES
 def test_intervals_cover_also_after_people_have_left_and_come(study: StudyDefinition) -> None:
     """Of 300 studies at 95 %, more than 27 miss with a probability below .002; half as wide, more do."""

@@ -152,6 +152,7 @@ def test_it_charges_the_offer_and_no_more(study: StudyDefinition):
         assert plan.most == plan_of(study, []).most, "it does not depend on who is there"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("study", STUDIES)
 def test_intervals_cover_and_those_of_a_third_do_not(study: StudyDefinition):
     """400 draws over new people each: at least 95 % within five standard errors (one in a million)."""
@@ -191,6 +192,7 @@ def test_intervals_cover_and_those_of_a_third_do_not(study: StudyDefinition):
         assert math.sqrt(np.mean(np.square(errors))) < 1.1 * plan.predicted_error
 
 
+@pytest.mark.long
 def test_simultaneous_intervals_hold_at_once_and_those_of_each_coordinate_do_not():
     """Ten coordinates: at least 95 % of 400 draws within five standard errors (one in a million)."""
     plan = plan_of(replace(STUDIES[0], dimension=10), [cohort(1, MICRO, 1000)])

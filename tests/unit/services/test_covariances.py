@@ -140,6 +140,7 @@ SAME: dict[str, Any] = {"epsilon_min": MICRO, "epsilon_max": MICRO}
 FIVE: dict[str, Any] = {"epsilon_min": MICRO, "epsilon_max": 5 * MICRO}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("terms", [SAME, FIVE], ids=["one epsilon", "1 to 5"])
 @pytest.mark.parametrize("study", [SECRET, SECRET_GAUSSIAN])
 def test_intervals_for_a_secret_number_cover_and_those_of_a_third_do_not(study: StudyDefinition, terms):
@@ -168,6 +169,7 @@ def test_intervals_for_a_secret_number_cover_and_those_of_a_third_do_not(study: 
     assert terms is FIVE or control < least
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", [(0.1, 0.1), (0.9, 0.1), (0.5, 0.5)])
 @pytest.mark.parametrize("study", [SECRET, SECRET_GAUSSIAN])
 def test_of_a_secret_number_it_errs_at_most_as_predicted(study: StudyDefinition, place):

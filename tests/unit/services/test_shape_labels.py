@@ -86,6 +86,7 @@ def test_a_person_pays_what_the_worst_neighbor_moves_all_counts_by(relation: Rel
     assert plan.most == alone.most, "whatever the number of labels"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("relation", list(Relation))
 def test_intervals_for_all_people_cover_and_narrower_ones_do_not(relation: Relation):
     """False alarms at 5 standard deviations of 95 %: one in a million. The control is a quarter."""
