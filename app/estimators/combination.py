@@ -187,7 +187,7 @@ class _Parts:
         reports_from: The first part of reports.
     """
 
-    columns: "Matrix"
+    columns: Matrix
     noises: NDArray[np.float64]
     masses: tuple[Fraction, ...]
     rests: tuple[Fraction, ...]

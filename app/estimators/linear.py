@@ -239,9 +239,9 @@ def combine(
     # Where none have left, one number stands for all groups, here and in what a tilt counts.
     here: NDArray[np.float64] | float = 1.0
     tilts: NDArray[np.float64] | float = question.tilt
-    gone = absent is not None and bool(absent.any())
-    if absent is not None and gone:
-        here = np.where(absent, 0.0, 1.0)
+    gone = None if absent is None or not absent.any() else absent
+    if gone is not None:
+        here = np.where(gone, 0.0, 1.0)
         tilts = tilts_of(question.tilt, here)
     present = float(np.sum(sizes * here))
     people = float(max(question.people or 0, present))
@@ -301,7 +301,7 @@ def combine(
 
     # Before the draw: the error that plans are ranked by, for any data of the expected variance.
     # Who has left may have had any value.
-    tilt = 1.0 if gone else question.tilt
+    tilt = question.tilt if gone is None else 1.0
     worst = WorstSquareError(squares, errors.noise_variance, expected, bias=errors.bias, tilt=tilt)
     width, square = float(question.grid.width), worst.at(shrinkage)
     drawn = shrinkage**2 * (float(np.sum(expected * squares)) + errors.noise_variance)

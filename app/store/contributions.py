@@ -107,6 +107,7 @@ class _Held:
     holding: Holding
 
 
+# Trust tags as text: of types of its own the driver would first ask the server, on each connection.
 READ_HOLDINGS = Sql.of(_Held)("""
     SELECT subject_id AS subject, value IS NOT NULL AS live, CAST(trust AS text) AS trust, epsilon, carried,
            value, vector, epoch, sender, segment

@@ -71,11 +71,9 @@ def plan_people(
 ) -> Whole:
     """Plan a question for the whole epsilon of some people; see `plan_whole`."""
     noise = NOISES[study.noise]
-
-    def by_parts(plan: Plan) -> bool:
-        return plan.linear is not None and noise.weighed(plan.noise) is not None
-
-    estimator, plan, answered = planning.choose(study, people, resolved, asked, among, by_parts)
+    estimator, plan, answered = planning.choose(
+        study, people, resolved, asked, among, by_parts=lambda one: weights_of(one, noise) is not None
+    )
     return Whole(
         people=people,
         estimator=estimator,
