@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.core.grid import Grid
 from app.estimators.interface import Conclusion, Coverage, Interval
-from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
+from app.estimators.quantiles import LEVEL, ErrorLaw, error_law, laplace_variance
 from app.estimators.together import ErrorBound, KnownError
 
 WORST_VARIANCE = 0.25
@@ -87,7 +87,7 @@ class PredictedErrors:
     @property
     def noise_variance(self) -> float:
         """Variance of the noise before shrinking."""
-        return self.normal + sum(2 * count * scale**2 for scale, count in self.laplaces)
+        return self.normal + laplace_variance(self.laplaces)
 
     def law(self, variance: float) -> ErrorLaw:
         """The noise plus a Normal part of some variance."""

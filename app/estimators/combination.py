@@ -10,7 +10,7 @@ population,
 
 smallest at :math:`c = M^{-1} 1 / 1^T M^{-1} 1`. A tilt and people who have left add the square of
 :math:`B(c) = \frac12 \sum_i t_i |(W c)_i - e_i|` with e_i = 1/n for people who are there and 0 for those who
-have left, and t_i as `app.estimators.linear.tilts_of` has it. By Cauchy's inequality :math:`(\sum a_i)^2 =
+have left, and t_i as `app.estimators.deviations` has it. By Cauchy's inequality :math:`(\sum a_i)^2 =
 \min_\lambda \sum a_i^2 / \lambda_i` over :math:`\lambda` on the simplex, attained at :math:`\lambda_i \propto
 a_i`: in turn the best lambda for c and the best c for lambda, a quadratic problem, never raise the error,
 which is convex in c.
@@ -38,8 +38,9 @@ from app.core.cohort import Group, Groups
 from app.core.grid import GRID_SIZE
 from app.core.noise import NoNoise
 from app.core.study import Trust
+from app.estimators.deviations import tilts_of
 from app.estimators.interface import Linear, NotApplicable, Plan, Question
-from app.estimators.linear import combine, sizes_of, tilts_of
+from app.estimators.linear import combine, sizes_of
 from app.estimators.moments import with_both
 from app.estimators.reports import noise_variance
 
@@ -271,7 +272,7 @@ class _Parts:
             sizes,
             absent,
             variance=variance,
-            tilts=tilts_of(question.tilt, np.where(absent, 0.0, 1.0)),
+            tilts=tilts_of(question.tilt, absent),
             people=question.people or 0,
         )
 

@@ -43,9 +43,10 @@ from app.estimators.accuracy import (
     interval,
     noise_shrinkage,
 )
+from app.estimators.deviations import Deviations
 from app.estimators.interface import Conclusion, Linear, Plan, Query, Question, SparseQuery
 from app.estimators.output_view import output_guarantee
-from app.estimators.quantiles import LEVEL
+from app.estimators.quantiles import LEVEL, laplace_variance
 from app.estimators.reports import farthest, noise_of, noise_variance
 
 Shrinkage = Callable[[float, float, float], float]
@@ -236,42 +237,26 @@ def combine(
                 bounded = max(bounded, weight * math.sqrt(of_report))
     # The estimate errs by its noise, and by weights that differ from 1/n. People of the study who are in
     # no group weigh 0, so their whole 1/n counts as a deviation, with the largest variance of any group.
-    # Where none have left, one number stands for all groups, here and in what a tilt counts.
-    here: NDArray[np.float64] | float = 1.0
-    tilts: NDArray[np.float64] | float = question.tilt
-    gone = None if absent is None or not absent.any() else absent
-    if gone is not None:
-        here = np.where(gone, 0.0, 1.0)
-        tilts = tilts_of(question.tilt, here)
-    present = float(np.sum(sizes * here))
-    people = float(max(question.people or 0, present))
-    unweighted = people - present
-    populated = sizes > 0
-    deviations = np.abs(person - here / people)
-    farthest_off = float(deviations[populated].max(initial=0.0))
-    squares, bounds = sizes * person**2, sizes * variance
-    others = variance if isinstance(variance, float) else float(np.max(variance, initial=0.0))
-    # With equal weights only noise is left, whose law is known: the interval is exact.
-    uniform = not unweighted and farthest_off <= 1e-9 / people
-    moved = float(np.dot(sizes * tilts, deviations))
-    moved += question.tilt * unweighted / people
+    weighed = Deviations.of(sizes, person, people=question.people or 0, tilt=question.tilt, absent=absent)
+    squares, spread = sizes * person**2, normal + laplace_variance(parts)
+    # None asks for the shrinkage that suits this much noise, a rule for the one that suits these weights.
+    if shrinkage is None:
+        shrinkage = noise_shrinkage(spread)
+    elif callable(shrinkage):
+        shrinkage = shrinkage(float(squares.sum()), spread, weighed.bias)
     errors = PredictedErrors(
         grid=question.grid,
         laplaces=tuple(parts),
         normal=normal,
-        dataset_variance=float(np.dot(bounds, deviations**2)) + others * unweighted / people**2,
-        dataset_step=max(farthest_off, 1 / people if unweighted else 0.0) / 2 + bounded,
-        population_variance=float(np.dot(bounds, person**2)),
-        population_step=float(person[populated].max(initial=0.0)) / 2 + bounded,
-        exact=uniform and bounded == 0,
-        bias=0.0 if uniform else moved / 2,
+        dataset_variance=weighed.about_dataset(variance),
+        dataset_step=weighed.farthest / 2 + bounded,
+        population_variance=weighed.about_population(variance),
+        population_step=weighed.largest / 2 + bounded,
+        # With equal weights only noise is left, whose law is known: the interval is exact.
+        exact=weighed.equal and bounded == 0,
+        bias=weighed.bias,
+        shrinkage=shrinkage,
     )
-    # None asks for the shrinkage that suits this much noise, a rule for the one that suits these weights.
-    if shrinkage is None:
-        shrinkage = noise_shrinkage(errors.noise_variance)
-    elif callable(shrinkage):
-        shrinkage = shrinkage(float(squares.sum()), errors.noise_variance, errors.bias)
-    errors = replace(errors, shrinkage=shrinkage)
 
     # After the draw: the position from noisy sums and reports, the guarantee, the interval.
     def conclude(values: Sequence[int], most: float = WORST_VARIANCE, level: float = LEVEL) -> Conclusion:
@@ -301,10 +286,10 @@ def combine(
 
     # Before the draw: the error that plans are ranked by, for any data of the expected variance.
     # Who has left may have had any value.
-    tilt = question.tilt if gone is None else 1.0
-    worst = WorstSquareError(squares, errors.noise_variance, expected, bias=errors.bias, tilt=tilt)
+    tilt = question.tilt if absent is None or not absent.any() else 1.0
+    worst = WorstSquareError(squares, spread, expected, bias=weighed.bias, tilt=tilt)
     width, square = float(question.grid.width), worst.at(shrinkage)
-    drawn = shrinkage**2 * (float(np.sum(expected * squares)) + errors.noise_variance)
+    drawn = shrinkage**2 * (float(np.sum(expected * squares)) + spread)
     return Plan(
         queries=queries,
         noise=noise,
@@ -316,29 +301,6 @@ def combine(
         interval_width=errors.interval_width,
         conclude_within=conclude,
     )
-
-
-def tilts_of(tilt: float, here: NDArray[np.float64]) -> NDArray[np.float64]:
-    r"""What one group's weight beyond its due counts in the bias of an answer, shape (G,) [range widths].
-
-    An answer puts c_i on person i, all of which sum to one, and is about the mean of the n people who are
-    there. Let P and N be how much those of them weigh above and below 1/n, and lambda what people weigh who
-    have left: :math:`P + \lambda = N`. The error is P times the mean of the first, plus lambda times that of
-    those who left, less N times that of the second. A tilt D bounds how far the means of those who are there
-    differ; who has left may have done so because of the value, and differs by up to the whole range:
-
-    .. math:: |bias| \le D P + \lambda = \frac12 \Big(D \sum_{there} |c_i - 1/n| +
-              (2 - D) \sum_{left} c_i\Big),
-
-    since the first sum is :math:`P + N = 2 P + \lambda`.
-
-    Args:
-        tilt: D, in [0, 1] [range widths].
-        here: 1 for groups that are there, 0 for those that have left, shape (G,).
-
-    Privacy: no data; who has left is public under replace_one.
-    """
-    return np.where(here > 0, tilt, 2 - tilt)
 
 
 def report_position(groups: Sequence[Group], weights: NDArray[np.float64]) -> Fraction:

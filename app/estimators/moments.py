@@ -36,6 +36,7 @@ from app.core.cohort import Group, Groups
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
 from app.estimators.accuracy import WORST_VARIANCE
+from app.estimators.deviations import Deviations
 from app.estimators.interface import (
     Accuracy,
     Conclusion,
@@ -46,8 +47,8 @@ from app.estimators.interface import (
     Question,
     Statistic,
 )
-from app.estimators.linear import sizes_of, tilts_of
-from app.estimators.quantiles import LEVEL, error_law
+from app.estimators.linear import sizes_of
+from app.estimators.quantiles import LEVEL, error_law, laplace_variance
 
 MEAN_RISK = 0.2
 """Part of an interval's risk for the error of the mean in it; the rest is for the mean square."""
@@ -202,32 +203,27 @@ class _Moments:
         normals: tuple[float, float],
         absent: NDArray[np.bool_] | None,
     ) -> "_Moments":
-        sizes = sizes_of(groups)
-        here = np.ones(len(groups)) if absent is None else np.where(absent, 0.0, 1.0)
-        present = float(np.dot(sizes, here))
-        people = float(max(question.people or 0, present))
-        missing = people - present
-        deviations = np.abs(person - here / people)
-        deviations[deviations <= 1e-9 / people] = 0.0
-        largest = float(deviations[sizes > 0].max(initial=1 / people if missing else 0.0))
-        tilts = tilts_of(question.tilt, here)
-        bias = (float(np.dot(sizes * tilts, deviations)) + question.tilt * missing / people) / 2
+        weighed = Deviations.of(
+            sizes_of(groups), person, people=question.people or 0, tilt=question.tilt, absent=absent
+        )
         return cls(
             laplaces=laplaces,
             normals=normals,
-            dataset=_About(
-                squares=float(np.dot(sizes, deviations**2)) + missing / people**2, step=largest / 2, bias=bias
-            ),
+            dataset=_About(squares=weighed.about_dataset(), step=weighed.farthest / 2, bias=weighed.bias),
             population=_About(
-                squares=float(np.dot(sizes, person**2)), step=float(person.max()) / 2, bias=bias
+                squares=weighed.about_population(), step=weighed.largest / 2, bias=weighed.bias
             ),
         )
+
+    @property
+    def _noise(self) -> list[float]:
+        """The variances of the noise in both moments."""
+        return [laplace_variance(self.laplaces) + normal for normal in self.normals]
 
     def statistic(self, mean: float, square: float, grid: Grid) -> Statistic:
         """The variance with both of its intervals [data's unit squared]."""
         raw = square - mean * mean
-        drawn = sum(2 * count * scale**2 for scale, count in self.laplaces)
-        noise = [drawn + normal for normal in self.normals]
+        noise = self._noise
         estimate = min(max(raw + noise[0], 0.0), WORST_VARIANCE)
         unit = float(grid.width) ** 2
         # No variance is less than 0 or more than 1/4: what is read off moments is no further from it there.
@@ -263,7 +259,7 @@ class _Moments:
         of_square, of_mean = self._errors(
             0.5, WORST_VARIANCE, self.dataset, risk * (1 - MEAN_RISK), risk * MEAN_RISK
         )
-        noise = [sum(2 * count * scale**2 for scale, count in self.laplaces) + one for one in self.normals]
+        noise = self._noise
         drawn = _MOST * (_REACH - _MOST) * self.population.squares + noise[1] + 4 * _PLACES**2 * noise[0]
         error = float(np.sqrt(drawn + (_REACH * self.population.bias) ** 2).max())
         error += math.sqrt(5) * noise[0] + WORST_VARIANCE * self.population.squares + self.population.bias**2

@@ -28,12 +28,10 @@ from app.core.cohort import Groups
 from app.core.study import Currency, Relation, Trust
 from app.estimators.choice_reports import Reported, ReportNoise
 from app.estimators.combination import Sums, best_shares
-from app.estimators.linear import sizes_of, tilts_of
+from app.estimators.deviations import Deviations, tilts_of
+from app.estimators.linear import sizes_of
 from app.estimators.shares import SharesPlan
 from app.estimators.weighing import Weighing
-
-_EQUAL = 1e-9
-"""Weights that differ by less, as a part of one, are equal."""
 
 
 def combined_shares(
@@ -83,31 +81,18 @@ def combined_shares(
         noises.append(noise.total / (1 - 1 / bins) / counts[place])
     weights_of, rows, places = zip(*entries, strict=True) if entries else ((), (), ())
     columns = scipy.sparse.csr_array((weights_of, (rows, places)), shape=(len(groups), len(noises)))
-    people = round(float(np.dot(sizes, ~sums.absent)))
-    tilts = tilts_of(tilt, np.where(sums.absent, 0.0, 1.0))
     shares = best_shares(
         columns,
         np.array(noises),
         sizes,
         sums.absent,
         variance=1.0,
-        tilts=tilts * math.sqrt(2 * bins / (bins - 1)),
-        people=people,
+        tilts=tilts_of(tilt, sums.absent) * math.sqrt(2 * bins / (bins - 1)),
+        people=round(float(np.dot(sizes, ~sums.absent))),
     )
     # What that comes to for people, as for weights of one sum.
-    person = np.asarray(columns @ shares)
-    deviations = np.abs(person - np.where(sums.absent, 0.0, 1 / people))
-    equal = bool(np.all(deviations[sizes > 0] <= _EQUAL / people))
-    weighing = Weighing(
-        relation=Relation.REPLACE_ONE,
-        weights=(),
-        squares=float(np.dot(sizes, person**2)),
-        uneven=0.0 if equal else float(np.dot(sizes, deviations**2)),
-        largest=float(person[sizes > 0].max()),
-        bias=0.0 if equal else float(np.dot(sizes * tilts, deviations)) / 2,
-        currency=currency,
-    )
-
+    weighed = Deviations.of(sizes, np.asarray(columns @ shares), tilt=tilt, absent=sums.absent)
+    weighing = Weighing.of(weighed, currency)
     reported = tuple(
         Reported(people=counts[place], weight=float(share) / counts[place], noise=noise)
         for (place, noise), share in zip(reports.items(), shares[first:], strict=True)

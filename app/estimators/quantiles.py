@@ -94,8 +94,8 @@ class ErrorLaw:
     @property
     def variance(self) -> float:
         """Variance of the sum [unit squared]."""
-        laplaces = sum(2 * count * scale**2 for scale, count in self.laplaces)
-        return self.sigma**2 + laplaces + sum(part.variance for part in self.others)
+        others = sum(part.variance for part in self.others)
+        return self.sigma**2 + laplace_variance(self.laplaces) + others
 
     def tail(self, x: float) -> float:
         """P(|X| > x).
@@ -233,6 +233,11 @@ _STEP = 2 * math.pi / _PERIOD
 _NODE_POINTS: NDArray[np.float64] = _STEP * np.arange(1, _NODES + 1, dtype=np.float64)
 
 
+def laplace_variance(laplaces: Iterable[tuple[float, int]]) -> float:
+    """The variance of a sum of independent Laplaces of these (scale [any unit], how many) [unit squared]."""
+    return sum(2 * count * scale**2 for scale, count in laplaces)
+
+
 def error_law(*, normal_variance: float, laplaces: Iterable[tuple[float, int]]) -> ErrorLaw:
     """The law of a sum, its many small Laplaces merged into the Normal part.
 
@@ -253,7 +258,7 @@ def error_law(*, normal_variance: float, laplaces: Iterable[tuple[float, int]]) 
     Privacy: no data, no randomness.
     """
     parts = [(scale, count) for scale, count in laplaces if scale > 0 and count > 0]
-    total = normal_variance + sum(2 * count * scale**2 for scale, count in parts)
+    total = normal_variance + laplace_variance(parts)
     kept: dict[float, int] = {}
     for scale, count in parts:
         if 2 * scale**2 < _NEGLIGIBLE_SHARE * total:

@@ -4,12 +4,12 @@ The answer is about a weighted distribution of values, c_i the weight of person 
 people. Two distributions differ the most in total variation, so a question's tilt bounds that here: the
 values of those who weigh much and of those who weigh little differ in at most a part `tilt` of them. Then a
 share, or a rank, is off by at most tilt TV, :math:`TV = \tfrac12 \sum |c_i - 1/n|`, by the same division of
-:math:`\sum (c_i - 1/n)` into its two signs as in `app.estimators.linear`.
+:math:`\sum (c_i - 1/n)` into its two signs as in `app.estimators.deviations`.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -19,6 +19,7 @@ from app.core.epsilon import MAX_EPSILON, MICRO
 from app.core.study import Currency, Relation, Trust
 from app.estimators.affine import AffineProblem
 from app.estimators.calibration import GAUSSIAN_UNIT, gaussian_weight
+from app.estimators.deviations import Deviations
 from app.estimators.interface import NotApplicable
 from app.estimators.linear import participants
 from app.estimators.pivot import offered_weight
@@ -74,6 +75,19 @@ class Weighing:
     floor: int = 1
     private: float = 1.0
     currency: Currency = Currency.LAPLACE
+
+    @classmethod
+    def of(cls, weighed: Deviations, currency: Currency) -> "Weighing":
+        """What an answer of a replace_one study is read with, if no more is drawn for it."""
+        return cls(
+            relation=Relation.REPLACE_ONE,
+            weights=(),
+            squares=weighed.about_population(),
+            uneven=weighed.about_dataset(),
+            largest=weighed.largest,
+            bias=weighed.bias,
+            currency=currency,
+        )
 
     @property
     def unit(self) -> int:
@@ -149,21 +163,13 @@ def weigh_public(
     mass = sum(weight * group.count for weight, group in zip(weights, groups, strict=True))
     private = 1 - float(np.dot(sizes, reports)) if mass else 0.0
     shares = np.array([float(weight) for weight in weights]) * (private / max(mass, 1)) + reports
-    absent = people - float(sizes.sum())
-    deviations = np.abs(shares - 1 / people)
-    uneven = float(np.dot(sizes, deviations**2)) + absent / people**2
-    equal = not absent and bool(np.all(deviations[sizes > 0] <= 1e-9 / people))
-    return Weighing(
-        relation=Relation.REPLACE_ONE,
+    weighed = Deviations.of(sizes, shares, people=people, tilt=tilt)
+    return replace(
+        Weighing.of(weighed, currency),
         weights=tuple(weights),
         mass=mass,
-        squares=float(np.dot(sizes, shares**2)),
-        uneven=0.0 if equal else uneven,
-        largest=float(shares.max()),
         reports=tuple(reports.tolist()) if noises else (),
         private=private,
-        bias=0.0 if equal else tilt * (float(np.dot(sizes, deviations)) + absent / people) / 2,
-        currency=currency,
     )
 
 

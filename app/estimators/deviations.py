@@ -1,0 +1,122 @@
+r"""How far the weights of people in an answer are from 1/n, and what a tilt makes of that.
+
+An answer puts c_i on person i, all of which sum to one, and is about the mean of the n people who are there.
+Let P and N be how much those of them weigh above and below 1/n, and lambda what people weigh who have left:
+:math:`P + \lambda = N`. The error is P times the mean of the first, plus lambda times that of those who left,
+less N times that of the second. A tilt D bounds how far the means of those who are there differ; who has left
+may have done so because of the value, and differs by up to the whole range:
+
+.. math:: |bias| \le D P + \lambda = \frac12 \Big(D \sum_{there} |c_i - 1/n| +
+          (2 - D) \sum_{left} c_i\Big),
+
+since the first sum is :math:`P + N = 2 P + \lambda`.
+
+Privacy: no data; who is there, who has left and what they weigh is public under replace_one.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+_EQUAL = 1e-9
+"""What weights differ by, as a part of 1/n, where they differ by rounding alone."""
+
+
+def tilts_of(tilt: float, absent: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """What a deviation of each group counts in twice the bias, shape (G,) [range widths].
+
+    Args:
+        tilt: D, in [0, 1] [range widths].
+        absent: Whether the people of a group have left, shape (G,).
+    """
+    return np.where(absent, 2 - tilt, tilt)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deviations:
+    """The weights of people in an answer, beside 1/n for each.
+
+    Attributes:
+        people: n, those who are there.
+        missing: Those of them who are in no group. They weigh 0.
+        sizes: People in each group, shape (G,).
+        person: The weight of one of them, shape (G,).
+        off: How far it is from 1/n, or from 0 for people who have left, shape (G,); 0 for empty groups, and
+            where nothing but rounding is in it.
+        bias: The most that this moves the answer by, within a tilt [range widths].
+    """
+
+    people: float
+    missing: float
+    sizes: NDArray[np.float64]
+    person: NDArray[np.float64]
+    off: NDArray[np.float64]
+    bias: float
+
+    @classmethod
+    def of(
+        cls,
+        sizes: NDArray[np.float64],
+        person: NDArray[np.float64],
+        *,
+        people: float = 0.0,
+        tilt: float = 0.0,
+        absent: NDArray[np.bool_] | None = None,
+    ) -> "Deviations":
+        """Compare weights with 1/n.
+
+        Args:
+            sizes: People in each group, shape (G,).
+            person: The weight of one of them, shape (G,).
+            people: n, if more than those of the groups who are there.
+            tilt: In [0, 1] [range widths].
+            absent: Groups of people who have left, shape (G,); None where all are there.
+        """
+        # Where none have left, one number stands for all groups.
+        here: NDArray[np.float64] | float = 1.0
+        tilts: NDArray[np.float64] | float = tilt
+        if absent is not None and absent.any():
+            here, tilts = np.where(absent, 0.0, 1.0), tilts_of(tilt, absent)
+        present = float(np.sum(sizes * here))
+        everyone = max(people, present)
+        missing = everyone - present
+        off = np.abs(person - here / everyone)
+        off[(off <= _EQUAL / everyone) | (sizes == 0)] = 0.0
+        return cls(
+            people=everyone,
+            missing=missing,
+            sizes=sizes,
+            person=person,
+            off=off,
+            bias=(float(np.dot(sizes * tilts, off)) + tilt * missing / everyone) / 2,
+        )
+
+    @property
+    def equal(self) -> bool:
+        """Whether each person weighs 1/n."""
+        return not self.missing and not self.off.any()
+
+    @property
+    def farthest(self) -> float:
+        """The largest deviation of one person."""
+        return max(float(self.off.max(initial=0.0)), 1 / self.people if self.missing else 0.0)
+
+    @property
+    def largest(self) -> float:
+        """The largest weight of one person."""
+        return float(self.person[self.sizes > 0].max(initial=0.0))
+
+    def about_dataset(self, variance: float | NDArray[np.float64] = 1.0) -> float:
+        """The variance of the answer about the mean of those who are there, noise aside.
+
+        Args:
+            variance: That of one value, of all people or of each group, shape (G,); who is in no group has
+                the largest one.
+        """
+        most = variance if isinstance(variance, float) else float(np.max(variance, initial=0.0))
+        return float(np.dot(self.sizes * variance, self.off**2)) + most * self.missing / self.people**2
+
+    def about_population(self, variance: float | NDArray[np.float64] = 1.0) -> float:
+        """The same about the mean of the population: nothing of it is known."""
+        return float(np.dot(self.sizes * variance, self.person**2))
