@@ -194,7 +194,7 @@ shares = _answer("shares", SHAPE)
 count = _answer("count", "share epsilon expected_size where by")
 covariance = _answer(
     "covariance",
-    "share epsilon tilt expected_size where",
+    "share epsilon tilt expected_size where by",
     first=Annotated[str, typer.Argument(metavar="NAME", help="One of the study's numbers.")],
     second=Annotated[str, typer.Argument(metavar="NAME", help="Another one.")],
 )

@@ -13,6 +13,7 @@ from app.web.documents.release import IntervalOut, ReleaseOut
 from app.web.documents.shape import (
     CoordinateOut,
     CountReleaseOut,
+    CovarianceReleaseOut,
     DescriptionOfLabelOut,
     DescriptionOut,
     QuantileReleaseOut,
@@ -40,7 +41,7 @@ class _Point:
         ]
 
 
-def labels(release: ReleaseOut | QuantileReleaseOut | CountReleaseOut) -> Markup:
+def labels(release: ReleaseOut | QuantileReleaseOut | CountReleaseOut | CovarianceReleaseOut) -> Markup:
     """The estimate for each label with its intervals, and a line at that for the whole.
 
     Drawn to the whole, an estimate is an open dot beside. A sum or a count of the whole is far from those of

@@ -14,21 +14,26 @@ d_x`, and :math:`|x - m_x| \le R_x = 1/2 + d_x`, so g lies within :math:`\pm R_x
 most :math:`\min(R_x^2, R_y^2) / 4`, and the rest of the error, for independent people, has the law of e_3,
 d_x e_2, d_y e_1 and a Normal part; a tilt, and a lattice, move it by parts of the range of g
 (`app.estimators.linear`, `app.estimators.moments`). Three parts in five of the risk are its own.
+
+*Labels.* Where labels have sums of their own, M_x, M_y and M_xy of all people are those of labels times the
+parts :math:`\pi_l` of the people who have them, which are public. So weights are those of
+`app.estimators.weighing.weigh_labels`, each noise is :math:`\sum_l \pi_l e_l`, and the above holds with the
+Laplaces of all labels.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency
 from app.estimators.interface import Coverage, Interval
 from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
-from app.estimators.weighing import Weighing
+from app.estimators.weighing import Weighing, weigh_labels
 
 MIDDLE = GRID_SIZE // 2
 
@@ -94,13 +99,33 @@ class PairReader(ABC):
         """
 
     @abstractmethod
-    def read(self, sums: Sequence[int]) -> dict[str, object]:
-        """The answer from the noisy sums, as JSON."""
+    def of_labels(self, labels: Sequence[tuple[int, Weighing]], people: int, tilt: float) -> Self:
+        """What reads the answer for all people off the noisy sums of labels, this reader being that of one.
+
+        Args:
+            labels: Of each label with an answer its people, and what they count for.
+            people: All people, those of labels without an answer too.
+            tilt: The question's.
+        """
+
+    @abstractmethod
+    def read(self, *drawn: Sequence[int]) -> dict[str, object]:
+        """The answer from the noisy sums, as JSON; that for all people from those of each label.
+
+        Privacy: post-processing of the sums.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
 class CovarianceReader(PairReader):
-    """Reads three noisy sums, where the number of people is public."""
+    """Reads three noisy sums, where the number of people is public.
+
+    Attributes:
+        labels: Of what is read off the sums of labels the part of the people that each has, and what these
+            weigh together; empty for one answer.
+    """
+
+    labels: tuple[tuple[float, int], ...] = ()
 
     sums: ClassVar[int] = 3
 
@@ -115,19 +140,19 @@ class CovarianceReader(PairReader):
         return DiscreteLaplace(scales=(scale, scale, scale / 2))
 
     @property
-    def scale(self) -> float:
-        """Of the noise of a sum of one number, or its standard deviation [range widths of the mean].
+    def scales(self) -> tuple[float, ...]:
+        """Of the noises of a sum of one number, or their standard deviations [range widths of the mean].
 
-        That of the products has the half.
+        One for each label that they are read off. Those of the products have the half.
         """
         noise = self.noise
         size = noise.sigmas[0] if isinstance(noise, DiscreteGaussian) else noise.scales[0]
-        return size / GRID_SIZE / max(self.weighing.mass, 1)
+        return tuple(part * size / GRID_SIZE / max(mass, 1) for part, mass in self._parts)
 
     @property
     def predicted_error(self) -> float:
         """Root mean square error where both means lie in the middle [data's units]."""
-        noise = (1 if self.normal else 2) * (self.scale / 2) ** 2
+        noise = (1 if self.normal else 2) * sum((scale / 2) ** 2 for scale in self.scales)
         square = self.weighing.squares / 16 + noise + (self.weighing.bias / 2) ** 2
         return self.unit * min(LARGEST, math.sqrt(square))
 
@@ -141,9 +166,22 @@ class CovarianceReader(PairReader):
         """Both numbers about the middles, and the products; see `PairReader.parts`."""
         return first - MIDDLE * people, second - MIDDLE * people, products
 
-    def read(self, sums: Sequence[int]) -> dict[str, object]:
+    def of_labels(self, labels: Sequence[tuple[int, Weighing]], people: int, tilt: float) -> Self:
+        """See `PairReader.of_labels`."""
+        answered = sum(count for count, _ in labels)
+        return replace(
+            self,
+            weighing=weigh_labels(labels, people, tilt),
+            labels=tuple((count / answered, one.mass) for count, one in labels),
+        )
+
+    def read(self, *drawn: Sequence[int]) -> dict[str, object]:
         """The answer from the noisy sums [grid steps; of products 2^-30 of one squared], as JSON."""
-        first, second, products = (float(Fraction(one, self.weighing.mass * GRID_SIZE)) for one in sums)
+        of_labels = [
+            [part * float(Fraction(one, mass * GRID_SIZE)) for one in sums]
+            for (part, mass), sums in zip(self._parts, drawn, strict=True)
+        ]
+        first, second, products = map(math.fsum, zip(*of_labels, strict=True))
         shown = min(max(products - first * second, -LARGEST), LARGEST)
 
         def interval(squares: float, step: float, coverage: Coverage) -> Interval:
@@ -169,23 +207,26 @@ class CovarianceReader(PairReader):
         }
 
     @property
+    def _parts(self) -> tuple[tuple[float, int], ...]:
+        return self.labels or ((1.0, self.weighing.mass),)
+
+    @property
     def _step(self) -> float:
         return self.weighing.largest / 2 if self.weighing.uneven else 0.0
 
-    def _law(self, squares: float, variance: float, *scales: float) -> ErrorLaw:
-        """Of noises of these scales, and a mean of something of this variance."""
+    def _law(self, squares: float, variance: float, *times: float) -> ErrorLaw:
+        """Of noises of these multiples of `scales`, and a mean of something of this variance."""
+        scales = [one * scale for one in times for scale in self.scales]
         normal = squares * variance + (sum(scale * scale for scale in scales) if self.normal else 0.0)
         return error_law(normal_variance=normal, laplaces=() if self.normal else [(one, 1) for one in scales])
 
     def _margin(self, first: float, second: float, squares: float, step: float) -> float:
         """What the estimate is off by at most, at the level, given both means [range width squared]."""
         risk, beside = 1 - LEVEL, step + self.weighing.bias
-        of_mean = self._law(squares, 0.25, self.scale).quantile(1 - risk * _OF_MEAN) + beside
+        of_mean = self._law(squares, 0.25, 1.0).quantile(1 - risk * _OF_MEAN) + beside
         near = [min(0.5, abs(mean) + of_mean) for mean in (first, second)]
         reach = [0.5 + one for one in near]
-        law = self._law(
-            squares, min(reach) ** 2 / 4, self.scale / 2, self.scale * near[0], self.scale * near[1]
-        )
+        law = self._law(squares, min(reach) ** 2 / 4, 0.5, *near)
         return (
             law.quantile(1 - risk * (1 - 2 * _OF_MEAN))
             + 2 * reach[0] * reach[1] * beside

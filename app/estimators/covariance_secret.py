@@ -22,6 +22,8 @@ As x has a variance of at most m_x (1 - m_x), and y likewise, the variance of g 
 not reject. Of its risk either mean has one part in five.
 
 Under Gaussian noise the same holds, with Normal laws of variance 2 in place of Laplaces of scale 1.
+
+The sums of labels add up to those of all people, so the same is read off them, with the noise of all labels.
 """
 
 import math
@@ -29,7 +31,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -80,15 +82,17 @@ class SecretCovarianceReader(PairReader):
 
     Attributes:
         people: The number of people to predict for; None: unknown.
+        labels: Of how many labels there are sums.
     """
 
     people: float | None
+    labels: int = 1
 
     sums: ClassVar[int] = 4
 
     @property
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:
-        """Of the four sums: what an offer pays for."""
+        """Of the four sums of a label, or of all people: what an offer pays for."""
         if self.normal:
             # An offer of mu^2 weighs sqrt(2) mu; a unit more, since discrete noise costs a little more.
             return DiscreteGaussian(sigmas=((math.sqrt(2) * self._one + 1) * PARTS,) * 4)
@@ -99,12 +103,12 @@ class SecretCovarianceReader(PairReader):
         r"""The leading term of the root mean square error, at the worst values [data's units].
 
         At the true means and covariance the squares of the noise's coefficients sum to at most 1, where all
-        people are at one corner: noise of variance 2 over the total weight. Where no size is expected it is
-        the largest covariance.
+        people are at one corner: noise of variance 2, for each label, over the total weight. Where no size is
+        expected it is the largest covariance.
         """
         if not self.people or self.people <= 0:
             return self.unit * LARGEST
-        return self.unit * min(LARGEST, math.sqrt(2) / (self._mean.cap * self.people))
+        return self.unit * min(LARGEST, math.sqrt(2 * self.labels) / (self._mean.cap * self.people))
 
     @property
     def interval_width(self) -> float:
@@ -117,8 +121,13 @@ class SecretCovarianceReader(PairReader):
         both = 2 * products + first + second - MIDDLE * people
         return (both, 2 * first - both, 2 * second - both, 2 * (GRID_SIZE * people - first - second) + both)
 
-    def read(self, values: Sequence[int]) -> dict[str, object]:
+    def of_labels(self, labels: Sequence[tuple[int, Weighing]], people: int, tilt: float) -> Self:
+        """See `PairReader.of_labels`: weights are the same in all labels."""
+        return replace(self, labels=len(labels))
+
+    def read(self, *drawn: Sequence[int]) -> dict[str, object]:
         """The answer from the noisy sums, as JSON; negative sums are replaced by 0 in the estimate."""
+        values = [sum(column) for column in zip(*drawn, strict=True)]
         unit = self._pivot.unit
         sums = [value / unit for value in values]
         both, first, second, neither = (max(one, 0.0) for one in sums)
@@ -159,11 +168,11 @@ class SecretCovarianceReader(PairReader):
 
     @cached_property
     def _pivot(self) -> ComplementPivot:
-        """Of the sums of x and of 1 - x, which are two of the four each, or of y."""
+        """Of the sums of x and of 1 - x, which are two of the four of each label, or of y."""
         noise = self.noise
         if isinstance(noise, DiscreteGaussian):
-            return GaussianPivot(draws=2, unit=noise.sigmas[0] / math.sqrt(2))
-        return ComplementPivot(draws=2, unit=noise.scales[0])
+            return GaussianPivot(draws=2 * self.labels, unit=noise.sigmas[0] / math.sqrt(2))
+        return ComplementPivot(draws=2 * self.labels, unit=noise.scales[0])
 
     @cached_property
     def _mean(self) -> PivotReader:
@@ -200,7 +209,8 @@ class SecretCovarianceReader(PairReader):
         def tail(place: float) -> float:
             covariance = at(place)
             noises = np.abs(corners - covariance).max(axis=0).tolist()
-            law = noise_law(noises, scale * max(square - covariance**2, 0.0), normal=self.normal)
+            drawn = scale * max(square - covariance**2, 0.0)
+            law = noise_law(noises, drawn, draws=self.labels, normal=self.normal)
             off = max(least - covariance * mass, covariance * mass - most, 0.0)
             return law.tail(off - 2 * reach[0] * reach[1] * step)
 

@@ -128,10 +128,10 @@ class SharesPlan:
 
         Privacy: post-processing of the counts and the reports.
         """
-        return self._read_public(self._plane(counts, reports)) if self._public else self._read_secret(counts)
+        return self.read_labels([(counts, reports)])
 
     def read_labels(self, labels: "Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]") -> BinShares:
-        """Read what `read` gets of each part, for all of them together.
+        """Read what `read` gets of each part, or of the only one there is, for all of them together.
 
         Privacy: post-processing of the counts and the reports.
         """
@@ -139,7 +139,8 @@ class SharesPlan:
             return self._read_secret(
                 [sum(of_bin) for of_bin in zip(*(counts for counts, _ in labels), strict=True)]
             )
-        planes = [share * plan._plane(*own) for (share, plan), own in zip(self.parts, labels, strict=True)]
+        parts = self.parts or ((1.0, self),)
+        planes = [share * plan._plane(*own) for (share, plan), own in zip(parts, labels, strict=True)]
         return self._read_public(np.sum(planes, axis=0))
 
     def outside(self, counts: Sequence[int], first: int, last: int) -> float:

@@ -173,6 +173,38 @@ def weigh_public(
     )
 
 
+def weigh_labels(labels: Sequence[tuple[int, Weighing]], people: int, tilt: float) -> Weighing:
+    r"""What people count for where an answer for all is the mean of those for labels, by their people.
+
+    Which part :math:`\pi_l` of the people with an answer has each label is public. A person of label l weighs
+    :math:`\pi_l` times what they weigh in it. These weights sum to one over all people, those of labels
+    without an answer weigh nothing, hence
+
+    .. math:: \sum_i (c_i - 1/n)^2 = \sum_l \pi_l^2 \sum_{i \in l} c_{li}^2 - 1/n.
+
+    A tilt moves the answer for label l by at most its own bias; leaving out m of n people moves that for all
+    by at most tilt m / n.
+
+    Args:
+        labels: For each label with an answer its people and their weights; replace_one.
+        people: n, those of labels without an answer too.
+        tilt: The question's, in [0, 1].
+    """
+    answered = sum(count for count, _ in labels)
+    parts, absent = [(count / answered, one) for count, one in labels], people - answered
+    squares = math.fsum(part**2 * one.squares for part, one in parts)
+    equal = not absent and not any(one.uneven for _, one in parts)
+    return Weighing(
+        relation=Relation.REPLACE_ONE,
+        weights=(),
+        squares=squares,
+        uneven=0.0 if equal else max(squares - 1 / people, 0.0),
+        largest=max(part * one.largest for part, one in parts),
+        bias=math.fsum(part * one.bias for part, one in parts) + tilt * absent / people,
+        currency=labels[0][1].currency,
+    )
+
+
 def weigh_secret(
     groups: Sequence[Group], *, cap: int, floor: int, currency: Currency = Currency.LAPLACE
 ) -> Weighing:

@@ -56,7 +56,7 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
         "type": "string",
         "minLength": 1,
         "description": "An attribute: the answer has one estimate for each of its labels, beside the whole. "
-        "No person pays more than for one answer. For all statistics but a covariance.",
+        "No person pays more than for one answer.",
         "examples": ["region"],
     },
     "simultaneous": {

@@ -29,6 +29,7 @@ from app.core.study import Relation, StudyDefinition
 from app.services.shapes.coordinates import CoordinatesPlan
 from app.services.shapes.covariances import CovariancePlan
 from app.services.shapes.shape_crowd import ShapeCrowd
+from app.services.shapes.shape_kinds import make
 from app.services.shapes.shape_labels import LabelsPlan
 from app.services.shapes.shape_parameters import PAIR
 from app.services.shapes.shape_questions import COVARIANCE
@@ -52,9 +53,7 @@ STUDIES = [
     for relation in Relation
 ]
 """Of both relations and both currencies; at a large delta an audit sees most of Gaussian noise."""
-PAIRS = [
-    replace(HOUSEHOLD, delta=delta, relation=Relation.ADD_REMOVE_ONE) for delta in (0, DELTA_UNIT // 100)
-]
+PAIRS = [replace(HOUSEHOLD, delta=study.delta, relation=study.relation) for study in STUDIES]
 MANY = 1000
 EDGES = np.linspace(-1.9, 1.9, 9)
 LIKELIER = np.linspace(-8, 8, 65)
@@ -65,9 +64,9 @@ SETS = (2, 1), (3, 1), (2, 5), (3, 5)
 def measure_subjects() -> Iterator[Subject]:
     """Two measures as the service answers them."""
     yield _subject("two measures of a person", paid=("income", "age"))
-    yield _covariance_subject("covariance of two measures")
     for study in PAIRS:
-        yield _secret_covariance_subject(study)
+        yield _covariance_subject(study)
+        yield _covariance_subject(_by_region(study))
     for study in STUDIES:
         yield _coordinates_subject(study)
         yield _coordinates_subject(_by_region(study))
@@ -78,12 +77,12 @@ def measure_subjects() -> Iterator[Subject]:
 def measure_controls() -> Iterator[Subject]:
     """The planted bugs."""
     yield _subject("two measures answered for the price of one", paid=("income",), planted=True)
-    yield _covariance_subject("a covariance answered for the price of one mean", part=0.5)
     for study in PAIRS:
-        yield _secret_covariance_subject(study, part=4 if study.delta else 2)
+        # Of Gaussian noise an audit of a few thousand draws sees no half.
+        yield _covariance_subject(study, part=4 if study.delta else 2)
+        yield _covariance_subject(_by_region(study), part=4 if study.delta else 2)
     yield _coordinates_subject(STUDY, part=2)
     for study in STUDIES:
-        # Of Gaussian noise an audit of a few thousand draws sees no half.
         yield _coordinates_subject(_by_region(study), part=4 if study.delta else 2)
     yield report_subject("two local reports of the whole epsilon each", 3, 5, whole=True)
     yield report_subject("measures to report chosen by their values", 2, 1, largest=True)
@@ -93,64 +92,63 @@ def _by_region(study: StudyDefinition) -> StudyDefinition:
     return replace(study, attributes=BY_REGION.attributes)
 
 
-def _covariance_subject(name: str, *, part: float = 1.0) -> Subject:
-    """A person of epsilon 2 whose first number moves from one end to the other, the second one at an end.
+def _covariance_subject(study: StudyDefinition, *, part: int = 1) -> Subject:
+    """A person of epsilon 2, or mu^2 2, one of whose numbers moves, or who comes, where no other person was.
 
-    What is looked at are the three noisy sums together, each in units of what it is moved by: one number, and
-    the product with the other one, which moves by as much of its smaller noise.
-
-    Args:
-        name: Of the subject.
-        part: Of the charge it claims; below 1 that is the planted bug.
-    """
-    ask = Ask(statistic=COVARIANCE, share=MICRO, tilt=0, parameters={PAIR: "income,age"})
-    question = resolve_shape(HOUSEHOLD, ask)
-    crowd = ShapeCrowd.of([cohort_of(PERSON, 2 * MICRO, [0])], question)
-    plan = CovariancePlan.of_crowd(HOUSEHOLD, question, crowd)
-    weight = plan.reader.weighing.weights[0]
-    moved = np.array([GRID_SIZE, GRID_SIZE / 2]) * weight
-
-    def drawn(first: int, draws: int) -> Cells:
-        product = ((first - GRID_SIZE // 2) * (GRID_SIZE // 2)) >> 30
-        sums = np.array(
-            [plan.noisy({PERSON: (1, first, GRID_SIZE, product)}) for _ in range(draws)], dtype=np.float64
-        )
-        # Either sum is at minus or plus a half of what it moves by.
-        places = sums[:, [0, 2]] / moved
-        likelier = (np.abs(places - 0.5) - np.abs(places + 0.5)).sum(axis=1)
-        found: Cells = np.digitize(likelier, np.linspace(-2, 2, 9))
-        return found
-
-    def outputs(draws: int) -> tuple[Cells, Cells]:
-        return drawn(0, draws), drawn(GRID_SIZE, draws)
-
-    return Subject(name=name, claimed=part * plan.most / MICRO, outputs=outputs, planted=part < 1)
-
-
-def _secret_covariance_subject(study: StudyDefinition, *, part: int = 1) -> Subject:
-    """A person of epsilon 2, or mu^2 2, who comes with both numbers at the upper end, where no person was.
-
-    What is looked at is how much likelier either of both makes the four noisy sums together.
+    The first number moves from one end to the other, the second one is at an end; who comes has both there.
+    What is looked at is how much likelier one of both makes all noisy sums together: where the study has
+    labels, those of the person's label and of another one.
 
     Args:
-        study: Of which currency.
-        part: Of which part of the price the claim is; above 1 that is the planted bug. With half of it a
-            person pays for parts that sum to 1, and adds them doubled.
+        study: Of which relation and currency, with or without labels.
+        part: Of which part of the price the claim is; above 1 that is the planted bug. Half of it is that of
+            one number, or where a person comes that of parts that sum to 1, while they are added doubled.
     """
-    question = resolve_shape(study, Ask(statistic=COVARIANCE, share=MICRO, parameters={PAIR: "income,age"}))
-    crowd = ShapeCrowd.of([cohort_of(PERSON, 2 * MICRO, [0])], question)
-    plan = CovariancePlan.of_crowd(study, question, crowd)
-    (paid,) = plan.costs
-    neighbors = (0, 0, 0, 0), (1, GRID_SIZE, GRID_SIZE, GRID_SIZE // 4)
-    weight = plan.reader.weighing.weights[0]
-    exact = [np.array(plan.reader.parts(*one), dtype=np.float64) * weight for one in neighbors]
+    secret, labels = study.relation is Relation.ADD_REMOVE_ONE, bool(study.attributes)
+    ask = Ask(
+        statistic=COVARIANCE,
+        by="region" if labels else "",
+        share=MICRO,
+        tilt=None if secret else 0,
+        parameters={PAIR: "income,age"},
+    )
+    made = make(
+        study,
+        resolve_shape(study, ask),
+        [cohort_of(PERSON, 2 * MICRO, [0]), cohort_of(PERSON + 1, 2 * MICRO, [0], segment=1)][: 1 + labels],
+    )
+    plans = [label.plan for label in made.labels] if isinstance(made, LabelsPlan) else [made]
+    of_labels = [plan for plan in plans if isinstance(plan, CovariancePlan)]
+    (paid,) = (charge.epsilon for charge in made.charges() if charge.cohort_id == PERSON)
+    upper = (1, GRID_SIZE, GRID_SIZE, GRID_SIZE // 4)
+    before = (0, 0, 0, 0) if secret else (1, 0, GRID_SIZE, -GRID_SIZE // 4)
+    neighbors = [{PERSON: one, PERSON + 1: upper} for one in (before, upper)]
+    exact = [[_exact_pair(plan, sums) for sums in neighbors] for plan in of_labels]
 
     def drawn(neighbor: int, draws: int) -> Cells:
-        made = [plan.noisy({PERSON: neighbors[neighbor]}) for _ in range(draws)]
-        found: Cells = np.digitize(_likelier(plan.reader.noise, made, *exact), LIKELIER)
+        likelier = np.zeros(draws)
+        for plan, both in zip(of_labels, exact, strict=True):
+            noisy = [plan.noisy(neighbors[neighbor])[0] for _ in range(draws)]
+            likelier += _likelier(plan.reader.noise, noisy, *both)
+        found: Cells = np.digitize(likelier, LIKELIER)
         return found
 
-    return _of_part(f"covariance, {study.noise}, secret number of people", study, paid, part, drawn)
+    name = f"covariance{' by region' if labels else ''}, {study.noise}"
+    return _of_part(
+        name + (", secret number of people" if secret else ""),
+        study,
+        paid,
+        part,
+        drawn,
+        effort=0.5 if part > 1 else 1,
+    )
+
+
+def _exact_pair(plan: CovariancePlan, sums: Mapping[int, tuple[int, int, int, int]]) -> NDArray[np.float64]:
+    """The sums of a covariance without noise, of which there is one cohort."""
+    ((cohort,),) = plan.crowd.members
+    weight = plan.reader.weighing.weights[0]
+    return weight * np.array(plan.reader.parts(*sums[cohort.id]), dtype=np.float64)
 
 
 def _coordinates_subject(study: StudyDefinition, *, part: int = 1) -> Subject:

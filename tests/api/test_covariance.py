@@ -104,8 +104,100 @@ async def test_a_study_without_people_answers_like_one_with_a_person(service: Se
     assert found["predicted_error"] == 9000 * 80 / 4
 
 
+GAUSSIAN = {"noise": "gaussian", "delta": 1e-6}
+REGIONS = {"region": ["north", "south", "east"], "wave": ["first", "second"]}
+BY = {"measures": "income,age", "by": "region"}
+
+
+async def regions(service: Service, **terms: Any) -> str:
+    """200 people in the north whose numbers go together, 100 in the south whose do not; none in the east."""
+    study = await household(service, attributes=REGIONS, default_share=0.5, **terms)
+    records = [
+        {
+            "subject": f"p{number}",
+            "values": {"income": 45 * place, "age": 98 - 0.4 * place if south else 18 + 0.4 * place},
+            "epsilon": 10,
+            "trust": "central",
+            "attributes": {"region": "south" if south else "north", "wave": "first"},
+        }
+        for number in range(300)
+        for place, south in [(number % 200, number >= 200)]
+    ]
+    path = f"/v1/studies/{study}/contributions/batch"
+    sent = await service.call("POST", path, "contribute", json=records)
+    assert sent.json()["created"] == 300, sent.text
+    return study
+
+
+@pytest.mark.parametrize("terms", [{}, GAUSSIAN, ONE, ONE | GAUSSIAN])
+async def test_every_label_has_its_covariance_at_the_price_of_one(service: Service, terms: dict[str, Any]):
+    study = await regions(service, **terms)
+    size = {"expected_size": 300} if "relation" in terms else {}
+    (alone,) = (await get(service, study, "plan", statistic="covariance", measures="income,age", **size))[
+        "estimators"
+    ]
+    (plan,) = (await get(service, study, "plan", statistic="covariance", **BY, **size))["estimators"]
+    found = await get(service, study, "statistics/covariance", **BY, **size)
+    assert found["epsilon_max"] == plan["epsilon_max"] == alone["epsilon_max"]
+    assert found["predicted_error"] == plan["predicted_error"] > alone["predicted_error"]
+    assert plan["statistics"] == ["covariance"]
+    assert (found["by"], found["measures"]) == ("region", ["income", "age"])
+    north, south, east = found["groups"]
+    assert [one["where"]["region"] for one in found["groups"]] == REGIONS["region"]
+    # 45 times 0.4 times the variance of 0 to 199, and of 0 to 99 with the other sign.
+    truths = (18 * (200**2 - 1) / 12, -18 * (100**2 - 1) / 12)
+    for one, truth in zip((north, south), truths, strict=True):
+        # Six times as far as 95 % of all errors go.
+        width = one["interval"]["upper"] - one["interval"]["lower"]
+        assert abs(one["estimate"] - truth) < 3 * width
+        assert one["interval"]["lower"] <= one["estimate"] <= one["interval"]["upper"]
+        assert one["population_interval"]["lower"] <= one["interval"]["lower"]
+        assert len(one["means"]) == 2
+    if "relation" in terms:
+        assert {"people", "people_left_out"}.isdisjoint(east)
+        assert abs(north["noisy_count"] - 200) < 50
+        assert abs(found["noisy_count"] - 300) < 80
+        assert abs(east["noisy_count"]) < 50
+        assert east["interval"]["lower"] <= east["estimate"] <= east["interval"]["upper"]
+    else:
+        assert [one["people"] for one in found["groups"]] == [200, 100, 0]
+        assert {east[name] for name in ("estimate", "interval", "population_interval", "means")} == {None}
+    again = await get(service, study, "statistics/covariance", **BY, **size)
+    assert again["id"] == found["id"]
+    assert await spent(service, study, "p7") == await spent(service, study, "p250")
+    assert await spent(service, study, "p7") == pytest.approx(found["epsilon_max"], abs=1e-5)
+    assert (await service.api.services.ledger.audit()).clean
+
+
+async def test_labels_are_asked_of_some_people_and_without_any_who_can_pay_are_empty(service: Service):
+    study = await regions(service)
+    path = f"/v1/studies/{study}/releases"
+    all_of_it = {"statistic": "covariance", "measures": "income,age", "where": "region:south", "share": 1}
+    assert (await service.call("POST", path, "analyse", json=all_of_it)).status_code == 201
+    found = await get(service, study, "statistics/covariance", where="wave:first", **BY)
+    north, south, _ = found["groups"]
+    assert (north["where"], found["where"]) == ({"region": "north", "wave": "first"}, {"wave": "first"})
+    assert (south["people"], south["people_left_out"], south["estimate"]) == (100, 100, None)
+    assert (found["people"], found["people_left_out"]) == (300, 100)
+    assert found["left_out_because"] == "budget_exhausted"
+    assert await spent(service, study, "p0") == pytest.approx(5, abs=1e-5)
+    assert await spent(service, study, "p250") == pytest.approx(10, abs=1e-5)
+    refused = await service.call(
+        "GET", f"/v1/studies/{study}/statistics/covariance", "analyse", params={**BY, "where": "wave:second"}
+    )
+    assert_problem(refused, "budget_exhausted", 409)
+
+
+async def test_where_labels_are_secret_no_people_look_like_some_and_pay_nothing(service: Service):
+    study = await regions(service, **ONE)
+    empty = await get(service, study, "statistics/covariance", where="wave:second", **BY)
+    assert all(abs(one["noisy_count"]) < 50 for one in empty["groups"])
+    assert await spent(service, study, "p7") == 0
+
+
 async def test_what_has_no_covariance_is_refused(service: Service):
     measured = await household(service, measures=THREE)
+    labelled = await household(service, attributes={"region": ["north"]})
     single = await service.study()
     for study, params, field in (
         (measured, {}, "measures"),
@@ -114,6 +206,13 @@ async def test_what_has_no_covariance_is_refused(service: Service):
         (measured, {"measures": "income,party"}, "measures"),
         (measured, {"measures": "income,age", "measure": "income"}, "measure"),
         (measured, {"measures": "income,age", "by": "region"}, "by"),
+        (labelled, {"measures": "income,age", "by": "region", "where": "region:north"}, "by"),
+        (labelled, {"measures": "income,age", "by": "region", "simultaneous": "true"}, "simultaneous"),
+        (
+            labelled,
+            {"measures": "income,age", "by": "region", "standardize": "region:north=1"},
+            "standardize",
+        ),
         (single, {"measures": "income,age"}, "statistic"),
     ):
         path = f"/v1/studies/{study}/statistics/covariance"

@@ -51,15 +51,19 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
     made = ask(
         *("admin", "study", "create", "household", "--measures", "income=0,9000", "--measures", "age=18,98"),
         *("--measures", "party=red| green", "--default-share", "0.15"),
+        *("--attributes", "town=here,there"),
         *("--trust", "central", "--trust", "local"),
     )
     assert made.status == 0, made.errors
     assert "range of income\t0 to 9,000" in made.output.replace("9000", "9,000")
     assert "choices of party\tred, green" in made.output
     file = tmp_path / "people.csv"
-    rows = [f"p{number},{30 * number},{20 + number % 60},green\n" for number in range(200)]
-    refused_rows = "wrong,9001,20,blue\nshort,1,,red\n"
-    file.write_text("subject,income,age,party\n" + "".join(rows) + refused_rows)
+    rows = [
+        f"p{number},{30 * number},{20 + number % 60},green,{('here', 'there')[number % 2]}\n"
+        for number in range(200)
+    ]
+    refused_rows = "wrong,9001,20,blue,here\nshort,1,,red,here\n"
+    file.write_text("subject,income,age,party,town\n" + "".join(rows) + refused_rows)
     done = ask(
         *("contribute", "contribute", "household", str(file), "--trust", "central", "--epsilon", "4"),
         *("--directory", str(tmp_path / "device")),
@@ -82,7 +86,7 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
     shares = json.loads(ask("analyse", "shares", "household", "--measure", "party", "--json").output)
     assert [one["choice"] for one in shares["choices"]] == ["red", "green"]
     assert shares["choices"][1]["share"] > 0.8
-    together = ("covariance", "household", "income", "age", "--share", "0.01")
+    together = ("covariance", "household", "income", "age", "--share", "0.005")
     done = ask("analyse", *together, "--json")
     assert done.status == 0, done.errors
     both = json.loads(done.output)
@@ -90,11 +94,13 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
     shown = ask("analyse", *together).output
     assert both["id"] in shown
     assert "predicted error, in the product of both units" in shown
+    by_town = ask("analyse", *together, "--by", "town").output
+    assert [line.split("\t")[:2] for line in by_town.splitlines()[1:3]] == [["here", "100"], ["there", "100"]]
     assert json.loads(ask("analyse", "count", "household", "--json").output)["estimate"] == 200
     assert "predicted error, people" in ask("analyse", "count", "household").output
     quarters = json.loads(ask("analyse", "describe", "household", "--measure", "age", "--json").output)
     assert (quarters["statistic"], quarters["measure"]) == ("describe", "age")
-    file.write_text("subject,income,age,party\n" + "".join(rows[:60]).replace("p", "l"))
+    file.write_text("subject,income,age,party,town\n" + "".join(rows[:60]).replace("p", "l"))
     done = ask(
         *("contribute", "contribute", "household", str(file), "--trust", "local", "--epsilon", "5"),
         *("--directory", str(tmp_path / "device")),

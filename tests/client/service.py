@@ -404,6 +404,8 @@ class FakeService:
         if statistic == "covariance":
             both = interval | {"lower": 100.0, "upper": 140.0}
             more = {"estimate": 120.0, "interval": both, "population_interval": both}
+            if by := parameters.get("by"):
+                made["groups"] = [{"where": {by: label}, **more} for label in ("north", "south")]
             return httpx.Response(200, json=made | more | {"measures": ["income", "age"]})
         if statistic == "count":
             return httpx.Response(

@@ -563,6 +563,14 @@ def test_a_description_is_read_and_drawn(client: Any, service: FakeService) -> N
     assert [label for label, *_ in found._drawn()[1]] == ["quantile 0.25", "quantile 0.5", "quantile 0.75"]
 
 
+def test_a_covariance_by_labels_is_read_and_drawn(client: Any, service: FakeService) -> None:
+    found = client.covariance("commute", "income", "age", by="region")
+    assert service.log[-1].url.query == b"measures=income%2Cage&by=region"
+    assert [(one.where["region"], one.estimate) for one in found.groups] == [("north", 120), ("south", 120)]
+    assert found.groups[0].population_interval.upper == 140
+    assert [one.value for one in found._drawn()[1]] == [120, 120, 120]
+
+
 def test_a_range_that_is_found_is_read(client: Any, service: FakeService) -> None:
     found = client.mean("commute", range="found", range_part="0.20")
     assert service.log[-1].url.query == b"range=found&range_part=0.20"

@@ -212,7 +212,8 @@ async def test_a_covariance_is_asked_for_where_two_numbers_have_one(browser: Bro
         "age": {"lower": 18, "upper": 98},
         "party": {"choices": ["red", "green"]},
     }
-    bare = {"lower": None, "upper": None, "default_share": 0.2}
+    labels = {"region": ["north", "south", "empty"]}
+    bare = {"lower": None, "upper": None, "default_share": 0.2, "attributes": labels}
     study = await service.study(measures=three, **bare)
     records = [
         {
@@ -220,6 +221,7 @@ async def test_a_covariance_is_asked_for_where_two_numbers_have_one(browser: Bro
             "values": {"income": place, "age": 20 + place, "party": "red"},
             "epsilon": 5,
             "trust": "central",
+            "attributes": {"region": labels["region"][place % 2]},
         }
         for place in range(60)
     ]
@@ -240,12 +242,19 @@ async def test_a_covariance_is_asked_for_where_two_numbers_have_one(browser: Bro
     assert "The covariance of income and age" in text
     assert f"for the population {population.lower} to {population.upper}" in text
     assert "covariance income and age" in text_of((await browser.get(f"/dashboard/studies/{study}")).text)
+    page = await browser.get(await ask(browser, study, {**fields, "by": "region"}))
+    assert "By region Each person was charged for the own label only." in text_of(page.text)
+    assert "The covariance for each label, with 95 % intervals" in page.text
+    assert "No person with this label takes part." in text_of(page.text)
     page = await browser.get(await ask(browser, study, {"statistic": "count", "measure": "income"}))
     assert "The number of people" in text_of(page.text)
     secret = await service.study(measures=three, relation="add_remove_one", **bare)
     page = await browser.get(await ask(browser, secret, fields))
     assert "The covariance of income and age" in text_of(page.text)
     assert "Noisy count" in text_of(page.text)
+    page = await browser.get(await ask(browser, secret, {**fields, "by": "region"}))
+    assert "empty" in text_of(page.text)
+    assert "takes part." not in text_of(page.text)
     assert "covariance income and age" in text_of((await browser.get(f"/dashboard/studies/{secret}")).text)
     for other in (
         await service.study(),

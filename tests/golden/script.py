@@ -73,6 +73,7 @@ TRIPS = {
     "measures": {"place": {"lower": 0, "upper": 1, "dimension": 2}, "age": {"lower": 18, "upper": 98}},
     "trust": ["central", "public"],
 }
+PAIRS = {**HOUSEHOLD, "attributes": {"region": ["north", "south", "empty"]}}
 KMEANS = {"protocol": "kmeans", "epsilon": 4, "rounds": 1, "centres": [[20, 20], [80, 80]]}
 CONTRIBUTIONS = "/v1/studies/survey/contributions"
 
@@ -393,7 +394,7 @@ async def _labels(record: Recorder) -> None:
 
 
 async def _measures(record: Recorder) -> None:
-    """What of several measures does not depend on noise: terms, refusals, and public people alone."""
+    """Several measures: terms, refusals, public people alone, and covariances by label."""
     await record("measures", "POST", "/v1/studies", "admin", json=HOUSEHOLD)
     for wrong in ({**HOUSEHOLD, "slug": "odd", "lower": 0}, {"slug": "odd", "measures": {"income": {}}}):
         await record("measures", "POST", "/v1/studies", "admin", json=wrong)
@@ -413,6 +414,27 @@ async def _measures(record: Recorder) -> None:
     for statistic in ("mean", "sd", "median"):
         path = f"/v1/studies/trips/statistics/{statistic}"
         await record("measures", "GET", path, "analyse", params={"measure": "place"})
+
+    people = [
+        {
+            "subject": f"h{number}",
+            "values": {"income": 30 * number, "age": 20 + number % 60},
+            "epsilon": 2,
+            "trust": "central",
+            "attributes": {"region": ("north", "south")[number % 2]},
+        }
+        for number in range(200)
+    ]
+    for slug, relation in (("pairs", "replace_one"), ("hidden-pairs", "add_remove_one")):
+        study = {**PAIRS, "slug": slug, "relation": relation}
+        await record._service.call("POST", "/v1/studies", "admin", json=study)
+        path = f"/v1/studies/{slug}"
+        await record._service.call("POST", f"{path}/contributions/batch", "contribute", json=people)
+        asked = {"measures": "income,age", "by": "region", "share": 0.4}
+        await record(
+            "measures", "GET", f"{path}/plan", "analyse", params={**asked, "statistic": "covariance"}
+        )
+        await record("measures", "GET", f"{path}/statistics/covariance", "analyse", params=asked)
 
 
 async def _secret_sizes(record: Recorder) -> None:

@@ -14,7 +14,7 @@ import pytest
 from starlette.routing import Match
 
 from app.services.sessions import kmeans_release
-from app.services.shapes import counts, found_means, shape_plans
+from app.services.shapes import counts, covariances, found_means, shape_plans
 from app.services.statistics import piece_noise, planning, saturation
 from tests.api.service import Service
 from tests.golden import script
@@ -72,6 +72,7 @@ async def test_every_endpoint_answers_what_is_kept(service: Service, monkeypatch
     monkeypatch.setattr(kmeans_release, "draw", no_noise)
     monkeypatch.setattr(shape_plans, "draw", no_noise)
     monkeypatch.setattr(counts, "draw", no_noise)
+    monkeypatch.setattr(covariances, "draw", no_noise)
     monkeypatch.setattr(found_means, "draw", no_noise)
     monkeypatch.setattr(shape_plans, "choose", lambda scores, scale: scores.index(max(scores)))
     files = await script.run(service)

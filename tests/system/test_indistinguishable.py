@@ -73,9 +73,17 @@ async def transcript(database_url: str, clock: Clock, people: Sequence[str]) -> 
         for place, subject in enumerate(people):
             await service.contribute(PLANE, subject, value=[place, 40], epsilon=0.5)
         both = {name: {"lower": 0, "upper": 50} for name in ("income", "age")}
-        await service.study(slug=PAIR, lower=None, upper=None, measures=both, **definition)
+        await service.study(
+            slug=PAIR,
+            lower=None,
+            upper=None,
+            measures=both,
+            attributes={"region": ["north", "west"]},
+            **definition,
+        )
         for place, subject in enumerate(people):
             household = {"subject": subject, "values": {"income": place, "age": 40}, "trust": "central"}
+            household["attributes"] = {"region": "west" if subject == "bob" else "north"}
             sent = await service.call(
                 "POST", f"/v1/studies/{PAIR}/contributions", "contribute", json=household | {"epsilon": 0.5}
             )
@@ -147,6 +155,7 @@ async def _everything(service: Service, browser: Browser, releases: Sequence[str
             for asked in (
                 *("measures=income,age", "measures=income,age&share=0.1", "measures=income,income"),
                 "measures=income,age&share=0.1&expected_size=50",
+                "measures=income,age&share=0.1&by=region",
             )
         ),
         f"/v1/studies/{PAIR}/releases",

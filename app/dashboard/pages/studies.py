@@ -35,6 +35,7 @@ from app.web.documents.release import ChargeOut, ReleaseOut
 from app.web.documents.session import session_document
 from app.web.documents.shape import (
     CountReleaseOut,
+    CovarianceReleaseOut,
     HistogramReleaseOut,
     Published,
     QuantileReleaseOut,
@@ -356,7 +357,7 @@ def _is_of_all(release: Published) -> bool:
 def _label_plots(release: Published, read: ReleaseOut | None) -> dict[str, Any]:
     """The plots of answers for labels, and of what is read off them; none of another release."""
     drawn: dict[str, Any] = {"labels_plot": None, "read_plot": None}
-    if isinstance(release, QuantileReleaseOut | CountReleaseOut) and release.groups:
+    if isinstance(release, QuantileReleaseOut | CountReleaseOut | CovarianceReleaseOut) and release.groups:
         drawn["labels_plot"] = label_plots.labels(release)
     groups = (read or release).groups if isinstance(release, ReleaseOut) else None
     if isinstance(release, ReleaseOut) and groups:

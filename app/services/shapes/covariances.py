@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from app.accounting.pair_prices import pair_cost, parts_cost
 from app.core.epsilon import MICRO
@@ -15,7 +16,7 @@ from app.estimators.covariance_secret import SecretCovarianceReader, halved
 from app.estimators.weighing import Target, weigh_public
 from app.mechanisms.draw import draw
 from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_parts import groups_of
+from app.services.shapes.shape_parts import Noisy, groups_of
 from app.services.shapes.shape_plans import added_up, central_costs, charges_of, weigh
 from app.services.shapes.shape_questions import ShapeQuestion
 
@@ -70,6 +71,10 @@ class CovariancePlan:
         most = price(reader.weighing.cap) if secret else max(costs, default=0)
         return cls(crowd=crowd, reader=reader, costs=costs, most=most)
 
+    one_report_moves: ClassVar[None] = None
+
+    parts_of_document: ClassVar[tuple[str, ...]] = ("estimate", "interval", "population_interval", "means")
+
     @property
     def predicted_error(self) -> float:
         """Root mean square error [data's units]."""
@@ -95,10 +100,14 @@ class CovariancePlan:
             counts: For each cohort that takes part its people, the sums of both numbers [grid steps], and the
                 sum of their products about the middles [2^-30 of a squared step].
         """
-        return self.reader.read(self.noisy(counts))
+        return self.read(self.noisy(counts))
 
-    def noisy(self, counts: Mapping[int, Sequence[int]]) -> list[int]:
-        """The sums with exact noise. Draws entropy."""
+    def read(self, *drawn: Noisy) -> dict[str, object]:
+        """The answer; that for all people from what is drawn for each label."""
+        return self.reader.read(*(sums for sums, _ in drawn))
+
+    def noisy(self, counts: Mapping[int, Sequence[int]]) -> Noisy:
+        """The sums with exact noise, and no reports. Draws entropy."""
         parts = [
             [weight * part for part in self.reader.parts(*counts[cohort.id])]
             for weight, members in zip(self.reader.weighing.weights, self.crowd.members, strict=True)
@@ -106,4 +115,4 @@ class CovariancePlan:
             if weight
         ]
         errors = draw(self.reader.noise, queries=self.reader.sums)
-        return [sum(column) for column in zip(errors, *parts, strict=True)]
+        return [sum(column) for column in zip(errors, *parts, strict=True)], ()

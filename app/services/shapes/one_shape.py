@@ -4,13 +4,14 @@ from app.core.study import StudyDefinition
 from app.services.shapes import shape_plans
 from app.services.shapes.coordinates import CoordinatesPlan
 from app.services.shapes.counts import CountPlan
+from app.services.shapes.covariances import CovariancePlan
 from app.services.shapes.descriptions import Description
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import Part
 from app.services.shapes.shape_plans import ShapePlan
-from app.services.shapes.shape_questions import COORDINATES, COUNT, DESCRIBE, ShapeQuestion
+from app.services.shapes.shape_questions import COORDINATES, COUNT, COVARIANCE, DESCRIBE, ShapeQuestion
 
-OneShape = ShapePlan | Description | CountPlan | CoordinatesPlan
+OneShape = ShapePlan | Description | CountPlan | CoordinatesPlan | CovariancePlan
 """What is also answered for each label of an attribute."""
 
 
@@ -21,7 +22,7 @@ def of_crowd(
 
     Args:
         study, question, crowd: What is asked of whom.
-        part: What of an offer it may take; all of it if not given.
+        part: What of an offer it may take; all of it if not given, as always of a covariance.
 
     Raises:
         BudgetExhausted: people could take part, but cannot pay any more.
@@ -35,4 +36,6 @@ def of_crowd(
         return CoordinatesPlan.of_crowd(study, question, crowd, part)
     if question.estimator == COUNT:
         return CountPlan.of_crowd(study, question, crowd, part)
+    if question.estimator == COVARIANCE:
+        return CovariancePlan.of_crowd(study, question, crowd)
     return shape_plans.of_crowd(study, question, crowd, part)

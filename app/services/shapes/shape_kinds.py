@@ -5,15 +5,14 @@ from collections.abc import Sequence
 from app.core.cohort import Cohort
 from app.core.study import StudyDefinition
 from app.services.shapes import shape_plans
-from app.services.shapes.covariances import CovariancePlan
 from app.services.shapes.found_plans import FoundPlan
 from app.services.shapes.one_shape import OneShape, of_crowd
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_labels import LabelsPlan
-from app.services.shapes.shape_questions import COVARIANCE, FOUND_RANGE, ShapeQuestion
+from app.services.shapes.shape_questions import FOUND_RANGE, ShapeQuestion
 from app.sessions.searched import Searched
 
-AnyPlan = OneShape | FoundPlan | LabelsPlan | CovariancePlan
+AnyPlan = OneShape | FoundPlan | LabelsPlan
 
 
 def make(
@@ -33,8 +32,6 @@ def make(
         return LabelsPlan.of(study, question, cohorts)
     crowd = ShapeCrowd.of(cohorts, question, searched)
     shape_plans.refuse_without_people(study, crowd)
-    if question.estimator == COVARIANCE:
-        return CovariancePlan.of_crowd(study, question, crowd)
     if searched is not None and question.quantile is not None:
         beside = searched.beside(float(question.quantile), question.starts)
         return shape_plans.of_crowd(study, question, crowd, beside=beside)

@@ -10,6 +10,12 @@ theorem 4). That no cohort has members of two labels is checked, since it is wha
 Where the number of people is secret, every declared label is answered, with noise and a price that do not
 depend on who has it. The shares of all people are post-processing (`app.estimators.label_shares`).
 
+*Covariances.* So is the covariance of all people, off the noisy sums of labels (`app.estimators.covariance`).
+With L labels of one size its noise has :math:`\sqrt L` times the standard deviation that it has without
+labels, and each label has that of a question of its own. If all people had other sums, for half of each
+offer, either would have 2 times as much, or :math:`\sqrt 2` times with Gaussian noise: more for both up to 4
+labels, or 2. With more labels the whole would be more exact, but each label, which was asked for, would not.
+
 *Quantiles, descriptions, counts.* The quantile of all people cannot be read off those of labels. It has draws
 of its own (`app.estimators.ranks`), for half of each offer; the label's have the other half. All draws are
 independent, and a person of label l moves the scores of those of l and of all people alone. So the person
@@ -21,15 +27,17 @@ have the noise of all of them. Public counts have no noise and charge no one.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
-from app.core.errors import BudgetExhausted, InternalFault
+from app.core.errors import BudgetExhausted
 from app.core.release import Charge
 from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import NotApplicable
 from app.estimators.label_shares import whole_of
 from app.estimators.shares import SharesPlan
+from app.services.shapes.covariances import CovariancePlan
 from app.services.shapes.one_shape import OneShape, of_crowd
 from app.services.shapes.shape_crowd import ShapeCrowd, by_label
 from app.services.shapes.shape_plans import ShapePlan, added_up, charges_of, refuse_without_people
@@ -70,7 +78,7 @@ class LabelsPlan:
         crowd: All people.
         costs: What each person of each group pays [the study's currency].
         most: The largest charge to a person; in add_remove_one studies the largest that is possible.
-        whole: Of all people: of shares `plan` reads what the labels' plans draw, of a quantile it draws.
+        whole: Of all people: of shares and covariances it reads what the labels' plans draw, else it draws.
         relation: Of the study.
     """
 
@@ -102,11 +110,9 @@ class LabelsPlan:
             for cost in (one.plan.costs if one.plan is not None else (0,) * len(one.crowd.groups))
         )
         most = max(plan.most for _, plan in made)
-        if question.counts_bins:
-            shares = [_of_shares(plan) for _, plan in made]
-            own = [(one.crowd.people, plan.bins_plan) for (one, _), plan in zip(made, shares, strict=True)]
-            tilt = (question.tilt or 0) / MICRO
-            whole: OneShape = replace(shares[0], plan=whole_of(own, crowd.people, tilt))
+        if question.adds_up:
+            own = [(one.crowd.people, plan) for one, plan in made]
+            whole = _read_off(own, crowd.people, (question.tilt or 0) / MICRO)
         else:
             whole = of_crowd(study, replace(question, by=""), crowd, of_whole)
             costs = added_up(crowd, costs, whole.costs)
@@ -123,7 +129,7 @@ class LabelsPlan:
 
     @property
     def predicted_error(self) -> float:
-        """Root mean square error for all people, as a part of them."""
+        """Root mean square error for all people [as without labels]."""
         return self.whole.predicted_error
 
     @property
@@ -137,8 +143,8 @@ class LabelsPlan:
         return self.whole.interval_width
 
     def noise_json(self) -> str:
-        """The noise, for the ledger: of shares that of each label, the same for all; or all draws."""
-        if self._reads_labels:
+        """The noise, for the ledger: where sums add up that of each label, the same for all; or all draws."""
+        if _adds_up(self.whole):
             return self.whole.noise_json()
         plans = [self.whole, *(one.plan for one in self.labels if one.plan is not None)]
         return json.dumps({"mechanism": "ByLabel", "draws": [json.loads(one.noise_json()) for one in plans]})
@@ -149,25 +155,18 @@ class LabelsPlan:
         Args:
             counts: See `ShapePlan.answer`.
         """
-        if not self._reads_labels:
-            groups = [
-                self._group(one, None if one.plan is None else one.plan.answer(counts)) for one in self.labels
+        if not _adds_up(self.whole):
+            answers = [None if one.plan is None else one.plan.answer(counts) for one in self.labels]
+            answer = self.whole.answer(counts)
+        else:
+            drawn = [
+                (one.plan, one.plan.noisy(counts)) if one.plan and _adds_up(one.plan) else None
+                for one in self.labels
             ]
-            return {**self.whole.answer(counts), "groups": groups}
-        whole = _of_shares(self.whole)
-        plans = [None if one.plan is None else _of_shares(one.plan) for one in self.labels]
-        drawn = [None if plan is None else plan.noisy(counts) for plan in plans]
-        answer = whole.document(whole.bins_plan.read_labels([one for one in drawn if one is not None]))
-        answer["groups"] = [
-            self._group(one, plan.document(plan.bins_plan.read(*own)) if plan and own else None)
-            for one, plan, own in zip(self.labels, plans, drawn, strict=True)
-        ]
-        return answer
-
-    @property
-    def _reads_labels(self) -> bool:
-        """Whether the whole is read off what is drawn for labels."""
-        return isinstance(self.whole, ShapePlan) and isinstance(self.whole.plan, SharesPlan)
+            answers = [None if one is None else one[0].read(one[1]) for one in drawn]
+            answer = self.whole.read(*(one[1] for one in drawn if one is not None))
+        groups = [self._group(one, own) for one, own in zip(self.labels, answers, strict=True)]
+        return {**answer, "groups": groups}
 
     def _group(self, label: Label, answer: Mapping[str, object] | None) -> dict[str, object]:
         """What an answer says of one label; nothing of its values where no person takes part."""
@@ -177,15 +176,28 @@ class LabelsPlan:
         return {**shown, **(dict.fromkeys(self.whole.parts_of_document) if answer is None else answer)}
 
 
-def _of_shares(plan: OneShape) -> ShapePlan:
-    if not isinstance(plan, ShapePlan):
-        raise InternalFault("This has no shares.")
-    return plan
+def _adds_up(plan: OneShape) -> TypeGuard[ShapePlan | CovariancePlan]:
+    """Whether it is read off noisy sums, to which those of labels add up."""
+    return isinstance(plan, CovariancePlan) or (
+        isinstance(plan, ShapePlan) and isinstance(plan.plan, SharesPlan)
+    )
+
+
+def _read_off(labels: Sequence[tuple[int, OneShape]], people: int, tilt: float) -> OneShape:
+    """What reads the answer for all people off what is drawn for labels, from their people and plans."""
+    pairs = [(count, one) for count, one in labels if isinstance(one, CovariancePlan)]
+    if pairs:
+        own = [(count, one.reader.weighing) for count, one in pairs]
+        return replace(pairs[0][1], reader=pairs[0][1].reader.of_labels(own, people, tilt))
+    shares = [(count, one) for count, one in labels if isinstance(one, ShapePlan)]
+    return replace(
+        shares[0][1], plan=whole_of([(count, one.bins_plan) for count, one in shares], people, tilt)
+    )
 
 
 def _label(study: StudyDefinition, own: ShapeQuestion, crowd: ShapeCrowd) -> Label:
     try:
-        plan = of_crowd(study, own, crowd, int if own.counts_bins else of_label)
+        plan = of_crowd(study, own, crowd, int if own.adds_up else of_label)
     except (BudgetExhausted, NotApplicable):
         plan = None
     return Label(where=own.where, crowd=crowd, plan=plan)

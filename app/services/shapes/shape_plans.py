@@ -24,7 +24,7 @@ from app.mechanisms.draw import draw
 from app.mechanisms.exponential import choose_exponential
 from app.mechanisms.permute_and_flip import choose
 from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_parts import Part, groups_of
+from app.services.shapes.shape_parts import Noisy, Part, groups_of
 from app.services.shapes.shape_questions import ShapeQuestion
 
 SUMMARIES = {
@@ -121,17 +121,20 @@ class ShapePlan:
             if self.plan.beside is not None:
                 answer["searches"] = {"people": self.plan.beside.people, "weight": self.plan.searched_weight}
             return answer
-        return self.document(self.plan.read(*self.noisy(counts)))
+        return self.read(self.noisy(counts))
 
-    def noisy(self, counts: Mapping[int, Sequence[int]]) -> tuple[Sequence[int], Sequence[Sequence[int]]]:
+    def noisy(self, counts: Mapping[int, Sequence[int]]) -> Noisy:
         """The noisy counts by bin, and the reports of each local group by choice. Draws entropy."""
         return noisy_counts(self.crowd, self.bins_plan, counts), self.crowd.by_choice(counts)
+
+    def read(self, *drawn: Noisy) -> dict[str, object]:
+        """The answer for shares; that for all people from what is drawn for each label."""
+        return self.document(self.bins_plan.read_labels(drawn))
 
     def of_pieces(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
         """What noisy counts say together with public people and reports; `counts` as in `answer`."""
         public = self.crowd.public_sums(counts, self.bins_plan.bins)
-        sums: list[tuple[Sequence[int], Sequence[Sequence[int]]]] = [(piece.sums, ()) for piece in pieces]
-        return self.document(self.bins_plan.read_labels([*sums, (public, self.crowd.by_choice(counts))]))
+        return self.read(*((piece.sums, ()) for piece in pieces), (public, self.crowd.by_choice(counts)))
 
     @property
     def bins_plan(self) -> SharesPlan:

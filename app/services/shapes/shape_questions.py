@@ -189,6 +189,11 @@ class ShapeQuestion:
         return self.estimator in (HISTOGRAM, FOUND_RANGE, SHARES)
 
     @property
+    def adds_up(self) -> bool:
+        """Whether, with `by`, the answer for all people is read off the noisy sums of labels."""
+        return self.counts_bins or self.estimator == COVARIANCE
+
+    @property
     def statistic(self) -> str:
         """What it is for, as its releases say it."""
         return MEAN if self.estimator in (FOUND_RANGE, COORDINATES) else self.estimator
@@ -245,8 +250,6 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         estimator, of = COORDINATES, f"a {ask.statistic} of values of several coordinates"
         if parameters.pop(RANGE, DECLARED) != DECLARED:
             errors.append(FieldError(RANGE, f"must be {DECLARED} for {of}"))
-    if ask.by and estimator == COVARIANCE:
-        errors.append(FieldError("by", f"does not apply to {of}: ask for each label with where"))
     if ask.estimator not in (None, AUTO, estimator):
         errors.append(FieldError("estimator", f"must be {estimator} for {of}"))
     if ask.tilt is not None and (secret or estimator == COUNT):

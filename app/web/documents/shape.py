@@ -172,7 +172,16 @@ class CountReleaseOut(_ByLabelOut[CountOfLabelOut]):
     interval: IntervalOut = Field(description="Where it is secret, of those who take part.")
 
 
-class CovarianceReleaseOut(_ShapeOut):
+class CovarianceOfLabelOut(LabelOut):
+    """The covariance of the people with one label."""
+
+    estimate: float | None = Field(description="Null where no person with the label takes part.")
+    interval: IntervalOut | None = Field(description="As of the whole.")
+    population_interval: IntervalOut | None
+    means: list[float] | None = Field(description="As of the whole.")
+
+
+class CovarianceReleaseOut(_ByLabelOut[CovarianceOfLabelOut]):
     """The covariance of two of the numbers that people gave [one unit times the other]."""
 
     statistic: Literal["covariance"]

@@ -287,7 +287,7 @@ class AsyncAnalyst(AsyncBase):
         """The covariance of two of the numbers of a study: the best release for this question so far.
 
         Privacy: costs what the means of both numbers cost together, or what one mean does where the number of
-            people is secret; their products cost nothing more.
+            people is secret; their products cost nothing more, nor does `by`, which answers for each label.
 
         Examples:
             >>> print((await analyst.covariance("household", "income", "age")).estimate)
