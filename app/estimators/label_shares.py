@@ -28,12 +28,14 @@ def whole_of(labels: Sequence[tuple[int, SharesPlan]], people: int, tilt: float)
     """
     first = labels[0][1]
     if first.weighing.relation is Relation.ADD_REMOVE_ONE:
-        parts = tuple((1.0, plan) for _, plan in labels)
-        return replace(first, weighing=replace(first.weighing, weights=()), parts=parts)
+        every = tuple((1.0, plan) for _, plan in labels)
+        return replace(first, weighing=replace(first.weighing, weights=()), parts=every)
     answered = sum(count for count, _ in labels)
-    parts = tuple((count / answered, plan) for count, plan in labels)
+    parts = [(count / answered, plan) for count, plan in labels]
     weighing = weigh_labels([(count, plan.weighing) for count, plan in labels], people, tilt)
     reported = tuple(
         replace(group, weight=share * group.weight) for share, plan in parts for group in plan.reported
     )
-    return SharesPlan(bins=first.bins, weighing=weighing, reported=reported, parts=parts)
+    # Of what a label reads off several noisy counts, each is a part of the whole.
+    every = tuple((share * own, part) for share, plan in parts for own, part in plan.parts or ((1.0, plan),))
+    return SharesPlan(bins=first.bins, weighing=weighing, reported=reported, parts=every)

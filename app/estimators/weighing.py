@@ -176,11 +176,14 @@ def weigh_public(
 def weigh_labels(labels: Sequence[tuple[int, Weighing]], people: int, tilt: float) -> Weighing:
     r"""What people count for where an answer for all is the mean of those for labels, by their people.
 
-    Which part :math:`\pi_l` of the people with an answer has each label is public. A person of label l weighs
-    :math:`\pi_l` times what they weigh in it. These weights sum to one over all people, those of labels
-    without an answer weigh nothing, hence
+    Which part :math:`\pi_l` of the a people with an answer has each label is public. A person of label l
+    weighs :math:`\pi_l` times what they weigh in it, and is due 1/n, which is :math:`\pi_l / n_l` less
+    :math:`1/a - 1/n`. The other n - a people weigh nothing. In every label weights sum to one, those of
+    people who have left among them, so those of people who are there come to at most what they are due, and
 
-    .. math:: \sum_i (c_i - 1/n)^2 = \sum_l \pi_l^2 \sum_{i \in l} c_{li}^2 - 1/n.
+    .. math:: \sum_i (c_i - d_i)^2 \le \sum_l \pi_l^2 \sum_{i \in l} (c_{li} - d_{li})^2 + 1/a - 1/n,
+
+    d_i being what a person is due, 0 for who has left; where no person has left the two sides are equal.
 
     A tilt moves the answer for label l by at most its own bias; leaving out m of n people moves that for all
     by at most tilt m / n.
@@ -192,13 +195,12 @@ def weigh_labels(labels: Sequence[tuple[int, Weighing]], people: int, tilt: floa
     """
     answered = sum(count for count, _ in labels)
     parts, absent = [(count / answered, one) for count, one in labels], people - answered
-    squares = math.fsum(part**2 * one.squares for part, one in parts)
-    equal = not absent and not any(one.uneven for _, one in parts)
+    uneven = math.fsum(part**2 * one.uneven for part, one in parts)
     return Weighing(
         relation=Relation.REPLACE_ONE,
         weights=(),
-        squares=squares,
-        uneven=0.0 if equal else max(squares - 1 / people, 0.0),
+        squares=math.fsum(part**2 * one.squares for part, one in parts),
+        uneven=uneven + (1 / answered - 1 / people if absent else 0.0),
         largest=max(part * one.largest for part, one in parts),
         bias=math.fsum(part * one.bias for part, one in parts) + tilt * absent / people,
         currency=labels[0][1].currency,

@@ -15,6 +15,7 @@ from app.core.grid import GRID_SIZE
 from dither_research.choice_audit import choice_controls, choice_subjects
 from dither_research.intake_audit import intake_subjects, without_range_check
 from dither_research.label_audit import label_controls, label_subjects
+from dither_research.label_step_audit import label_step_controls, label_step_subjects
 from dither_research.measure_audit import measure_controls, measure_subjects
 from dither_research.pair_audit import pair_controls, pair_subjects
 from dither_research.privacy_audit import DELTA, Cells, Subject, Verdict, judge, off_grid_subject, subjects
@@ -31,6 +32,7 @@ def everything() -> tuple[Subject, ...]:
         *shape_subjects(),
         *choice_subjects(),
         *label_subjects(),
+        *label_step_subjects(),
         *measure_subjects(),
         *pair_subjects(),
         off_grid_subject(),
@@ -41,6 +43,7 @@ def everything() -> tuple[Subject, ...]:
         *shape_controls(),
         *choice_controls(),
         *label_controls(),
+        *label_step_controls(),
         *measure_controls(),
         *pair_controls(),
         *intake_subjects(without_range_check, planted=True),

@@ -40,6 +40,7 @@ from dither_research.shape_audit import BESIDE, COARSE, FEW, PART
 
 BY_REGION: StudyDefinition = replace(STUDY, attributes=Attributes.of({"region": ["north", "south"]}))
 BY_SECRET_REGION: StudyDefinition = replace(BY_REGION, relation=Relation.ADD_REMOVE_ONE)
+CHOICES = ("red", "green", "blue")
 SHARE = MICRO // 2
 SECRET = 2 * MICRO
 """The epsilon of people whose labels are secret."""
@@ -154,9 +155,7 @@ def _shares_subject(name: str, relation: Relation, *, part: float = 1.0, planted
         part: Of what it costs it claims.
         planted: Whether that is too little.
     """
-    study = replace(
-        BY_REGION, choices=("red", "green", "blue"), relation=relation, epsilon_min=MICRO, epsilon_max=MICRO
-    )
+    study = replace(BY_REGION, choices=CHOICES, relation=relation, epsilon_min=MICRO, epsilon_max=MICRO)
     tilt = 0 if relation is Relation.REPLACE_ONE else None
     question = shape_questions.resolve(
         study, Ask(statistic=shape_questions.SHARES, by="region", share=MICRO, tilt=tilt)

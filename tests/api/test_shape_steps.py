@@ -297,13 +297,84 @@ async def test_a_condition_and_a_measure_are_questions_of_their_own(service: Ser
     await clean(service)
 
 
-async def test_what_labels_are_asked_for_has_noise_of_its_own_each_time(service: Service) -> None:
-    attributes = {"region": ["north", "south"]}
-    await service.study(slug="minutes", lower=0, upper=120, attributes=attributes)
-    await join(service, 100, prefix="n", attributes={"region": "north"})
-    answers = [await ask(service, by="region", share=0.2) for _ in range(2)]
-    assert [one["refines"] for one in answers] == [None, None]
-    assert [one["epsilon_max"] for one in answers] == [0.2, 0.2]
+LABELS: dict[str, Any] = {"attributes": {"region": ["north", "south", "east"]}}
+"""No person is in the east."""
+
+
+async def of_regions(service: Service, dimension: int, noise: str) -> None:
+    await service.study(slug="minutes", lower=0, upper=120, dimension=dimension, **LABELS, **TERMS[noise])
+    for region, people, epsilon in (("north", 200, 0.333), ("south", 100, 1)):
+        attributes = {"region": region}
+        await join(
+            service, people, prefix=region, epsilon=epsilon, dimension=dimension, attributes=attributes
+        )
+
+
+@pytest.mark.parametrize("noise", TERMS)
+@KINDS
+async def test_answers_by_label_sharpen_those_before_them(
+    service: Service, noise: str, dimension: int, kind: dict[str, Any]
+) -> None:
+    await of_regions(service, dimension, noise)
+    first = await ask(service, **kind, by="region", share=0.5)
+    found = await plan(service, **kind, by="region", share=1)
+    second = await ask(service, **kind, by="region", share=1)
+    assert (second["refines"], second["share_before"]) == (first["id"], 0.5)
+    assert second["predicted_error"] < first["predicted_error"]
+    (planned,) = found["estimators"]
+    for name in ("epsilon_max", "epsilon_max_total", "predicted_error"):
+        assert planned[name] == second[name]
+    assert (await ask(service, 200, **kind, by="region", share=1))["id"] == second["id"]
+    # What both steps charge together is what the second one says.
+    steps = await charged(service)
+    assert set(steps) == {0.333, 1}
+    currency = "mu2_max_total" if noise == "gaussian" else "epsilon_max_total"
+    assert max(steps.values()) == round(second[currency] * 1e6)
+    north, south, east = second["groups"]
+    shown = "bins" if dimension == 1 else "coordinates"
+    assert [one["people"] for one in second["groups"]] == [200, 100, 0]
+    assert east[shown] is None
+    for answer in (north, south, second):
+        for one in answer[shown]:
+            middle = one["share"] if dimension == 1 else one["estimate"]
+            assert one["interval"]["lower"] <= middle <= one["interval"]["upper"]
+    await clean(service)
+
+
+@pytest.mark.parametrize("noise", TERMS)
+@KINDS
+async def test_newcomers_and_leavers_of_a_label_are_of_no_other_label(
+    service: Service, noise: str, dimension: int, kind: dict[str, Any]
+) -> None:
+    await of_regions(service, dimension, noise)
+    await ask(service, **kind, by="region", share=0.5)
+    south = {"region": "south"}
+    await join(service, 80, prefix="new", epsilon=0.5, dimension=dimension, attributes=south)
+    renewed = await ask(service, **kind, by="region", share=0.5)
+    assert set(await charged(service, since=1)) == {0.5}
+    assert [one["people"] for one in renewed["groups"]] == [200, 180, 0]
+    gone = await service.call("DELETE", f"{STUDY}/contributions/north0", "contribute")
+    assert gone.status_code == 204
+    last = await ask(service, **kind, by="region", share=1, allow_worse=True)
+    assert [one["people"] for one in last["groups"]] == [199, 180, 0]
+    assert set(await charged(service, since=2)) == {0.333, 0.5, 1}
+    assert last["people_left_out"] == 0
+    shown = "bins" if dimension == 1 else "coordinates"
+    assert {one["interval"]["coverage"] for one in last["groups"][0][shown]} == {"worst_case"}
+    await clean(service)
+
+
+async def test_a_label_that_cannot_pay_has_what_it_paid_for(service: Service) -> None:
+    await of_regions(service, 1, "laplace")
+    first = await ask(service, by="region", share=0.5)
+    await ask(service, where="region:south", share=0.5)
+    second = await ask(service, by="region", share=1)
+    assert (second["people_left_out"], second["left_out_because"]) == (100, "budget_exhausted")
+    assert [one["people_left_out"] for one in second["groups"]] == [0, 100, 0]
+    # Its noise is that of the first step.
+    assert second["groups"][1] == {**first["groups"][1], "people_left_out": 100}
+    assert second["groups"][0]["bins"] != first["groups"][0]["bins"]
+    assert set(await charged(service, since=2)) == {0.333}
     await clean(service)
 
 

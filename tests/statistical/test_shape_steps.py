@@ -6,6 +6,7 @@ deviations.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from uuid import UUID
@@ -13,6 +14,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
+from app.core.attributes import Attributes
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE, square
@@ -45,17 +47,29 @@ TENTHS = tuple(MICRO * tenth // 10 for tenth in range(1, 11))
 Counts = dict[int, list[int]]
 
 
-def cohort(number: int, epsilon: int, people: int, trust: Trust = Trust.CENTRAL) -> Cohort:
+def cohort(number: int, epsilon: int, people: int, trust: Trust = Trust.CENTRAL, segment: int = 0) -> Cohort:
     return Cohort(
-        id=number, trust=trust, epsilon=epsilon, carried=0, spent=0, count=people, total=0, total_squares=0
+        id=number,
+        trust=trust,
+        epsilon=epsilon,
+        carried=0,
+        spent=0,
+        count=people,
+        total=0,
+        total_squares=0,
+        segment=segment,
     )
 
 
 class Asked:
     """A question that is answered step by step, as the ledger would have it."""
 
-    def __init__(self, currency: Currency, tilt: float = 0.0, dimension: int = 1) -> None:
-        self.study = replace(STUDIES[currency], dimension=dimension)
+    def __init__(
+        self, currency: Currency, tilt: float = 0.0, dimension: int = 1, by: Sequence[str] = ()
+    ) -> None:
+        attributes = Attributes.of({"region": list(by)} if by else {})
+        self.study = replace(STUDIES[currency], dimension=dimension, attributes=attributes)
+        self.by = "region" if by else ""
         self.tilt = round(tilt * MICRO)
         self.pieces: dict[int, Piece] = {}
         self.before: LastStep | None = None
@@ -63,7 +77,8 @@ class Asked:
         self.last: dict[str, object] = {}
 
     def step(self, share: int, cohorts: list[Cohort], counts: Counts) -> ShapeStep:
-        ask = Ask(statistic="histogram", share=share, tilt=self.tilt, parameters={"bins": "4"})
+        bins = {"bins": "4"}
+        ask = Ask(statistic="histogram", share=share, tilt=self.tilt, by=self.by, parameters=bins)
         if self.study.dimension > 1:
             ask = replace(ask, statistic="mean", parameters={})
         live = [replace(one, spent=self.spent.get(one.id, 0)) for one in cohorts]
@@ -178,6 +193,37 @@ def test_intervals_cover_after_newcomers_and_leavers(currency: Currency) -> None
     for name in ("interval", "population_interval"):
         assert covered[name] >= fewest(tries, 5), name
     assert covered["narrow"] < fewest(tries, 5)
+
+
+@pytest.mark.parametrize("currency", Currency)
+def test_intervals_by_label_cover_after_newcomers_and_leavers(currency: Currency) -> None:
+    """Labels differ in their values. Those of people of all epsilons of a label are drawn alike."""
+    rng, runs = np.random.default_rng(), 120
+    true = {0: (0.02, 0.4, 0.25, 0.33), 1: (0.5, 0.3, 0.1, 0.1)}
+    tries, covered = dict.fromkeys(range(3), 0), {place: [0, 0] for place in range(3)}
+    for _ in range(runs):
+        asked = Asked(currency, by=("north", "south"))
+        first = [cohort(1, MICRO // 5, 200), cohort(2, MICRO, 300, segment=1)]
+        counts = {one.id: rng.multinomial(one.count, true[one.segment]).tolist() for one in first}
+        asked.step(MICRO // 4, first, counts)
+        then = [*first, cohort(4, MICRO // 2, 150), cohort(5, 2 * MICRO, 100, segment=1)]
+        counts |= {one.id: rng.multinomial(one.count, true[one.segment]).tolist() for one in then[2:]}
+        then[0] = replace(then[0], count=199)
+        counts[1] = [count - (place == 1) for place, count in enumerate(counts[1])]
+        asked.step(MICRO // 2, then, counts)
+        groups = asked.last["groups"]
+        assert isinstance(groups, list)
+        for place, answer in enumerate((*groups, asked.last)):
+            own = [counts[one.id] for one in then if place in (one.segment, 2)]
+            dataset = np.sum(own, axis=0) / np.sum(own)
+            for bin_, here in zip(answer["bins"], dataset, strict=True):
+                lower, upper = bin_["interval"]["lower"], bin_["interval"]["upper"]
+                tries[place] += 1
+                covered[place][0] += lower <= here <= upper
+                covered[place][1] += abs(here - (lower + upper) / 2) <= 0.4 * (upper - lower) / 2
+    for place, (held, narrow) in covered.items():
+        assert held >= fewest(tries[place], 5), place
+        assert narrow < fewest(tries[place], 5), place
 
 
 @pytest.mark.parametrize("currency", Currency)

@@ -68,6 +68,21 @@ class Label:
     crowd: ShapeCrowd
     plan: OneShape | None
 
+    def shown(
+        self, answer: Mapping[str, object] | None, like: OneShape, relation: Relation
+    ) -> dict[str, object]:
+        """What an answer says of the label.
+
+        Args:
+            answer: Of its values; None where no person takes part.
+            like: What answers for all people; it names what is null then.
+            relation: Of the study.
+        """
+        shown: dict[str, object] = {"where": dict(self.where)}
+        if relation is Relation.REPLACE_ONE:
+            shown |= {"people": self.crowd.people, "people_left_out": self.crowd.left_out}
+        return {**shown, **(dict.fromkeys(like.parts_of_document) if answer is None else answer)}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelsPlan:
@@ -112,7 +127,7 @@ class LabelsPlan:
         most = max(plan.most for _, plan in made)
         if question.adds_up:
             own = [(one.crowd.people, plan) for one, plan in made]
-            whole = _read_off(own, crowd.people, (question.tilt or 0) / MICRO)
+            whole = read_off(own, crowd.people, (question.tilt or 0) / MICRO)
         else:
             whole = of_crowd(study, replace(question, by=""), crowd, of_whole)
             costs = added_up(crowd, costs, whole.costs)
@@ -165,15 +180,10 @@ class LabelsPlan:
             ]
             answers = [None if one is None else one[0].read(one[1]) for one in drawn]
             answer = self.whole.read(*(one[1] for one in drawn if one is not None))
-        groups = [self._group(one, own) for one, own in zip(self.labels, answers, strict=True)]
+        groups = [
+            one.shown(own, self.whole, self.relation) for one, own in zip(self.labels, answers, strict=True)
+        ]
         return {**answer, "groups": groups}
-
-    def _group(self, label: Label, answer: Mapping[str, object] | None) -> dict[str, object]:
-        """What an answer says of one label; nothing of its values where no person takes part."""
-        shown: dict[str, object] = {"where": dict(label.where)}
-        if self.relation is Relation.REPLACE_ONE:
-            shown |= {"people": label.crowd.people, "people_left_out": label.crowd.left_out}
-        return {**shown, **(dict.fromkeys(self.whole.parts_of_document) if answer is None else answer)}
 
 
 def _adds_up(plan: OneShape) -> TypeGuard[ShapePlan | CovariancePlan]:
@@ -183,16 +193,21 @@ def _adds_up(plan: OneShape) -> TypeGuard[ShapePlan | CovariancePlan]:
     )
 
 
-def _read_off(labels: Sequence[tuple[int, OneShape]], people: int, tilt: float) -> OneShape:
+def read_off(labels: Sequence[tuple[int, OneShape]], people: int, tilt: float) -> OneShape:
     """What reads the answer for all people off what is drawn for labels, from their people and plans."""
     pairs = [(count, one) for count, one in labels if isinstance(one, CovariancePlan)]
     if pairs:
         own = [(count, one.reader.weighing) for count, one in pairs]
         return replace(pairs[0][1], reader=pairs[0][1].reader.of_labels(own, people, tilt))
-    shares = [(count, one) for count, one in labels if isinstance(one, ShapePlan)]
-    return replace(
-        shares[0][1], plan=whole_of([(count, one.bins_plan) for count, one in shares], people, tilt)
+    return read_off_shares(
+        [(count, one) for count, one in labels if isinstance(one, ShapePlan)], people, tilt
     )
+
+
+def read_off_shares(labels: Sequence[tuple[int, ShapePlan]], people: int, tilt: float) -> ShapePlan:
+    """What reads the shares of all people off the noisy counts of labels, see `whole_of`."""
+    own = [(count, one.bins_plan) for count, one in labels]
+    return replace(labels[0][1], plan=whole_of(own, people, tilt))
 
 
 def _label(study: StudyDefinition, own: ShapeQuestion, crowd: ShapeCrowd) -> Label:

@@ -133,8 +133,12 @@ class ShapePlan:
 
     def of_pieces(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
         """What noisy counts say together with public people and reports; `counts` as in `answer`."""
+        return self.read(*self.beside(pieces, counts))
+
+    def beside(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> list[Noisy]:
+        """Noisy counts, and behind them those of public people and the reports, which are made anew."""
         public = self.crowd.public_sums(counts, self.bins_plan.bins)
-        return self.read(*((piece.sums, ()) for piece in pieces), (public, self.crowd.by_choice(counts)))
+        return [*((piece.sums, ()) for piece in pieces), (public, self.crowd.by_choice(counts))]
 
     @property
     def bins_plan(self) -> SharesPlan:

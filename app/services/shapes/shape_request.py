@@ -100,9 +100,9 @@ class ShapeRequest:
     @property
     def by_steps(self) -> bool:
         """Whether answers to the question sharpen each other, see `app.services.shapes.shape_steps`."""
-        question = self.question
-        of_sums = question.estimator in (HISTOGRAM, SHARES, COORDINATES) and not question.by
-        return self.compares and of_sums and not self.fresh
+        return (
+            self.compares and self.question.estimator in (HISTOGRAM, SHARES, COORDINATES) and not self.fresh
+        )
 
     async def towards(self, connection: Connection) -> "ShapeRequest":
         """The request for a certain share, or with a number of people to predict for, as means have them."""

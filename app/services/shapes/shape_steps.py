@@ -8,31 +8,57 @@ planned for each person's whole epsilon (`app.services.shapes.shape_plans.weigh`
 together is read by `app.estimators.piece_shares`, what sums say by `app.estimators.combination`, beside
 public people and reports, which are read anew.
 
+Asked by the labels of an attribute, each label has pieces of its own. A person has one label, so only the
+sums of this label's pieces move with their value, and they pay for these (`app.services.statistics.by_label`
+has the proof). Shares of all people are the mean of those of labels, by their people
+(`app.estimators.label_shares`); coordinates of all people are the combination of all pieces, as means have
+it. Both read what is noisy already.
+
 A quantile is drawn by the exponential mechanism, a description has quartiles, and a mean over a found range
 clips values at ends that are drawn: there is no noise that could be lowered later. They have noise of their
-own each time, and so does an answer by the labels of an attribute.
+own each time, and so have covariances.
 """
 
 import json
 import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from app.core.cohort import Cohort, Cohorts, Groups
 from app.core.epsilon import MICRO
 from app.core.piece import LastStep, Piece, Taken
-from app.core.study import StudyDefinition, Trust
+from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.choice_reports import report_noise
-from app.estimators.interface import Linear
+from app.estimators.interface import Linear, NotApplicable
 from app.estimators.piece_shares import combined_shares
 from app.services.shapes import coordinates, shape_plans
 from app.services.shapes.coordinates import CoordinatesPlan
 from app.services.shapes.shape_crowd import ShapeCrowd
+from app.services.shapes.shape_labels import Label, read_off_shares
+from app.services.shapes.shape_parts import Noisy
 from app.services.shapes.shape_plans import ShapePlan
 from app.services.shapes.shape_questions import COORDINATES, ShapeQuestion
+from app.services.statistics.label_pieces import labels_of, members_of
 from app.services.statistics.piece_ledger import PieceLedger, PieceStep, check_gain, next_number
 from app.services.statistics.piece_noise import BIN_NOISES, PieceNoise, of_coordinates
 from app.services.statistics.piece_sums import sums_of
+
+Reader: TypeAlias = ShapePlan | CoordinatesPlan
+"""What reads noisy sums of pieces."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelPieces(Label):
+    """One label of a question by an attribute.
+
+    Attributes:
+        plan: Reads its pieces.
+        pieces: These, sums as they were.
+    """
+
+    plan: Reader | None
+    pieces: tuple[Piece, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +68,14 @@ class ShapeStep(PieceStep):
     Attributes:
         crowd: All people.
         whole: Reads the pieces.
+        labels: Of a question by an attribute, each with the pieces that it reads, and what reads them.
         had_by_all: What all who are charged had given the question before [ppm].
         most, most_in_all: The largest charge to a person by it, and by all steps [the study's currency].
     """
 
     crowd: ShapeCrowd
-    whole: ShapePlan | CoordinatesPlan
+    whole: Reader
+    labels: tuple["LabelPieces", ...]
     most: int
     most_in_all: int
     had_by_all: int
@@ -87,7 +115,25 @@ class ShapeStep(PieceStep):
 
         pieces, taken = self.draw(exact)
         noise = {"mechanism": self.noise.mechanism, "pieces": [piece.sealed() for piece in taken.changed]}
-        return self.whole.of_pieces(pieces, counts), json.dumps(noise, allow_nan=False), taken
+        return self._read(pieces, counts), json.dumps(noise, allow_nan=False), taken
+
+    def _read(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
+        """What all pieces say; of a question by an attribute, those of each label besides."""
+        groups: list[dict[str, object]] = []
+        beside: list[Noisy] = []
+        for label in self.labels:
+            answer = None
+            if label.plan is not None:
+                numbers = _numbers(label.pieces)
+                own = [piece for piece in pieces if piece.number in numbers]
+                answer = label.plan.of_pieces(own, counts)
+                beside += label.plan.beside(own, counts) if isinstance(label.plan, ShapePlan) else ()
+            groups.append(label.shown(answer, self.whole, Relation.REPLACE_ONE))
+        if beside and isinstance(self.whole, ShapePlan):
+            whole = self.whole.read(*beside)
+        else:
+            whole = self.whole.of_pieces(pieces, counts)
+        return {**whole, "groups": groups} if self.labels else whole
 
 
 def plan_step(
@@ -101,7 +147,7 @@ def plan_step(
 
     Args:
         study: A replace_one study.
-        question: What is asked, for shares by bin or by coordinate.
+        question: What is asked, for shares by bin or by coordinate; by the labels of an attribute, too.
         cohorts: The cohorts as they are now, each with an id of its own.
         pieces: Those of the question.
         before: Its last step.
@@ -113,87 +159,195 @@ def plan_step(
         BudgetExhausted: no person can pay for more than there is.
         NotApplicable: no person can take part.
     """
-    by_coordinate = question.estimator == COORDINATES
-    noise = of_coordinates(study.noise, study.dimension) if by_coordinate else BIN_NOISES[study.noise]
-    bins = len(question.starts) + 1
-    ledger = PieceLedger(cohorts, pieces, question, noise)
+    noise = _noise(study, question)
+    here = Cohorts.of(cohorts)
+    members = members_of(study, question.by, here) if question.by else {}
+    label_of = labels_of(here, members, pieces) if question.by else dict.fromkeys(_numbers(pieces), "")
+    ledger = PieceLedger(here, [piece for piece in pieces if piece.number in label_of], question, noise)
     if not ledger.taking_part:
         return None
-    # 1. Weights for each person's whole epsilon, those of newcomers as if they were asked alone.
-    kept, finer = ledger.kept, ledger.finer
-    whole = _at_whole(question)
-    crowd = ShapeCrowd.of(cohorts, whole, taking_part=ledger.taking_part)
-    of_all = _weigh(study, whole, crowd, noise)
-    if of_all is None:
+    # 1. Weights for each person's whole epsilon.
+    planner = _Planner(study, question, _at_whole(question), ledger, noise)
+    everyone = planner.people(here)
+    if everyone is None:
         return None
-    weights, linear = of_all
-
-    def weigh(joining: Set[int]) -> list[tuple[int, int]]:
-        weighed = crowd, weights
-        if kept and not (linear and linear.attached):
-            newcomers = [cohort for cohort in cohorts if cohort.id in joining]
-            alone = ShapeCrowd.of(newcomers, whole, taking_part=joining)
-            tilt = math.floor((question.tilt or 0) * math.sqrt(crowd.people / max(1, alone.people)))
-            asked = replace(whole, tilt=min(MICRO, tilt))
-            if (own := _weigh(study, asked, alone, noise)) is not None:
-                weighed = alone, own[0]
-        return [
-            (cohort.id, weight)
-            for weight, members in zip(weighed[1], weighed[0].members, strict=True)
-            for cohort in members
-        ]
-
-    # 2. The new pieces.
-    sums_of_each = 2 * study.dimension if by_coordinate else bins
-    everyone = ledger.cohorts.column("id")
-    created = ledger.join(next_number(pieces), weigh, sums_of_each, among=everyone)
-    kept, finer = [*kept, *created], finer | {piece.number for piece in created}
+    # 2. The new pieces, and what reads all of them.
+    labels: list[LabelPieces] = []
+    if question.by:
+        number = next_number(pieces)
+        for name, places in members.items():
+            own = [piece for piece in ledger.kept if label_of[piece.number] == name]
+            label = planner.label({**question.where, question.by: name}, here.some(places), own, number)
+            number += max(0, len(label.pieces) - len(own))
+            labels.append(label)
+        kept = [piece for label in labels for piece in label.pieces]
+    else:
+        kept = [*ledger.kept, *planner.joined(here, everyone, ledger.kept, next_number(pieces))]
+    # Pieces that are drawn: those that are refined, and new ones.
+    finer = _numbers(kept) & (ledger.finer | (_numbers(kept) - label_of.keys()))
     check_gain(question, before, finer, ledger.left_out)
-    # 3. The answer from all pieces.
-    sums = sums_of(cohorts, kept, Groups.of(crowd.groups), weights, noise)
+    crowd = replace(everyone.crowd, dry=ledger.left_out)
+    shares = [(one.crowd.people, one.plan) for one in labels if isinstance(one.plan, ShapePlan)]
+    whole: Reader
+    if shares:
+        whole = read_off_shares(shares, crowd.people, (question.tilt or 0) / MICRO)
+    else:
+        whole = planner.reading(here, replace(everyone, crowd=crowd), kept)
+    # 3. What that charges.
     charges = ledger.charges(kept, finer)
     costs = dict(zip(charges.column("cohort_id"), charges.column("epsilon"), strict=True))
     totals = [ledger.paid.get(cohort, 0) + cost for cohort, cost in costs.items()]
     had = 0 if before is None or not ledger.paid.keys() >= costs.keys() else before.share
-    crowd = replace(crowd, dry=ledger.left_out)
-    read: ShapePlan | CoordinatesPlan
-    if linear is not None:
-        read = coordinates.reading(study, whole, crowd, sums, linear)
-    else:
-        reports = {
-            place: report_noise(bins, group.epsilon)
-            for place, group in enumerate(sums.groups)
-            if group.trust is Trust.LOCAL and group.participates and group.count
-        }
-        plan = combined_shares(bins, sums, reports, tilt=(question.tilt or 0) / MICRO, currency=study.noise)
-        read = shape_plans.reading(study, question, crowd, plan)
-    heard = crowd.reported()
-    silent = {cohort.id for cohort in Cohorts.of(cohorts) if cohort.trust is Trust.LOCAL} - heard
-    most = max(costs.values(), default=0)
+    silent = {cohort.id for cohort in here if cohort.trust is Trust.LOCAL} - crowd.reported()
     return ShapeStep(
         crowd=crowd,
-        whole=read,
+        whole=whole,
+        labels=tuple(labels),
         before=before,
         noise=noise,
         had={piece.number: piece.share for piece in pieces},
         pieces=tuple(kept),
         finer=finer,
-        closed=ledger.closed,
+        closed=ledger.closed & _numbers(kept),
         used=[one for one in ledger.used(kept, finer, charges) if one.cohort_id not in silent],
         charges=charges,
-        most=most,
+        most=max(costs.values(), default=0),
         most_in_all=max(*totals, *ledger.paid.values(), 0),
         had_by_all=had,
     )
 
 
-def _weigh(
-    study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, noise: PieceNoise
-) -> tuple[Sequence[int], Linear | None] | None:
-    """What one person of each group weighs; by coordinate, what that rests on, None if there is no piece."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _People:
+    """All people of a question, or those of a label, and what one person of each group weighs.
+
+    Attributes:
+        crowd: They, with what they offer for their whole epsilon.
+        weights: For each group [units of the pieces].
+        linear: By coordinate, what weights rest on.
+    """
+
+    crowd: ShapeCrowd
+    weights: Sequence[int]
+    linear: Linear | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    """Plans the pieces of people, and what reads them.
+
+    Attributes:
+        study, question: What is asked.
+        whole: The question for each person's whole epsilon.
+        ledger: Of all people, and their pieces.
+        noise: Of the pieces.
+    """
+
+    study: StudyDefinition
+    question: ShapeQuestion
+    whole: ShapeQuestion
+    ledger: PieceLedger
+    noise: PieceNoise
+
+    def people(
+        self, cohorts: Sequence[Cohort], taking_part: Set[int] | None = None, tilt: int | None = None
+    ) -> _People | None:
+        """Weigh people; None where there is no piece.
+
+        Args:
+            cohorts: They.
+            taking_part: Ids of the central ones that take part, if not all who are in a piece or join one.
+            tilt: If not that of the question [ppm].
+
+        Raises:
+            NotApplicable: no person can take part.
+        """
+        asked = self.whole if tilt is None else replace(self.whole, tilt=tilt)
+        crowd = ShapeCrowd.of(
+            cohorts, self.whole, taking_part=self.ledger.taking_part if taking_part is None else taking_part
+        )
+        if self.question.estimator != COORDINATES:
+            weights = shape_plans.weigh(self.study, asked, crowd.groups, crowd.people).weights
+            return _People(crowd=crowd, weights=weights, linear=None)
+        weighed = coordinates.weigh(self.study, asked, crowd, self.noise)
+        return None if weighed is None else _People(crowd=crowd, weights=weighed[0], linear=weighed[1])
+
+    def joined(
+        self, cohorts: Cohorts, people: _People, kept: Sequence[Piece], number: int
+    ) -> tuple[Piece, ...]:
+        """The new pieces of those who join, the first of this number, beside those that are kept."""
+
+        def weigh(joining: Set[int]) -> list[tuple[int, int]]:
+            weighed = people
+            if kept and not (people.linear and people.linear.attached):
+                # Newcomers weigh what they would if they were asked alone.
+                newcomers = [cohort for cohort in cohorts if cohort.id in joining]
+                alone = sum(cohort.count for cohort in newcomers)
+                tilt = math.floor((self.question.tilt or 0) * math.sqrt(people.crowd.people / max(1, alone)))
+                weighed = self.people(newcomers, joining, min(MICRO, tilt)) or people
+            return [
+                (cohort.id, weight)
+                for weight, members in zip(weighed.weights, weighed.crowd.members, strict=True)
+                for cohort in members
+            ]
+
+        return self.ledger.join(number, weigh, self._sums, among=cohorts.column("id"))
+
+    def label(
+        self, where: Mapping[str, str], cohorts: Cohorts, kept: Sequence[Piece], number: int
+    ) -> LabelPieces:
+        """One label: its people, the pieces that it has and is to have, and what reads them."""
+        unable = self.ledger.unable.keys() & cohorts.column("id")
+        crowd = ShapeCrowd.of(cohorts, self.whole, taking_part=self.ledger.taking_part)
+        crowd = replace(crowd, dry=sum(self.ledger.unable[cohort] for cohort in unable))
+        found = LabelPieces(where=where, crowd=crowd, plan=None, pieces=())
+        try:
+            people = self.people(cohorts)
+            if people is None:
+                return found
+            pieces = (*kept, *self.joined(cohorts, people, kept, number))
+            return replace(
+                found, plan=self.reading(cohorts, replace(people, crowd=crowd), pieces), pieces=pieces
+            )
+        except NotApplicable:
+            return found
+
+    def reading(self, cohorts: Cohorts, people: _People, pieces: Sequence[Piece]) -> Reader:
+        """What reads the pieces of people.
+
+        Raises:
+            NotApplicable: there is nothing to read.
+        """
+        study, question, crowd = self.study, self.question, people.crowd
+        sums = sums_of(cohorts, pieces, Groups.of(crowd.groups), people.weights, self.noise)
+        if people.linear is not None:
+            return coordinates.reading(study, self.whole, crowd, sums, people.linear)
+        reports = {
+            place: report_noise(self._sums, group.epsilon)
+            for place, group in enumerate(sums.groups)
+            if group.trust is Trust.LOCAL and group.participates and group.count
+        }
+        tilt = (question.tilt or 0) / MICRO
+        plan = combined_shares(self._sums, sums, reports, tilt=tilt, currency=study.noise)
+        return shape_plans.reading(study, question, crowd, plan)
+
+    @property
+    def _sums(self) -> int:
+        """How many noisy sums a piece has: one a bin, two a coordinate."""
+        if self.question.estimator == COORDINATES:
+            return 2 * self.study.dimension
+        return len(self.question.starts) + 1
+
+
+def _numbers(pieces: Sequence[Piece]) -> frozenset[int]:
+    return frozenset(piece.number for piece in pieces)
+
+
+def _noise(study: StudyDefinition, question: ShapeQuestion) -> PieceNoise:
+    """Of the pieces of a question."""
     if question.estimator == COORDINATES:
-        return coordinates.weigh(study, question, crowd, noise)
-    return shape_plans.weigh(study, question, crowd.groups, crowd.people).weights, None
+        return of_coordinates(study.noise, study.dimension)
+    return BIN_NOISES[study.noise]
 
 
 def _at_whole(question: ShapeQuestion) -> ShapeQuestion:

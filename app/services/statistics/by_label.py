@@ -16,11 +16,11 @@ number of labels: parallel composition (McSherry, SIGMOD 2009, doi:10.1145/15598
 no cohort has members of two labels is checked, since it is what this rests on.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from app.core.cohort import Cohort, Cohorts
-from app.core.errors import BudgetExhausted, InternalFault
+from app.core.errors import BudgetExhausted
 from app.core.noise import NoNoise
 from app.core.piece import LastStep, Piece
 from app.core.study import StudyDefinition, Trust
@@ -28,6 +28,7 @@ from app.estimators import registry
 from app.estimators.interface import Estimator, NotApplicable, Plan, Question
 from app.services.statistics import planning, steps
 from app.services.statistics.crowds import Crowd
+from app.services.statistics.label_pieces import labels_of, members_of
 from app.services.statistics.piece_ledger import PieceLedger, check_gain, next_number
 from app.services.statistics.piece_noise import NOISES
 from app.services.statistics.questions import Resolved
@@ -56,8 +57,8 @@ def plan_by(
     # 1. What people have paid, and can.
     names, noise = study.attributes.labels[resolved.by], NOISES[study.noise]
     people = Cohorts.of(cohorts)
-    members = _members(study, resolved.by, people)
-    label_of = _labels_of(people, members, pieces)
+    members = members_of(study, resolved.by, people)
+    label_of = labels_of(people, members, pieces)
     ledger = PieceLedger(people, [piece for piece in pieces if piece.number in label_of], resolved, noise)
     # 2. The whole decides on the estimator and its parameters.
     whole = _linear(study, people, resolved, question, ledger.taking_part, among)
@@ -180,33 +181,3 @@ def _settled(ledger: PieceLedger, whole: Whole, people: Crowd) -> bool:
 def _read_freely(whole: Whole) -> Plan:
     """A plan without noise, which needs no noisy sums."""
     return replace(whole.plan, conclude=lambda _: planning.answer(whole.plan, whole.people))
-
-
-def _members(study: StudyDefinition, by: str, people: Cohorts) -> dict[str, list[int]]:
-    """The places of the cohorts that have each label."""
-    labels = study.attributes.labels[by]
-    label_of = {segment: label for label in labels for segment in study.attributes.where({by: label})}
-    members: dict[str, list[int]] = {label: [] for label in labels}
-    for place, segment in enumerate(people.column("segment")):
-        members[label_of[segment]].append(place)
-    return members
-
-
-def _labels_of(
-    people: Cohorts, members: Mapping[str, Sequence[int]], pieces: Sequence[Piece]
-) -> dict[int, str]:
-    """The label of each piece by its number: that of its living members; none without any.
-
-    Raises:
-        InternalFault: a piece has living members of a label and others.
-    """
-    ids = people.column("id")
-    label_of = {ids[place]: label for label, places in members.items() for place in places}
-    found: dict[int, str] = {}
-    for piece in pieces:
-        labels = {label_of[cohort] for cohort in piece.column("cohort_id") if cohort in label_of}
-        if len(labels) > 1:
-            raise InternalFault("A noisy sum of one label has people of another one.")
-        if labels:
-            found[piece.number] = labels.pop()
-    return found

@@ -1,0 +1,38 @@
+"""Whose the noisy sums of a question by an attribute are: each has people of one label."""
+
+from collections.abc import Mapping, Sequence
+
+from app.core.cohort import Cohorts
+from app.core.errors import InternalFault
+from app.core.piece import Piece
+from app.core.study import StudyDefinition
+
+
+def members_of(study: StudyDefinition, by: str, people: Cohorts) -> dict[str, list[int]]:
+    """The places of the cohorts that have each declared label."""
+    labels = study.attributes.labels[by]
+    label_of = {segment: label for label in labels for segment in study.attributes.where({by: label})}
+    members: dict[str, list[int]] = {label: [] for label in labels}
+    for place, segment in enumerate(people.column("segment")):
+        members[label_of[segment]].append(place)
+    return members
+
+
+def labels_of(
+    people: Cohorts, members: Mapping[str, Sequence[int]], pieces: Sequence[Piece]
+) -> dict[int, str]:
+    """The label of each piece by its number: that of its living members; none without any.
+
+    Raises:
+        InternalFault: a piece has living members of a label and others.
+    """
+    ids = people.column("id")
+    label_of = {ids[place]: label for label, places in members.items() for place in places}
+    found: dict[int, str] = {}
+    for piece in pieces:
+        labels = {label_of[cohort] for cohort in piece.column("cohort_id") if cohort in label_of}
+        if len(labels) > 1:
+            raise InternalFault("A noisy sum of one label has people of another one.")
+        if labels:
+            found[piece.number] = labels.pop()
+    return found
