@@ -12,6 +12,7 @@ from app.dashboard.pages import (
     new_study,
     overview,
     person,
+    release,
     sessions,
     sign_in,
     size,
@@ -20,7 +21,8 @@ from app.dashboard.pages import (
     trail,
 )
 
-_STAFF = (login, sign_in, overview, studies, new_study, size, sessions, budgets, ledger, tokens, trail)
+_STUDIES = (studies, release, new_study, size, sessions)
+_STAFF = (login, sign_in, overview, *_STUDIES, budgets, ledger, tokens, trail)
 ROUTES = tuple(route for page in (front, explorer, *_STAFF, person, assets) for route in page.ROUTES)
 
 

@@ -24,6 +24,9 @@ from app.web.documents.shape import (
 Sharpened = ReleaseOut | HistogramReleaseOut | SharesReleaseOut | CoordinatesReleaseOut
 """Answers whose shares add up."""
 
+MOST = 50
+"""How many steps are shown."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
@@ -33,11 +36,11 @@ class Step:
     half: float
 
 
-async def steps_of(request: PageRequest, release: Published, most: int) -> list[Step]:
+async def steps_of(request: PageRequest, release: Published) -> list[Step]:
     """The newest steps of shares among which a release is, the oldest first; none of a single answer."""
     if not isinstance(release, Sharpened):
         return []
-    found = [published(one) for one in await request.api.services.releases.steps(release.id, most)]
+    found = [published(one) for one in await request.api.services.releases.steps(release.id, MOST)]
     steps = [Step(release=one, half=_half(one)) for one in found if isinstance(one, Sharpened)]
     return steps if len(steps) > 1 and any(one.release.id == release.id for one in steps) else []
 

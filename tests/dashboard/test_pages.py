@@ -390,6 +390,7 @@ async def test_the_page_of_a_study_goes_on_to_earlier_releases(
     admin: Browser, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.dashboard.pages.studies.ROWS", 1)
+    monkeypatch.setattr("app.dashboard.steps.MOST", 1)
     study = await service.study()
     await service.crowd(study)
     made = []

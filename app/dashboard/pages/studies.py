@@ -3,9 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
-from urllib.parse import urlencode
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from markupsafe import Markup
 from starlette.responses import Response
@@ -13,39 +11,33 @@ from starlette.responses import Response
 from app.core.epsilon import epsilon_to_json
 from app.core.errors import InvalidRequest, NoGain, ServiceError
 from app.core.numbers import headline
-from app.core.release import StoredRelease
 from app.core.study import Relation, Study, StudyState
-from app.dashboard import forms, label_plots, plots, shape_plots, steps
+from app.dashboard import forms, plots, shape_plots, steps
 from app.dashboard.pages.overview import following
-from app.dashboard.questions import QUESTION, READINGS, completed, fields_of, readings_of, statistics
+from app.dashboard.pages.release import address_of
+from app.dashboard.questions import QUESTION, completed, fields_of, statistics
 from app.dashboard.rendering import render, status_of
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, ANALYST, BOTH, PageRoute, redirect
-from app.estimators.interface import NotApplicable
 from app.services.paging import Page
 from app.services.replies import Idempotency
 from app.services.shapes.shape_questions import COORDINATES, SHARES
 from app.services.statistics.questions import MEAN, Ask
-from app.services.statistics.reading import READ, Reading
+from app.services.statistics.reading import Reading
 from app.web import documents_out, question_params
 from app.web.documents.figures import EpsilonsOut
 from app.web.documents.lists import is_slug, is_uuid
 from app.web.documents.plan import PlanOut
-from app.web.documents.release import ChargeOut, ReleaseOut
+from app.web.documents.release import ReleaseOut
 from app.web.documents.session import session_document
 from app.web.documents.shape import (
-    CountReleaseOut,
-    CovarianceReleaseOut,
     HistogramReleaseOut,
     Published,
-    QuantileReleaseOut,
     SharesReleaseOut,
     published,
 )
 from app.web.documents.study_change import ArchiveIn, StudyEditIn
 from app.web.documents.study_out import StudyOut
-from app.web.read_off import read_off
-from app.web.request import uuid_of
 
 ROWS = 50
 SESSIONS = 10
@@ -114,16 +106,8 @@ async def ask(request: PageRequest) -> Response:
     except ServiceError as refusal:
         return await _page(request, fields, refusal)
     return redirect(
-        request, _address(release.id, fields if isinstance(published(release), ReleaseOut) else {})
+        request, address_of(release.id, fields if isinstance(published(release), ReleaseOut) else {})
     )
-
-
-def _address(release: UUID, fields: Mapping[str, str]) -> str:
-    """The page of a release, with what was asked if that is read off it."""
-    read = forms.given(fields, *READINGS)
-    if read.get("statistic") not in {*READ} - {MEAN}:
-        read.pop("statistic", None)
-    return f"/releases/{release}" + (f"?{urlencode(read)}" if read else "")
 
 
 async def close(request: PageRequest) -> Response:
@@ -164,40 +148,6 @@ async def _changed(request: PageRequest, change: Callable[[str], Awaitable[None]
     return redirect(request, f"/studies/{slug}")
 
 
-async def show_release(request: PageRequest) -> Response:
-    """One release; admins also see what it cost each cohort."""
-    services = request.api.services
-    release = await services.releases.get(uuid_of(request.path_params["release"], "release"))
-    request.refuse_other_studies(release.study)
-    (charges,) = await services.releases.charges([release]) if request.is_admin else [[]]
-    study = await request.study(release.study)
-    shown = published(release)
-    sharpened = await steps.steps_of(request, shown, ROWS)
-    fields = forms.given(request.query_params, *READINGS)
-    read, refusal = None, None
-    if isinstance(shown, ReleaseOut):
-        try:
-            read = _read(release, shown, study, fields) if fields else None
-        except ServiceError as error:
-            refusal = error
-    return render(
-        request,
-        "release.html",
-        status=status_of(refusal),
-        release=shown,
-        read=read,
-        refusal=refusal,
-        fields=fields,
-        readings=readings_of(study, shown) if isinstance(shown, ReleaseOut) else (),
-        **_label_plots(shown, read),
-        steps=sharpened,
-        steps_plot=steps.plot(sharpened),
-        **shape_plots.drawn(shown),
-        study=StudyOut.model_validate(study),
-        charges=[ChargeOut.model_validate(row) for row in charges],
-    )
-
-
 async def _page(
     request: PageRequest,
     fields: Mapping[str, str],
@@ -232,10 +182,10 @@ async def _page(
     ]
     shapes = [one for one in of_all if isinstance(one, HistogramReleaseOut | SharesReleaseOut)]
     shape = next((one for one in shapes if not isinstance(one, type(current))), None)
-    sharpened = [] if current is None else await steps.steps_of(request, current, ROWS)
+    sharpened = [] if current is None else await steps.steps_of(request, current)
     profile = await following(documents_out.epsilons(services, slug)) if request.is_admin else None
     taken = await following(services.figures.summaries((slug,))) if request.is_admin else None
-    stands = None if plan is None or plan.stands is None else _address(plan.stands.release, fields)
+    stands = None if plan is None or plan.stands is None else address_of(plan.stands.release, fields)
     saturation = None if point is None else epsilon_to_json(point)
     return render(
         request,
@@ -309,22 +259,6 @@ def profile_plot(profile: EpsilonsOut) -> Markup:
     )
 
 
-def _read(release: StoredRelease, shown: ReleaseOut, study: Study, fields: Mapping[str, str]) -> ReleaseOut:
-    """What an answer says of another statistic, of its labels together, or of two of them. Free.
-
-    Raises:
-        InvalidRequest, NotApplicable: it does not say that.
-    """
-    about = {"statistic": MEAN, "by": shown.by, "measure": shown.measure}
-    given = {name: value for name, value in about.items() if value is not None} | dict(fields)
-    reading = Reading.of(study.definition, question_params.read_question(given))
-    if reading.statistic not in READ:
-        raise InvalidRequest.field("statistic", f"must be one of {', '.join(READ)}")
-    if reading.by and not shown.groups:
-        raise NotApplicable("This release has no answers for labels. Ask for one by an attribute.")
-    return ReleaseOut.model_validate_json(read_off(release.body, reading, study.definition))
-
-
 def _error_of(statistic: str, plan: PlanOut | None) -> str:
     """What the predicted error of a plan is of, and its unit."""
     each = (
@@ -354,21 +288,6 @@ def _is_of_all(release: Published) -> bool:
     return getattr(release, "where", None) is None and getattr(release, "range", None) is None
 
 
-def _label_plots(release: Published, read: ReleaseOut | None) -> dict[str, Any]:
-    """The plots of answers for labels, and of what is read off them; none of another release."""
-    drawn: dict[str, Any] = {"labels_plot": None, "read_plot": None}
-    if isinstance(release, QuantileReleaseOut | CountReleaseOut | CovarianceReleaseOut) and release.groups:
-        drawn["labels_plot"] = label_plots.labels(release)
-    groups = (read or release).groups if isinstance(release, ReleaseOut) else None
-    if isinstance(release, ReleaseOut) and groups:
-        of = read if read is not None and not (read.between or read.standardize) else release
-        of = of.model_copy(update={"groups": groups})
-        drawn["labels_plot"] = label_plots.labels(of)
-        if read is not None and (read.between or read.standardize):
-            drawn["read_plot"] = label_plots.together(read, release)
-    return drawn
-
-
 def _largest(study: Study, saturation: float | None) -> float:
     """How far the saturation curve goes: over all that may be offered, but not far beyond the bend."""
     most = epsilon_to_json(study.definition.epsilon_max)
@@ -393,5 +312,4 @@ ROUTES = (
     PageRoute("/dashboard/studies/{study}/edit", edit, roles=ADMIN, post=True),
     PageRoute("/dashboard/studies/{study}/close", close, roles=ADMIN, post=True),
     PageRoute("/dashboard/studies/{study}/archive", archive, roles=ADMIN, post=True),
-    PageRoute("/dashboard/releases/{release}", show_release, roles=BOTH),
 )

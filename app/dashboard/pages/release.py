@@ -1,0 +1,108 @@
+"""One release: its answer, and what else is read off it for nothing."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from starlette.responses import Response
+
+from app.core.errors import InvalidRequest, ServiceError
+from app.core.release import StoredRelease
+from app.core.study import Study
+from app.dashboard import forms, label_plots, shape_plots, steps
+from app.dashboard.questions import READINGS, readings_of
+from app.dashboard.rendering import render, status_of
+from app.dashboard.requests import PageRequest
+from app.dashboard.routing import BOTH, PageRoute
+from app.estimators.interface import NotApplicable
+from app.services.statistics.questions import MEAN
+from app.services.statistics.reading import READ, Reading
+from app.web import question_params
+from app.web.documents.release import ChargeOut, ReleaseOut
+from app.web.documents.shape import (
+    CountReleaseOut,
+    CovarianceReleaseOut,
+    Published,
+    QuantileReleaseOut,
+    published,
+)
+from app.web.documents.study_out import StudyOut
+from app.web.read_off import read_off
+from app.web.request import uuid_of
+
+
+def address_of(release: UUID, fields: Mapping[str, str]) -> str:
+    """The page of a release, with what was asked if that is read off it."""
+    read = forms.given(fields, *READINGS)
+    if read.get("statistic") not in {*READ} - {MEAN}:
+        read.pop("statistic", None)
+    return f"/releases/{release}" + (f"?{urlencode(read)}" if read else "")
+
+
+async def show(request: PageRequest) -> Response:
+    """One release; admins also see what it cost each cohort."""
+    services = request.api.services
+    release = await services.releases.get(uuid_of(request.path_params["release"], "release"))
+    request.refuse_other_studies(release.study)
+    (charges,) = await services.releases.charges([release]) if request.is_admin else [[]]
+    study = await request.study(release.study)
+    shown = published(release)
+    sharpened = await steps.steps_of(request, shown)
+    fields = forms.given(request.query_params, *READINGS)
+    read, refusal = None, None
+    if isinstance(shown, ReleaseOut):
+        try:
+            read = _read(release, shown, study, fields) if fields else None
+        except ServiceError as error:
+            refusal = error
+    return render(
+        request,
+        "release.html",
+        status=status_of(refusal),
+        release=shown,
+        read=read,
+        refusal=refusal,
+        fields=fields,
+        readings=readings_of(study, shown) if isinstance(shown, ReleaseOut) else (),
+        **_label_plots(shown, read),
+        steps=sharpened,
+        steps_plot=steps.plot(sharpened),
+        **shape_plots.drawn(shown),
+        study=StudyOut.model_validate(study),
+        charges=[ChargeOut.model_validate(row) for row in charges],
+    )
+
+
+def _read(release: StoredRelease, shown: ReleaseOut, study: Study, fields: Mapping[str, str]) -> ReleaseOut:
+    """What an answer says of another statistic, of its labels together, or of two of them. Free.
+
+    Raises:
+        InvalidRequest, NotApplicable: it does not say that.
+    """
+    about = {"statistic": MEAN, "by": shown.by, "measure": shown.measure}
+    given = {name: value for name, value in about.items() if value is not None} | dict(fields)
+    reading = Reading.of(study.definition, question_params.read_question(given))
+    if reading.statistic not in READ:
+        raise InvalidRequest.field("statistic", f"must be one of {', '.join(READ)}")
+    if reading.by and not shown.groups:
+        raise NotApplicable("This release has no answers for labels. Ask for one by an attribute.")
+    return ReleaseOut.model_validate_json(read_off(release.body, reading, study.definition))
+
+
+def _label_plots(release: Published, read: ReleaseOut | None) -> dict[str, Any]:
+    """The plots of answers for labels, and of what is read off them; none of another release."""
+    drawn: dict[str, Any] = {"labels_plot": None, "read_plot": None}
+    if isinstance(release, QuantileReleaseOut | CountReleaseOut | CovarianceReleaseOut) and release.groups:
+        drawn["labels_plot"] = label_plots.labels(release)
+    groups = (read or release).groups if isinstance(release, ReleaseOut) else None
+    if isinstance(release, ReleaseOut) and groups:
+        of = read if read is not None and not (read.between or read.standardize) else release
+        of = of.model_copy(update={"groups": groups})
+        drawn["labels_plot"] = label_plots.labels(of)
+        if read is not None and (read.between or read.standardize):
+            drawn["read_plot"] = label_plots.together(read, release)
+    return drawn
+
+
+ROUTES = (PageRoute("/dashboard/releases/{release}", show, roles=BOTH),)
