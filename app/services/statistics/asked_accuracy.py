@@ -65,6 +65,7 @@ def _weighted(parts: Sequence[tuple[float, Plan]], width: float, *, public: bool
     errors = [(weight, min(plan.predicted_error, width), plan.bias) for weight, plan in parts]
     whole = ErrorBound(laplaces=(), normal=0.0, reach=width / 2)
     bound = ErrorBound.weighted([(weight, plan.bound() if plan.bound else whole) for weight, plan in parts])
-    most = sum(abs(weight) for weight, _ in parts) * width
-    half = min(bound.half_width(), most / 2) if public else None
+    # An interval has at most the width of all that the sum can be.
+    most = planned_errors.largest([weight for weight, _ in parts], width) / 2
+    half = min(bound.half_width(), most) if public else None
     return Accuracy(error=planned_errors.weighted(errors, width), half_width=half)

@@ -64,5 +64,14 @@ def weighted(parts: Sequence[tuple[float, float, float]], width: float) -> float
     """
     drawn = math.fsum(weight**2 * max(0.0, error**2 - bias**2) for weight, error, bias in parts)
     biased = math.fsum(abs(weight) * bias for weight, _, bias in parts)
-    most = math.fsum(abs(weight) for weight, _, _ in parts) * width
-    return min(math.hypot(math.sqrt(drawn), biased), most)
+    return min(math.hypot(math.sqrt(drawn), biased), largest([weight for weight, _, _ in parts], width))
+
+
+def largest(weights: Sequence[float], width: float) -> float:
+    """The most that a weighted sum of answers can be off by, where each lies in the range [as the width].
+
+    Args:
+        weights: Of each.
+        width: Of the range [data's unit].
+    """
+    return math.fsum(map(abs, weights)) * width

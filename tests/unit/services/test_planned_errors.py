@@ -37,6 +37,7 @@ def test_noise_adds_up_as_squares_and_biases_as_they_are_up_to_the_range():
         math.hypot(3, 2)
     )
     assert planned_errors.weighted([(1.0, 3.0, 3.0), (-1.0, 4.0, 4.0)], 2.0) == 4
+    assert planned_errors.largest([1.0, -0.5], 2.0) == 3
 
 
 def test_a_former_release_says_no_error_of_what_it_did_not_predict():
