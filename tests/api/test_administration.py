@@ -11,6 +11,7 @@ from tests.api.service import VALUE, Service, assert_problem
 JSON = {"Content-Type": "application/json"}
 
 
+@pytest.mark.long
 async def test_a_token_is_shown_once(service: Service) -> None:
     made = await service.call(
         "POST",

@@ -288,6 +288,7 @@ async def test_the_limit_counts_decompressed_bytes(database_url: str) -> None:
         assert await service.rows() == before
 
 
+@pytest.mark.long
 async def test_many_results_arrive_in_order(service: Service, study: str) -> None:
     rows = [f"p{number},{number % 150},1,central" for number in range(45_000)]
     content = "\n".join(["subject,value,epsilon,trust", *rows]).encode()

@@ -55,6 +55,7 @@ def width(answer: dict[str, Any]) -> float:
 CURRENCIES = pytest.mark.parametrize("currency", [{}, {"noise": "gaussian", "delta": 1e-6}])
 
 
+@pytest.mark.long
 @CURRENCIES
 async def test_fresh_answers_and_steps_of_several_estimators_are_combined(
     service: Service, currency: dict[str, Any]
@@ -99,6 +100,7 @@ async def test_the_first_reader_pays_nothing_where_another_estimator_has_answere
     assert await paid(service) == before
 
 
+@pytest.mark.long
 async def test_newcomers_and_leavers_are_stated_and_public_people_are_weighed(service: Service) -> None:
     await crowded(service, trust=["central", "public"])
     await join(service, 100, prefix="known", trust="public")
@@ -131,6 +133,7 @@ async def test_a_combination_leaves_the_ledger_in_order(service: Service) -> Non
     assert report.counts["releases"] == 7
 
 
+@pytest.mark.long
 async def test_all_who_read_at_once_get_the_same_combination(service: Service) -> None:
     await crowded(service)
     for _ in range(2):
@@ -234,6 +237,7 @@ async def hidden(service: Service, people: int, **definition: Any) -> None:
     assert done.json()["created"] == people, done.text
 
 
+@pytest.mark.long
 @SECRET
 async def test_where_it_is_secret_who_is_there_three_answers_are_read_as_a_narrower_one(
     service: Service, definition: dict[str, Any]

@@ -137,6 +137,7 @@ def counted(
     return plan, [plan.answer({}) for _ in range(draws)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", MIXED)
 def test_each_person_counts_as_one_whatever_they_offer_and_intervals_cover(epsilon: float):
     """4,000 draws: the mean of |Z| is that of 1 / epsilon.min within 5 standard errors (one in a million)."""

@@ -19,6 +19,7 @@ async def crowd(service: Service, study: str, people: int = 400) -> float:
     return sum(values) / people
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("terms", [{}, ADD_REMOVE])
 async def test_a_mean_over_a_found_range_is_one_release_at_the_price_of_a_mean(
     service: Service, terms: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -48,6 +49,7 @@ async def test_a_mean_over_a_found_range_is_one_release_at_the_price_of_a_mean(
     assert [one["epsilon"] for one in admin["charges"]] == [1]
 
 
+@pytest.mark.long
 async def test_the_declared_range_is_a_question_of_its_own_and_the_plain_one(service: Service):
     study = await service.study(upper=1000, default_share=0.1)
     await crowd(service, study)
@@ -75,6 +77,7 @@ async def test_where_too_few_are_seen_the_declared_range_stays(service: Service)
     }
 
 
+@pytest.mark.long
 async def test_unequal_epsilons_pay_for_both_parts_and_local_people_are_left_out(service: Service):
     study = await service.study(
         upper=1000, epsilon={"min": 0.1, "max": 10}, tilt=0, trust=["central", "local", "public"]
@@ -98,6 +101,7 @@ async def test_unequal_epsilons_pay_for_both_parts_and_local_people_are_left_out
     assert answer["epsilon_max"] < 10, "some privacy is free"
 
 
+@pytest.mark.long
 async def test_no_answer_is_made_that_people_cannot_pay_or_that_is_no_gain(service: Service):
     study = await service.study(default_share=0.6)
     await crowd(service, study, 100)
@@ -140,6 +144,7 @@ async def test_a_range_that_makes_no_sense_names_its_field(
         assert_problem(response, "invalid_request", 422, field)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove_one"])
 async def test_a_range_is_found_with_gaussian_noise_at_the_price_of_a_mean(service: Service, relation: str):
     study = await service.study(

@@ -30,6 +30,7 @@ async def load(service: Service, study: str, records: list[dict[str, Any]]) -> N
     assert response.json()["created"] == len(records), response.text
 
 
+@pytest.mark.long
 async def test_reports_of_a_choice_are_debiased_by_what_they_were_randomized_with(service: Service) -> None:
     """Shares within five standard errors, false alarm 2e-6; read with the whole epsilon they are not."""
     terms = {"choices": COLORS, "trust": ["central", "local"], **GAUSSIAN}

@@ -74,6 +74,7 @@ async def ask(service: Service, study: str, **question: Any) -> dict[str, Any]:
     return dict(made.json())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("estimator", ["uniform", "adpm", "optimal", "auto"])
 async def test_ten_steps_charge_to_the_micro_what_one_answer_does(service: Service, estimator: str) -> None:
     await crowded(service, "steps")

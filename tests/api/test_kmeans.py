@@ -211,6 +211,7 @@ async def test_a_centre_next_to_nobody_stays_or_moves_by_noise_only(service: Ser
         assert error is None or error > 10 * step["noise_errors"][0]
 
 
+@pytest.mark.long
 async def test_later_people_do_not_join_and_withdrawn_ones_leave(service: Service, plane: str) -> None:
     await fill(service, plane, spread(30, 100))
     made = await start(service, plane, epsilon=8, rounds=2)

@@ -125,6 +125,7 @@ async def test_reading_gets_what_there_is_where_a_better_answer_cannot_be_had(se
     assert_problem(response, "budget_exhausted", 409)
 
 
+@pytest.mark.long
 async def test_people_who_come_and_go_stand_in_the_way_of_no_answer(service: Service) -> None:
     await crowded(service, 300, default_share=0.3)
     first = await ask(service)

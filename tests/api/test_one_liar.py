@@ -43,6 +43,7 @@ async def moved(service: Service, mechanism: str) -> tuple[float, float, float]:
     return high["estimate"] - truth["estimate"], truth["estimate"] - low["estimate"], plan["one_report_moves"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("mechanism", "most"), [("hybrid", 0.0021), ("laplace", 0.013)])
 async def test_one_liar_among_a_thousand_moves_the_mean_by_little(
     service: Service, mechanism: str, most: float
@@ -55,6 +56,7 @@ async def test_one_liar_among_a_thousand_moves_the_mean_by_little(
     assert max(up, down) < stated
 
 
+@pytest.mark.long
 async def test_control_reports_that_count_as_they_are_let_a_liar_move_it_far(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -151,6 +151,7 @@ async def test_a_service_does_not_start_without_a_database_or_a_key(database_url
                 pass
 
 
+@pytest.mark.long
 def test_applications_share_nothing() -> None:
     first, second = (create_app(Settings(subject_key=SUBJECT_KEY)) for _ in range(2))
     assert first is not second

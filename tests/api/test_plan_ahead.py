@@ -32,6 +32,7 @@ def kept(planned: dict[str, Any], answer: dict[str, Any]) -> None:
     assert answer.get("mu2_max") == planned["mu2_max"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("estimator", "noise"),
     [*((one, {}) for one in ESTIMATORS), ("adpm", GAUSSIAN), ("uniform", GAUSSIAN)],
@@ -73,6 +74,7 @@ async def test_releases_have_the_intervals_and_prices_of_their_plans(
     assert (last["newcomers"], last["estimators"][0]["epsilon_max"]) == (None, 0)
 
 
+@pytest.mark.long
 async def test_the_sentence_has_the_numbers_of_the_plan(service: Service) -> None:
     await crowded(service, PEOPLE)
     first = await plan(service, estimator="uniform", share=0.5)
@@ -103,6 +105,7 @@ async def test_the_sentence_has_the_numbers_of_the_plan(service: Service) -> Non
         assert exact["half_width"] <= number <= 1.1 * exact["half_width"], "an upper bound, and it says so"
 
 
+@pytest.mark.long
 async def test_a_plan_of_noise_of_its_own_has_its_full_price(service: Service) -> None:
     await crowded(service, PEOPLE)
     await ask(service, estimator="adpm", share=0.4)
@@ -119,6 +122,7 @@ async def test_a_plan_of_noise_of_its_own_has_its_full_price(service: Service) -
         assert_problem(refused, "invalid_request", 422, "fresh")
 
 
+@pytest.mark.long
 async def test_what_would_be_no_gain_is_no_offer(service: Service) -> None:
     await crowded(service, PEOPLE)
     await ask(service, estimator="adpm", share=0.5)

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import asyncpg
+import pytest
 from dither.device.response import assigned_round
 
 from tests.api.service import Service, assert_no_cursor, assert_problem
@@ -100,6 +101,7 @@ async def test_a_search_from_its_start_to_its_estimate(service: Service, study: 
     assert "threshold" not in ended
 
 
+@pytest.mark.long
 async def test_a_median_is_read_off_all_rounds_with_an_interval_that_holds(
     service: Service, study: str
 ) -> None:
@@ -519,6 +521,7 @@ async def test_a_long_poll_ends_with_the_round_with_its_time_or_with_the_session
         assert answer["state"] == ("finished" if last else "open")
 
 
+@pytest.mark.long
 async def test_a_round_closes_by_itself_when_its_time_is_over(service: Service, study: str) -> None:
     made = await start(service, study, round_seconds=1.5, answers_per_round=None)
     given = await asyncio.gather(*(give(service, made, f"p{person}", 1) for person in range(5)))

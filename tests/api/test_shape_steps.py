@@ -82,6 +82,7 @@ async def clean(service: Service) -> None:
     assert report.clean, report.findings
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise", TERMS)
 @KINDS
 async def test_ten_steps_charge_to_the_micro_what_one_answer_does(
@@ -204,6 +205,7 @@ async def test_fresh_answers_have_noise_and_a_price_of_their_own(
     await clean(service)
 
 
+@pytest.mark.long
 @KINDS
 async def test_many_clients_make_one_step(service: Service, dimension: int, kind: dict[str, Any]) -> None:
     await crowded(service, 300, dimension=dimension)

@@ -225,6 +225,7 @@ async def test_a_description_is_one_release_with_one_price_and_its_intervals_cov
         assert "the values of those who ask" in answer["assumption"]
 
 
+@pytest.mark.long
 async def test_public_people_alone_are_described_as_they_are(service: Service):
     study = await service.study(trust=["public"])
     for number in range(60):

@@ -165,6 +165,7 @@ async def test_small_shares_are_answered_with_coarser_weights(service: Service, 
     assert 0.099 < whole["epsilon_max_total"] <= 0.1
 
 
+@pytest.mark.long
 async def test_of_many_who_ask_for_a_share_at_once_one_takes_the_step(service: Service) -> None:
     await crowded(service)
     await ask(service, share=0.1)
@@ -298,6 +299,7 @@ async def test_a_cohort_with_as_many_people_as_before_has_the_same_people(
     assert not (await service.api.services.ledger.audit()).findings
 
 
+@pytest.mark.long
 async def test_steps_after_a_person_left_charge_the_others_the_whole_difference(service: Service) -> None:
     await crowded(service)
     await ask(service, share=0.2)
@@ -310,6 +312,7 @@ async def test_steps_after_a_person_left_charge_the_others_the_whole_difference(
     assert (await service.api.services.ledger.audit()).clean
 
 
+@pytest.mark.long
 async def test_intervals_hold_where_people_left_because_of_their_values(service: Service) -> None:
     """People leave who said far less than those who stay: the old sum still holds what they said.
 

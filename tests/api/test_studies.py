@@ -326,6 +326,7 @@ async def test_an_archived_study_gives_stored_answers_only_and_frees_what_was_no
     assert (await service.api.services.ledger.audit()).clean
 
 
+@pytest.mark.long
 async def test_twelve_weeks_of_epsilon_1_fit_a_lifetime_of_10_where_each_is_archived(
     service: Service,
 ) -> None:

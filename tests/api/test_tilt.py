@@ -66,6 +66,7 @@ async def test_where_the_number_of_people_is_secret_there_is_no_tilt(service: Se
     assert "tilt" not in answer["parameters"]
 
 
+@pytest.mark.long
 async def test_a_plan_shows_what_it_assumes_and_what_that_costs(service: Service) -> None:
     study = await crowded(service)
     path = f"/v1/studies/{study}/plan"
@@ -82,6 +83,7 @@ async def test_a_plan_shows_what_it_assumes_and_what_that_costs(service: Service
     assert errors["adpm"]["predicted_error"] > errors["adpm"]["predicted_error_at_tilt_0"]
 
 
+@pytest.mark.long
 async def test_a_question_may_have_its_own_tilt_and_is_another_question_then(service: Service) -> None:
     study = await crowded(service)
     path = f"/v1/studies/{study}/statistics/mean"
@@ -109,6 +111,7 @@ async def test_a_questions_tilt_is_a_part_of_the_range(service: Service, tilt: s
     assert_problem(asked, "invalid_request", 422, "tilt")
 
 
+@pytest.mark.long
 async def test_more_people_saturate_with_a_tilt(service: Service) -> None:
     points = {}
     for tilt in (0, 0.3):

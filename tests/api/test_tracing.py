@@ -132,6 +132,7 @@ async def test_there_are_none_unless_they_are_wanted(database_url: str, collecto
     assert collector.bodies == []
 
 
+@pytest.mark.long
 def test_nothing_is_loaded_for_them_unless_they_are_wanted() -> None:
     program = (
         "import sys; from app.main import create_app; from app.settings import Settings;"

@@ -155,6 +155,7 @@ async def test_an_altered_vector_is_found_by_the_audit(service: Service, space: 
         await connection.close()
 
 
+@pytest.mark.long
 async def test_refusals_of_a_batch_do_not_grow_without_bound(service: Service) -> None:
     wide = await service.study(dimension=11)
     records = [

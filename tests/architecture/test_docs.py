@@ -66,6 +66,7 @@ def test_every_setting_is_documented():
     assert all(Settings.variables().values()), "every setting says what it means"
 
 
+@pytest.mark.long
 def test_a_generated_page_names_nobodys_home():
     for name, page in generate.PAGES.items():
         assert str(Path.home()) not in page(), name

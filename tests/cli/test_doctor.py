@@ -228,6 +228,7 @@ def test_replicas_that_are_not_there_or_late_are_found(
     assert states(look()) == ({} if state is None else {"replica": state})
 
 
+@pytest.mark.long
 def test_an_audit_that_is_missing_old_or_found_something_is_found(look: Any) -> None:
     execute(look.url, "UPDATE audit SET at = at - interval '3 days'")
     assert states(look()) == {"audit": "warning"}
@@ -241,6 +242,7 @@ def test_an_audit_that_is_missing_old_or_found_something_is_found(look: Any) -> 
     assert states(look()) == {"audit": "warning"}
 
 
+@pytest.mark.long
 def test_a_backup_that_is_missing_old_or_none_is_found(look: Any, tmp_path: Path) -> None:
     for hours, state in ((30, "warning"), (24 * 8, "failure")):
         dump(look.backups, hours)

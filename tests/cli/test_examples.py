@@ -22,6 +22,7 @@ def own() -> set[str]:
     return {" ".join(path) for path, _ in commands(ours)} - set(installed())
 
 
+@pytest.mark.long
 def test_every_command_has_an_example() -> None:
     assert {name for name in own() if name.partition(" ")[0] not in installed()} - {
         "audit"

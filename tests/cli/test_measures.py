@@ -22,6 +22,7 @@ def test_a_study_that_lists_its_epsilons_is_made_and_shown(ask: Asker):
     assert "epsilon\t0.5, 2\n" in made.output
 
 
+@pytest.mark.long
 def test_a_study_of_one_measure_is_made_loaded_and_asked(ask: Asker, tmp_path):
     made = ask("admin", "study", "create", "pay", "--measures", "income=0,9000", "--trust", "central")
     assert made.status == 0, made.errors
@@ -39,6 +40,7 @@ def test_a_study_of_one_measure_is_made_loaded_and_asked(ask: Asker, tmp_path):
     assert "must be income, or left out" in refused.errors
 
 
+@pytest.mark.long
 def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
     for wrong, reason in (
         (("--measures", "income=0,9000", "--measures", "value=0,1"), "measures.value"),

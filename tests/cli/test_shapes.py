@@ -28,6 +28,7 @@ def study(ask: Asker, tmp_path) -> str:
     return "shape"
 
 
+@pytest.mark.long
 def test_a_poll_is_made_loaded_and_shown(ask: Asker, tmp_path):
     made = ask("admin", "study", "create", "party", *(f"--choices={one}" for one in ("red", "green", "2,5")))
     assert made.status != 0
@@ -76,6 +77,7 @@ def test_a_poll_is_made_loaded_and_shown(ask: Asker, tmp_path):
     assert [float(row["choices.share"]) for row in rows] == [one["share"] for one in found["choices"]]
 
 
+@pytest.mark.long
 def test_labels_are_compared_and_kept_and_a_file_that_cannot_be_written_costs_nothing(ask: Asker, tmp_path):
     study = ("study", "create", "towns", "--lower", "0", "--upper", "100", "--attributes", "town=north,south")
     assert ask("admin", *study).status == 0
@@ -125,6 +127,7 @@ def test_labels_are_compared_and_kept_and_a_file_that_cannot_be_written_costs_no
         assert [line.split("\t")[0] for line in lines[:3]] == ["label", "north", "south"]
 
 
+@pytest.mark.long
 def test_a_histogram_a_distribution_and_quantiles_are_asked_for_and_shown(ask: Asker, study: str):
     plan = json.loads(ask("analyse", "plan", study, "--statistic", "histogram", "--json").output)
     assert [(row["estimator"], row["answers_left"]) for row in plan["estimators"]] == [("histogram", 4)]

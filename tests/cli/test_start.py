@@ -41,6 +41,7 @@ def test_help_and_version_load_no_command(arguments: list[str]) -> None:
     assert not {name for name in modules if name.startswith("dither_research")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["mean", "plan", "releases", "contribute", "budget", "study", "token"])
 def test_a_command_that_talks_http_loads_no_mathematics(command: str) -> None:
     modules = loaded(command, "--help")
@@ -48,6 +49,7 @@ def test_a_command_that_talks_http_loads_no_mathematics(command: str) -> None:
     assert modules & OVER_HTTP == set()
 
 
+@pytest.mark.long
 def test_the_service_starts_without_what_few_answers_need() -> None:
     """They load SciPy's parts when they are asked for."""
     code = "import sys, app.main, app.cli.serve; print(*sys.modules)"
@@ -64,6 +66,7 @@ def test_the_list_of_commands_says_what_their_help_says() -> None:
     assert {name: command.summary for name, command in COMMANDS.items()} == first
 
 
+@pytest.mark.long
 def test_bash_completes_with_what_the_command_installs(tmp_path: Path) -> None:
     """The script of --show-completion, in a shell."""
     bash, dither = shutil.which("bash"), Path(sys.executable).with_name("dither")
@@ -83,6 +86,7 @@ echo "${{COMPREPLY[@]}}"
     assert done.stdout.split() == ["create"], done.stderr
 
 
+@pytest.mark.long
 def test_what_is_piped_is_not_broken(dither) -> None:
     """Neither messages nor usage errors, at the width that a pipe has not."""
     long = "x" * 300

@@ -92,6 +92,7 @@ def test_a_study_that_changes_its_choices_is_refused(client: Any, service: FakeS
         client.study("poll")
 
 
+@pytest.mark.long
 def test_with_gaussian_noise_mu2_pays_for_the_report(client: Any, service: FakeService) -> None:
     """The truth is in a report as often as the pure epsilon of the mu^2 says: five standard deviations."""
     gaussian = {"noise": "gaussian", "delta": 1e-6, "local_mechanism": "choice", "trust": ["local"]}

@@ -337,6 +337,7 @@ def test_a_refused_report_leaves_less_for_another_one(client: Any, service: Fake
     assert client.ledger().entries[-1].noise_epsilon == Decimal("0.5")
 
 
+@pytest.mark.long
 def test_a_report_with_little_left_is_one_that_the_service_takes(client: Any, service: FakeService) -> None:
     """The service counts no refused report and takes the next one for less noisy than it is."""
     client.study("commute")

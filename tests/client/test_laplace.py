@@ -100,6 +100,7 @@ def off_the_law(draw: Callable[[Script], int], scale: Fraction) -> list[int]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("uniform")
 @pytest.mark.parametrize(("numerator", "denominator"), [(1, 1), (1, 2), (3, 2), (4, 2), (1, 3)])
 def test_discrete_laplace_has_its_probabilities(numerator: int, denominator: int) -> None:

@@ -58,6 +58,7 @@ def start_device(directory: Path, mode: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.long
 def test_a_device_that_is_killed_while_sending_sends_the_same_report_afterwards(tmp_path: Path) -> None:
     reports = []
     for mode, status in (("crash", -signal.SIGKILL), ("crash", -signal.SIGKILL), ("send", 0)):
@@ -71,6 +72,7 @@ def test_a_device_that_is_killed_while_sending_sends_the_same_report_afterwards(
         assert [entry.state for entry in client.ledger().entries] == ["accepted"]
 
 
+@pytest.mark.long
 def test_two_processes_on_one_directory_draw_once(tmp_path: Path) -> None:
     devices = [start_device(tmp_path, "race") for _ in range(3)]
     reports = {device.communicate("go\n", timeout=30)[0].strip() for device in devices}

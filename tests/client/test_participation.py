@@ -90,6 +90,7 @@ def test_the_answer_is_the_truth_where_epsilon_is_boundless(
     assert [body["answer"] for body in sent(service)] == [truth] * 2
 
 
+@pytest.mark.long
 def test_answers_lie_as_often_as_epsilon_says(client: Any, service: FakeService) -> None:
     """ln 3 tells the truth three times out of four; six standard deviations either way."""
     rounds = 200
@@ -295,6 +296,7 @@ def device(directory: Path, mode: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.long
 def test_a_device_that_is_killed_between_drawing_and_sending_sends_what_it_drew(tmp_path: Path) -> None:
     directory = tmp_path / "device"
     killed = device(directory, "crash")

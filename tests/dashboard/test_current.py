@@ -1,5 +1,7 @@
 """The answer that is there, free, beside the price of a new one."""
 
+import pytest
+
 from tests.api.service import Service
 from tests.dashboard.browser import Browser, text_of, within
 
@@ -108,6 +110,7 @@ async def test_the_current_answer_is_that_of_all_people(admin: Browser, service:
     assert f"/releases/{plain}" in card[: card.index("</section>")]
 
 
+@pytest.mark.long
 async def test_the_current_answer_is_the_one_that_get_reads(admin: Browser, service: Service) -> None:
     """Not the newest one, which may be worse; and a look at the page pays for none."""
     studies: dict[str, dict[str, object]] = {

@@ -545,6 +545,7 @@ async def test_a_token_is_rotated_and_one_for_an_unknown_study_is_refused(
     assert re.search(r"<td data-label=\"Last used\">20\d\d-\d\d-\d\d</td>", admin.page)
 
 
+@pytest.mark.long
 async def test_the_address_of_the_service_says_what_it_is(service):
     answer = await service.call("GET", "/", None)
     assert answer.status_code == 200
@@ -762,6 +763,7 @@ async def test_a_study_of_choices_is_made_and_its_shares_are_asked_for_and_drawn
     assert 'class="reach"' in page.text
 
 
+@pytest.mark.long
 async def test_an_analyst_asks_for_a_histogram_and_a_median_and_sees_them_drawn(
     browser: Browser, service: Service
 ):

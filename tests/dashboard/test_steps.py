@@ -33,6 +33,7 @@ def dots(page: str, kind: str) -> int:
     return found // 2
 
 
+@pytest.mark.long
 async def test_a_study_shows_its_steps_and_the_next_ones(
     analyst: Browser, admin: Browser, service: Service
 ) -> None:

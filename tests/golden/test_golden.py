@@ -55,11 +55,13 @@ def differences(name: str, document: object) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.long
 async def test_the_openapi_document_is_the_one_that_is_kept(service: Service) -> None:
     found = differences("openapi", service.app.openapi())
     assert not found, f"{found}\n\n`make golden` renews the files; the diff belongs in the commit."
 
 
+@pytest.mark.long
 async def test_every_endpoint_answers_what_is_kept(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     # A machine that is slow at the moment would answer from the profile of before.
     monkeypatch.setattr(saturation, "QUICK", math.inf)

@@ -55,6 +55,7 @@ def test_equal_inputs_show_nothing():
     assert audited_epsilon(first, second).epsilon == 0
 
 
+@pytest.mark.long
 def test_the_event_is_chosen_on_other_draws_than_the_bound():
     """Every output has a cell of its own: whatever looks likely on the first half tells nothing."""
     first, second = np.arange(SIZE), SIZE + np.arange(SIZE)

@@ -101,6 +101,7 @@ def test_simulated_reports_have_the_mean_the_variance_and_the_range_of_the_produ
     assert reports.max() * GRID_SIZE <= reach.upper + 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mechanism", [LocalMechanism.LAPLACE, LocalMechanism.HYBRID])
 def test_sums_of_many_reports_have_the_moments_of_sums_of_few(mechanism, monkeypatch):
     law, count, runs = Beta(2, 3), 2000, 3000

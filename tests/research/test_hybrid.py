@@ -120,6 +120,7 @@ def test_the_printed_conditions_are_those_of_the_plain_weight():
     assert naive < 0.02 * tried
 
 
+@pytest.mark.long
 def test_figure_1_lies_between_1_and_a_little_above_2():
     found = checks("hybrid-figure-1")
     assert found["smallest R"].ours >= 1
@@ -127,12 +128,14 @@ def test_figure_1_lies_between_1_and_a_little_above_2():
     assert found["product's plans against closed forms, largest"].ours < 1e-9
 
 
+@pytest.mark.long
 def test_figure_2_peaks_just_above_2():
     found = checks("hybrid-figure-2")
     assert 2.01 <= found["peak of R"].ours <= 2.03
     assert found["product's plans against closed forms, largest"].ours < 1e-9
 
 
+@pytest.mark.long
 def test_figure_3_keeps_r_above_1_and_corrects_the_n():
     found = checks("hybrid-figure-3")
     assert found["smallest r"].ours >= 1
@@ -154,6 +157,7 @@ def test_figure_5_loses_with_every_shift():
     assert np.median(large) < np.median(small) < np.median(none)
 
 
+@pytest.mark.long
 def test_figure_8_has_its_extremes_where_the_text_does_not_put_them():
     found = checks("hybrid-figure-8")
     assert found["largest r"].ours == pytest.approx(2387, abs=1)

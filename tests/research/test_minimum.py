@@ -109,6 +109,7 @@ def test_control_the_printed_constant_does_not():
     assert float(tail.cumulative(np.array([0.9]))[0]) < printed * 0.9**4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("depth", list(Depth))
 def test_the_papers_mode_keeps_both_theorems_where_they_apply(depth):
     random, applied = seeded("theorems"), 0
@@ -175,6 +176,7 @@ def test_the_errors_are_those_measured_without_this_code():
         assert search_errors(rules, 200, random).mean == pytest.approx(error, rel=0.06)
 
 
+@pytest.mark.long
 def test_the_figures_say_what_the_paper_says():
     first = {check.quantity: check for check in REPRODUCTIONS["minimum-figure-1"].reproduce(60).checks}
     assert [c.ours for q, c in first.items() if q.endswith("applies and is exceeded")] == [0]

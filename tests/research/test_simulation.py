@@ -60,6 +60,7 @@ def test_noise_is_as_wide_as_it_says(noise, variance):
     assert values.var() == pytest.approx(variance, rel=Z * math.sqrt(5 / RUNS))
 
 
+@pytest.mark.long
 def test_staircase_and_hourglass_noise_have_their_variances():
     runs, step = 4000, staircase(1000, 1_000_000)
     values = draw_noise(step, queries=1, runs=runs, random=seeded("staircase"))

@@ -812,6 +812,7 @@ async def test_tampering_was_undone(honest_url: str):
     assert (await audited(honest_url, ())).clean
 
 
+@pytest.mark.long
 async def test_the_audit_reads_one_instant_of_a_busy_ledger(bench: Workbench):
     study = await bench.study()
     # One person stays: where all the others are gone at once, a release is refused.

@@ -216,6 +216,7 @@ async def test_a_cohort_keeps_the_squares_about_the_middle_of_those_who_are_in_i
     await bench.assert_clean()
 
 
+@pytest.mark.long
 async def test_any_kind_of_value_may_replace_any_other(bench: Workbench):
     for before, after, folded in itertools.product(Trust, Trust, (False, True)):
         study, name = await bench.study(), f"{before} {after} {folded}"

@@ -152,6 +152,7 @@ async def test_central_people_and_devices_pay_separately(bench: Workbench) -> No
 # -------------------------------------------------------------------------------------------- races
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("relation", Relation)
 async def test_who_keeps_leaving_waits_for_a_round_in_the_end(database_url: str, relation: Relation) -> None:
     slow = InterceptedDatabase.open(database_url)

@@ -54,6 +54,7 @@ async def test_migrations_make_the_tables_that_the_code_declares(migrated_url):
     assert await differences(migrated_url) == []
 
 
+@pytest.mark.long
 async def test_everything_can_be_taken_back_and_made_again(migrated_url):
     await downgrade(migrated_url)
     assert await migrate.current_revision(migrated_url) is None

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from app.core.attributes import Attributes
 from app.store import figures, ledger
 from app.store.sql import Sql, driver
@@ -38,6 +40,7 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from nodes(below)
 
 
+@pytest.mark.long
 async def test_people_are_not_compared_with_every_cohort_before_there_are_statistics(
     bench: Workbench,
 ) -> None:

@@ -69,6 +69,7 @@ async def history(bench: Workbench, relation: Relation, seed: int) -> Mapping[st
     return {"people": people, "answers": answers, "left": [one.epsilon_max for one in plan.estimators]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("relation", Relation)
 @pytest.mark.parametrize("seed", range(3))
 async def test_people_pay_the_same_where_epochs_share_cohorts(

@@ -70,6 +70,7 @@ def trade_off(first: np.ndarray, second: np.ndarray) -> list[tuple[float, float]
     return list(zip(np.cumsum(first[order]), 1 - np.cumsum(second[order]), strict=True))
 
 
+@pytest.mark.long
 def test_every_trade_off_of_four_choices_lies_above_that_of_the_price_and_some_touch_it():
     """Scores of four choices, against all whose moves have a range of 2, 3 or 6 at a scale of 2."""
     least: dict[int, float] = {}

@@ -111,6 +111,7 @@ def price(relation: Relation) -> Fraction:
     return Fraction(bins_cost(MICRO, bins, relation) + cost, MICRO)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("beside", [(), ((6,), ())], ids=["all", "by label"])
 @pytest.mark.parametrize("relation", Relation)
 def test_no_neighbors_lose_more_than_the_price_and_some_lose_all_of_it(relation: Relation, beside: People):

@@ -60,6 +60,7 @@ def test_what_an_epsilon_buys_is_the_largest_mu2_that_keeps_delta(epsilon, delta
     assert not is_kept(mu2 + 1, micro, units)
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(mu2=st.floats(0, 9), delta=st.floats(0, 11.99))
 @example(mu2=0, delta=11.99)
@@ -178,6 +179,7 @@ def test_the_cost_covers_discrete_noise_on_one_query(move, delta):
     assert discrete_delta(epsilon_at(cost, delta) / 1e6, [move], [sigma]) * 1e12 <= delta + 1e-2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("delta", [10**6, 10**9])
 def test_the_cost_covers_discrete_noise_on_two_queries(delta):
     """Brute force over all moves of a pair: the price is that of the worst, and 2 % less is not enough."""

@@ -182,6 +182,7 @@ def test_control_equal_shares_are_far_from_the_best_ones():
     assert oracle.error(np.array([0.5, 0.5])) > 3 * oracle.error(oracle.solve())
 
 
+@pytest.mark.long
 @given(sums=situations(), tilt=st.sampled_from([0.0, 0.1, 1.0]))
 @settings(max_examples=40)
 def test_those_who_left_count_in_the_error(sums, tilt):
@@ -212,6 +213,7 @@ def test_a_leaver_raises_the_error_and_widens_the_interval():
     assert widths[-1] > 1.5 * widths[0]
 
 
+@pytest.mark.long
 @given(sums=situations(others=False), moved=st.integers(0, PIECES - 1), value=st.integers(1, 7))
 @settings(max_examples=40)
 def test_the_answer_is_the_combination_of_the_sums(sums, moved, value):

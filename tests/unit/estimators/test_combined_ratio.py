@@ -241,6 +241,7 @@ def test_intervals_cover_the_stated_mean_when_people_come_and_go(noise: Noise) -
     assert alone > ALLOWED
 
 
+@pytest.mark.long
 def test_answers_that_were_clipped_are_no_substitute() -> None:
     """At an end of the range: 32 answers, and the mean of what each is when it is moved into the range.
 

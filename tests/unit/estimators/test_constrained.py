@@ -96,6 +96,7 @@ def test_a_group_known_to_vary_less_weighs_more():
     assert ours.upper == pytest.approx(theirs.upper, rel=1e-4)
 
 
+@pytest.mark.long
 def test_100_random_profiles_satisfy_everything_exactly():
     """Offers, caps (in fractions, inside the plan), and no smaller error than without the caps."""
     rng = np.random.default_rng(4)

@@ -44,6 +44,7 @@ def kinds() -> Iterator[ChoiceReports]:
         yield ChoiceRandomizer(count).range(epsilon)
 
 
+@pytest.mark.long
 def test_no_report_is_more_than_e_to_the_epsilon_times_as_likely_of_another_choice():
     """Brute force over all pairs of choices and all reports, in exact ratios; the bound is reached."""
     seen = Counter(reports.is_single for reports in kinds())

@@ -66,6 +66,7 @@ def combined(study: StudyDefinition, sources: Sources) -> tuple[Sources, Combina
 PEOPLE = [(epsilon, value) for epsilon in (MICRO // 2, MICRO) for value in (0, GRID_SIZE // 3, GRID_SIZE)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("study", [SECRET, GAUSSIAN], ids=["laplace", "gaussian"])
 def test_neighbors_have_the_same_combination_and_pay_the_same(study: StudyDefinition) -> None:
     """Every set of at most two people on a small grid, and one more: nothing differs but what they sum to."""

@@ -110,6 +110,7 @@ def test_it_charges_the_offer_and_no_more(study: StudyDefinition, offer: int):
     assert [one.cohort_id for one in capped.charges()] == [1, 2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("study", "offer"), [(HOUSEHOLD, MICRO), (GAUSSIAN, MICRO // 10)])
 def test_intervals_cover_and_those_of_a_third_do_not(study: StudyDefinition, offer: int):
     """600 draws over new people each: at least 95 % within five standard errors (one in a million)."""

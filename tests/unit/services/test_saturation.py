@@ -36,6 +36,7 @@ def offer(number: int) -> Offer:
     )
 
 
+@pytest.mark.long
 async def test_the_point_is_exact_in_small_studies_and_within_a_percent_in_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
