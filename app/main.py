@@ -145,13 +145,13 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
     """
     async with AsyncExitStack() as stack:
         url = await _database_url(settings, stack)
-        await require_head(url, durable=not settings.allow_unsafe_database)
         subject_key = SubjectKey(_subject_key(settings))
         head = head_revision()
         database = Database.open(
             url, pool_size=settings.database_pool_size, subject_key=subject_key.fingerprint(), schema=head
         )
         stack.push_async_callback(database.close)
+        await require_head(database.pool, durable=not settings.allow_unsafe_database)
         gaussian, delta = settings.lifetime_gaussian_parts
         services = Services.build(
             database,

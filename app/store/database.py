@@ -175,6 +175,11 @@ class Database:
         )
         return cls(engine, schema)
 
+    @property
+    def pool(self) -> AsyncEngine:
+        """The pool itself, for what is no transaction of this program."""
+        return self._engine
+
     async def close(self) -> None:
         """Close every connection."""
         await self._engine.dispose()

@@ -15,7 +15,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from app.core.errors import SchemaMismatch
@@ -103,11 +103,13 @@ def unsafe_words(unsafe: Sequence[str]) -> str:
     return f"PostgreSQL runs with {named}: a crash would forget what answers cost people"
 
 
-async def require_head(url: str, *, durable: bool = False, patience_seconds: float = 10) -> None:
+async def require_head(
+    database: str | AsyncEngine, *, durable: bool = False, patience_seconds: float = 10
+) -> None:
     """Refuse a database whose schema is not the one this program works on.
 
     Args:
-        url: Any postgresql:// URL.
+        database: Any postgresql:// URL; or a pool, which keeps the connection for what comes next.
         durable: Refuse a server that may lose what it committed, too.
         patience_seconds: How long to wait for a database that cannot be reached yet.
 
@@ -117,7 +119,7 @@ async def require_head(url: str, *, durable: bool = False, patience_seconds: flo
     deadline = time.monotonic() + patience_seconds
     while True:
         try:
-            async with _connection(url) as connection:
+            async with _connection(database) as connection:
                 check_revision(await _checked_revision(connection))
                 if durable:
                     await _check_durable(connection)
@@ -161,20 +163,23 @@ async def upgrade(url: str, *, partitions: int | None = None) -> Migration:
 
 
 @asynccontextmanager
-async def _connection(url: str) -> AsyncIterator[AsyncConnection]:
-    """One connection, closed afterwards.
+async def _connection(database: str | AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    """One connection, closed afterwards; that of a pool goes back to it.
 
     Raises:
         DatabaseUnreachable: none is to be had, or it breaks.
     """
-    engine = create_async_engine(async_url(url), poolclass=NullPool)
+    engine = database
+    if isinstance(engine, str):
+        engine = create_async_engine(async_url(engine), poolclass=NullPool)
     try:
         async with engine.connect() as connection:
             yield connection
     except (OSError, SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
         raise DatabaseUnreachable(f"the database cannot be used: {_reason(error)}") from error
     finally:
-        await engine.dispose()
+        if engine is not database:
+            await engine.dispose()
 
 
 async def _checked_revision(connection: AsyncConnection) -> str | None:
