@@ -21,6 +21,9 @@ from app.store.journal import Reply
 PURGE_SECONDS = 3600.0
 """Time between two looks for replies that have expired."""
 
+FIRST_PURGE_SECONDS = 60.0
+"""Time before the first one: a service that starts has its connections for those who ask."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idempotency:
@@ -154,7 +157,7 @@ class Replies:
 
     @asynccontextmanager
     async def purged(self) -> AsyncIterator[None]:
-        """While this is open, replies that have expired are deleted, now and every hour."""
+        """While this is open, replies that have expired are deleted: soon after the start, and every hour."""
         task = asyncio.create_task(self._purge_for_ever())
         try:
             yield
@@ -164,6 +167,7 @@ class Replies:
                 await task
 
     async def _purge_for_ever(self) -> None:
+        await asyncio.sleep(FIRST_PURGE_SECONDS)
         while True:
             try:
                 await self.purge()

@@ -58,6 +58,7 @@ class SessionWatch:
     async def _watch(self) -> None:
         failing = False
         while True:
+            await asyncio.sleep(WATCH_SECONDS)
             try:
                 await self.close_due()
                 if failing:
@@ -68,4 +69,3 @@ class SessionWatch:
                 if not failing:
                     self._log.warning("session_watch_failed", exc_info=True)
                 failing = True
-            await asyncio.sleep(WATCH_SECONDS)
