@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
-from uuid import UUID
 
 import numpy as np
 import pytest
@@ -18,12 +17,10 @@ from app.core.attributes import Attributes
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE, square
-from app.core.piece import LastStep, Piece
 from app.core.study import Currency, Relation, StudyDefinition, Trust
-from app.services.shapes.shape_questions import resolve
-from app.services.shapes.shape_steps import ShapeStep, plan_step
 from app.services.statistics.questions import Ask
 from tests.statistical import Z
+from tests.support.shape_chains import ShapeChain
 
 pytestmark = pytest.mark.statistical
 
@@ -61,35 +58,18 @@ def cohort(number: int, epsilon: int, people: int, trust: Trust = Trust.CENTRAL,
     )
 
 
-class Asked:
-    """A question that is answered step by step, as the ledger would have it."""
+class Asked(ShapeChain):
+    """A histogram, or the mean of several coordinates."""
 
     def __init__(
         self, currency: Currency, tilt: float = 0.0, dimension: int = 1, by: Sequence[str] = ()
     ) -> None:
         attributes = Attributes.of({"region": list(by)} if by else {})
-        self.study = replace(STUDIES[currency], dimension=dimension, attributes=attributes)
-        self.by = "region" if by else ""
-        self.tilt = round(tilt * MICRO)
-        self.pieces: dict[int, Piece] = {}
-        self.before: LastStep | None = None
-        self.spent: dict[int, int] = {}
-        self.last: dict[str, object] = {}
-
-    def step(self, share: int, cohorts: list[Cohort], counts: Counts) -> ShapeStep:
-        bins = {"bins": "4"}
-        ask = Ask(statistic="histogram", share=share, tilt=self.tilt, by=self.by, parameters=bins)
-        if self.study.dimension > 1:
+        study = replace(STUDIES[currency], dimension=dimension, attributes=attributes)
+        ask = Ask(statistic="histogram", tilt=round(tilt * MICRO), parameters={"bins": "4"})
+        if dimension > 1:
             ask = replace(ask, statistic="mean", parameters={})
-        live = [replace(one, spent=self.spent.get(one.id, 0)) for one in cohorts]
-        step = plan_step(self.study, resolve(self.study, ask), live, [*self.pieces.values()], self.before)
-        assert step is not None
-        self.last, _, taken = step.take(counts)
-        self.pieces |= {piece.number: piece for piece in taken.changed}
-        self.before = LastStep(release=UUID(int=share), share=share, epoch=1)
-        for charge in step.charges:
-            self.spent[charge.cohort_id] = self.spent.get(charge.cohort_id, 0) + charge.epsilon
-        return step
+        super().__init__(study, replace(ask, by="region" if by else ""))
 
 
 COHORTS = [cohort(number, epsilon, 40) for number, epsilon in enumerate((MICRO // 10, MICRO // 3, MICRO), 1)]

@@ -126,8 +126,12 @@ class ShapeStep(PieceStep):
             if label.plan is not None:
                 numbers = _numbers(label.pieces)
                 own = [piece for piece in pieces if piece.number in numbers]
-                answer = label.plan.of_pieces(own, counts)
-                beside += label.plan.beside(own, counts) if isinstance(label.plan, ShapePlan) else ()
+                if isinstance(label.plan, ShapePlan):
+                    drawn = label.plan.beside(own, counts)
+                    answer = label.plan.read(*drawn)
+                    beside += drawn
+                else:
+                    answer = label.plan.of_pieces(own, counts)
             groups.append(label.shown(answer, self.whole, Relation.REPLACE_ONE))
         if beside and isinstance(self.whole, ShapePlan):
             whole = self.whole.read(*beside)

@@ -1,10 +1,9 @@
 """Steps by label: what a person pays, against all neighbors, and what is read off the same noisy sums."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
-from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -14,19 +13,18 @@ from app.accounting.gaussian import effective_variance
 from app.core.attributes import Attributes
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
-from app.core.piece import LastStep, Piece
+from app.core.piece import Piece
 from app.core.study import StudyDefinition, Trust
 from app.services.shapes.shape_plans import ShapePlan
-from app.services.shapes.shape_questions import SHARES, resolve
-from app.services.shapes.shape_steps import ShapeStep, plan_step
+from app.services.shapes.shape_questions import SHARES
 from app.services.statistics.questions import Ask
 from tests.support.choices import study_of_choices
+from tests.support.shape_chains import ShapeChain
 
 CHOICES = 3
 LABELS = ("north", "south", "east")
 STUDY = study_of_choices(CHOICES, attributes=Attributes.of({"region": LABELS}))
 GAUSSIAN = replace(STUDY, delta=1_000_000)
-Counts = Mapping[int, Sequence[int]]
 
 
 def cohort(number: int, segment: int, count: int, epsilon: float = 1, **more: Any) -> Cohort:
@@ -44,27 +42,11 @@ def cohort(number: int, segment: int, count: int, epsilon: float = 1, **more: An
     return replace(central, **more)
 
 
-class Asked:
-    """A question that is answered step by step, as the ledger would have it."""
+class Asked(ShapeChain):
+    """Shares of choices."""
 
     def __init__(self, study: StudyDefinition = STUDY, by: str = "region", tilt: int = 0) -> None:
-        self.study, self.by, self.tilt = study, by, tilt
-        self.pieces: dict[int, Piece] = {}
-        self.before: LastStep | None = None
-        self.spent: dict[int, int] = {}
-        self.answer: dict[str, Any] = {}
-
-    def step(self, share: int, people: Sequence[Cohort], counts: Counts) -> ShapeStep:
-        question = resolve(self.study, Ask(statistic=SHARES, by=self.by, share=share, tilt=self.tilt))
-        live = [replace(one, spent=self.spent.get(one.id, 0)) for one in people]
-        step = plan_step(self.study, question, live, [*self.pieces.values()], self.before)
-        assert step is not None
-        self.answer, _, taken = step.take(counts)
-        self.pieces |= {piece.number: piece for piece in taken.changed}
-        self.before = LastStep(release=UUID(int=share), share=share, epoch=1)
-        for charge in step.charges:
-            self.spent[charge.cohort_id] = self.spent.get(charge.cohort_id, 0) + charge.epsilon
-        return step
+        super().__init__(study, Ask(statistic=SHARES, by=by, tilt=tilt))
 
 
 def loss(pieces: Sequence[Piece], person: int, gaussian: bool) -> float:
@@ -137,13 +119,13 @@ def test_the_whole_is_the_mean_of_labels_by_their_people(
         more.append(cohort(10, 1, 90, 0, trust=Trust.PUBLIC))
         counts[10] = (90, 0, 0)
     step = asked.step(MICRO // 2, more, counts)
-    groups = [one for one in asked.answer["groups"] if one["choices"] is not None]
+    groups = [one for one in asked.last["groups"] if one["choices"] is not None]
     everyone = sum(one["people"] for one in groups)
     assert everyone == step.crowd.people == sum(one.count for one in more)
     for choice in range(CHOICES):
         shares = [one["people"] / everyone * one["choices"][choice]["share"] for one in groups]
-        assert asked.answer["choices"][choice]["share"] == pytest.approx(sum(shares), abs=1e-9)
-    assert asked.answer["groups"][2]["choices"] is None
+        assert asked.last["choices"][choice]["share"] == pytest.approx(sum(shares), abs=1e-9)
+    assert asked.last["groups"][2]["choices"] is None
 
 
 def test_all_people_with_one_label_read_what_a_question_without_labels_reads():
@@ -155,7 +137,7 @@ def test_all_people_with_one_label_read_what_a_question_without_labels_reads():
     pieces = [*alone.pieces.values()]
     label = steps[0].labels[0].plan
     assert label is not None
-    assert label.of_pieces(pieces, counts) == alone.answer
+    assert label.of_pieces(pieces, counts) == alone.last
 
 
 def test_people_of_a_label_that_leave_are_counted_as_an_error_of_the_whole():
@@ -172,4 +154,4 @@ def test_people_of_a_label_that_leave_are_counted_as_an_error_of_the_whole():
         sum(part**2 * one.uneven for part, one in zip(parts, weights[:2], strict=True))
     )
     assert weights[2].bias >= parts[0] * weights[0].bias > 0
-    assert {one["interval"]["coverage"] for one in asked.answer["choices"]} == {"worst_case"}
+    assert {one["interval"]["coverage"] for one in asked.last["choices"]} == {"worst_case"}
