@@ -6,12 +6,12 @@ person is in one cluster, which depends on nothing but that person's value and t
 """
 
 from fractions import Fraction
-from math import ceil, inf, isfinite, isqrt, nextafter
+from math import ceil, inf, isqrt, nextafter
 
 from dither.device.gaussian import DISCRETE_LOSS, SMALLEST_SIGMA
 
-from app.accounting.gaussian import effective_variance, mu2_cost
-from app.core.epsilon import MICRO, epsilon_cost
+from app.accounting.price import Rates
+from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
@@ -51,21 +51,14 @@ def clusters_cost(noise: ClusterNoise, relation: Relation, *, clusters: int, dim
     sizes = noise.scales if isinstance(noise, DiscreteLaplace) else noise.sigmas
     if clusters < 2 or dimension < 1 or len(sizes) != clusters * width:
         raise InternalFault("The noise does not fit the clusters.")
-    if not all(isfinite(size) and size > 0 for size in sizes):
-        raise InternalFault("A Laplace scale or a sigma is out of range.")
-    # What a move by a whole range costs, and what a move by half of it does in parts of that.
-    if isinstance(noise, DiscreteLaplace):
-        prices, half = [GRID_SIZE / Fraction(scale) for scale in sizes], Fraction(1, 2)
-    else:
-        prices, half = [GRID_SIZE**2 / effective_variance(sigma) for sigma in sizes], Fraction(1, 4)
-    presences, moves = [], []
-    for start in range(0, len(prices), width):
-        count, *sums = prices[start : start + width]
-        moves.append(sum(sums, Fraction(0)))
-        presences.append(count + moves[-1] * half)
+    rates = Rates.of(noise, len(sizes))
+    presences, within = [], []
+    for start in range(0, len(sizes), width):
+        sums = range(start + 1, start + width)
+        presences.append(rates.loss([[(start, GRID_SIZE), *((number, GRID_SIZE // 2) for number in sums)]]))
+        within.append(rates.loss([[(number, GRID_SIZE) for number in sums]]))
     second, first = sorted(presences)[-2:]
-    most = first if relation is Relation.ADD_REMOVE_ONE else max(first + second, *moves)
-    return epsilon_cost(most) if isinstance(noise, DiscreteLaplace) else mu2_cost(most)
+    return rates.cost(first if relation is Relation.ADD_REMOVE_ONE else max(first + second, *within))
 
 
 def clusters_noise(cost: int, l1_sensitivity: Fraction, *, clusters: int, dimension: int) -> DiscreteLaplace:

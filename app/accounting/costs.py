@@ -7,13 +7,8 @@ exact fractions, rounds up, and refuses whatever it cannot price.
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from app.accounting.prices import (
-    Cost,
-    Price,
-    gaussian_price,
-    hourglass_price,
-    laplace_price,
-)
+from app.accounting.price import Cost
+from app.accounting.prices import Price, hourglass_price, sums_price
 from app.core.cohort import Group, Groups
 from app.core.errors import InternalFault
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, Noise, NoNoise
@@ -51,8 +46,8 @@ def group_costs(
 ) -> list[Cost]:
     r"""Price a release for each person of each group.
 
-    Query j is :math:`\sum_g A_{jg} S_g + B_{jg} 2^{30} n_g`; what one person moves it by is priced by
-    `app.accounting.prices`, one function a noise. With independent discrete Laplace noise of scale
+    Query j is :math:`\sum_g A_{jg} S_g + B_{jg} 2^{30} n_g`; what one person moves it by stands in
+    `app.accounting.prices`. With independent discrete Laplace noise of scale
     :math:`b_j` on query j, the log-likelihood ratio of two neighbors is at most the sum over j of (what the
     person moves query j by) / :math:`b_j`:
 
@@ -128,10 +123,8 @@ def group_costs(
 def _price(noise: Noise, relation: Relation, queries: int, currency: Currency) -> Price:
     """What a column of weights costs under some noise."""
     match noise, currency:
-        case DiscreteLaplace(), Currency.LAPLACE:
-            return laplace_price(noise, relation, queries)
-        case DiscreteGaussian(), Currency.GAUSSIAN:
-            return gaussian_price(noise, relation, queries)
+        case (DiscreteLaplace(), Currency.LAPLACE) | (DiscreteGaussian(), Currency.GAUSSIAN):
+            return sums_price(noise, relation, queries)
         case Hourglass(), Currency.LAPLACE:
             return hourglass_price(noise, relation, queries)
         case _:

@@ -30,13 +30,7 @@ The positive ones sum to at most 2 G + 2. So the L1 norm is at most 2 G + 4, and
 square is at most (2 G + 2)^2 + 2: one person comes or goes for the price of one sum.
 """
 
-from collections.abc import Sequence
-from fractions import Fraction
-from math import isfinite
-
-from app.accounting.gaussian import effective_variance, mu2_cost
-from app.core.epsilon import epsilon_cost
-from app.core.errors import InternalFault
+from app.accounting.price import sums_cost
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 
@@ -70,11 +64,7 @@ def pair_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian) -> int:
         Dwork, McSherry, Nissim, Smith, TCC 2006, doi:10.1007/11681878_14, proposition 1; Dong, Roth, Su,
         arXiv:1905.02383, theorem 2.7 and corollary 3.3.
     """
-    of_one = _of_one(weight, noise, queries=3)
-    if isinstance(noise, DiscreteGaussian):
-        worst = max(_sum(of_one, [move * move for move in moves]) for moves in MOVES)
-        return mu2_cost(weight**2 * worst)
-    return epsilon_cost(weight * max(_sum(of_one, moves) for moves in MOVES))
+    return sums_cost(weight, [list(enumerate(moves)) for moves in MOVES], noise, 3)
 
 
 def parts_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian) -> int:
@@ -95,26 +85,4 @@ def parts_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian) -> int:
     References:
         As of `pair_cost`.
     """
-    of_one = _of_one(weight, noise, queries=4)
-    if isinstance(noise, DiscreteGaussian):
-        return mu2_cost((weight * PARTS) ** 2 * max(of_one))
-    return epsilon_cost(weight * PARTS * max(of_one))
-
-
-def _of_one(weight: int, noise: DiscreteLaplace | DiscreteGaussian, queries: int) -> list[Fraction]:
-    """What a move of 1 costs in each sum; of Gaussian noise its square."""
-    if type(weight) is not int or weight < 0:
-        raise InternalFault("A weight is not an integer.")
-    if isinstance(noise, DiscreteGaussian):
-        of_one = [1 / effective_variance(sigma) for sigma in noise.sigmas]
-    elif all(isfinite(scale) and scale > 0 for scale in noise.scales):
-        of_one = [1 / Fraction(scale) for scale in noise.scales]
-    else:
-        raise InternalFault("A Laplace scale is out of range.")
-    if len(of_one) != queries:
-        raise InternalFault("The noise does not fit the sums.")
-    return of_one
-
-
-def _sum(of_one: Sequence[Fraction], moves: Sequence[int]) -> Fraction:
-    return sum((one * move for one, move in zip(of_one, moves, strict=True)), Fraction(0))
+    return sums_cost(weight, [[(number, PARTS)] for number in range(4)], noise, 4)

@@ -24,20 +24,15 @@ integer; and :math:`0 \le v(q) \le 2^{28}`. The corners (q, v) of that polygon a
 """
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from functools import cache, lru_cache
-from math import gcd, isfinite, lcm
+from math import gcd
 from typing import assert_never
 
-from app.accounting.gaussian import effective_variance, mu2_cost
-from app.core.epsilon import MICRO
+from app.accounting.price import Cost, Move, Rates
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass
 from app.core.study import Relation
-
-Cost = int
-"""What each person of a group pays [micro-epsilon, or 1e-6 of mu^2]."""
 
 Column = tuple[tuple[int, int, int, int], ...]
 """(index of a query, sum weight A, count weight B, square weight C) of one group, where one is not 0."""
@@ -49,92 +44,43 @@ Price = Callable[[Column], Cost]
 
 
 @lru_cache(maxsize=64)
-def laplace_price(noise: DiscreteLaplace, relation: Relation, queries: int) -> Price:
-    r"""Prices under independent discrete Laplace noise: the sum over j of |move of query j| / b_j.
+def sums_price(noise: DiscreteLaplace | DiscreteGaussian, relation: Relation, queries: int) -> Price:
+    """Prices of a person's place in queries under independent noise, see `app.accounting.price`.
 
     Args:
-        noise: One scale b_j a query.
+        noise: One scale or sigma a query.
         relation: The neighboring relation.
         queries: Number of queries.
 
     Returns:
-        A function of a column; exact, rounded up to a whole micro-epsilon.
+        A function of a column; exact, rounded up.
 
     Raises:
-        InternalFault: another number of scales, or one that is not positive and finite.
-
-    References:
-        Dwork, McSherry, Nissim, Smith, TCC 2006, doi:10.1007/11681878_14, proposition 1.
+        InternalFault: another number of scales, or one that is out of range.
     """
-    if len(noise.scales) != queries:
-        raise InternalFault("The noise does not fit the number of queries.")
-    if not all(isfinite(scale) and scale > 0 for scale in noise.scales):
-        raise InternalFault("A Laplace scale is out of range.")
-    ratios = [Fraction(QUARTER) / Fraction(scale) for scale in noise.scales]
-    denominator = lcm(*(ratio.denominator for ratio in ratios))
-    numerators = [ratio.numerator * (denominator // ratio.denominator) for ratio in ratios]
+    return price_at(Rates.of(noise, queries), relation)
+
+
+def price_at(rates: Rates, relation: Relation) -> Price:
+    """Prices of a person's place in queries, at what a move costs in each.
+
+    Args:
+        rates: One rate a query.
+        relation: The neighboring relation.
+
+    Returns:
+        A function of a column; exact, rounded up.
+    """
 
     @lru_cache(maxsize=1024)
     def loss(column: Column) -> int:
-        return max(
-            sum(abs(move) * numerators[number] for number, move in end) for end in _ends(column, relation)
-        )
+        return rates.loss(_ends(column, relation))
 
     def price(column: Column) -> Cost:
         # The loss is homogeneous, and the weights of most groups are multiples of the same few.
         unit = gcd(*[weight for term in column for weight in term[1:]]) or 1
         terms = [(number, a // unit, b // unit, c // unit) for number, a, b, c in column]
-        return -(-unit * loss(tuple(terms)) * MICRO // denominator)
-
-    return price
-
-
-def gaussian_price(noise: DiscreteGaussian, relation: Relation, queries: int) -> Price:
-    r"""Prices under independent discrete Gaussian noise: :math:`\mu^2 = \sum_j d_j^2 / (\sigma_j^2 - 9)`.
-
-    d_j is what a person moves query j by; why so, and that it adds up, is in `app.accounting.gaussian`.
-
-    Args:
-        noise: One sigma a query.
-        relation: The neighboring relation.
-        queries: Number of queries.
-
-    Returns:
-        A function of a column; exact, rounded up to a whole 1e-6 of mu^2.
-
-    Raises:
-        InternalFault: another number of sigmas, or one out of range.
-
-    References:
-        Dong, Roth, Su, arXiv:1905.02383, theorem 2.7 and corollary 3.3.
-    """
-    if len(noise.sigmas) != queries:
-        raise InternalFault("The noise does not fit the number of queries.")
-    return normal_price([effective_variance(sigma) for sigma in noise.sigmas], relation)
-
-
-def normal_price(variances: Sequence[Fraction], relation: Relation) -> Price:
-    r"""Prices where query j has been answered with a precision of 1 / `variances[j]` in all.
-
-    One discrete draw of :math:`\sigma_j` is worth :math:`\sigma_j^2 - 9`; precisions of independent draws
-    add up, see `app.mechanisms.refined_gaussian`.
-
-    Args:
-        variances: One a query, above 0 [units of the query, squared].
-        relation: The neighboring relation.
-
-    Returns:
-        A function of a column; exact, rounded up to a whole 1e-6 of mu^2.
-    """
-    precisions = [QUARTER**2 / variance for variance in variances]
-
-    @cache
-    def price(column: Column) -> Cost:
-        squares = max(
-            sum((move * move * precisions[number] for number, move in end), Fraction(0))
-            for end in _ends(column, relation)
-        )
-        return mu2_cost(squares)
+        return rates.cost(loss(tuple(terms)), QUARTER * unit)
 
     return price
 
@@ -183,7 +129,7 @@ def hourglass_price(noise: Hourglass, relation: Relation, queries: int) -> Price
     return price
 
 
-def _ends(column: Column, relation: Relation) -> list[list[tuple[int, int]]]:
+def _ends(column: Column, relation: Relation) -> Sequence[Move]:
     """(query, move [`QUARTER`]) at each corner of what one person can do, see the module's docstring."""
     squared = any(c for _, _, _, c in column)
     match relation:

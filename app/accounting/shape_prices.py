@@ -30,10 +30,10 @@ of a draw is a function of that range over the scale (`app.accounting.bounded_ra
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import isfinite
 
 from app.accounting.bounded_range import range_mu2
-from app.accounting.gaussian import effective_variance, mu2_cost
+from app.accounting.gaussian import mu2_cost
+from app.accounting.price import sums_cost
 from app.core.epsilon import epsilon_cost
 from app.core.errors import InternalFault
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
@@ -61,15 +61,14 @@ def bins_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian, relation: 
         Dwork, McSherry, Nissim, Smith, TCC 2006, doi:10.1007/11681878_14, proposition 1; Dong, Roth, Su,
         arXiv:1905.02383, theorem 2.7 and corollary 3.3.
     """
-    gaussian = isinstance(noise, DiscreteGaussian)
     sizes = noise.sigmas if isinstance(noise, DiscreteGaussian) else noise.scales
-    if type(weight) is not int or weight < 0 or len(sizes) < 2:
+    if len(sizes) < 2:
         raise InternalFault("The noise does not fit the bins.")
-    if not gaussian and not all(isfinite(scale) and scale > 0 for scale in sizes):
-        raise InternalFault("A Laplace scale is out of range.")
-    of_one = [1 / (effective_variance(size) if gaussian else Fraction(size)) for size in sizes]
-    moved = sum(sorted(of_one)[-1 if relation is Relation.ADD_REMOVE_ONE else -2 :], Fraction(0))
-    return mu2_cost(weight**2 * moved) if gaussian else epsilon_cost(weight * moved)
+    # The bins with the least noise are the dearest ones.
+    dearest = sorted(range(len(sizes)), key=sizes.__getitem__)[
+        : 1 if relation is Relation.ADD_REMOVE_ONE else 2
+    ]
+    return sums_cost(weight, [[(number, 1) for number in dearest]], noise, len(sizes))
 
 
 def rank_range(rank: Fraction, relation: Relation) -> int:

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.accounting.gaussian import effective_variance
-from app.accounting.prices import normal_price
+from app.accounting.price import Rates
+from app.accounting.prices import price_at
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE, square
@@ -141,9 +142,9 @@ def test_squares_with_a_quarter_of_the_sigma_would_cost_more() -> None:
     """Control of the price: half the sigma is free, a quarter is not."""
     variance = effective_variance(2.0**40)
     column = ((0, 1000, 0, 0), (1, 0, 0, 1000))
-    alone = normal_price([variance], Relation.REPLACE_ONE)(column[:1])
-    assert normal_price([variance, variance / 4], Relation.REPLACE_ONE)(column) == alone
-    assert normal_price([variance, variance / 16], Relation.REPLACE_ONE)(column) > alone
+    alone = price_at(Rates.of_variances([variance]), Relation.REPLACE_ONE)(column[:1])
+    assert price_at(Rates.of_variances([variance, variance / 4]), Relation.REPLACE_ONE)(column) == alone
+    assert price_at(Rates.of_variances([variance, variance / 16]), Relation.REPLACE_ONE)(column) > alone
 
 
 @pytest.mark.statistical

@@ -10,8 +10,9 @@ from typing import Protocol
 
 from dither.device.gaussian import DISCRETE_LOSS
 
-from app.accounting.gaussian import effective_variance, mu2_cost
-from app.accounting.prices import Column, laplace_price, normal_price
+from app.accounting.gaussian import effective_variance
+from app.accounting.price import Rates
+from app.accounting.prices import Column, price_at, sums_price
 from app.accounting.shape_prices import bins_cost
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
@@ -191,7 +192,7 @@ class GaussianNoise:
 
     def price(self, unit: float, share: int) -> Price:
         variance = effective_variance(unit) * MICRO / share / self.dimension
-        price = normal_price([variance, variance / 4], Relation.REPLACE_ONE)
+        price = price_at(Rates.of_variances([variance, variance / 4]), Relation.REPLACE_ONE)
         return lambda weight: price(_both_moments(weight))
 
     def drawn(self, piece: Piece, had: int, exact: Sequence[int]) -> Piece:
@@ -237,8 +238,9 @@ class GaussianBins(GaussianNoise):
         self.loss = 2
 
     def price(self, unit: float, share: int) -> Price:
-        variance = effective_variance(unit) * MICRO / share
-        return lambda weight: mu2_cost(2 * weight**2 / variance)
+        rates = Rates.of_variances([effective_variance(unit) * MICRO / share] * 2)
+        loss = rates.loss([[(0, 1), (1, 1)]])
+        return lambda weight: rates.cost(loss, weight)
 
     def finer(self, sums: int) -> Sequence[int]:
         return (1,) * sums
@@ -252,7 +254,7 @@ def _both_moments(weight: int) -> Column:
 @lru_cache(maxsize=16)
 def _price_of_both(scale: float) -> Price:
     """What a weight costs in both sums under Laplace noise; all labels ask for the same ones."""
-    price = laplace_price(DiscreteLaplace(scales=(scale, scale)), Relation.REPLACE_ONE, 2)
+    price = sums_price(DiscreteLaplace(scales=(scale, scale)), Relation.REPLACE_ONE, 2)
     return lru_cache(maxsize=4096)(lambda weight: price(_both_moments(weight)))
 
 
