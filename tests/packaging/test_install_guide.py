@@ -25,7 +25,7 @@ pytestmark = pytest.mark.system
 
 GUIDE = ROOT / "docs" / "how-to" / "install.md"
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
-VERSIONS = ("0.1.0", "0.2.0")
+VERSIONS = ("0.9.0", "0.10.0")
 
 SYSTEMCTL = """\
 #!/usr/bin/env python3

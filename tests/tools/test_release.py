@@ -16,7 +16,7 @@ import pytest
 from tests.support.live import ROOT
 from tools import release
 
-VERSION = "0.1.0"
+VERSION = "0.9.0"
 GENERATOR = "hatchling 1.0"
 
 
@@ -85,7 +85,7 @@ def test_a_wheel_lacks_neither_code_nor_migrations(tmp_path: Path, missing: str)
         (".", f"Version: {VERSION}", "Version: 0.2.0", f"Version is 0.2.0, not {VERSION}"),
         (".", f"dither=={VERSION}", "dither==0.2.0", "requires dither==0.2.0"),
         (".", f"dither=={VERSION}", "dither", "requires dither"),
-        ("research", f"server=={VERSION}", "server>=0.1.0", "requires dither-server>=0.1.0"),
+        ("research", f"server=={VERSION}", "server>=0.9.0", "requires dither-server>=0.9.0"),
         ("client", "Apache-2.0", "MIT", "License-Expression is MIT, not Apache-2.0"),
         ("client", GENERATOR, "hatchling 2.0", f"made by hatchling 2.0, not by {GENERATOR}"),
     ],
@@ -154,9 +154,20 @@ def test_the_image_is_built_from_code_alone(checkout: Path) -> None:
 # --------------------------------------------------------------------------------------- all of it
 
 
-def test_whoever_cites_it_cites_this_version() -> None:
+def test_every_file_that_names_the_version_names_this_one() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    lock = json.loads((ROOT / "client/js/package-lock.json").read_text())
+    named = {
+        "client": tomllib.loads((ROOT / "client/pyproject.toml").read_text())["project"]["version"],
+        "research": tomllib.loads((ROOT / "research/pyproject.toml").read_text())["project"]["version"],
+        "client/js": json.loads((ROOT / "client/js/package.json").read_text())["version"],
+        "client/js lock": lock["version"],
+        "client/js lock, itself": lock["packages"][""]["version"],
+    }
+    assert named == dict.fromkeys(named, version)
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"export VERSION={version} " in (ROOT / "docs/how-to/install.md").read_text()
+    assert f"\n## [{version}] - 20" in (ROOT / "CHANGELOG.md").read_text()
 
 
 @pytest.mark.system
