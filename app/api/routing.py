@@ -80,7 +80,7 @@ class StrictRoute(APIRoute):
         async def handle(request: Request) -> Response:
             call = ApiRequest(request.scope, request.receive)
             await admit(call)
-            call.refuse_malformed_path()
+            call.refuse_malformed_address()
             if not open_query:
                 call.refuse_unknown_query(known)
             if reads_document:

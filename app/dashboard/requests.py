@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 from app.core.errors import Forbidden, InvalidRequest, MalformedDocument, Unauthenticated
 from app.core.principal import Role
 from app.services.admin.logins import Login, is_form_token
-from app.web.request import ApiRequest
+from app.web.request import ApiRequest, refuse_nul
 
 LOGIN_COOKIE = "dither_login"
 """Of an admin or an analyst."""
@@ -87,6 +87,7 @@ class PageRequest(ApiRequest):
 
         Raises:
             MalformedDocument: not a form.
+            InvalidRequest: a field is given twice, or holds NUL.
             Forbidden: it was made for another person.
         """
         self.refuse_other_encodings("identity")
@@ -99,6 +100,7 @@ class PageRequest(ApiRequest):
             )
         except (UnicodeDecodeError, ValueError):
             raise MalformedDocument("The form could not be read.") from None
+        refuse_nul(pairs)
         form: dict[str, str] = {}
         for name, value in pairs:
             if name in form:

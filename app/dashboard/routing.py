@@ -93,7 +93,7 @@ class PageRoute(Route):
         return response
 
     async def _admit(self, call: PageRequest) -> None:
-        call.refuse_malformed_path()
+        call.refuse_malformed_address()
         call.single_query()
         if self._post:
             call.refuse_other_sites()

@@ -2,14 +2,17 @@
 
 Refused here, whatever the fields are: duplicate keys, too many of them, lone surrogates, documents nested
 too deeply. The work is linear in the length of the text, and the text bounds it alone.
-Numbers stay text (`JsonNumber`), so that no field can be rounded before it is validated; the literals
-NaN and Infinity, which Python's parser would accept, become numbers that every field refuses by name.
+Numbers of documents of this service stay text (`JsonNumber`), so that no field can be rounded before it is
+validated; the literals NaN and Infinity, which Python's parser would accept, become numbers that every field
+refuses by name. What other programs wrote is read by `decode_foreign`: the same rules, numbers of a machine
+word, and a limit of its length.
 """
 
 import json
+import math
 import re
 from collections import Counter
-from typing import ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from app.core.errors import FieldError, InvalidRequest, MalformedDocument
 from app.core.numbers import JsonNumber
@@ -19,6 +22,9 @@ MAX_DEPTH = 32
 
 MAX_KEYS = 1_000
 """More fields than any object of this service has."""
+
+MAX_NUMBER_LENGTH = 40
+"""More characters than any integer of 64 bits or any float has."""
 
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -44,6 +50,29 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_unique, parse_float=JsonNumber, parse_int=JsonNumber, parse_constant=JsonNumber
 )
+
+
+def _integer(text: str) -> int:
+    value = int(text) if len(text) <= MAX_NUMBER_LENGTH else None
+    if value is None or not -(2**63) <= value < 2**63:
+        raise MalformedDocument("the document holds an integer of more than 64 bits")
+    return value
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise MalformedDocument("the document holds a number that no float can hold")
+    return value
+
+
+def _no_number(_: str) -> NoReturn:
+    raise MalformedDocument("the document holds NaN or Infinity")
+
+
+_FOREIGN = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_float=_float, parse_int=_integer, parse_constant=_no_number
+)
 _SKIPPER = json.JSONDecoder(object_pairs_hook=len, parse_float=len, parse_int=len, parse_constant=len)
 """Finds the end of a value that is refused: it converts nothing, so nothing in it can be too long."""
 
@@ -59,8 +88,36 @@ def decode_json(text: str) -> object:
             half a surrogate pair.
         DuplicateKey: an object gives a field twice.
     """
+    return _decode(_DECODER, text)
+
+
+def decode_foreign(data: bytes, limit: int) -> dict[str, Any]:
+    """The object that another program wrote: a cookie, claims, what an identity provider answers.
+
+    Args:
+        data: The whole document.
+        limit: The most bytes that it may have.
+
+    Returns:
+        Its fields; integers have 64 bits at most, other numbers are finite floats.
+
+    Raises:
+        MalformedDocument: it is longer, not UTF-8, no object, or nothing that `decode_json` takes.
+    """
+    if len(data) > limit:
+        raise MalformedDocument(f"the document has more than {limit} bytes")
     try:
-        value: object = _DECODER.decode(text)
+        value = _decode(_FOREIGN, decode_utf8(data))
+    except DuplicateKey as duplicate:
+        raise MalformedDocument(duplicate.detail) from None
+    if not isinstance(value, dict):
+        raise MalformedDocument("the document is not an object")
+    return value
+
+
+def _decode(decoder: json.JSONDecoder, text: str) -> object:
+    try:
+        value: object = decoder.decode(text)
     except json.JSONDecodeError as error:
         complaint = error.msg.removesuffix(" at")
         raise MalformedDocument(f"the document is not JSON: {complaint} at character {error.pos}") from None

@@ -5,6 +5,7 @@ unavailable, every token is refused.
 """
 
 import asyncio
+import binascii
 import hashlib
 import json
 import time
@@ -15,9 +16,11 @@ from typing import Any
 import httpx
 import jwt
 import structlog
+from jwt.utils import base64url_decode
 
-from app.core.errors import Forbidden, Unauthenticated, Unavailable
+from app.core.errors import Forbidden, MalformedDocument, Unauthenticated, Unavailable
 from app.core.principal import Role
+from app.formats.strict_json import decode_foreign
 
 ALGORITHMS = {"RS256": "RSA", "ES256": "EC"}
 """Signatures that are taken, and the type of their keys. Nothing symmetric, and never `none`."""
@@ -33,6 +36,12 @@ KEEP_SECONDS = 3600.0
 
 PAUSE_SECONDS = 10.0
 """The provider is asked no more often than this, whatever keys tokens name."""
+
+ANSWER_SECONDS = 10.0
+"""How long the provider may take for one answer, from the first byte to the last."""
+
+THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
+"""Hosts that need no TLS."""
 
 MAX_DOCUMENT_BYTES = 1 << 20
 
@@ -105,42 +114,63 @@ class Verifier:
         self._provider = provider
         self._keys = Keys(provider, http, clock)
 
-    async def verify(
-        self, token: str, *, audience: str | None = None, nonce: str | None = None
-    ) -> BearerIdentity:
+    async def verify(self, token: str) -> BearerIdentity:
         """Who bears this token.
-
-        Args:
-            token: A JWT.
-            audience: Whom it must be for; by default the provider's audience.
-            nonce: What its claim `nonce` must be; None where it needs none.
 
         Raises:
             Unauthenticated: it is not a good one.
             Forbidden: it is, but no role follows from it, or more than one.
             Unavailable: the provider's keys cannot be had.
         """
+        return self._identity(await self._claims(token, self._provider.audience))
+
+    async def verify_sign_in(self, token: str, client_id: str, nonce: str) -> BearerIdentity:
+        """Who signed in, by an ID token (OpenID Connect Core 1.0, section 3.1.3.7).
+
+        Args:
+            token: A JWT.
+            client_id: Whom it must be for, and issued to.
+            nonce: What its claim `nonce` must be.
+
+        Raises:
+            Unauthenticated, Forbidden, Unavailable: as for `verify`.
+        """
+        claims = await self._claims(token, client_id)
+        if claims.get("nonce") != nonce:
+            raise Unauthenticated("the JWT belongs to another sign-in")
+        several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
+        if claims.get("azp", None if several else client_id) != client_id:
+            raise Unauthenticated("the JWT was issued to another client")
+        return self._identity(claims)
+
+    async def _claims(self, token: str, audience: str) -> Mapping[str, Any]:
+        """The claims of a JWT that is good for an audience."""
         key = await self._keys.get(*_header(token))
         try:
-            claims: Mapping[str, Any] = jwt.decode(
+            return _JWT.decode(
                 token,
                 key.key,
                 algorithms=[key.algorithm_name],
-                audience=audience or self._provider.audience,
+                audience=audience,
                 issuer=self._provider.issuer,
                 leeway=LEEWAY_SECONDS,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
         except jwt.PyJWTError as error:
             raise Unauthenticated(f"the JWT is refused: {type(error).__name__}") from None
-        if nonce is not None and claims.get("nonce") != nonce:
-            raise Unauthenticated("the JWT belongs to another sign-in")
-        subject = claims["sub"]
+
+    def _identity(self, claims: Mapping[str, Any]) -> BearerIdentity:
+        subject, expires_at = claims["sub"], claims["exp"]
         if not isinstance(subject, str) or not subject:
             raise Unauthenticated("the JWT names no subject")
-        digest = hashlib.sha256(json.dumps([self._provider.issuer, subject]).encode()).digest()
-        expires_at = float(claims["exp"]) + LEEWAY_SECONDS
-        return BearerIdentity(digest=digest, grant=self._grant(claims), expires_at=expires_at)
+        # JWTs write times as numbers (RFC 7519, section 2); the library would take text, too.
+        if type(expires_at) not in (int, float):
+            raise Unauthenticated("the JWT does not say when it expires")
+        return BearerIdentity(
+            digest=hashlib.sha256(json.dumps([self._provider.issuer, subject]).encode()).digest(),
+            grant=self._grant(claims),
+            expires_at=float(expires_at) + LEEWAY_SECONDS,
+        )
 
     async def discovery(self) -> Mapping[str, Any]:
         """What the provider says of itself; kept for as long as keys are fresh.
@@ -165,6 +195,69 @@ class Verifier:
         )
 
 
+class StrictJwt(jwt.PyJWT):
+    """JWTs whose claims are strict JSON: of two readers, neither sees other claims than the other."""
+
+    def _decode_payload(self, decoded: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return decode_foreign(decoded["payload"], MAX_TOKEN_LENGTH)
+        except MalformedDocument as refusal:
+            raise jwt.DecodeError(refusal.detail) from None
+
+
+_JWT = StrictJwt()
+
+
+async def ask(http: httpx.AsyncClient, method: str, url: str, **options: Any) -> Mapping[str, Any] | None:
+    """The JSON object that a provider answers a request with; None where it refuses the request.
+
+    The answer is read uncompressed, to the limit of its size and no further.
+
+    Args:
+        http: The way there.
+        method, url, options: Of the request, as httpx takes them.
+
+    Raises:
+        Unavailable: no answer in time, or another one.
+    """
+    headers = {"Accept": "application/json", "Accept-Encoding": "identity", **options.pop("headers", {})}
+    body = bytearray()
+    try:
+        async with (
+            asyncio.timeout(ANSWER_SECONDS),
+            http.stream(method, url, headers=headers, **options) as response,
+        ):
+            if response.is_client_error:
+                return None
+            if response.status_code != 200:
+                raise Unavailable("the identity provider does not answer with a document")
+            async for chunk in response.aiter_raw():
+                body += chunk
+                if len(body) > MAX_DOCUMENT_BYTES:
+                    break
+        return decode_foreign(bytes(body), MAX_DOCUMENT_BYTES)
+    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as error:
+        raise Unavailable("the identity provider does not answer") from error
+    except MalformedDocument as refusal:
+        raise Unavailable(f"the identity provider's answer cannot be read: {refusal.detail}") from None
+
+
+def endpoint_of(discovery: Mapping[str, Any], name: str) -> str:
+    """An address that a provider says of itself.
+
+    Raises:
+        Unavailable: it says none, or one that neither TLS nor this machine protects.
+    """
+    found = discovery.get(name)
+    try:
+        url = httpx.URL(found) if isinstance(found, str) else None
+    except httpx.InvalidURL:
+        url = None
+    if url is None or not url.host or (url.scheme != "https" and url.host not in THIS_MACHINE):
+        raise Unavailable(f"the identity provider's {name} is no https:// address")
+    return str(url)
+
+
 class Keys:
     """The provider's public keys, fetched when they are needed and kept for a while."""
 
@@ -181,10 +274,7 @@ class Keys:
     async def discovery(self) -> Mapping[str, Any]:
         """See `Verifier.discovery`."""
         if self._discovered is None or self._clock() - self._discovered[0] > FRESH_SECONDS:
-            try:
-                self._discovered = self._clock(), await self._discover()
-            except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError) as error:
-                raise Unavailable("the identity provider does not answer") from error
+            self._discovered = self._clock(), await self._discover()
         return self._discovered[1]
 
     async def get(self, kid: str, algorithm: str) -> jwt.PyJWK:
@@ -214,37 +304,29 @@ class Keys:
             try:
                 self._known = _usable(await self._fetch())
                 self._fetched = self._clock()
-            except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError) as error:
-                log.warning("oidc.keys_unavailable", reason=type(error).__name__)
+            except Unavailable as error:
+                log.warning("oidc.keys_unavailable", reason=error.detail)
 
     async def _fetch(self) -> Sequence[Any]:
         url = self._provider.jwks_url
         if url is None:
-            url = str((await self._discover())["jwks_uri"])
-        keys = (await self._document(url))["keys"]
+            url = endpoint_of(await self._discover(), "jwks_uri")
+        keys = (await self._document(url)).get("keys")
         if not isinstance(keys, list):
-            raise ValueError("not a set of keys")
+            raise Unavailable("the identity provider answers with no set of keys")
         return keys
 
     async def _discover(self) -> Mapping[str, Any]:
         base = self._provider.issuer.rstrip("/")
         document = await self._document(f"{base}/.well-known/openid-configuration")
-        if document["issuer"] != self._provider.issuer:
-            raise ValueError("the discovery document is another issuer's")
+        if document.get("issuer") != self._provider.issuer:
+            raise Unavailable("the discovery document is another issuer's")
         return document
 
     async def _document(self, url: str) -> Mapping[str, Any]:
-        body = bytearray()
-        async with self._http.stream("GET", url) as response:
-            if response.status_code != 200:
-                raise ValueError("the provider does not answer with a document")
-            async for chunk in response.aiter_bytes():
-                body += chunk
-                if len(body) > MAX_DOCUMENT_BYTES:
-                    raise ValueError("the document is too large")
-        document = json.loads(body)
-        if not isinstance(document, dict):
-            raise ValueError("not an object")
+        document = await ask(self._http, "GET", url)
+        if document is None:
+            raise Unavailable("the identity provider does not answer with a document")
         return document
 
     def _age(self) -> float:
@@ -260,8 +342,8 @@ def _header(token: str) -> tuple[str, str]:
     if len(token) > MAX_TOKEN_LENGTH:
         raise Unauthenticated("the JWT is too long")
     try:
-        header = jwt.get_unverified_header(token)
-    except (jwt.PyJWTError, RecursionError):
+        header = decode_foreign(base64url_decode(token.partition(".")[0]), MAX_TOKEN_LENGTH)
+    except (MalformedDocument, binascii.Error, UnicodeEncodeError):
         raise Unauthenticated("the token is not a JWT") from None
     kid, algorithm = header.get("kid"), header.get("alg")
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
@@ -280,13 +362,15 @@ def _usable(keys: Sequence[Any]) -> dict[str, jwt.PyJWK]:
                 isinstance(document, dict)
                 and isinstance(document.get("kid"), str)
                 and document.get("kty") == kind
+                # A private key that is published is known to all.
+                and "d" not in document
                 and document.get("use", "sig") == "sig"
                 and document.get("alg", algorithm) == algorithm
                 and (kind != "EC" or document.get("crv") == "P-256")
             ):
                 try:
                     key = jwt.PyJWK(document, algorithm)
-                except jwt.PyJWTError:
+                except (jwt.PyJWTError, ValueError, TypeError):
                     continue
                 if kind != "RSA" or key.key.key_size >= MIN_RSA_BITS:
                     found[document["kid"]] = key

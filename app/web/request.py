@@ -1,7 +1,7 @@
 """The request as routes see it: who asks, and strict documents."""
 
 import re
-from collections.abc import Container, Mapping, Set
+from collections.abc import Container, Iterable, Mapping, Set
 from typing import cast
 from urllib.parse import unquote_to_bytes
 from uuid import UUID
@@ -219,18 +219,22 @@ class ApiRequest(Request):
             if name not in known:
                 raise InvalidRequest.field(name, "is an unknown parameter")
 
-    def refuse_malformed_path(self) -> None:
-        """Refuse a path that is not UTF-8: servers decode it with replacement characters.
+    def refuse_malformed_address(self) -> None:
+        """Refuse an address that is not UTF-8, or a query with the character NUL.
+
+        Servers decode what is not UTF-8 with replacement characters, and no text in the database holds NUL.
 
         Raises:
-            MalformedDocument: it is not.
+            MalformedDocument: the path is not UTF-8.
+            InvalidRequest: the query is not, or a parameter holds NUL.
         """
-        if "\ufffd" in self.scope["path"]:
-            raw: bytes = self.scope.get("raw_path") or b"\xff"
-            try:
-                unquote_to_bytes(raw).decode()
-            except UnicodeDecodeError:
-                raise MalformedDocument("The path is not UTF-8.") from None
+        if "\ufffd" in self.scope["path"] and not _is_encoded_utf8(self.scope.get("raw_path") or b"\xff"):
+            raise MalformedDocument("The path is not UTF-8.")
+        query: bytes = self.scope["query_string"]
+        if query:
+            if not _is_encoded_utf8(query):
+                raise InvalidRequest.field("query", "must be UTF-8")
+            refuse_nul(self.query_params.multi_items())
 
     def refuse_others(self, roles: Set[Role], what: str, *, of_a_study: bool = False) -> None:
         """Refuse a requester without the right to what the path names.
@@ -302,6 +306,25 @@ def uuid_of(text: str, what: str) -> UUID:
         return UUID(text)
     except ValueError:
         raise NotFound(f"There is no such {what}.") from None
+
+
+def refuse_nul(fields: Iterable[tuple[str, str]]) -> None:
+    """Refuse fields of an address or of a form that no text in the database can hold.
+
+    Raises:
+        InvalidRequest: names the first one with the character NUL.
+    """
+    for name, value in fields:
+        if "\0" in name or "\0" in value:
+            raise InvalidRequest.field(name, "must not contain the character NUL")
+
+
+def _is_encoded_utf8(encoded: bytes) -> bool:
+    try:
+        unquote_to_bytes(encoded).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _is_utf8(parameters: str) -> bool:

@@ -12,20 +12,22 @@ import hmac
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import httpx
 from authlib.common.security import generate_token
 from authlib.oauth2.rfc6749.parameters import prepare_grant_uri, prepare_token_request
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
-from app.core.errors import Forbidden, Unavailable
-from app.web.oidc import BearerIdentity, Verifier
+from app.core.errors import Forbidden, MalformedDocument, Unavailable
+from app.formats.strict_json import decode_foreign
+from app.web.oidc import BearerIdentity, Verifier, ask, endpoint_of
 
 SCOPE = "openid"
 
 SECRET_LENGTH = 48
 """Characters of state, nonce and verifier (43 to 128 for a verifier, RFC 7636, section 4.1)."""
+
+MAX_PENDING_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +56,13 @@ class Pending:
             Forbidden: anything else.
         """
         try:
-            found = json.loads(bytes.fromhex(text))
-            return cls(state=str(found["state"]), nonce=str(found["nonce"]), verifier=str(found["verifier"]))
-        except (ValueError, KeyError, TypeError):
-            raise Forbidden("The sign-in did not begin in this browser, or took too long.") from None
+            found = decode_foreign(bytes.fromhex(text), MAX_PENDING_BYTES)
+            values = {name: found[name] for name in ("state", "nonce", "verifier")}
+        except (MalformedDocument, ValueError, KeyError):
+            values = {}
+        if not values or not all(isinstance(value, str) and value.isascii() for value in values.values()):
+            raise Forbidden("The sign-in did not begin in this browser, or took too long.")
+        return cls(**values)
 
 
 class SignIn:
@@ -86,7 +91,7 @@ class SignIn:
         """
         pending = Pending(**{name: generate_token(SECRET_LENGTH) for name in ("state", "nonce", "verifier")})
         url = prepare_grant_uri(
-            _endpoint(await self._verifier.discovery(), "authorization_endpoint"),
+            endpoint_of(await self._verifier.discovery(), "authorization_endpoint"),
             client_id=self._client_id,
             response_type="code",
             redirect_uri=redirect_uri,
@@ -116,7 +121,7 @@ class SignIn:
         if "code" not in answer:
             raise Forbidden("The identity provider did not sign you in.")
         id_token = await self._redeem(answer["code"], pending.verifier, redirect_uri)
-        return await self._verifier.verify(id_token, audience=self._client_id, nonce=pending.nonce)
+        return await self._verifier.verify_sign_in(id_token, self._client_id, pending.nonce)
 
     async def _redeem(self, code: str, verifier: str, redirect_uri: str) -> str:
         """The ID token that a code is good for."""
@@ -129,20 +134,12 @@ class SignIn:
             if self._client_secret
             else httpx.USE_CLIENT_DEFAULT
         )
-        endpoint = _endpoint(await self._verifier.discovery(), "token_endpoint")
-        headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
-        try:
-            response = await self._http.post(endpoint, content=body, headers=headers, auth=password)
-            if response.is_client_error:
-                raise Forbidden("The identity provider did not accept the sign-in.")
-            id_token = response.raise_for_status().json()["id_token"]
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError) as error:
-            raise Unavailable("the identity provider does not answer with an ID token") from error
-        return str(id_token)
-
-
-def _endpoint(discovery: Mapping[str, Any], name: str) -> str:
-    found = discovery.get(name)
-    if not isinstance(found, str):
-        raise Unavailable("the identity provider does not say where to sign in")
-    return found
+        endpoint = endpoint_of(await self._verifier.discovery(), "token_endpoint")
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        answer = await ask(self._http, "POST", endpoint, content=body, headers=headers, auth=password)
+        if answer is None:
+            raise Forbidden("The identity provider did not accept the sign-in.")
+        id_token = answer.get("id_token")
+        if not isinstance(id_token, str):
+            raise Unavailable("the identity provider does not answer with an ID token")
+        return id_token

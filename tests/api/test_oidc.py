@@ -1,10 +1,12 @@
 """JWTs of an OpenID Connect provider: which are good, whom they make, and what happens without keys."""
 
 import base64
+import gzip
 import json
 import re
+import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any
 
 import httpx
@@ -62,6 +64,13 @@ def without_a_key(issuer: Provider) -> str:
 
 NOW = int(time.time())
 
+
+def with_claims(issuer: Provider, more: str) -> str:
+    """Well signed, with a text for its claims that no library would write."""
+    claims = {"iss": issuer.issuer, "aud": AUDIENCE, "sub": "somebody", "roles": ["team"]}
+    return issuer.signed(f"{json.dumps(claims)[:-1]}, {more}}}".encode())
+
+
 BAD: dict[str, Callable[[Provider], str]] = {
     "another audience": lambda p: p.token(aud="another service"),
     "no audience": lambda p: p.token(aud=None),
@@ -87,6 +96,19 @@ BAD: dict[str, Callable[[Provider], str]] = {
     "no key": without_a_key,
     "something critical": lambda p: p.token(headers={"crit": ["b64"], "b64": True}),
     "not a JWT": lambda p: "a.b.c",
+    "an end of 401 digits": lambda p: with_claims(p, '"exp": 1' + "0" * 400),
+    "an infinite end": lambda p: with_claims(p, '"exp": 1e400'),
+    "an end that is not a number": lambda p: with_claims(p, '"exp": NaN'),
+    "an end in a text": lambda p: with_claims(p, '"exp": "' + "9" * 400 + '"'),
+    "an end that is true": lambda p: with_claims(p, '"exp": true'),
+    "an end that is a list": lambda p: with_claims(p, '"exp": []'),
+    "an endless beginning": lambda p: with_claims(p, '"exp": 1e15, "nbf": 1e400'),
+    "two ends": lambda p: with_claims(p, '"exp": 1, "exp": 9000000000'),
+    "nested claims": lambda p: with_claims(p, '"exp": 9000000000, "x": ' + "[" * 5_000 + "]" * 5_000),
+    "open nested claims": lambda p: p.signed(b"[" * 11_000),
+    "half a surrogate pair": lambda p: with_claims(p, '"exp": 9000000000, "jti": "\\ud800"'),
+    "claims that are no object": lambda p: p.signed(b"[]"),
+    "claims that are not UTF-8": lambda p: p.signed(b'{"exp": "\xff"}'),
     "too long": lambda p: p.token(padding="x" * 20_000),
 }
 
@@ -259,6 +281,10 @@ async def test_without_keys_nobody_is_let_in(service: Service, issuer: Provider,
     [
         {"kty": "oct", "kid": "shared", "k": "c2VjcmV0"},
         {"kty": "RSA", "kid": "broken", "n": "AQAB"},
+        {"kty": "RSA", "kid": "broken", "n": 5, "e": []},
+        {"kty": "RSA", "kid": "broken", "n": "", "e": "\u00e9"},
+        {"kty": "EC", "kid": "broken", "crv": "P-256", "x": {}, "y": "AAAA"},
+        {"kty": "EC", "kid": "broken", "crv": "P-256", "x": "A" * 43, "y": "A" * 43},
         {"kty": "RSA", "kid": "broken", "use": "enc", "n": "AQAB", "e": "AQAB"},
         {"kty": "OKP", "kid": "edwards", "crv": "Ed25519", "x": "AAAA"},
         "not a key",
@@ -282,6 +308,62 @@ async def test_a_weak_key_is_no_key(service: Service, issuer: Provider) -> None:
     assert await status(service, token) == 401
 
 
+ANSWERS: dict[str, Callable[[], Iterable[bytes]]] = {
+    "nested brackets": lambda: [b"[" * 100_000],
+    "closed nested brackets": lambda: [b'{"keys": ', b"[" * 9_000, b"]" * 9_000, b"}"],
+    "half a surrogate pair": lambda: [b'{"issuer": "\\ud800", "keys": "\\ud800", "id_token": "\\ud800"}'],
+    "addresses that are none": lambda: [
+        b'{"issuer": 1, "jwks_uri": "https://[", "token_endpoint": "https://[", "authorization_endpoint": "https://["}'
+    ],
+    "a long number": lambda: [b'{"keys": [], "id_token": ', b"9" * 5_000, b"}"],
+    "not UTF-8": lambda: [b"\xff\xfe{}"],
+    "nothing": list,
+    "text": lambda: [b"<html>not found</html>"],
+    "a field twice": lambda: [b'{"keys": [], "keys": [], "id_token": "a.b.c", "id_token": "a.b.c"}'],
+    "endless": lambda: (b" " * 65_536 for _ in range(5_000)),
+}
+"""What a provider may answer, or whoever speaks for it."""
+
+
+@pytest.mark.parametrize("where", ["/.well-known/openid-configuration", "/keys"])
+@pytest.mark.parametrize("what", ANSWERS)
+async def test_what_a_provider_must_not_answer_lets_nobody_in(
+    service: Service, issuer: Provider, where: str, what: str
+) -> None:
+    issuer.raw[where] = ANSWERS[what]()
+    assert_problem(await service.call("GET", "/v1/studies", issuer.token()), "unavailable", 503)
+    assert issuer.sent < 20 * oidc.MAX_DOCUMENT_BYTES, "it read on"
+
+
+async def test_a_compressed_answer_is_not_blown_up(service: Service, issuer: Provider) -> None:
+    """The service asks for none, and 20 MB take 20 kB."""
+    issuer.raw["/keys"] = [gzip.compress(b" " * 20_000_000)]
+    issuer.raw_headers = {"Content-Encoding": "gzip"}
+    assert_problem(await service.call("GET", "/v1/studies", issuer.token()), "unavailable", 503)
+
+
+async def test_a_provider_that_never_finishes_is_not_waited_for(
+    service: Service, issuer: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(oidc, "ANSWER_SECONDS", 0.2)
+    finished = threading.Event()
+
+    def drops() -> Iterator[bytes]:
+        while not finished.wait(0.02):
+            yield b" "
+
+    issuer.raw["/keys"] = drops()
+    try:
+        assert_problem(await service.call("GET", "/v1/studies", issuer.token()), "unavailable", 503)
+    finally:
+        finished.set()
+
+
+async def test_whom_a_token_was_issued_to_is_the_providers_matter(service: Service, issuer: Provider) -> None:
+    """An app asks with a token that was issued to it, for us."""
+    assert await status(service, issuer.token(azp="an app")) == 200
+
+
 @pytest.mark.parametrize("document", ["another issuer", "not an object", "no keys", "huge"])
 async def test_a_provider_that_talks_nonsense_has_no_keys(
     service: Service, issuer: Provider, monkeypatch: pytest.MonkeyPatch, document: str
@@ -295,6 +377,15 @@ async def test_a_provider_that_talks_nonsense_has_no_keys(
         ]
         monkeypatch.setattr(issuer, "document", lambda path: nonsense if path == "/keys" else honest(path))
     assert await status(service, issuer.token()) == 503
+
+
+async def test_a_private_key_that_is_published_signs_nothing(service: Service, issuer: Provider) -> None:
+    issuer.keys["leaked"] = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    token = issuer.token("leaked")
+    document = jwt.algorithms.RSAAlgorithm.to_jwk(issuer.keys.pop("leaked"), as_dict=True)
+    issuer.extra = [{**document, "kid": "leaked"}]
+    assert await status(service, token) == 401
+    assert await status(service, issuer.token()) == 200
 
 
 async def test_without_a_provider_a_jwt_is_an_unknown_token(database_url: str, issuer: Provider) -> None:

@@ -164,16 +164,21 @@ class Stage:
         opened, _ = await services.logins.make_link(alice, principal)
         return await services.logins.open_link(opened)
 
+    @property
+    def parts(self) -> dict[str, str]:
+        """What stands for the variables of a path."""
+        return {
+            "study": OWN,
+            "release": self.release,
+            "session": self.session,
+            "token": self.token,
+            "link": self.link,
+            "name": "dashboard.css",
+            "list": "releases",
+        }
+
     async def call(self, method: str, template: str, who: str, fields: Mapping[str, str]) -> Any:
-        path = template.format(
-            study=OWN,
-            release=self.release,
-            session=self.session,
-            token=self.token,
-            link=self.link,
-            name="dashboard.css",
-            list="releases",
-        )
+        path = template.format(**self.parts)
         browser = Browser(self.service)
         browser.client.headers.update(self.headers.get(who, {}))
         for name, value in self.cookies[who].items():

@@ -9,9 +9,11 @@ import pytest
 from app.dashboard.pages.sign_in import SIGN_IN_COOKIE
 from app.dashboard.requests import LOGIN_COOKIE
 from app.settings import Settings
+from app.web import oidc
 from tests.api.service import SUBJECT_KEY, Service, open_service
+from tests.api.test_oidc import ANSWERS
 from tests.dashboard.browser import ORIGIN, Browser
-from tests.support.provider import Provider
+from tests.support.provider import CLIENT, Provider
 
 
 @pytest.fixture
@@ -83,6 +85,13 @@ async def test_a_client_without_a_password_signs_people_in(database_url: str, is
         ({"sub": "x", "roles": ["operators"], "aud": "dither"}, "InvalidAudienceError"),
         ({"sub": "x", "roles": ["operators"], "exp": 1_600_000_000}, "ExpiredSignatureError"),
         ({"sub": "x", "roles": ["operators"], "iss": "https://id.example"}, "InvalidIssuerError"),
+        ({"sub": "x", "roles": ["operators"], "azp": "another"}, "issued to another client"),
+        ({"sub": "x", "roles": ["operators"], "azp": ""}, "issued to another client"),
+        ({"sub": "x", "roles": ["operators"], "azp": [CLIENT]}, "issued to another client"),
+        ({"sub": "x", "roles": ["operators"], "aud": [CLIENT, "another"]}, "issued to another client"),
+        ({"sub": "x", "roles": ["operators"], "exp": 10**400}, "DecodeError"),
+        ({"sub": "x", "roles": ["operators"], "exp": "9" * 400}, "does not say when it expires"),
+        ({"sub": "\ud800", "roles": ["operators"]}, "DecodeError"),
     ],
 )
 async def test_an_answer_that_is_not_good_logs_no_person_in(
@@ -93,6 +102,78 @@ async def test_an_answer_that_is_not_good_logs_no_person_in(
     assert refused.status_code == 403
     assert says in refused.text
     assert LOGIN_COOKIE not in visitor.cookies()
+
+
+@pytest.mark.parametrize(
+    "claims", [{"azp": CLIENT}, {"aud": [CLIENT]}, {"aud": [CLIENT, "another"], "azp": CLIENT}]
+)
+async def test_an_id_token_that_was_issued_to_this_client_is_good(
+    visitor: Browser, issuer: Provider, claims: dict[str, object]
+) -> None:
+    issuer.person = {"sub": "ada", "roles": ["operators"], **claims}
+    assert (await visitor.get(await at_the_provider(visitor))).status_code == 200
+    assert LOGIN_COOKIE in visitor.cookies()
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        b"[" * 5_000,
+        b"[" * 5_000 + b"]" * 5_000,
+        b'{"state": "\\ud800", "nonce": "x", "verifier": "x"}',
+        '{"state": "\u00e9", "nonce": "x", "verifier": "x"}'.encode(),
+        b'{"state": {}, "nonce": [], "verifier": 1}',
+        b'{"state": "", "nonce": "x"}',
+        b'{"state": "", "nonce": 1' + b"0" * 400 + b', "verifier": ""}',
+        b"\xff",
+        b"null",
+        b"",
+    ],
+)
+async def test_a_cookie_of_a_strangers_making_is_refused(visitor: Browser, kept: bytes) -> None:
+    for cookie in (kept.hex(), kept.hex() + "0", kept.decode("latin-1")):
+        answer = await visitor.client.get(
+            "/dashboard/sign-in/back?state=&code=x",
+            headers=[(b"Cookie", f"{SIGN_IN_COOKIE}={cookie}".encode("latin-1"))],
+        )
+        assert answer.status_code == 403
+        assert "did not begin in this browser" in answer.text
+
+
+@pytest.mark.parametrize("what", ANSWERS)
+async def test_an_answer_that_a_provider_must_not_give_logs_no_person_in(
+    visitor: Browser, issuer: Provider, what: str
+) -> None:
+    back = await at_the_provider(visitor)
+    issuer.raw["/token"] = ANSWERS[what]()
+    assert (await visitor.get(back)).status_code == 503
+    assert issuer.sent < 20 * oidc.MAX_DOCUMENT_BYTES, "it read on"
+
+
+@pytest.mark.parametrize("what", ANSWERS)
+async def test_a_provider_that_says_no_address_is_not_gone_to(
+    visitor: Browser, issuer: Provider, what: str
+) -> None:
+    issuer.raw["/.well-known/openid-configuration"] = ANSWERS[what]()
+    assert (await visitor.get("/dashboard/sign-in")).status_code == 503
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    ["http://id.example/token", "", "/token", 5, None, "https://\0", "ftp://id.example", "https:///x"],
+)
+async def test_an_address_without_tls_is_not_gone_to(
+    visitor: Browser, issuer: Provider, monkeypatch: pytest.MonkeyPatch, endpoint: object
+) -> None:
+    honest = issuer.document
+
+    def document(path: str) -> object:
+        found = honest(path)
+        assert isinstance(found, dict)
+        return {**found, "authorization_endpoint": endpoint}
+
+    monkeypatch.setattr(issuer, "document", document)
+    assert (await visitor.get("/dashboard/sign-in")).status_code == 503
 
 
 async def test_an_answer_is_good_once_and_in_its_own_browser(visitor: Browser, installation: Service) -> None:

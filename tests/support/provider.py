@@ -6,8 +6,8 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -41,6 +41,8 @@ class Provider:
         asked: Paths that were asked for, in order.
         status: What its documents are answered with.
         person: Claims of who signs in, beside those of every token; None: they give up.
+        raw: What these paths are answered with, piece by piece, in place of a document.
+        sent: Bytes of such pieces that went out.
     """
 
     def __init__(self) -> None:
@@ -55,6 +57,9 @@ class Provider:
         self.claimed_issuer: str | None = None
         self.person: dict[str, Any] | None = {"sub": "ada", "roles": ["operators"]}
         self.secret: str | None = "a password"
+        self.raw: dict[str, Iterable[bytes]] = {}
+        self.raw_headers: dict[str, str] = {}
+        self.sent = 0
         self._codes: dict[str, dict[str, str]] = {}
 
     @property
@@ -118,6 +123,10 @@ class Provider:
             headers={"kid": kid, **(headers or {})},
         )
 
+    def signed(self, claims: bytes) -> str:
+        """A token with this text for its claims, whatever it is."""
+        return jwt.api_jws.encode(claims, self.keys["rsa"], algorithm="RS256", headers={"kid": "rsa"})
+
     def public_pem(self, kid: str) -> bytes:
         return bytes(
             self.keys[kid]
@@ -155,13 +164,30 @@ def provider() -> Iterator[Provider]:
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return
-            self.answer(made.status, made.document(self.path))
+            if not self.answered_raw(path):
+                self.answer(made.status, made.document(self.path))
 
         def do_POST(self) -> None:
             made.asked.append(self.path)
             form = dict(parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))
+            if self.answered_raw(self.path):
+                return
             found = made.redeem(form, self.headers["Authorization"])
             self.answer(*((400, {"error": "invalid_grant"}) if found is None else (made.status, found)))
+
+        def answered_raw(self, path: str) -> bool:
+            """Answer with what stands for the document, until nobody listens any more."""
+            if path not in made.raw:
+                return False
+            self.send_response(200)
+            for name, value in made.raw_headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            with suppress(OSError):
+                for piece in made.raw[path]:
+                    self.wfile.write(piece)
+                    made.sent += len(piece)
+            return True
 
         def answer(self, status: int, document: object) -> None:
             body = json.dumps(document).encode()

@@ -15,6 +15,7 @@ from app.formats.strict_json import (
     MAX_KEYS,
     DuplicateKey,
     decode_element,
+    decode_foreign,
     decode_json,
     decode_utf8,
 )
@@ -208,3 +209,50 @@ def test_only_utf8_is_text(data: bytes) -> None:
 def test_no_bytes_are_a_fault(data: bytes) -> None:
     with contextlib.suppress(MalformedDocument, DuplicateKey):
         decode_json(decode_utf8(data))
+
+
+FOREIGN: dict[str, bytes] = {
+    "nothing": b"",
+    "no object": b"[]",
+    "two objects": b"{} {}",
+    "nested brackets": b"[" * 30_000,
+    "closed nested brackets": b'{"a":' + b"[" * 5_000 + b"]" * 5_000 + b"}",
+    "nested objects": b'{"a":' * 5_000 + b"1" + b"}" * 5_000,
+    "a number of 400 digits": b'{"a": 1' + b"0" * 400 + b"}",
+    "a number of 30,000 digits": b'{"a": ' + b"9" * 30_000 + b"}",
+    "2^63": b'{"a": 9223372036854775808}',
+    "an infinite float": b'{"a": 1e400}',
+    "Infinity": b'{"a": -Infinity}',
+    "NaN": b'{"a": NaN}',
+    "half a surrogate pair": b'{"a": "\\ud800"}',
+    "half a surrogate pair in a name": b'{"\\udfff": 1}',
+    "a surrogate as bytes": b'{"a": "\xed\xa0\x80"}',
+    "Latin-1": b'{"a": "\xe9"}',
+    "a field twice": b'{"a": 1, "a": 2}',
+    "many fields": json.dumps({str(number): 0 for number in range(MAX_KEYS + 1)}).encode(),
+    "too long": b'{"a": "' + b"x" * 50_000 + b'"}',
+}
+"""What a stranger may write where a document is expected."""
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_what_a_stranger_wrote_is_refused_in_words(name: str) -> None:
+    with pytest.raises(MalformedDocument) as refused:
+        decode_foreign(FOREIGN[name], 50_000)
+    assert refused.value.detail
+
+
+@given(st.binary() | VALUES.map(lambda value: json.dumps(value).encode()))
+def test_whatever_a_stranger_writes_is_an_object_of_small_numbers_or_refused(data: bytes) -> None:
+    with contextlib.suppress(MalformedDocument):
+        rest: list[object] = [decode_foreign(data, 50_000)]
+        for value in rest:
+            assert not isinstance(value, float) or math.isfinite(value)
+            assert not isinstance(value, int) or -(2**63) <= value < 2**63
+            assert not isinstance(value, str) or value.encode().decode() == value
+            rest += value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+
+
+def test_a_good_document_of_a_stranger_has_pythons_numbers() -> None:
+    text = b'{"exp": 1900000000, "share": 1.5, "least": -9223372036854775808, "name": "\\ud83d\\ude00"}'
+    assert decode_foreign(text, 1_000) == json.loads(text)
